@@ -1,0 +1,74 @@
+# make demo   set up and run the example          make test   set up and run every check
+# A Debian machine with make and Python >= 3.11 (with venv) is enough; name another one: make test PYTHON=python3.12
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?=
+PACKAGES := dialects lowering passes runtime
+TREE := build/tree
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
+
+.PHONY: demo test lint ruff types imports lit pytest bench clean
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/.demo
+	$(BIN)/python examples/digits/run.py
+
+test: lint lit pytest
+
+lint: ruff types imports
+
+ruff: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(TREE)
+	$(BIN)/pyright --project $(TREE) --pythonpath $(BIN)/python
+
+imports: $(TREE)
+	cd $(TREE) && PYTHONPATH=. $(CURDIR)/$(BIN)/lint-imports --no-cache --no-logo
+
+lit: $(VENV)/.dev
+	$(BIN)/lit -v -j2 test
+
+pytest: $(VENV)/.dev
+	$(BIN)/python -m pytest -n 2 test
+
+bench: $(VENV)/.dev
+	@set -e; for script in $(filter-out bench/_%,$(wildcard bench/*.py)); do echo "$$script"; $(BIN)/python $$script; done
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+
+# The folders at the top are subpackages of devscope. An editable install maps them with an import hook, which
+# tools that read files do not run: they get the installed shape, real folders with links to the files (pyright
+# does not follow links to folders).
+.PHONY: $(TREE)
+$(TREE): $(VENV)/.dev
+	@rm -rf $(TREE) && mkdir -p $(TREE)
+	@ln -s $(CURDIR)/pyproject.toml $(TREE)/
+	@cp -rs $(CURDIR)/devscope $(TREE)/
+	@cp -rs $(addprefix $(CURDIR)/,$(PACKAGES)) $(TREE)/devscope/
+
+# A stamp is newer than what it was installed from; .dev includes all that .demo has.
+$(VENV)/.demo: $(VENV)/.created pyproject.toml constraints.txt
+	$(PIP) --editable '.[opencl,demo]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
+	$(PIP) --editable '.[opencl,demo,dev]'
+	@touch $@ $(VENV)/.demo
+
+$(VENV)/.created:
+	@found=; for python in $(PYTHON) python3.11 python3.12 python3.13 python3; do \
+	  if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "error: no Python >= 3.11 on this machine; name one: make PYTHON=/path/to/python3" >&2; exit 1; \
+	fi; \
+	if ! $$found -c 'import ensurepip, venv' 2>/dev/null; then \
+	  echo "error: $$found cannot create virtual environments; on Debian and Ubuntu: apt install python3-venv, or name another: make PYTHON=..." >&2; exit 1; \
+	fi; \
+	echo "$$found -m venv $(VENV)"; $$found -m venv --clear $(VENV)
+	@touch $@

@@ -1,0 +1,178 @@
+"""The Python API: compile a program, run it, load a saved one.
+
+```python
+import devscope
+
+exe = devscope.compile("model.mlir", default="cpu:0", devices={"cuda:0": "opencl:0"})
+logits = exe(images)
+exe.save("model.dsx")
+```
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from devscope.errors import InputError, OptionError
+from devscope.runtime.executable import Executable
+
+if TYPE_CHECKING:
+    from devscope.lowering.interop.session import Session
+    from devscope.passes.plan import Plan
+    from devscope.runtime.program import Program
+
+Source = str | bytes | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """How a program is planned and built; equal options and equal source give the same program.
+
+    ``default``: scope of what no annotation reaches. ``arguments``: ``"host"`` pins tensor arguments and
+    results of public functions to the host, so that copies stand in the IR; ``"open"`` lets the plan decide.
+    ``targets``: for each virtual device built for another kind of device, that kind.
+    """
+
+    default: str = "cpu:0"
+    arguments: str = "host"
+    targets: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __post_init__(self) -> None:
+        if self.arguments not in ("host", "open"):
+            raise OptionError(
+                f"'{self.arguments}' is not a way to treat arguments", notes=["legal: host, open"]
+            )
+
+    def key(self) -> str:
+        return repr((self.default, self.arguments, sorted(self.targets.items())))
+
+
+def compile(
+    source: Source | Any,
+    *,
+    default: str = "cpu:0",
+    arguments: str = "host",
+    devices: Mapping[str, str] | None = None,
+    cache: bool = True,
+) -> Executable:
+    """Compile a program for the devices of this machine and load it.
+
+    ``source`` is a path, MLIR text or bytecode, or a module of the MLIR bindings. ``devices`` maps virtual
+    devices to physical ones (``{"cuda:0": "opencl:0"}``). Compiled programs are kept on disk and reused.
+
+    Raises a `DevscopeError`: ParseError, PlanError, LoweringError, DeviceNotFoundError, OptionError.
+    """
+    mapping = dict(devices or {})
+    options = CompileOptions(default, arguments, target_overrides(mapping))
+    program, key = cached_program(source, options) if cache else (None, None)
+    if program is None:
+        program = build(source, options)
+        if key is not None:
+            store_program(key, program)
+    return Executable(program, runtime_mapping(program, mapping), cache_key=key)
+
+
+def build(source: Source | Any, options: CompileOptions | None = None) -> Program:
+    """Compile a program without loading it: no device is needed. Raises as `compile` does."""
+    from devscope.pipeline import compile_source
+
+    return compile_source(source, options or CompileOptions())
+
+
+def plan(source: Source | Any, *, default: str = "cpu:0", arguments: str = "host") -> Plan:
+    """Plan a program: which scope every operation and value gets, and which copies that takes."""
+    from devscope.pipeline import plan_source
+
+    return plan_source(source, CompileOptions(default, arguments)).plan
+
+
+def load(path: str | os.PathLike[str], *, devices: Mapping[str, str] | None = None) -> Executable:
+    """Load a saved executable. Needs neither MLIR nor xDSL.
+
+    Raises ExecutableFormatError for a damaged or foreign file, DeviceNotFoundError for a missing device.
+    """
+    return Executable.load(path, devices=dict(devices or {}))
+
+
+def run(source: Source | Any, *inputs: Any, entry: str | None = None, **options: Any) -> Any:
+    """Compile ``source`` and call one of its functions; options are those of `compile`."""
+    executable = compile(source, **options)
+    return executable.run(entry or only_entry(executable), *inputs)
+
+
+def only_entry(executable: Executable) -> str:
+    """The entry to call when none is named: ``main``, or the only one. Raises InputError."""
+    names = list(executable.entries)
+    if "main" in names or len(names) == 1:
+        return "main" if "main" in names else names[0]
+    raise InputError(
+        "the program has several public functions and none is called 'main'",
+        notes=[f"name one of: {', '.join(names)}"],
+    )
+
+
+def target_overrides(devices: Mapping[str, str]) -> dict[str, str]:
+    """Target kinds that a device mapping implies: a virtual device is built for the kind it runs on."""
+    overrides: dict[str, str] = {}
+    for virtual, physical in devices.items():
+        kind = physical.partition(":")[0]
+        if kind != virtual.partition(":")[0]:
+            overrides[virtual] = kind
+    return overrides
+
+
+def runtime_mapping(program: Program, devices: Mapping[str, str]) -> dict[str, str]:
+    """The part of a device mapping that is left at run time: devices built for the host are gone."""
+    used = {device.name for device in program.devices}
+    return {v: p for v, p in devices.items() if v in used or not p.startswith("cpu")}
+
+
+def source_bytes(source: Source | Any) -> bytes | None:
+    """What a source says, for cache keys; None if it is a module object."""
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and _is_path(source)):
+        return Path(source).read_bytes()
+    if isinstance(source, str):
+        return source.encode()
+    return source if isinstance(source, bytes) else None
+
+
+def _is_path(text: str) -> bool:
+    return "\n" not in text and len(text) < 4096 and os.path.exists(text)
+
+
+def cached_program(source: Source | Any, options: CompileOptions) -> tuple[Program | None, str | None]:
+    """The program from the on-disk cache, and its key; (None, None) where a source has no key."""
+    from devscope.runtime.cache import open_cache
+
+    data = source_bytes(source)
+    store = open_cache()
+    if data is None or store is None:
+        return None, None
+    key = cache_key(data, options)
+    return store.load_program(key), key
+
+
+def store_program(key: str, program: Program) -> None:
+    from devscope.runtime.cache import open_cache
+
+    store = open_cache()
+    if store is not None:
+        store.store_program(key, program)
+
+
+def cache_key(data: bytes, options: CompileOptions) -> str:
+    """Digest of everything that a compiled program depends on: source, options, versions, machine."""
+    from devscope.runtime.cache import environment_key
+
+    digest = hashlib.sha256(data)
+    digest.update(options.key().encode())
+    digest.update(environment_key().encode())
+    return digest.hexdigest()
+
+
+__all__ = ["CompileOptions", "Session", "build", "compile", "load", "plan", "run"]

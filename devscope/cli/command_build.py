@@ -1,0 +1,33 @@
+"""``devscope build``: compile a program into a file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from devscope.cli.compile_options import add_compile_arguments, compile_options, require_file
+from devscope.errors import InputError
+
+NAME = "build"
+HELP = "compile a program into a .dsx file that runs without MLIR"
+EPILOG = """\
+example:
+  devscope build model.mlir -o model.dsx --devices cuda:0=opencl:0
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_compile_arguments(parser)
+    parser.add_argument("-o", "--output", metavar="OUT", help="default: FILE with the suffix .dsx")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from devscope.api import build
+    from devscope.runtime.file_format import save_program
+
+    file = require_file(arguments.file)
+    output = Path(arguments.output) if arguments.output else file.with_suffix(".dsx")
+    if not output.parent.is_dir():
+        raise InputError(f"cannot write '{output}': folder '{output.parent}' does not exist")
+    save_program(build(file, compile_options(arguments)), output)
+    return 0

@@ -1,0 +1,144 @@
+"""What MLIR's pass registry knows, asked through its pipeline parser: the bindings offer no other way."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from devscope.errors import OptionError, SourceLocation
+
+_RESTRICTED = re.compile(r"Can't add pass '.*' restricted to '([\w.]+)'")
+_NOT_ON_MODULE = "unable to schedule pass"
+_NOT_REGISTERED = "does not refer to a registered pass"
+_NO_OPTION = re.compile(r"no such option (\S+)")
+
+
+def is_pass(name: str) -> bool:
+    return _NOT_REGISTERED not in (_parse_problem(f"builtin.module({name})") or "")
+
+
+def known_passes() -> list[str]:
+    """Names for suggestions and listings: upstream's, less those that this build of MLIR lacks."""
+    names = (resources.files("devscope.cli") / "mlir_passes.txt").read_text().split()
+    return [name for name in names if is_pass(name)]
+
+
+def check_element(element: str, location: SourceLocation) -> None:
+    """Raises OptionError unless ``element`` may stand inside ``builtin.module(...)``."""
+    problem = _parse_problem(f"builtin.module({element})")
+    if problem is not None:
+        raise OptionError(f"MLIR refuses the pipeline '{element}'", location, [_one_line(problem)])
+
+
+def schedulable_element(name: str, options: str | None, location: SourceLocation) -> str:
+    """The text that runs one pass on a module: ``name{options}``, nested where the pass needs another anchor.
+
+    Raises OptionError for options that the pass does not take.
+    """
+    element = name if options is None else f"{name}{{{options}}}"
+    anchor = _anchor(name)
+    nested = element if anchor is None else f"{anchor}({element})"
+    problem = _parse_problem(f"builtin.module({nested})")
+    if problem is not None:
+        unknown = _NO_OPTION.search(problem)
+        what = f"has no option '{unknown[1]}'" if unknown else f"refuses the options '{options}'"
+        raise OptionError(f"MLIR pass '{name}' {what}", location, [_one_line(problem), _legal_options(name)])
+    return nested
+
+
+@cache
+def _anchor(name: str) -> str | None:
+    """The operation under the module that the pass must be nested on, or None for the module itself."""
+    pipeline = f"builtin.module({name})"
+    problem = _parse_problem(pipeline)
+    if problem is not None:
+        restricted = _RESTRICTED.search(problem)
+        return restricted[1] if restricted else None
+    return "func.func" if _NOT_ON_MODULE in _run_problem(pipeline) else None
+
+
+def _legal_options(name: str) -> str:
+    """MLIR prints a parsed pass with every option and its default."""
+    anchor = _anchor(name)
+    pipeline = f"builtin.module({name})" if anchor is None else f"builtin.module({anchor}({name}))"
+    try:
+        text = str(_manager(pipeline))
+    except ValueError:
+        return f"see MLIR's documentation of '{name}'"
+    match = re.search(re.escape(name) + r"\{(.*)\}", text, re.DOTALL)
+    if match is None:
+        return f"'{name}' has no options"
+    return f"options of '{name}' with their defaults are: {_one_line(match[1])}"
+
+
+@cache
+def _context() -> Any:
+    # A context of its own: probing leaves no trace in the one that holds the user's module.
+    from devscope.lowering.interop.bindings import ir, load_optional
+
+    stablehlo = load_optional("_mlir_libs._stablehlo")
+    if stablehlo is not None:
+        stablehlo.register_stablehlo_passes()
+    return ir.Context()
+
+
+def _manager(pipeline: str) -> Any:
+    from devscope.lowering.interop.bindings import passmanager
+
+    return passmanager.PassManager.parse(pipeline, _context())
+
+
+@cache
+def _parse_problem(pipeline: str) -> str | None:
+    """Why MLIR does not accept the pipeline, or None when it does."""
+    with _captured_stderr() as captured:
+        try:
+            _manager(pipeline)
+        except ValueError as error:
+            return f"{error}\n{captured()}"
+    return None
+
+
+def _run_problem(pipeline: str) -> str:
+    """What a run on an empty module complains about; nothing else tells where a pass may be scheduled."""
+    from devscope.lowering.interop.bindings import ir
+
+    with _captured_stderr():
+        try:
+            _manager(pipeline).run(ir.Module.parse("", _context()).operation)
+        except ir.MLIRError as error:
+            return str(error)
+    return ""
+
+
+@contextmanager
+def _captured_stderr() -> Generator[Callable[[], str]]:
+    """Keeps what C++ writes to file descriptor 2; the value given is a function that returns it so far.
+
+    LLVM's command line library reports ill-typed options there, out of Python's sight.
+    """
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as stream:
+
+        def text() -> str:
+            stream.seek(0)
+            return stream.read().decode(errors="replace")
+
+        os.dup2(stream.fileno(), 2)
+        try:
+            yield text
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,77 @@
+"""The errors that devscope reports to its users.
+
+Every error that bad input can cause is one of these types. Command lines print ``str(error)`` and
+exit with status 1; the Python API raises them. The text has the form used by MLIR and clang::
+
+    model.mlir:12:7: error: unknown device type 'tpu'
+      note: legal device types are: cpu, cuda, opencl, rocm
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class SourceLocation:
+    """A position in a source file; line and column count from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+class DevscopeError(Exception):
+    """Base class: a message, where it applies, and notes that say what is legal or what to do."""
+
+    def __init__(
+        self, message: str, location: SourceLocation | None = None, notes: Sequence[str] = ()
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.location = location
+        self.notes = tuple(notes)
+
+    def __str__(self) -> str:
+        where = f"{self.location}: " if self.location is not None else ""
+        return "\n".join([f"{where}error: {self.message}", *(f"  note: {note}" for note in self.notes)])
+
+
+class ParseError(DevscopeError):
+    """The input is not a valid module: syntax, unknown op, or an op that upstream's verifier refuses."""
+
+
+class VerifyError(DevscopeError):
+    """A module breaks an invariant of the ``device`` dialect or of a planned module."""
+
+
+class OptionError(DevscopeError):
+    """An option, pass name, target kind or device name that does not exist or has a wrong type."""
+
+
+class PlanError(DevscopeError):
+    """The program demands two scopes for one value."""
+
+
+class LoweringError(DevscopeError):
+    """A target cannot compile an operation."""
+
+
+class InputError(DevscopeError):
+    """Arrays given to an executable do not fit its entry: number, shape, dtype or layout."""
+
+
+class DeviceNotFoundError(DevscopeError):
+    """A device that the program needs is not on this machine."""
+
+
+class DeviceError(DevscopeError):
+    """A driver refused a request: out of memory, failed build, lost device."""
+
+
+class ExecutableFormatError(DevscopeError):
+    """A ``.dsx`` file is damaged, foreign, or of another format version or machine."""

@@ -1,0 +1,67 @@
+"""From xDSL locations to the ``file:line:col`` that error messages show."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+
+from devscope.errors import SourceLocation
+
+
+@runtime_checkable
+class HasFileLineCol(Protocol):
+    """A location attribute of another library that decodes itself, as the MLIR bridge's does."""
+
+    def file_line_col(self) -> tuple[str, int, int] | None: ...
+
+
+def source_location(op: Operation) -> SourceLocation | None:
+    """Where ``op`` stands in its source file, or None when its location does not say."""
+    return decode_location(op.location)
+
+
+def value_location(value: SSAValue) -> SourceLocation | None:
+    """Where ``value`` is defined: its operation, or the block argument itself.
+
+    A block argument without a position of its own stands where the operation that holds its block does.
+    """
+    owner = value.owner
+    if isinstance(owner, Operation):
+        return source_location(owner)
+    return _argument_location(value, owner)
+
+
+def _argument_location(value: SSAValue, block: Block) -> SourceLocation | None:
+    own = decode_location(value.location) if isinstance(value, BlockArgument) else None
+    if own is not None:
+        return own
+    parent = block.parent_op()
+    return source_location(parent) if parent is not None else None
+
+
+def decode_location(location: Attribute) -> SourceLocation | None:
+    """The first file position in ``location``, depth first, or None.
+
+    A call site gives the callee's position (where the operation is written), a name the position that
+    it names, a fusion its first part that has one.
+    """
+    stack = [location]
+    while stack:
+        current = stack.pop()
+        match current:
+            case FileLineColLoc():
+                return SourceLocation(current.filename.data, current.line.data, current.column.data)
+            case NameLoc():
+                stack.append(current.location)
+            case CallSiteLoc():
+                stack += (current.caller, current.callee)
+            case FusedLoc(locations=ArrayAttr(data=parts)):
+                stack += reversed(parts)
+            case HasFileLineCol():
+                if (position := current.file_line_col()) is not None:
+                    return SourceLocation(*position)
+            case _:
+                continue
+    return None

@@ -1,0 +1,161 @@
+"""Target kinds: what code can be compiled for, with which options, and on which type of device it runs.
+
+A plugin adds a kind, and with it a device type, through `register_target_kind`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from devscope.errors import OptionError
+
+OptionValue = str | int | bool
+"""What a target option can hold; in IR a string, a signless i64 and an i1."""
+
+_TYPE_NAMES: dict[type, str] = {
+    str: 'a string, such as "..."',
+    int: "an i64, such as 1",
+    bool: "true or false",
+}
+
+
+def _shown(value: object) -> str:
+    """``value`` as MLIR writes it."""
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case _:
+            return str(value)
+
+
+@dataclass(frozen=True)
+class OptionSpec:
+    """One option of a target kind: the type of its value and what it means."""
+
+    type: type[str] | type[int] | type[bool]
+    doc: str = ""
+
+    def accepts(self, value: object) -> bool:
+        """Whether ``value`` is of this option's type; a bool is no integer here."""
+        if type(value) is int and not -(2**63) <= value < 2**63:
+            return False
+        return type(value) is self.type
+
+    @property
+    def type_text(self) -> str:
+        """The type in words, for error messages."""
+        return _TYPE_NAMES[self.type]
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """A way to compile: ``options`` is the schema that every target of this kind obeys."""
+
+    name: str
+    device_type: str
+    options: Mapping[str, OptionSpec] = field(default_factory=dict[str, OptionSpec])
+
+    def check_options(self, options: Mapping[str, object]) -> None:
+        """Raise `OptionError` for the first option that this kind lacks or that is ill-typed."""
+        for name, value in options.items():
+            spec = self.options.get(name)
+            if spec is None:
+                raise OptionError(
+                    f"unknown option '{name}' of target kind '{self.name}'", notes=[self._legal_options()]
+                )
+            if not spec.accepts(value):
+                raise OptionError(
+                    f"option '{name}' of target kind '{self.name}' must be {spec.type_text}, "
+                    f"not {_shown(value)}"
+                )
+
+    def _legal_options(self) -> str:
+        if not self.options:
+            return f"target kind '{self.name}' has no options"
+        legal = ", ".join(f"{name} ({spec.type.__name__})" for name, spec in sorted(self.options.items()))
+        return f"legal options are: {legal}"
+
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
+
+_KINDS: dict[str, TargetKind] = {}
+
+
+def register_target_kind(kind: TargetKind) -> None:
+    """Make ``kind`` known. Raises `OptionError` when another kind has its name or a name is malformed."""
+    if not (_NAME.fullmatch(kind.name) and _NAME.fullmatch(kind.device_type)):
+        raise OptionError(
+            f"target kind '{kind.name}' with device type '{kind.device_type}' cannot be registered",
+            notes=["both names must begin with a letter and be made of letters, digits, '_', '-' and '.'"],
+        )
+    known = _KINDS.setdefault(kind.name, kind)
+    if known != kind:
+        raise OptionError(
+            f"target kind '{kind.name}' is already registered with other options or another device type",
+            notes=["choose another name"],
+        )
+
+
+def target_kinds() -> Mapping[str, TargetKind]:
+    """All registered kinds by name; a read-only view that later registrations show up in."""
+    return MappingProxyType(_KINDS)
+
+
+def get_target_kind(name: str) -> TargetKind:
+    """The kind called ``name``. Raises `OptionError` that lists the legal kinds."""
+    kind = _KINDS.get(name)
+    if kind is None:
+        raise OptionError(
+            f"unknown target kind '{name}'", notes=[f"legal target kinds are: {', '.join(sorted(_KINDS))}"]
+        )
+    return kind
+
+
+def device_types() -> tuple[str, ...]:
+    """The device types of all registered kinds, sorted."""
+    return tuple(sorted({kind.device_type for kind in _KINDS.values()}))
+
+
+def check_device_type(name: str) -> None:
+    """Raise `OptionError` that lists the legal device types unless ``name`` is one of them."""
+    if not any(kind.device_type == name for kind in _KINDS.values()):
+        raise OptionError(
+            f"unknown device type '{name}'", notes=[f"legal device types are: {', '.join(device_types())}"]
+        )
+
+
+for _kind in (
+    TargetKind(
+        "cpu",
+        "cpu",
+        {
+            "cpu": OptionSpec(str, "LLVM's name of the processor; the machine's own by default"),
+            "features": OptionSpec(str, "LLVM's feature string, such as +avx2,+fma"),
+            "opt": OptionSpec(int, "LLVM's optimisation level, 0 to 3"),
+        },
+    ),
+    TargetKind(
+        "opencl",
+        "opencl",
+        {
+            "workgroup": OptionSpec(int, "work items per workgroup"),
+            "fp64": OptionSpec(bool, "whether the device has double precision"),
+            "fp16": OptionSpec(bool, "whether the device has half precision"),
+        },
+    ),
+    TargetKind(
+        "cuda",
+        "cuda",
+        {
+            "arch": OptionSpec(str, "compute capability, such as sm_90"),
+            "ptx": OptionSpec(str, "PTX version, such as 8.0"),
+        },
+    ),
+    TargetKind("rocm", "rocm", {"arch": OptionSpec(str, "GPU architecture, such as gfx90a")}),
+):
+    register_target_kind(_kind)

@@ -1,0 +1,138 @@
+"""`TargetAttr`, the attribute that says how to compile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NoReturn, Self
+
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i1, i64
+from xdsl.ir import Attribute, ParametrizedAttribute
+from xdsl.irdl import irdl_attr_definition
+from xdsl.parser import AttrParser
+from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.lexer import Position
+
+from devscope.dialects.target import OptionValue, get_target_kind
+from devscope.errors import OptionError
+
+TARGET_ATTR = "device.target"
+"""Name of the attribute that says what a function is compiled for."""
+
+
+def raise_verify_exception(error: OptionError) -> NoReturn:
+    """Raise ``error`` as xDSL's attribute verifiers must: without a location and on one line."""
+    raise VerifyException("; ".join((error.message, *error.notes))) from error
+
+
+def located(
+    attribute: type[ParametrizedAttribute],
+    parameters: Sequence[Attribute],
+    parser: AttrParser,
+    start: Position,
+) -> Sequence[Attribute]:
+    """``parameters``; what `verify` has against them becomes an error of ``parser`` from ``start`` on.
+
+    xDSL verifies an attribute after it was parsed, when its place in the source is no longer known.
+    """
+    try:
+        attribute.new(parameters)
+    except VerifyException as error:
+        parser.raise_error(str(error), start, parser.pos)
+    return parameters
+
+
+def _option_value(attribute: Attribute) -> OptionValue | Attribute:
+    """The Python value of a target option, or ``attribute`` itself when it is of no legal type."""
+    match attribute:
+        case StringAttr(data=text):
+            return text
+        case IntegerAttr() if attribute.type == i1:
+            return bool(attribute.value.data)
+        case IntegerAttr() if attribute.type == i64:
+            return attribute.value.data
+        case _:
+            return attribute
+
+
+def _option_attribute(value: OptionValue) -> Attribute:
+    match value:
+        case bool():
+            return IntegerAttr(int(value), i1)
+        case int():
+            return IntegerAttr(value, i64)
+        case str():
+            return StringAttr(value)
+
+
+@irdl_attr_definition
+class TargetAttr(ParametrizedAttribute):
+    """How to compile: a registered target kind and the options that differ from their defaults.
+
+    ```mlir
+    #device.target<"cuda", {arch = "sm_90"}>
+    ```
+    """
+
+    name = "device.target"
+
+    kind: StringAttr
+    options: DictionaryAttr
+
+    @classmethod
+    def new(cls, params: Sequence[Attribute]) -> Self:
+        kind, options = params
+        if isinstance(options, DictionaryAttr):
+            options = DictionaryAttr(dict(sorted(options.data.items())))
+        return super().new((kind, options))
+
+    @classmethod
+    def get(cls, kind: str, options: Mapping[str, OptionValue] | None = None) -> TargetAttr:
+        """The target of this kind. Raises `OptionError` that lists the legal kinds or options."""
+        options = options or {}
+        get_target_kind(kind).check_options(options)
+        attributes = {name: _option_attribute(value) for name, value in options.items()}
+        return cls.new((StringAttr(kind), DictionaryAttr(attributes)))
+
+    @property
+    def kind_name(self) -> str:
+        """The name of the target kind."""
+        return self.kind.data
+
+    @property
+    def device_type(self) -> str:
+        """The type of the devices that code for this target runs on."""
+        return get_target_kind(self.kind.data).device_type
+
+    @property
+    def option_values(self) -> dict[str, OptionValue]:
+        """The options as Python values."""
+        values = {name: _option_value(value) for name, value in self.options.data.items()}
+        return {name: value for name, value in values.items() if not isinstance(value, Attribute)}
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        start = parser.pos
+        match parser.parse_paramattr_parameters():
+            case [StringAttr() as kind]:
+                return located(cls, (kind, DictionaryAttr({})), parser, start)
+            case [StringAttr() as kind, DictionaryAttr() as options]:
+                return located(cls, (kind, options), parser, start)
+            case _:
+                parser.raise_error(
+                    "a target is written #device.target<KIND, {OPTION = VALUE, ...}> with a string and a "
+                    "dictionary; the dictionary may be left out",
+                    start,
+                    parser.pos,
+                )
+
+    def verify(self) -> None:
+        options = {name: _option_value(value) for name, value in self.options.data.items()}
+        try:
+            get_target_kind(self.kind.data).check_options(options)
+        except OptionError as error:
+            raise_verify_exception(error)
+
+    def short(self) -> str:
+        """The target for tables and messages, such as ``cuda arch="sm_90"``."""
+        options = (f"{name}={value}" for name, value in self.options.data.items())
+        return " ".join((self.kind.data, *options))

@@ -1,0 +1,122 @@
+"""Checks of the ``device`` dialect that xDSL leaves out: discardable attributes, and errors with locations.
+
+Operations of other dialects may be unregistered. An attribute that its importer could not hold in xDSL, as
+happens to a malformed one, is parsed again from what it prints, to say what is wrong with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, UnregisteredOp
+from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
+
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
+from devscope.dialects.target_attr import TARGET_ATTR, TargetAttr
+from devscope.errors import VerifyError
+
+_EXPECTED: dict[str, tuple[type[Attribute], str]] = {
+    SCOPE_ATTR: (ScopeAttr, 'a scope, such as #device.scope<"cpu", 0 : i64, "", "">'),
+    TARGET_ATTR: (TargetAttr, 'a target, such as #device.target<"cpu", {opt = 3 : i64}>'),
+}
+
+
+def verify_operation(op: Operation, dialect: Dialect) -> None:
+    """Raise `VerifyError` for what ``dialect``, the device dialect, does not allow on or in ``op`` itself."""
+    name = op_name(op)
+    problem = _attribute_problem(op, dialect)
+    if problem is None and name.startswith(f"{dialect.name}."):
+        problem = _operation_problem(op, dialect)
+    if problem is not None:
+        # The dialect's own messages begin with the operation's name already.
+        raise VerifyError(f"{name}: {problem.removeprefix(f'{name}: ')}", source_location(op))
+
+
+def _operation_problem(op: Operation, dialect: Dialect) -> str | None:
+    if isinstance(op, UnregisteredOp):
+        legal = ", ".join(known.name for known in dialect.operations)
+        return f"no such operation; the operations of the {dialect.name} dialect are: {legal}"
+    for name, attribute in op.attributes.items():
+        if not isinstance(attribute, ScopeAttr | IntegerAttr) and (reason := _why(attribute, dialect)):
+            return f"attribute '{name}': {reason}"
+    try:
+        op.verify_()
+    except VerifyException as error:
+        return str(error)
+    return None
+
+
+def _attribute_problem(op: Operation, dialect: Dialect) -> str | None:
+    """What is wrong with the discardable attributes on ``op``, its arguments or its results, or None."""
+    for place, attributes in _dictionaries(op):
+        for name, attribute in attributes.items():
+            if name.startswith(f"{dialect.name}.") and (problem := _entry_problem(name, attribute, dialect)):
+                return f"{place}'{name}' {problem}"
+        if problem := _disagreement(attributes.get(SCOPE_ATTR), attributes.get(TARGET_ATTR)):
+            return f"{place}{problem}"
+    for key, _, entries in _function_attributes(op):
+        if not isinstance(entries, ArrayAttr) and (reason := _why(entries, dialect)):
+            return f"attribute '{key}': {reason}"
+    return None
+
+
+def _entry_problem(name: str, attribute: Attribute, dialect: Dialect) -> str | None:
+    if name not in _EXPECTED:
+        if isinstance(attribute, ScopeAttr | TargetAttr):
+            return f"has no meaning; legal names are: {', '.join(_EXPECTED)}"
+        return None
+    expected, form = _EXPECTED[name]
+    if isinstance(attribute, expected):
+        return None
+    return f"must be {form}: {_why(attribute, dialect) or f'it is {attribute}'}"
+
+
+def _dictionaries(op: Operation) -> Iterator[tuple[str, Mapping[str, Attribute]]]:
+    """The dictionaries in which discardable attributes of ``op`` can stand, and where that is, in words."""
+    yield "attribute ", op.attributes
+    for _, noun, entries in _function_attributes(op):
+        if isinstance(entries, ArrayAttr):
+            for index, entry in enumerate(entries):
+                if isinstance(entry, DictionaryAttr):
+                    yield f"{noun} {index}, attribute ", entry.data
+
+
+def _function_attributes(op: Operation) -> Iterator[tuple[str, str, Attribute]]:
+    """The lists of argument and result attributes: name, what one entry belongs to, value."""
+    for key, noun in (("arg_attrs", "argument"), ("res_attrs", "result")):
+        # A property where xDSL knows the operation, an attribute where it came in as unregistered.
+        entries = op.properties.get(key, op.attributes.get(key))
+        if entries is not None:
+            yield key, noun, entries
+
+
+def _disagreement(scope: Attribute | None, target: Attribute | None) -> str | None:
+    if not (isinstance(scope, ScopeAttr) and isinstance(target, TargetAttr)):
+        return None
+    if scope.type_name in ("", target.device_type):
+        return None
+    return (
+        f"'{TARGET_ATTR}' is for devices of type '{target.device_type}', but '{SCOPE_ATTR}' is on "
+        f"'{scope.type_name}'; the device types must be equal"
+    )
+
+
+def _why(attribute: Attribute, dialect: Dialect) -> str | None:
+    """Why ``attribute``, read as text, is not one of ``dialect``; None when it is or does not claim to be."""
+    text = str(attribute)
+    if f"#{dialect.name}." not in text:
+        return None
+    context = Context(allow_unregistered=True)
+    context.load_dialect(dialect)
+    try:
+        Parser(context, text).parse_attribute()
+    except VerifyException as error:
+        return str(error)
+    except ParseError as error:
+        return error.msg
+    return None

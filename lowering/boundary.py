@@ -1,0 +1,217 @@
+"""Cuts a split module into one module per device and one for the host, which holds device data as buffers.
+
+In the host's functions a tensor that lives on a device becomes a memref whose memory space is its scope,
+and ``device.device_copy`` becomes an allocation and a ``memref.copy`` between spaces. Everything MLIR does
+with buffers afterwards (carrying them through loops, freeing them) then works on device buffers unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.dialects import arith, bufferization, func, memref
+from xdsl.dialects.builtin import (
+    DYNAMIC_INDEX,
+    FunctionType,
+    IndexType,
+    IntegerAttr,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    TensorType,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.errors import LoweringError
+from devscope.passes.scope_analysis import ScopeAnalysis
+from devscope.passes.split.targets import TargetBinding
+
+
+@dataclass
+class CutModules:
+    """The parts of a program: each verifies on its own."""
+
+    host: ModuleOp
+    devices: dict[ScopeAttr, ModuleOp]
+
+
+def cut_module(module: ModuleOp, binding: TargetBinding) -> CutModules:
+    """Take a split module apart; ``module`` is consumed."""
+    _HostBuffers(module, binding).convert()
+    devices: dict[ScopeAttr, ModuleOp] = {}
+    for function in [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]:
+        scope = function.attributes.get(SCOPE_ATTR)
+        if not isinstance(scope, ScopeAttr) or binding.in_host_memory(scope):
+            continue
+        declaration = _declaration(function, scope, binding)
+        module.body.block.insert_op_before(declaration, function)
+        function.detach()
+        devices.setdefault(scope, ModuleOp([])).body.block.add_op(function)
+    return CutModules(module, devices)
+
+
+def _declaration(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> func.FuncOp:
+    """What the host sees of a device function: the same signature, over buffers."""
+    inputs = [_buffer_type(t, scope) for t in function.function_type.inputs]
+    outputs = [_buffer_type(t, scope) for t in function.function_type.outputs]
+    declaration = func.FuncOp(
+        function.sym_name.data, FunctionType.from_lists(inputs, outputs), Region(), visibility="private"
+    )
+    declaration.location = function.location
+    return declaration
+
+
+def _buffer_type(type_: Attribute, scope: ScopeAttr) -> Attribute:
+    if not isinstance(type_, TensorType):
+        return type_
+    return MemRefType(type_.get_element_type(), type_.get_shape(), NoneAttr(), scope)
+
+
+class _HostBuffers:
+    """Rewrites the host functions of a split module."""
+
+    def __init__(self, module: ModuleOp, binding: TargetBinding) -> None:
+        self._module = module
+        self._binding = binding
+        self._scopes = ScopeAnalysis(module)
+
+    def convert(self) -> None:
+        functions = [op for op in self._module.body.block.ops if isinstance(op, func.FuncOp)]
+        hosts = [f for f in functions if self._is_host(f)]
+        new_types = [
+            (value, type_)
+            for function in hosts
+            for value in _values(function)
+            if (type_ := self._new_type(value)) != value.type
+        ]
+        copies = [op for f in hosts for op in f.walk() if isinstance(op, DeviceCopyOp)]
+        places = {op: (self._space(op.operand), self._space(op.result)) for op in copies}
+        for value, type_ in new_types:
+            Rewriter.replace_value_with_new_type(value, type_)
+        for copy in copies:
+            _lower_copy(copy, *places[copy])
+        for function in hosts:
+            _replace_dims(function)
+            _update_signature(function)
+
+    def _is_host(self, function: func.FuncOp) -> bool:
+        scope = function.attributes.get(SCOPE_ATTR)
+        return not isinstance(scope, ScopeAttr) or self._binding.in_host_memory(scope)
+
+    def _space(self, value: SSAValue) -> ScopeAttr | None:
+        """The device scope that holds a tensor; None for host memory."""
+        if not isinstance(value.type, TensorType):
+            return None
+        scope = self._scopes.of_value(value)
+        return None if scope.is_open or self._binding.in_host_memory(scope) else scope
+
+    def _new_type(self, value: SSAValue) -> Attribute:
+        space = self._space(value)
+        return value.type if space is None else _buffer_type(value.type, space)
+
+
+def _values(function: func.FuncOp) -> list[SSAValue]:
+    values: list[SSAValue] = []
+    for op in function.walk():
+        values.extend(op.results)
+        values.extend(a for region in op.regions for block in region.blocks for a in block.args)
+    return values
+
+
+def _lower_copy(copy: DeviceCopyOp, source: ScopeAttr | None, target: ScopeAttr | None) -> None:
+    """The copy stands right behind the read of its source: bufferisation orders only tensor reads."""
+    point = InsertPoint.before(copy)
+    block = copy.parent
+    assert block is not None
+    if source == target:
+        Rewriter.replace_op(copy, [], [copy.operand])
+        return
+    ops: list[Operation] = []
+    operand: SSAValue = copy.operand
+    host_type = _host_buffer_type(copy.result.type if target is None else operand.type)
+    if source is None:
+        read = bufferization.ToBufferOp.create(
+            operands=[operand], result_types=[host_type], properties={"read_only": UnitAttr()}
+        )
+        ops.append(read)
+        operand = read.results[0]
+    buffer_type = host_type if target is None else copy.result.type
+    sizes = _dynamic_sizes(operand, ops)
+    alloc = memref.AllocOp(sizes, [], buffer_type, IntegerAttr(64, 64))
+    move = memref.CopyOp(operand, alloc.memref)
+    ops += [alloc, move]
+    result: SSAValue = alloc.memref
+    if target is None:
+        tensor = bufferization.ToTensorOp.create(
+            operands=[result],
+            result_types=[copy.result.type],
+            properties={"restrict": UnitAttr(), "writable": UnitAttr()},
+        )
+        ops.append(tensor)
+        result = tensor.results[0]
+    for op in ops:
+        op.location = copy.location
+    Rewriter.insert_op(ops, point)
+    Rewriter.replace_op(copy, [], [result])
+
+
+def _host_buffer_type(type_: Attribute) -> MemRefType[Attribute]:
+    assert isinstance(type_, TensorType | MemRefType)
+    return MemRefType(type_.get_element_type(), type_.get_shape())
+
+
+def _dynamic_sizes(buffer: SSAValue, ops: list[Operation]) -> list[SSAValue]:
+    assert isinstance(buffer.type, MemRefType)
+    sizes: list[SSAValue] = []
+    for axis, extent in enumerate(buffer.type.get_shape()):
+        if extent == DYNAMIC_INDEX:
+            index = arith.ConstantOp(IntegerAttr(axis, IndexType()))
+            size = memref.DimOp(buffer, index)
+            ops += [index, size]
+            sizes.append(size.result)
+    return sizes
+
+
+def _replace_dims(function: func.FuncOp) -> None:
+    """Shape queries of device data: the host knows the shape of a buffer without reading it."""
+    for op in list(function.walk()):
+        if op_name(op) == "tensor.dim" and isinstance(op.operands[0].type, MemRefType):
+            dim = memref.DimOp(op.operands[0], op.operands[1])
+            dim.location = op.location
+            Rewriter.replace_op(op, dim)
+        elif not _fits(op):
+            raise LoweringError(
+                f"operation '{op_name(op)}' uses data of a device on the host",
+                source_location(op),
+                ["put a device.device_copy before it, or place it on the device"],
+            )
+
+
+_CARRIERS = frozenset({"func.func", "func.call", "func.return", "memref.dim", "memref.copy", "memref.alloc"})
+
+
+def _fits(op: Operation) -> bool:
+    """Whether an operation of a host function may have device buffers among its operands and results."""
+    name = op_name(op)
+    if name in _CARRIERS or name.startswith(("scf.", "cf.", "memref.", "bufferization.")):
+        return True
+    return not any(
+        isinstance(v.type, MemRefType) and isinstance(v.type.memory_space, ScopeAttr)
+        for v in (*op.operands, *op.results)
+    )
+
+
+def _update_signature(function: func.FuncOp) -> None:
+    blocks: list[Block] = list(function.body.blocks)
+    if not blocks:
+        return
+    outputs = list(function.function_type.outputs)
+    for block in blocks:
+        if isinstance(block.last_op, func.ReturnOp):
+            outputs = [v.type for v in block.last_op.operands]
+    function.properties["function_type"] = FunctionType.from_lists(list(blocks[0].arg_types), outputs)

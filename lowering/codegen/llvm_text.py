@@ -1,0 +1,118 @@
+"""Makes the LLVM IR text that MLIR prints readable for the LLVM that llvmlite carries.
+
+MLIR (LLVM 24) prints floating-point literals in forms that LLVM 22 does not read: ``+inf``, ``-qnan``,
+``+nan(0x1)``, ``f0x3F800000`` and decimals that are rounded to the type. LLVM has always read the bit
+patterns ``0x...`` (double, also for float), ``0xH....`` (half) and ``0xR....`` (bfloat), so every literal is
+rewritten to its exact bit pattern. Nothing else differs between the two for the IR that MLIR emits.
+See llvm-project pull request 190649.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+
+#: type -> exponent bits, mantissa bits
+_FORMATS = {"half": (5, 10), "bfloat": (8, 7), "float": (8, 23), "double": (11, 52)}
+
+_LITERAL = re.compile(
+    r'"(?:[^"\\]|\\.)*"'  # strings,
+    r"|[%@!#$][-\w.$]+"  # names
+    r"|;[^\n]*"  # and comments are passed over
+    r"|\b(?P<type>half|bfloat|float|double)\b"
+    r"|(?<![\w.%@!#])(?P<literal>[+-]?(?:inf|qnan)\b|[+-]s?nan\(0x[0-9A-Fa-f]+\)"
+    r"|f0x[0-9A-Fa-f]+|[+-]?\d+\.\d*(?:[eE][+-]?\d+)?)"
+)
+
+
+def to_llvm22(text: str) -> str:
+    """Rewrite the floating-point literals of textual LLVM IR, bit for bit."""
+    return "\n".join(_rewrite_line(line) if _may_hold_literal(line) else line for line in text.split("\n"))
+
+
+def _may_hold_literal(line: str) -> bool:
+    return "float" in line or "double" in line or "half" in line
+
+
+def _rewrite_line(line: str) -> str:
+    type_name: str | None = None  # a literal's type is the last floating-point type named before it
+
+    def rewrite(match: re.Match[str]) -> str:
+        nonlocal type_name
+        if match["type"]:
+            type_name = match["type"]
+            return match[0]
+        literal = match["literal"]
+        if literal is None or type_name is None:
+            return match[0]
+        return _legacy_literal(literal, type_name)
+
+    return _LITERAL.sub(rewrite, line)
+
+
+@lru_cache(maxsize=4096)
+def _legacy_literal(literal: str, type_name: str) -> str:
+    bits = literal_bits(literal, type_name)
+    if type_name == "half":
+        return f"0xH{bits:04X}"
+    if type_name == "bfloat":
+        return f"0xR{bits:04X}"
+    if type_name == "float":
+        bits = _widen_to_double(bits)
+    return f"0x{bits:016X}"
+
+
+def literal_bits(literal: str, type_name: str) -> int:
+    """The bit pattern of an LLVM 24 floating-point literal in the format of ``type_name``."""
+    exponent_bits, mantissa_bits = _FORMATS[type_name]
+    if literal.startswith("f0x"):
+        return int(literal[3:], 16)
+    sign = 0
+    if literal[0] in "+-":
+        sign = (literal[0] == "-") << (exponent_bits + mantissa_bits)
+        literal = literal[1:]
+    infinity = ((1 << exponent_bits) - 1) << mantissa_bits
+    quiet = 1 << (mantissa_bits - 1)
+    if literal == "inf":
+        return sign | infinity
+    if literal == "qnan":
+        return sign | infinity | quiet
+    if literal.startswith("nan("):
+        return sign | infinity | quiet | int(literal[4:-1], 16)
+    if literal.startswith("snan("):
+        return sign | infinity | int(literal[5:-1], 16)
+    return sign | _round(Fraction(literal), exponent_bits, mantissa_bits)
+
+
+def _round(value: Fraction, exponent_bits: int, mantissa_bits: int) -> int:
+    """Bits of the nearest number, ties to even (IEEE 754 roundTiesToEven); ``value`` is not negative."""
+    if value == 0:
+        return 0
+    bias = (1 << (exponent_bits - 1)) - 1
+    exponent = value.numerator.bit_length() - value.denominator.bit_length()
+    if value < Fraction(2) ** exponent:
+        exponent -= 1
+    exponent = max(exponent, 1 - bias)  # below that, numbers are subnormal
+    scaled = value / Fraction(2) ** (exponent - mantissa_bits)
+    mantissa = round(scaled)  # Python rounds fractions half to even
+    if mantissa >> (mantissa_bits + 1):
+        mantissa >>= 1
+        exponent += 1
+    if not mantissa >> mantissa_bits:
+        return mantissa
+    if exponent > bias:
+        return ((1 << exponent_bits) - 1) << mantissa_bits
+    return ((exponent + bias) << mantissa_bits) | (mantissa - (1 << mantissa_bits))
+
+
+def _widen_to_double(bits: int) -> int:
+    """The double whose value (or NaN payload) equals that of the float with these bits."""
+    sign, exponent, mantissa = bits >> 31, (bits >> 23) & 0xFF, bits & 0x7FFFFF
+    if exponent == 0xFF:
+        return (sign << 63) | (0x7FF << 52) | (mantissa << 29)
+    if exponent == 0:
+        value = Fraction(mantissa, 1 << 149)
+    else:
+        value = Fraction(mantissa | 0x800000, 1 << 23) * Fraction(2) ** (exponent - 127)
+    return (sign << 63) | _round(value, 11, 52)

@@ -1,0 +1,51 @@
+"""Device functions -> launchers (host code) and kernels (device code), for targets that go through ``gpu``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from devscope.lowering import mlir_util, pipelines
+from devscope.lowering.constants import ConstantTable, extract_constants
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels import GridSchedule, RunPasses, carve_kernels
+from devscope.lowering.tensors import prepare_tensors
+
+
+def lower_device_functions(
+    module: Any, space: Any, constants: ConstantTable, schedule: GridSchedule, run_passes: RunPasses
+) -> Any:
+    """Turn the tensor functions of ``module`` into launchers over memrefs in memory space ``space``.
+
+    Returns a new module that holds their kernels as ``gpu.module`` operations.
+    """
+    for func in mlir_util.functions(module):
+        protect_arguments(func)
+    run_passes(module.operation, pipelines.LIFT_CONTROL_FLOW)
+    # All constants but splats: their data reaches the device once, through the runtime.
+    extract_constants(module, constants, wanted=lambda elements: True)
+    prepare_tensors(module, run_passes, loop_order={})
+    run_passes(module.operation, pipelines.BUFFERIZE)
+    mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
+    run_passes(module.operation, pipelines.DEALLOCATE)
+    carve_kernels(module, run_passes, schedule)
+    kernels = ir.Module.create(loc=ir.Location.unknown(module.context))
+    for op in [op.operation for op in module.body.operations]:
+        if op.name == "gpu.module":
+            op.detach_from_parent()
+            kernels.body.append(op)
+    return kernels
+
+
+def protect_arguments(func: Any) -> None:
+    """Arguments belong to the caller: bufferisation must not write into them."""
+    context = func.context
+    count = len(mlir_util.function_type(func).inputs)
+    old = list(ir.ArrayAttr(func.attributes["arg_attrs"])) if "arg_attrs" in func.attributes else []
+    entries = [ir.DictAttr(a) for a in old] or [ir.DictAttr.get({}, context)] * count
+    protected = {"bufferization.writable": ir.BoolAttr.get(False, context)}
+    merged: list[Any] = []
+    for entry, type_ in zip(entries, mlir_util.function_type(func).inputs, strict=True):
+        named = {entry[i].name: entry[i].attr for i in range(len(entry))}
+        is_tensor = isinstance(type_, ir.RankedTensorType)
+        merged.append(ir.DictAttr.get({**named, **(protected if is_tensor else {})}, context))
+    func.attributes["arg_attrs"] = ir.ArrayAttr.get(merged, context)

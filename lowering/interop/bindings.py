@@ -1,0 +1,118 @@
+"""MLIR's Python bindings, whichever package carries them.
+
+The only module that knows the package's name. The official ``mlir`` package is preferred where it is installed;
+``torch_mlir``, a build of the same bindings, is what pip installs. ``DEVSCOPE_MLIR=mlir|torch_mlir`` decides.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from types import ModuleType
+from typing import Any
+
+from devscope.errors import OptionError
+
+_PACKAGES = ("mlir", "torch_mlir")
+_VARIABLE = "DEVSCOPE_MLIR"
+
+
+def select_package() -> str:
+    """The name of the package that carries the bindings.
+
+    Raises `OptionError` when ``DEVSCOPE_MLIR`` names anything else, or when no package with bindings is installed.
+    """
+    wish = os.environ.get(_VARIABLE, "")
+    if wish and wish not in _PACKAGES:
+        raise OptionError(f"{_VARIABLE} names '{wish}'", notes=[f"legal values are: {', '.join(_PACKAGES)}"])
+    candidates = (wish,) if wish else _PACKAGES
+    for package in candidates:
+        if _has_bindings(package):
+            return package
+    raise OptionError(
+        f"no MLIR Python bindings are installed (looked for: {', '.join(candidates)})",
+        notes=["install them with: pip install torch-mlir"],
+    )
+
+
+def _has_bindings(package: str) -> bool:
+    """Whether ``package`` has an ``ir`` module; a package of that name without one is a placeholder."""
+    try:
+        return importlib.util.find_spec(f"{package}.ir") is not None
+    except ImportError:
+        return False
+
+
+PACKAGE = select_package()
+
+
+def load(module: str) -> ModuleType:
+    """Import ``module`` of the bindings, such as ``"dialects.transform.interpreter"``."""
+    return importlib.import_module(f"{PACKAGE}.{module}")
+
+
+def load_optional(module: str) -> ModuleType | None:
+    """As `load`, or None where this build of the bindings lacks ``module``."""
+    try:
+        return load(module)
+    except ImportError:
+        return None
+
+
+ir: Any = load("ir")
+passmanager: Any = load("passmanager")
+
+
+def transform_interpreter() -> Any:
+    """The module that holds ``apply_named_sequence``."""
+    return load("dialects.transform.interpreter")
+
+
+def llvm_translation() -> Any:
+    """The module that holds ``translate_module_to_llvmir``."""
+    return load("dialects.llvm")
+
+
+def load_irdl(module: Any) -> None:
+    """Make the dialects that ``module``, an ``ir.Module`` of IRDL operations, defines known to its context."""
+    load("dialects.irdl").load_dialects(module)
+
+
+def register_stablehlo(context: Any) -> bool:
+    """Make StableHLO known to ``context``; False where this build of the bindings lacks it."""
+    for name in ("_mlir_libs._stablehlo", "dialects.stablehlo"):
+        extension = load_optional(name)
+        if extension is not None:
+            extension.register_dialect(context, True)
+            return True
+    return False
+
+
+def repair_casters(context: Any) -> None:
+    """Let the bindings return two kinds of attributes on which they raise TypeError.
+
+    They know no Python class for dense elements of complex type, and take a location in attribute position for
+    an ``ir.Location``. The casters that this installs are the bindings' own, extended by the missing case;
+    they act on the whole process, so they are installed only when a module needs them.
+    """
+    dense = ir.Attribute.parse("dense<0> : tensor<1xi1>", context)
+    ir.register_type_caster(dense.typeid, replace=True)(_cast_dense)
+    for location in (ir.FileLineColLoc, ir.NameLoc, ir.CallSiteLoc, ir.FusedLoc, ir.UnknownLoc):
+        ir.register_type_caster(location.static_typeid, replace=True)(_location_caster(location))
+
+
+def _cast_dense(attribute: Any) -> Any:
+    element = ir.ShapedType(attribute.type).element_type
+    if isinstance(element, ir.FloatType):
+        return ir.DenseFPElementsAttr(attribute)
+    if isinstance(element, ir.IntegerType | ir.IndexType):
+        return ir.DenseIntElementsAttr(attribute)
+    return ir.DenseElementsAttr(attribute)
+
+
+def _location_caster(kind: Any) -> Any:
+    def cast(value: Any) -> Any:
+        return kind(value) if isinstance(value, ir.Location) else value
+
+    return cast

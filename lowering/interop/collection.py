@@ -1,0 +1,19 @@
+"""Python's cyclic garbage collector, held off where it can only cost time."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def no_cyclic_collection() -> Iterator[None]:
+    """Hold it off while many objects are made that all stay: it would look through all of them again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,39 @@
+"""From MLIR's diagnostics to devscope's errors: one message, its location, the rest as notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from devscope.errors import DevscopeError, SourceLocation
+from devscope.lowering.interop.location import decode
+
+
+def translate(
+    error: Any, kind: type[DevscopeError], fallback: str, files: Mapping[str, str] | None = None
+) -> DevscopeError:
+    """The error of type ``kind`` that says what ``error``, an ``ir.MLIRError``, says.
+
+    The first diagnostic gives message and location; its notes and all further diagnostics become notes.
+    ``fallback`` is the message for an error without diagnostics; ``files`` renames files in locations.
+    """
+    names = files or {}
+    diagnostics = list(getattr(error, "error_diagnostics", ()))
+    if not diagnostics:
+        return kind(fallback)
+    first, *rest = diagnostics
+    notes = list(first.notes)
+    for diagnostic in rest:
+        notes += [diagnostic, *diagnostic.notes]
+    return kind(first.message, _position(first, names), [_line(note, names) for note in notes])
+
+
+def _position(diagnostic: Any, names: Mapping[str, str]) -> SourceLocation | None:
+    position = decode(diagnostic.location)
+    return position and replace(position, file=names.get(position.file, position.file))
+
+
+def _line(diagnostic: Any, names: Mapping[str, str]) -> str:
+    position = _position(diagnostic, names)
+    return diagnostic.message if position is None else f"{position}: {diagnostic.message}"

@@ -1,0 +1,94 @@
+"""Operations that xDSL's definitions, made for another version of MLIR, do not accept.
+
+MLIR has verified an imported module, so where xDSL refuses an operation, its definition is out of date. Such
+operations become `UnregisteredOp`s, which any pass can carry along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+Shape = tuple[Hashable, ...]
+"""The name of an operation, the types of its operands and results, and which attributes it has."""
+
+_STRUCTURE = (ModuleOp, FuncOp)
+"""Never unregistered: no pass works without them. Verifying them would mean a walk over all they hold."""
+
+
+class Drift:
+    """Finds and unregisters the operations that xDSL's definitions do not accept.
+
+    One operation of each shape is verified; verifying all would take several times as long as the import. What
+    was found holds for the session: shapes compare types by identity, as one `AttributeBridge` allows.
+    """
+
+    def __init__(self) -> None:
+        self._accepted: set[Shape] = set()
+        self._refused: set[Shape] = set()
+
+    def settle(self, root: Operation, samples: dict[Shape, Operation]) -> None:
+        """Unregister what xDSL refuses under ``root``; ``samples`` has one operation of each shape there."""
+        refused = samples.keys() & self._refused
+        pending = {shape: op for shape, op in samples.items() if shape not in self._accepted | refused}
+        while True:
+            refused |= {shape for shape, op in pending.items() if not _accepts(op)}
+            if not refused:
+                break
+            for op in list(_walk(root)):
+                if not isinstance(op, UnregisteredOp) and shape_of(op) in refused:
+                    unregister(op)
+            self._refused |= refused
+            # Again: what a verifier accepts can depend on the classes of the operations around.
+            pending = {shape: op for shape, op in pending.items() if shape not in refused}
+            refused = set()
+        self._accepted |= pending.keys()
+
+
+def shape_of(op: Operation) -> Shape:
+    """The shape of an operation that xDSL knows."""
+    return (
+        op.name,
+        *[id(operand.type) for operand in op.operands],
+        None,
+        *[id(result.type) for result in op.results],
+        None,
+        *op.properties,
+        None,
+        *op.attributes,
+    )
+
+
+def unregister(op: Operation) -> None:
+    """Turn ``op`` into an unregistered operation of the same name, in place, so that its uses stay.
+
+    Its properties become attributes; MLIR, which knows the operation, tells them apart on export.
+    """
+    op.attributes = {**op.attributes, **op.properties, "op_name__": StringAttr(op.name)}
+    op.properties = {}
+    op.__class__ = UnregisteredOp.with_name(op.name)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _accepts(op: Operation) -> bool:
+    """Whether the definition of ``op`` accepts it, leaving aside what its bodies hold."""
+    if isinstance(op, _STRUCTURE):
+        return True
+    # Verifiers written for another version fail in many ways (IndexError, AssertionError, VerifyException).
+    try:
+        op.verify_()
+    except Exception:
+        return False
+    return True
+
+
+def _walk(root: Operation) -> Iterator[Operation]:
+    stack = [root]
+    while stack:
+        op = stack.pop()
+        yield op
+        for region in op.regions:
+            for block in region.blocks:
+                stack.extend(block.ops)

@@ -1,0 +1,192 @@
+"""From xDSL to MLIR without text: a walk over xDSL's operations that creates MLIR's through the bindings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp, UnregisteredOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from devscope.dialects.location import source_location
+from devscope.errors import LoweringError, SourceLocation
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.collection import no_cyclic_collection
+from devscope.lowering.interop.location import PayloadLocation
+from devscope.lowering.interop.properties import HiddenProperties
+from devscope.lowering.interop.to_mlir import MLIRAttributes
+
+_NAME = "op_name__"
+"""Where an `UnregisteredOp` keeps its real name."""
+
+
+class Exporter:
+    """Exports modules to one context; what it learns about operations serves all of them."""
+
+    def __init__(self, twins: MLIRAttributes, hidden: HiddenProperties) -> None:
+        self.twins = twins
+        self.hidden = hidden
+        self.plain: set[str] = set()
+        """The operations all of whose attributes the bindings can set."""
+
+    def module(self, module: ModuleOp) -> Any:
+        """The MLIR twin of ``module``, an ``ir.Module``, not verified.
+
+        Raises `LoweringError` for what MLIR cannot hold.
+        """
+        with no_cyclic_collection():
+            return _Export(self).run(module)
+
+    def take_hidden(self, name: str, attributes: dict[str, Any]) -> dict[str, Any]:
+        """Remove from ``attributes`` those of operation ``name`` that the bindings cannot set."""
+        names = self.hidden.names(name) if self.hidden.is_registered(name) else ()
+        if not names:
+            self.plain.add(name)
+        return {key: attributes.pop(key) for key in names if key in attributes}
+
+
+class _Export:
+    """One export: the values and blocks known so far, and the blocks still to fill.
+
+    Types and attributes are looked up by identity, which is safe while the module holds them: hashing them,
+    as the session's tables do, takes longer than creating an operation.
+    """
+
+    def __init__(self, exporter: Exporter) -> None:
+        self._exporter = exporter
+        self._context = exporter.twins.context
+        self._types: dict[int, Any] = {}
+        self._attributes: dict[int, Any] = {}
+        self._values: dict[SSAValue, Any] = {}
+        self._forward: dict[SSAValue, Any] = {}
+        self._unfilled: list[tuple[Block, Any, dict[Block, Any]]] = []
+        self._unknown = ir.Location.unknown(self._context)
+        self._locations: dict[Attribute, Any] = {UNKNOWN_LOC: self._unknown}
+
+    def run(self, module: ModuleOp) -> Any:
+        result = ir.Module.create(self._location(module.location))
+        for name, attribute in (module.attributes | module.properties).items():
+            result.operation.attributes[name] = self._attribute(attribute)
+        self._unfilled.append((module.body.block, result.body, {}))
+        # The list grows on the way; see the importer.
+        for block, new_block, blocks in self._unfilled:
+            point = ir.InsertionPoint(new_block)
+            for op in block.ops:
+                self._operation(op, blocks, point)
+        for value, placeholder in self._forward.items():
+            if value not in self._values:
+                raise LoweringError("an operand is defined outside of the module", _first_user(value))
+            placeholder.result.replace_all_uses_with(self._values[value])
+        return result
+
+    def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any) -> None:
+        try:
+            new = self._create(op, blocks, point)
+        except LoweringError as error:
+            error.location = error.location or source_location(op)
+            raise
+        except (ir.MLIRError, ValueError) as error:
+            raise _refused(error, op) from None
+        if op.results:
+            values = self._values
+            for result, new_result in zip(op.results, new.results, strict=True):
+                values[result] = new_result
+        if op.regions:
+            for region, new_region in zip(op.regions, new.regions, strict=True):
+                self._blocks(region, new_region)
+
+    def _create(self, op: Operation, blocks: dict[Block, Any], point: Any) -> Any:
+        attribute, values = self._attribute, self._values
+        attributes = {name: attribute(value) for name, value in op.attributes.items() if name != _NAME}
+        hidden: dict[str, Any] = {}
+        name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+        if op.properties:
+            properties = {name: attribute(value) for name, value in op.properties.items()}
+            if self._exporter.hidden.is_registered(name):
+                attributes |= properties
+            else:
+                hidden = properties
+        if name not in self._exporter.plain:
+            hidden |= self._exporter.take_hidden(name, attributes)
+        try:
+            operands = [values[operand] for operand in op.operands]
+        except KeyError:
+            operands = [self._value(operand) for operand in op.operands]
+        new = ir.Operation.create(
+            name,
+            results=[self._type(result.type) for result in op.results],
+            operands=operands,
+            attributes=attributes,
+            successors=[blocks[successor] for successor in op.successors],
+            regions=len(op.regions),
+            loc=self._location(op.location),
+            ip=False if hidden else point,
+        )
+        if hidden:
+            new = self._exporter.hidden.write(new, hidden)
+            point.insert(new)
+        return new
+
+    def _blocks(self, region: Region, new_region: Any) -> None:
+        """Give ``new_region`` the blocks of ``region``, with their arguments, to be filled."""
+        blocks: dict[Block, Any] = {}
+        for block in region.blocks:
+            types = [self._type(argument.type) for argument in block.args]
+            locations = [self._location(argument.location) for argument in block.args]
+            new_block = new_region.blocks.append(*types, arg_locs=locations)
+            for argument, new_argument in zip(block.args, new_block.arguments, strict=True):
+                self._values[argument] = new_argument
+            blocks[block] = new_block
+            self._unfilled.append((block, new_block, blocks))
+
+    def _value(self, value: SSAValue) -> Any:
+        """The twin of ``value``, or a placeholder until there is one."""
+        found = self._values.get(value)
+        if found is not None:
+            return found
+        placeholder = self._forward.get(value)
+        if placeholder is None:
+            placeholder = self._forward[value] = ir.Operation.create(
+                "builtin.unrealized_conversion_cast",
+                results=[self._type(value.type)],
+                loc=self._unknown,
+                ip=False,
+            )
+        return placeholder.result
+
+    def _type(self, type: Attribute) -> Any:
+        found = self._types.get(id(type))
+        if found is None:
+            found = self._types[id(type)] = self._exporter.twins.type(type)
+        return found
+
+    def _attribute(self, attribute: Attribute) -> Any:
+        found = self._attributes.get(id(attribute))
+        if found is None:
+            found = self._attributes[id(attribute)] = self._exporter.twins.attribute(attribute)
+        return found
+
+    def _location(self, location: Attribute) -> Any:
+        if isinstance(location, PayloadLocation):
+            if location.data.context is not self._context:
+                raise LoweringError("the module was imported by another session")
+            return location.data
+        found = self._locations.get(location)
+        if found is None:
+            found = self._locations[location] = self._parse_location(location)
+        return found
+
+    def _parse_location(self, location: Attribute) -> Any:
+        """A location made in xDSL, through the text of an operation: the bindings parse no location alone."""
+        text = f'"devscope.placed"() : () -> () {location}'
+        return ir.Operation.parse(text, context=self._context).location
+
+
+def _refused(error: Exception, op: Operation) -> LoweringError:
+    """The error for an operation that the bindings do not create."""
+    name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+    cause = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return LoweringError(f"MLIR cannot create '{name}': {cause}", source_location(op))
+
+
+def _first_user(value: SSAValue) -> SourceLocation | None:
+    return next((source_location(use.operation) for use in value.uses), None)

@@ -1,0 +1,172 @@
+"""From MLIR to xDSL without text: a walk over the bindings' operations that creates xDSL's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp, StringAttr, UnrealizedConversionCastOp, UnregisteredOp
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import AttrSizedSegments, IRDLOperation
+
+from devscope.lowering.interop.attributes import AttributeBridge
+from devscope.lowering.interop.bindings import ir, repair_casters
+from devscope.lowering.interop.collection import no_cyclic_collection
+from devscope.lowering.interop.drift import Drift, Shape, shape_of
+from devscope.lowering.interop.location import PayloadLocation
+from devscope.lowering.interop.properties import HiddenProperties
+
+_NAME = "op_name__"
+"""Where an `UnregisteredOp` keeps its real name."""
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """What is known of all operations of one name."""
+
+    cls: type[Operation]
+    properties: frozenset[str]
+    """The inherent attributes that xDSL's definition has as properties."""
+    name: StringAttr | None
+    """The name as an attribute, when xDSL does not know the operation."""
+    hidden: bool
+    """Whether operations of this name can have properties that the bindings do not show."""
+    registered: bool
+    """Whether MLIR knows the operation."""
+
+
+class Importer:
+    """Imports modules of one context; what it learns about operations serves all of them."""
+
+    def __init__(self, bridge: AttributeBridge, hidden: HiddenProperties, context: Context) -> None:
+        self.bridge = bridge
+        self.hidden = hidden
+        self.drift = Drift()
+        self._context = context
+        self._kinds: dict[str, _Kind] = {}
+
+    def module(self, module: Any) -> ModuleOp:
+        """The xDSL twin of ``module``, an ``ir.Module``, which stays as it is.
+
+        Raises `ParseError` for what cannot be carried over faithfully.
+        """
+        with no_cyclic_collection():
+            result = _Import(self).run(module.operation)
+        assert isinstance(result, ModuleOp)
+        return result
+
+    def kind(self, op: Any) -> _Kind:
+        """The kind of ``op``, an ``ir.Operation``."""
+        found = self._kinds.get(op.name)
+        if found is None:
+            found = self._kinds[op.name] = self._learn(op)
+        return found
+
+    def _learn(self, op: Any) -> _Kind:
+        cls = self._context.get_op(op.name)
+        registered = self.hidden.is_registered(op.name)
+        hidden = not registered or bool(self.hidden.names(op.name))
+        if issubclass(cls, UnregisteredOp) or not issubclass(cls, IRDLOperation):
+            return _Kind(cls, frozenset(), StringAttr(op.name), hidden, registered)
+        definition = cls.get_irdl_definition()
+        segments = [o for o in definition.options if isinstance(o, AttrSizedSegments) and o.as_property]
+        properties = frozenset(definition.properties) | {option.attribute_name for option in segments}
+        return _Kind(cls, properties, None, hidden, registered)
+
+
+class _Import:
+    """One import: the values and blocks known so far, and the blocks still to fill."""
+
+    def __init__(self, importer: Importer) -> None:
+        self._importer = importer
+        self._types = importer.bridge.types
+        self._attributes = importer.bridge.attributes
+        self._values: dict[Any, SSAValue] = {}
+        self._forward: dict[Any, SSAValue] = {}
+        self._samples: dict[Shape, Operation] = {}
+        self._unfilled: list[tuple[Any, Block, dict[Any, Block]]] = []
+
+    def run(self, root: Any) -> Operation:
+        result = self._operation(root, {})
+        # A body is filled after the block that holds its operation (the list grows on the way): nesting costs no
+        # stack, and values exist when they are used.
+        for source, block, blocks in self._unfilled:
+            for view in source.operations:
+                block.add_op(self._operation(view.operation, blocks))
+        for value, placeholder in self._forward.items():
+            placeholder.replace_all_uses_with(self._values[value])
+        self._importer.drift.settle(result, self._samples)
+        return result
+
+    def _operation(self, op: Any, blocks: dict[Any, Block]) -> Operation:
+        kind = self._importer.kind(op)
+        attributes, properties = self._inherent(op, kind)
+        values, types = self._values, self._types
+        try:
+            operands = [values[operand] for operand in op.operands]
+        except KeyError:  # used before it is defined: graph regions, blocks not in order of dominance
+            operands = [self._value(operand) for operand in op.operands]
+        results, regions, successors = list(op.results), op.regions, op.successors
+        # Operation.create, less its override that makes a name attribute for each unregistered operation.
+        new = kind.cls.__new__(kind.cls)
+        Operation.__init__(
+            new,
+            operands=operands,
+            result_types=[types[result.type] for result in results],
+            properties=properties,
+            attributes=attributes,
+            location=_location(op.location),
+            successors=[blocks[successor] for successor in successors] if len(successors) else (),
+            regions=[self._region(region) for region in regions] if len(regions) else (),
+        )
+        for result, new_result in zip(results, new.results, strict=True):
+            values[result] = new_result
+        if kind.name is None:
+            self._samples.setdefault(shape_of(new), new)
+        return new
+
+    def _inherent(self, op: Any, kind: _Kind) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+        """The attributes and the properties of ``op`` as xDSL's definition divides them."""
+        attributes: dict[str, Attribute] = {}
+        properties: dict[str, Attribute] = {}
+        converted, known = self._attributes, kind.properties
+        try:
+            items = op.attributes.items()
+        except TypeError:
+            repair_casters(op.context)
+            items = op.attributes.items()
+        for name, value in items:
+            (properties if name in known else attributes)[name] = converted[value]
+        if kind.hidden:
+            for name, value in self._importer.hidden.read(op).items():
+                is_property = name in known or not kind.registered
+                (properties if is_property else attributes)[name] = converted[value]
+        if kind.name is not None:
+            attributes[_NAME] = kind.name
+        return attributes, properties
+
+    def _region(self, region: Any) -> Region:
+        """The twin of ``region``; its blocks have arguments, and are to be filled."""
+        blocks: dict[Any, Block] = {}
+        for source in region.blocks:
+            arguments = list(source.arguments)
+            block = Block(arg_types=[self._types[argument.type] for argument in arguments])
+            for argument, new_argument in zip(arguments, block.args, strict=True):
+                new_argument.location = _location(argument.location)
+                self._values[argument] = new_argument
+            blocks[source] = block
+            self._unfilled.append((source, block, blocks))
+        return Region(blocks.values())
+
+    def _value(self, value: Any) -> SSAValue:
+        """The twin of ``value``, or a placeholder until there is one."""
+        found = self._values.get(value) or self._forward.get(value)
+        if found is None:
+            cast = UnrealizedConversionCastOp.create(result_types=[self._types[value.type]])
+            found = self._forward[value] = cast.results[0]
+        return found
+
+
+def _location(location: Any) -> Any:
+    return UNKNOWN_LOC if isinstance(location, ir.UnknownLoc) else PayloadLocation.wrap(location)

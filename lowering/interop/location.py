@@ -1,0 +1,112 @@
+"""Source locations across the bridge: wrapped on import, decoded on demand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xdsl.dialects.builtin import BuiltinAttribute
+from xdsl.ir import Data
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from devscope.dialects.location import source_location
+from devscope.errors import SourceLocation
+from devscope.lowering.interop.bindings import ir
+
+__all__ = ["PayloadLocation", "decode", "file_line_col", "rename_file", "source_location"]
+
+
+class PayloadLocation(Data[Any], BuiltinAttribute):
+    """An MLIR location (``ir.Location``) as an xDSL attribute; nothing of it is decoded before it is asked for."""
+
+    name = "devscope.location"
+
+    @classmethod
+    def wrap(cls, location: Any) -> PayloadLocation:
+        """As the constructor, without its checks: one of these is made per imported operation."""
+        self = cls.__new__(cls)
+        object.__setattr__(self, "data", location)
+        return self
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Any:
+        parser.raise_error("a location held by MLIR has no syntax of its own")
+
+    def print_parameter(self, printer: Printer) -> None:
+        self.print_builtin(printer)
+
+    def print_builtin(self, printer: Printer) -> None:
+        with printer.in_location():
+            printer.print_string(str(self.data)[len("loc(") : -1])
+
+    def file_line_col(self) -> tuple[str, int, int] | None:
+        """The first position in a file that this location holds, line and column counted from 1, or None."""
+        return file_line_col(self.data)
+
+
+def file_line_col(location: Any) -> tuple[str, int, int] | None:
+    """The first position of an ``ir.Location``, depth first; a call site has its callee's position."""
+    stack = [location]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, ir.FileLineColLoc):
+            return (current.filename.value, current.start_line, current.start_col)
+        if isinstance(current, ir.NameLoc):
+            stack.append(current.child_loc)
+        elif isinstance(current, ir.CallSiteLoc):
+            stack += (current.caller, current.callee)
+        elif isinstance(current, ir.FusedLoc):
+            stack += reversed(list(current.locations))
+    return None
+
+
+def decode(location: Any) -> SourceLocation | None:
+    """`file_line_col` in the form that errors carry."""
+    position = file_line_col(location)
+    return None if position is None else SourceLocation(*position)
+
+
+def rename_file(module: Any, old: str, new: str) -> None:
+    """Replace the file name ``old`` by ``new`` in the locations of all operations and block arguments."""
+    renamed = _RenamedFiles(old, new)
+
+    def visit(op: Any) -> Any:
+        op.location = renamed[op.location]
+        for region in op.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    argument.set_location(renamed[argument.location])
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+
+
+class _RenamedFiles(dict[Any, Any]):
+    """Locations and what they become, each worked out once."""
+
+    def __init__(self, old: str, new: str) -> None:
+        super().__init__()
+        self._old = old
+        self._new = new
+
+    def __missing__(self, location: Any) -> Any:
+        result = self[location] = self._rename(location)
+        return result
+
+    def _rename(self, location: Any) -> Any:
+        context = location.context
+        if isinstance(location, ir.FileLineColLoc):
+            if location.filename.value != self._old:
+                return location
+            start, end = (location.start_line, location.start_col), (location.end_line, location.end_col)
+            if start == end:
+                return ir.Location.file(self._new, *start, context=context)
+            return ir.Location.file(self._new, *start, *end, context=context)
+        if isinstance(location, ir.NameLoc):
+            return ir.Location.name(location.name_str.value, self[location.child_loc], context=context)
+        if isinstance(location, ir.CallSiteLoc):
+            return ir.Location.callsite(self[location.callee], [self[location.caller]], context=context)
+        if isinstance(location, ir.FusedLoc):
+            parts = [self[part] for part in location.locations]
+            return ir.Location.fused(parts, location.metadata, context=context)
+        return location

@@ -1,0 +1,82 @@
+"""MLIR text and bytecode into modules, with the file name that the user knows in every location."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from devscope.errors import ParseError
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.diagnostics import translate
+from devscope.lowering.interop.location import rename_file
+
+_BYTECODE_MAGIC = b"ML\xefR"
+_UNNAMED = "-"
+"""The file name that MLIR gives to a module parsed from a string."""
+_SEVERAL_OPERATIONS = "source must contain a single top-level operation"
+
+
+def parse_file(path: str | Path, context: Any) -> Any:
+    """The ``ir.Module`` in a file of text or bytecode. MLIR maps the file; Python never holds it.
+
+    Raises `ParseError`, also when the file cannot be read.
+    """
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise ParseError(f"cannot read {path}: {error.strerror}") from None
+    try:
+        return ir.Module.parseFile(os.fspath(path), context)
+    except ir.MLIRError as error:
+        raise translate(error, ParseError, f"{path} is not an MLIR module") from None
+
+
+def parse_text(text: str | bytes, filename: str, context: Any) -> Any:
+    """The ``ir.Module`` in text or bytecode. Raises `ParseError`."""
+    if isinstance(text, bytes):
+        if text.startswith(_BYTECODE_MAGIC):
+            return _parse_unnamed(text, filename, context)
+        try:
+            text = text.decode()
+        except UnicodeDecodeError as error:
+            message = f"{filename} is neither MLIR bytecode nor UTF-8 text: {error.reason} at byte {error.start}"
+            raise ParseError(message) from None
+    try:
+        op = ir.Operation.parse(text, source_name=filename, context=context).operation
+    except ir.MLIRError as error:
+        if any(d.message.startswith(_SEVERAL_OPERATIONS) for d in error.error_diagnostics):
+            return _parse_unnamed(text, filename, context)
+        raise translate(error, ParseError, f"{filename} is not an MLIR module") from None
+    return _as_module(op, filename)
+
+
+def _parse_unnamed(text: str | bytes, filename: str, context: Any) -> Any:
+    """The parser of the bindings that takes any module, but knows no file names."""
+    try:
+        module = ir.Module.parse(text, context)
+    except ir.MLIRError as error:
+        message = f"{filename} is not an MLIR module"
+        raise translate(error, ParseError, message, files={_UNNAMED: filename}) from None
+    if isinstance(text, str):
+        rename_file(module, _UNNAMED, filename)
+    return module
+
+
+def _as_module(op: Any, filename: str) -> Any:
+    """``op`` as a module: itself when it is one, else the only operation of a new one.
+
+    The bindings parse a named string to an operation only, and do not convert that to an ``ir.Module``; moving
+    the operations at its top into one is cheap.
+    """
+    if op.name != "builtin.module":
+        module = ir.Module.create(ir.Location.file(filename, 0, 0, op.context))
+        module.body.append(op)
+        return module
+    module = ir.Module.create(op.location)
+    for name, attribute in op.attributes.items():
+        module.operation.attributes[name] = attribute
+    for inner in list(op.regions[0].blocks[0].operations):
+        module.body.append(inner)
+    return module

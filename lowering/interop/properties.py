@@ -1,0 +1,145 @@
+"""Properties that the bindings do not show: read and written through the generic text of one operation.
+
+``op.attributes`` lists the properties that are attributes. It lists neither those that are not (the flags of
+``llvm.getelementptr``) nor any property of an operation that MLIR does not know. MLIR's generic form has them
+all, between ``<{`` and ``}>``, and prints those that are not attributes even at their default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from devscope.errors import LoweringError, ParseError
+from devscope.lowering.interop.bindings import ir, repair_casters
+from devscope.lowering.interop.diagnostics import translate
+from devscope.lowering.interop.location import decode
+
+_RESOURCE = "dense_resource<"
+_OPERANDS_AND_SUCCESSORS = re.compile(r'"\([^)]*\)(?:\[[^\]]*\])?')
+_BRACE_OR_STRING = re.compile(r'[{}]|"(?:[^"\\]|\\.)*"')
+
+
+class HiddenProperties:
+    """Which properties of which operations the bindings hide, found out once per operation name."""
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._registered: dict[str, bool] = {}
+        self._names: dict[str, frozenset[str]] = {}
+
+    def is_registered(self, name: str) -> bool:
+        """Whether MLIR knows the operation ``name``."""
+        found = self._registered.get(name)
+        if found is None:
+            found = self._registered[name] = self._context.is_registered_operation(name)
+        return found
+
+    def names(self, name: str) -> frozenset[str]:
+        """The hidden properties of the operations of this name, which MLIR knows."""
+        found = self._names.get(name)
+        if found is None:
+            # An operation with nothing set: it has, at their defaults, all properties that are no attributes.
+            blank = ir.Operation.create(name, loc=ir.Location.unknown(self._context), ip=False)
+            shown = frozenset(blank.attributes)
+            found = self._names[name] = frozenset(self._parse(_properties_text(blank))) - shown
+        return found
+
+    def read(self, op: Any) -> dict[str, Any]:
+        """The hidden properties of ``op`` as ``ir.Attribute``s.
+
+        Raises `ParseError` when one holds a dense resource: text does not identify the resource.
+        """
+        names = self.names(op.name) if self.is_registered(op.name) else None
+        if names is not None and not names:
+            return {}
+        text = _properties_text(op.clone(ip=False))
+        if _RESOURCE in text:
+            raise ParseError(
+                f"a property of '{op.name}' holds a dense resource, which cannot be read",
+                decode(op.location),
+                notes=["hold it in an attribute of the operation, or in an arith.constant"],
+            )
+        properties = self._parse(text)
+        return {key: value for key, value in properties.items() if names is None or key in names}
+
+    def write(self, op: Any, hidden: Mapping[str, Any]) -> Any:
+        """An operation in place of ``op``, which is detached and has no bodies yet, with properties ``hidden``.
+
+        Raises `LoweringError` when MLIR does not accept them.
+        """
+        if len(op.successors):
+            message = f"'{op.name}' has successors and properties that MLIR's bindings cannot set"
+            raise LoweringError(message, decode(op.location))
+        properties = {**self._parse(_properties_text(op)), **hidden}
+        attributes = dict(op.attributes.items())
+        # An attribute of the same name as a property can only be told from it in the text.
+        ambiguous = {} if self.is_registered(op.name) else {k: v for k, v in attributes.items() if k in properties}
+        dictionaries = [ir.DictAttr.get(d, self._context) for d in (properties, ambiguous)]
+        holder = self._parse_module(op, _operation_text(op, *dictionaries))
+        made = list(holder.body.operations)[-1].operation
+        for index, operand in enumerate(op.operands):
+            made.operands[index] = operand
+        for key, value in attributes.items():
+            if key not in properties:
+                made.attributes[key] = value
+        made.location = op.location
+        return made.detach_from_parent()
+
+    def _parse_module(self, op: Any, text: str) -> Any:
+        """The module in ``text``, which was made for ``op``."""
+        if _RESOURCE in text:
+            message = f"a property of '{op.name}' holds a dense resource, which cannot be written"
+            raise LoweringError(message, decode(op.location))
+        try:
+            return ir.Module.parse(text, self._context)
+        except ir.MLIRError as error:
+            translated = translate(error, LoweringError, f"MLIR does not accept '{op.name}'")
+            translated.location = decode(op.location)  # not the position in the text made here
+            raise translated from None
+
+    def _parse(self, dictionary: str) -> dict[str, Any]:
+        attribute = ir.Attribute.parse(dictionary, self._context)
+        try:
+            return {item.name: item.attr for item in attribute}
+        except TypeError:
+            repair_casters(self._context)
+            return {item.name: item.attr for item in attribute}
+
+
+def _properties_text(op: Any) -> str:
+    """The text of the property dictionary of ``op``, a detached operation: ``{...}``."""
+    text: str = op.get_asm(print_generic_op_form=True, use_local_scope=True, skip_regions=True)
+    head = _OPERANDS_AND_SUCCESSORS.search(text)
+    assert head is not None  # the generic form of every operation has an operand list
+    start = head.end() + len(" <")
+    if not text.startswith(" <{", head.end()):
+        return "{}"
+    depth = 0
+    for token in _BRACE_OR_STRING.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return text[start : token.end()]
+    raise AssertionError(f"unbalanced text from MLIR: {text}")
+
+
+def _operation_text(op: Any, properties: Any, attributes: Any) -> str:
+    """A module that holds an operation like ``op`` behind one that makes values of its operands' types."""
+    operand_types = [operand.type for operand in op.operands]
+    result_types = [result.type for result in op.results]
+    operands = ", ".join(f"%0#{index}" for index in range(len(operand_types)))
+    regions = f" ({', '.join(['{}'] * len(op.regions))})" if len(op.regions) else ""
+    lines = ['"builtin.module"() ({']
+    if operand_types:
+        values = f"%0:{len(operand_types)}"
+        lines.append(f'{values} = "builtin.unrealized_conversion_cast"() : () -> {_list(operand_types)}')
+    results = f"%1:{len(result_types)} = " if result_types else ""
+    lines.append(f'{results}"{op.name}"({operands}) <{properties}>{regions} {attributes} :')
+    lines += [f"{_list(operand_types)} -> {_list(result_types)}", "}) : () -> ()"]
+    return "\n".join(lines)
+
+
+def _list(types: Sequence[Any]) -> str:
+    return f"({', '.join(map(str, types))})"
+

@@ -1,0 +1,109 @@
+"""One MLIR context and all that devscope asks of it: parse, import, export, run passes."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+
+from devscope.dialects.context import make_context
+from devscope.errors import LoweringError, OptionError
+from devscope.lowering.interop import bindings
+from devscope.lowering.interop.attributes import AttributeBridge
+from devscope.lowering.interop.bindings import ir, passmanager
+from devscope.lowering.interop.diagnostics import translate
+from devscope.lowering.interop.exporter import Exporter
+from devscope.lowering.interop.importer import Importer
+from devscope.lowering.interop.parsing import parse_file, parse_text
+from devscope.lowering.interop.properties import HiddenProperties
+
+
+class Session:
+    """An ``ir.Context`` that knows every upstream dialect, StableHLO where the bindings carry it, and ``device``.
+
+    Operations of other dialects are accepted unverified. Modules of one session cannot be used in another.
+    ``xdsl_context`` is what imported modules are made in; by default it knows all of xDSL's dialects and ours.
+    """
+
+    def __init__(self, xdsl_context: Context | None = None) -> None:
+        self.context: Any = ir.Context()
+        self.context.allow_unregistered_dialects = True
+        bindings.register_stablehlo(self.context)
+        _load_device_dialect(self.context)
+        self.xdsl_context = make_context() if xdsl_context is None else xdsl_context
+        bridge = AttributeBridge(self.context, self.xdsl_context)
+        hidden = HiddenProperties(self.context)
+        self._importer = Importer(bridge, hidden, self.xdsl_context)
+        self._exporter = Exporter(bridge.exported, hidden)
+
+    def parse(self, text: str | bytes, filename: str = "<input>") -> Any:
+        """The verified ``ir.Module`` of MLIR text or bytecode; locations in text name ``filename``.
+
+        Raises `ParseError`.
+        """
+        return parse_text(text, filename, self.context)
+
+    def parse_file(self, path: str | Path) -> Any:
+        """The verified ``ir.Module`` of a file of MLIR text or bytecode; locations name ``path`` as given.
+
+        Raises `ParseError`, also when the file cannot be read.
+        """
+        return parse_file(path, self.context)
+
+    def to_xdsl(self, module: Any) -> ModuleOp:
+        """The xDSL twin of ``module``, an ``ir.Module`` of this session, which stays as it is.
+
+        Attributes and types that xDSL cannot hold faithfully, and dense constants of more than 16 elements that
+        are not splats, are stand-ins for what stays in MLIR (`PayloadAttr`, `PayloadType`, and, for constants,
+        ``DenseResourceAttr``). Operations that xDSL does not know or does not accept are ``UnregisteredOp``s.
+        Raises `ParseError` for what cannot be carried over faithfully.
+        """
+        return self._importer.module(module)
+
+    def to_mlir(self, module: ModuleOp, verify: bool = True) -> Any:
+        """The MLIR twin of ``module``, a new ``ir.Module``, verified unless ``verify`` is false.
+
+        Raises `LoweringError`, with MLIR's diagnostics, when MLIR cannot hold it or refuses it.
+        """
+        result = self._exporter.module(module)
+        if verify:
+            try:
+                result.operation.verify()
+            except ir.MLIRError as error:
+                raise translate(error, LoweringError, "MLIR's verifier refuses the module") from None
+        return result
+
+    def run_passes(self, module: Any, pipeline: str) -> None:
+        """Run MLIR passes over an ``ir.Module`` or ``ir.Operation`` of this session, in place.
+
+        ``pipeline`` is MLIR's textual form, ``"builtin.module(canonicalize,cse)"``. Raises `OptionError` when it
+        names an unknown pass or option, `LoweringError`, with MLIR's diagnostics, when a pass fails.
+        """
+        try:
+            manager = passmanager.PassManager.parse(pipeline, self.context)
+        except ValueError as error:
+            raise _bad_pipeline(pipeline, str(error)) from None
+        try:
+            manager.run(getattr(module, "operation", module))
+        except ir.MLIRError as error:
+            raise translate(error, LoweringError, f"a pass of {pipeline} failed") from None
+
+
+def _bad_pipeline(pipeline: str, message: str) -> OptionError:
+    """MLIR says where in the text it stopped, then what is wrong, then shows the text again."""
+    first, *rest = [line for line in message.splitlines() if line.strip(" ^")]
+    cause = first.rpartition("error: ")[2].rpartition("<Pass-Options-Parser>: ")[2]
+    return OptionError(f"invalid pass pipeline '{pipeline}': {cause}", notes=[n for n in rest if "failed" in n])
+
+
+def _load_device_dialect(context: Any) -> None:
+    """Define the ``device`` dialect in ``context`` from its IRDL form, which dialects/device.py generates."""
+    source = resources.files("devscope.dialects").joinpath("device.irdl.mlir").read_text(encoding="utf-8")
+    with context, ir.Location.unknown():
+        bindings.load_irdl(ir.Module.parse(source))
+        # IRDL has no traits; without this one, no region of device.region would verify.
+        ir.IsTerminatorTrait.attach("device.yield")
+

@@ -1,0 +1,39 @@
+"""LLVM dialect -> LLVM IR text, with the check that keeps the translator from crashing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from devscope.errors import LoweringError, SourceLocation
+from devscope.lowering import mlir_util
+from devscope.lowering.interop import bindings
+from devscope.lowering.interop.location import file_line_col
+
+
+def mlir_location(op: Any) -> SourceLocation | None:
+    """Where an MLIR operation stands in its source file."""
+    position = file_line_col(op.location)
+    return SourceLocation(*position) if position is not None else None
+
+
+def require_fully_lowered(root: Any, target: str) -> None:
+    """Raise LoweringError naming the first operations that are not in the LLVM dialect.
+
+    MLIR's translation to LLVM IR crashes the process on such operations, so it must not see them.
+    """
+    left: dict[str, SourceLocation | None] = {}
+    for op in mlir_util.walk(root):
+        if not op.name.startswith("llvm.") and op.name != "builtin.module":
+            left.setdefault(op.name, mlir_location(op))
+    if left:
+        name, location = next(iter(left.items()))
+        others = [f"also left: {', '.join(list(left)[1:])}"] if len(left) > 1 else []
+        advice = "place the operation on another device, or rewrite it with linalg, arith, math or tensor"
+        raise LoweringError(
+            f"target '{target}' cannot lower operation '{name}'", location, [*others, advice]
+        )
+
+
+def to_llvm_ir(module: Any) -> str:
+    """LLVM IR text (in the syntax of MLIR's own LLVM) of a module in the LLVM dialect."""
+    return bindings.llvm_translation().translate_module_to_llvmir(module.operation)

@@ -1,0 +1,186 @@
+"""OpenCL: ``gpu.module`` kernels -> LLVM dialect (``spir_kernel``) -> SPIR-V."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.codegen.llvm_text import to_llvm22
+from devscope.lowering.codegen.spirv import shared_emitter
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels import GridSchedule, RunPasses
+from devscope.lowering.llvm_dialect import require_fully_lowered, to_llvm_ir
+
+SCHEDULE = GridSchedule(workgroup=256, innermost=64)
+
+#: OpenCL's address space for buffers (OpenCL C specification 3.0, section 6.7; SPIR-V CrossWorkgroup).
+_GLOBAL_MEMORY = 1
+
+_GPU_TO_LLVM = (
+    "builtin.module(gpu.module(expand-strided-metadata,lower-affine,"
+    "convert-gpu-to-llvm-spv{use-64bit-index=true},canonicalize))"
+)
+_REST_TO_LLVM = (
+    "builtin.module(expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-vector-to-llvm,"
+    "convert-math-to-llvm,arith-expand,convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
+    "convert-func-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
+)
+
+#: math op -> OpenCL C built-in (OpenCL C specification 3.0, section 6.15.2).
+_BUILTINS = {
+    "math.absf": "fabs",
+    "math.acos": "acos",
+    "math.acosh": "acosh",
+    "math.asin": "asin",
+    "math.asinh": "asinh",
+    "math.atan": "atan",
+    "math.atan2": "atan2",
+    "math.atanh": "atanh",
+    "math.cbrt": "cbrt",
+    "math.ceil": "ceil",
+    "math.copysign": "copysign",
+    "math.cos": "cos",
+    "math.cosh": "cosh",
+    "math.erf": "erf",
+    "math.erfc": "erfc",
+    "math.exp": "exp",
+    "math.exp2": "exp2",
+    "math.expm1": "expm1",
+    "math.floor": "floor",
+    "math.fma": "fma",
+    "math.log": "log",
+    "math.log10": "log10",
+    "math.log1p": "log1p",
+    "math.log2": "log2",
+    "math.powf": "pow",
+    "math.round": "round",
+    "math.roundeven": "rint",
+    "math.rsqrt": "rsqrt",
+    "math.sin": "sin",
+    "math.sinh": "sinh",
+    "math.sqrt": "sqrt",
+    "math.tan": "tan",
+    "math.tanh": "tanh",
+    "math.trunc": "trunc",
+}
+
+
+@dataclass(frozen=True)
+class DeviceBinary:
+    """SPIR-V of all kernels of one device, and for each kernel its name and argument sizes in bytes."""
+
+    data: bytes
+    kernels: list[tuple[str, list[int]]]
+
+    def numbers(self) -> dict[str, int]:
+        return {name: number for number, (name, _) in enumerate(self.kernels)}
+
+
+def compile_kernels(gpu_modules: Any, run_passes: RunPasses) -> DeviceBinary:
+    """Compile a builtin module that contains only ``gpu.module`` operations.
+
+    Raises LoweringError for an operation that OpenCL cannot run.
+    """
+    text = to_llvm_text(gpu_modules, run_passes)
+    return DeviceBinary(shared_emitter().emit(text), _kernel_signatures(gpu_modules))
+
+
+def to_llvm_text(gpu_modules: Any, run_passes: RunPasses) -> str:
+    """The kernels' LLVM IR as text; ``gpu_modules`` is left holding ``llvm.func`` operations."""
+    context = gpu_modules.context
+    i64 = ir.IntegerType.get_signless(64, context)
+    space = ir.IntegerAttr.get(i64, _GLOBAL_MEMORY)
+    mlir_util.retype_memrefs(gpu_modules.operation, space, lambda old: _is_device_scope(old))
+    for gpu_module in [op.operation for op in gpu_modules.body.operations]:
+        _call_builtins(gpu_module)
+    run_passes(gpu_modules.operation, _GPU_TO_LLVM)
+    _merge(gpu_modules)
+    run_passes(gpu_modules.operation, _REST_TO_LLVM)
+    _set_calling_convention(gpu_modules)
+    require_fully_lowered(gpu_modules.operation, "opencl")
+    return to_llvm22(to_llvm_ir(gpu_modules))
+
+
+def _is_device_scope(space: Any | None) -> bool:
+    return space is not None and str(space).startswith("#device.")
+
+
+def _call_builtins(gpu_module: Any) -> None:
+    """Replace math ops by calls of OpenCL's built-in functions, which the driver inlines and vectorises."""
+    context = gpu_module.context
+    body = gpu_module.regions[0].blocks[0]
+    declared: set[str] = set()
+    for op in list(mlir_util.walk(gpu_module)):
+        builtin = _BUILTINS.get(op.name)
+        if builtin is None or not isinstance(op.results[0].type, ir.FloatType):
+            continue
+        element = op.results[0].type
+        symbol = _mangled(builtin, str(element), len(op.operands))
+        if symbol not in declared:
+            declared.add(symbol)
+            _declare(body, symbol, ir.FunctionType.get([element] * len(op.operands), [element], context))
+        call = mlir_util.Builder(op).call(symbol, op.operands, [element])
+        mlir_util.replace_op(op, call.results)
+
+
+def _declare(body: Any, symbol: str, type_: Any) -> None:
+    context = type_.context
+    declaration = ir.Operation.create(
+        "func.func",
+        attributes={
+            "sym_name": ir.StringAttr.get(symbol, context),
+            "sym_visibility": ir.StringAttr.get("private", context),
+            "function_type": ir.TypeAttr.get(type_),
+        },
+        regions=1,
+        loc=ir.Location.unknown(context),
+    )
+    body.append(declaration)
+
+
+def _set_calling_convention(module: Any) -> None:
+    """Built-ins are ``spir_func``; a call that disagrees with its callee's convention is undefined in LLVM."""
+    convention = ir.Attribute.parse("#llvm.cconv<spir_funccc>", module.context)
+    for op in mlir_util.walk(module.operation):
+        is_builtin = op.name == "llvm.func" and not mlir_util.has_body(op)
+        is_call = op.name == "llvm.call" and "callee" in op.attributes
+        if is_builtin or (is_call and ir.FlatSymbolRefAttr(op.attributes["callee"]).value.startswith("_Z")):
+            op.attributes["CConv"] = convention
+
+
+def _mangled(name: str, element: str, arity: int) -> str:
+    """Itanium C++ ABI name of an OpenCL built-in whose parameters all have one type."""
+    code = {"f16": "Dh", "f32": "f", "f64": "d"}[element]
+    return f"_Z{len(name)}{name}{code * arity}"
+
+
+def _merge(gpu_modules: Any) -> None:
+    """Move the functions of every ``gpu.module`` to the top: one binary per device builds fastest."""
+    names: set[str] = set()
+    for gpu_module in [op.operation for op in gpu_modules.body.operations]:
+        for op in [op.operation for op in gpu_module.regions[0].blocks[0].operations]:
+            if "sym_name" not in op.attributes:
+                continue
+            name = mlir_util.symbol_name(op)
+            if name in names:  # declarations of built-ins repeat; kernel names are unique by construction
+                continue
+            names.add(name)
+            op.detach_from_parent()
+            gpu_modules.body.append(op)
+        gpu_module.erase()
+
+
+def _kernel_signatures(module: Any) -> list[tuple[str, list[int]]]:
+    return [
+        (mlir_util.symbol_name(op.operation), [_argument_bytes(a) for a in op.regions[0].blocks[0].arguments])
+        for op in module.body.operations
+        if op.operation.name == "llvm.func" and mlir_util.has_body(op.operation)
+    ]
+
+
+def _argument_bytes(argument: Any) -> int:
+    type_ = argument.type
+    if isinstance(type_, (ir.IntegerType, ir.FloatType)):
+        return mlir_util.element_bytes(type_)
+    return 8

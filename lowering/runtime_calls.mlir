@@ -1,0 +1,81 @@
+// What compiled code calls to reach the runtime, in terms of memrefs.
+//
+// The functions without a body are the native runtime (runtime/native/runtime.ll): they take slots, handles
+// and byte counts. The others translate between memref descriptors and those; LLVM inlines them.
+// A device buffer is a descriptor whose pointers hold the driver's handle: subviews change offset, sizes and
+// strides only, so views of device memory cost nothing.
+!descriptor = !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>
+module {
+  func.func private @devscope_alloc(i64, i64) -> !llvm.ptr
+  func.func private @devscope_free(i64, !llvm.ptr)
+  func.func private @devscope_copy(i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64)
+  func.func private @devscope_constant(i64, i64) -> !llvm.ptr
+  func.func private @devscope_launch(i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64)
+
+  func.func private @devscope_wrap(%pointer: !llvm.ptr, %bytes: i64) -> memref<?xi8> {
+    %zero = llvm.mlir.constant(0 : i64) : i64
+    %one = llvm.mlir.constant(1 : i64) : i64
+    %0 = llvm.mlir.poison : !descriptor
+    %1 = llvm.insertvalue %pointer, %0[0] : !descriptor
+    %2 = llvm.insertvalue %pointer, %1[1] : !descriptor
+    %3 = llvm.insertvalue %zero, %2[2] : !descriptor
+    %4 = llvm.insertvalue %bytes, %3[3, 0] : !descriptor
+    %5 = llvm.insertvalue %one, %4[4, 0] : !descriptor
+    %6 = builtin.unrealized_conversion_cast %5 : !descriptor to memref<?xi8>
+    return %6 : memref<?xi8>
+  }
+
+  func.func private @devscope_alloc_buffer(%slot: i64, %bytes: index) -> memref<?xi8> {
+    %size = arith.index_cast %bytes : index to i64
+    %handle = call @devscope_alloc(%slot, %size) : (i64, i64) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%handle, %size) : (!llvm.ptr, i64) -> memref<?xi8>
+    return %buffer : memref<?xi8>
+  }
+
+  func.func private @devscope_constant_buffer(%slot: i64, %number: i64, %bytes: i64) -> memref<?xi8> {
+    %handle = call @devscope_constant(%slot, %number) : (i64, i64) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%handle, %bytes) : (!llvm.ptr, i64) -> memref<?xi8>
+    return %buffer : memref<?xi8>
+  }
+
+  func.func private @devscope_free_buffer(%slot: i64, %pointer: index) {
+    %address = arith.index_cast %pointer : index to i64
+    %handle = llvm.inttoptr %address : i64 to !llvm.ptr
+    call @devscope_free(%slot, %handle) : (i64, !llvm.ptr) -> ()
+    return
+  }
+
+  // Offsets and the size are in bytes.
+  func.func private @devscope_copy_bytes(
+      %source_slot: i64, %source: index, %source_offset: index,
+      %target_slot: i64, %target: index, %target_offset: index, %bytes: index) {
+    %0 = arith.index_cast %source : index to i64
+    %1 = llvm.inttoptr %0 : i64 to !llvm.ptr
+    %2 = arith.index_cast %source_offset : index to i64
+    %3 = arith.index_cast %target : index to i64
+    %4 = llvm.inttoptr %3 : i64 to !llvm.ptr
+    %5 = arith.index_cast %target_offset : index to i64
+    %6 = arith.index_cast %bytes : index to i64
+    call @devscope_copy(%source_slot, %1, %2, %target_slot, %4, %5, %6)
+        : (i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64) -> ()
+    return
+  }
+
+  // One cell of 8 bytes per kernel argument.
+  func.func private @devscope_launch_kernel(
+      %slot: i64, %kernel: i64,
+      %gx: index, %gy: index, %gz: index, %bx: index, %by: index, %bz: index,
+      %cells: index, %count: i64) {
+    %0 = arith.index_cast %gx : index to i64
+    %1 = arith.index_cast %gy : index to i64
+    %2 = arith.index_cast %gz : index to i64
+    %3 = arith.index_cast %bx : index to i64
+    %4 = arith.index_cast %by : index to i64
+    %5 = arith.index_cast %bz : index to i64
+    %6 = arith.index_cast %cells : index to i64
+    %7 = llvm.inttoptr %6 : i64 to !llvm.ptr
+    call @devscope_launch(%slot, %kernel, %0, %1, %2, %3, %4, %5, %7, %count)
+        : (i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64) -> ()
+    return
+  }
+}

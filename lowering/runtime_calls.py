@@ -1,0 +1,234 @@
+"""Turns what touches device memory from the host side into calls of the native runtime.
+
+Device memrefs carry the ``#device.scope`` they live in as memory space until here. Afterwards the module is
+ordinary host code: no memory spaces, no ``gpu`` operations, only calls to ``devscope_*`` functions, whose
+translation from memrefs to handles stands in ``runtime_calls.mlir``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import resources
+from typing import Any
+
+from devscope.errors import LoweringError
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
+
+HOST_SLOT = 0
+#: Symbols of ``memref.global`` operations that stand for entries of the program's constant table.
+CONSTANT_PREFIX = "devscope_constant_"
+
+Slots = Mapping[str, int]
+
+
+def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]) -> None:
+    """Rewrite ``module`` in place.
+
+    ``slots`` maps the text of a memory space attribute to a runtime slot, ``kernels`` a kernel
+    function to its number within its device.
+    """
+    work = [item for op in mlir_util.walk(module.operation) if (item := _classify(op, slots)) is not None]
+    mlir_util.retype_memrefs(module.operation, None, lambda space: space is not None)
+    for op, rewrite, where in work:
+        rewrite(op, where, kernels)
+    _remove_constant_globals(module)
+    _append_support_functions(module)
+
+
+def _slot_of(value: Any, slots: Slots) -> int | None:
+    """Slot of a memref's memory; None if the value is not a memref."""
+    if not mlir_util.is_memref(value.type):
+        return None
+    space = mlir_util.memory_space(value.type)
+    return HOST_SLOT if space is None else slots[str(space)]
+
+
+Rewrite = Callable[[Any, tuple[int, ...], Mapping[str, int]], None]
+
+
+def _classify(op: Any, slots: Slots) -> tuple[Any, Rewrite, tuple[int, ...]] | None:
+    """The rewrite that ``op`` needs and the slots of the memrefs involved, read before spaces are erased."""
+    if op.name == "memref.get_global":
+        if not _is_constant_symbol(op):
+            return None
+        return op, _constant, (_required(_slot_of(op.results[0], slots)),)
+    if op.name == "gpu.launch_func":
+        return op, _launch, (_launch_slot(op, slots),)
+    rewrite = _REWRITES.get(op.name)
+    if rewrite is None:
+        return None
+    values = [*op.operands, *op.results]
+    where = tuple(slot for v in values if (slot := _slot_of(v, slots)) is not None)
+    return (op, rewrite, where) if any(where) else None
+
+
+def _required(slot: int | None) -> int:
+    assert slot is not None
+    return slot
+
+
+def _alloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    build = Builder(op)
+    type_ = ir.MemRefType(op.results[0].type)
+    dynamic = list(op.operands)
+    sizes = iter(dynamic)
+    all_sizes = [
+        next(sizes) if size == ir.ShapedType.get_dynamic_size() else build.constant(size)
+        for size in type_.shape
+    ]
+    size = build.bytes_of(type_, all_sizes)
+    slot = build.constant(where[0], build.i64)
+    raw = build.call("devscope_alloc_buffer", [slot, size], [build.bytes_type()]).results[0]
+    mlir_util.replace_op(op, [build.view(raw, dynamic, type_)])
+
+
+def _dealloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    build = Builder(op)
+    pointer = build.pointer(op.operands[0])
+    build.call("devscope_free_buffer", [build.constant(where[0], build.i64), pointer])
+    op.erase()
+
+
+def _copy(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    """Whole buffers only: strided copies on one device became kernels, and none cross devices."""
+    build = Builder(op)
+    source, target = op.operands
+    zero = build.constant(0)
+    build.call(
+        "devscope_copy_bytes",
+        [
+            build.constant(where[0], build.i64),
+            build.pointer(source),
+            zero,
+            build.constant(where[1], build.i64),
+            build.pointer(target),
+            zero,
+            build.byte_size(target),
+        ],
+    )
+    op.erase()
+
+
+def _load(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    """A scalar read on the host from device memory: a copy of one element that waits for the device."""
+    build = Builder(op)
+    memref, *indices = op.operands
+    type_ = ir.MemRefType(memref.type)
+    position, _, strides = build.metadata(memref)
+    for index, stride in zip(indices, strides, strict=True):
+        position = build.add(position, build.multiply(index, stride))
+    size = build.constant(mlir_util.element_bytes(type_.element_type))
+    cell_type = ir.MemRefType.get([], type_.element_type, loc=op.location)
+    cell = build.value(
+        "memref.alloca", [], cell_type, {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0], op.context)}
+    )
+    build.call(
+        "devscope_copy_bytes",
+        [
+            build.constant(where[0], build.i64),
+            build.pointer(memref),
+            build.multiply(position, size),
+            build.constant(HOST_SLOT, build.i64),
+            build.pointer(cell),
+            build.constant(0),
+            size,
+        ],
+    )
+    mlir_util.replace_op(op, [build.value("memref.load", [cell], op.results[0].type)])
+
+
+def _is_constant_symbol(op: Any) -> bool:
+    return ir.FlatSymbolRefAttr(op.attributes["name"]).value.startswith(CONSTANT_PREFIX)
+
+
+def _constant(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    build = Builder(op)
+    number = int(ir.FlatSymbolRefAttr(op.attributes["name"]).value.removeprefix(CONSTANT_PREFIX))
+    type_ = ir.MemRefType(op.results[0].type)
+    size = mlir_util.element_bytes(type_.element_type)
+    for extent in type_.shape:
+        size *= extent
+    operands = [build.constant(n, build.i64) for n in (where[0], number, size)]
+    raw = build.call("devscope_constant_buffer", operands, [build.bytes_type()]).results[0]
+    mlir_util.replace_op(op, [build.view(raw, [], type_)])
+
+
+def _launch_slot(op: Any, slots: Slots) -> int:
+    found = {slot for v in op.operands if (slot := _slot_of(v, slots)) is not None and slot != HOST_SLOT}
+    if len(found) != 1:
+        raise LoweringError(f"a kernel must touch the memory of exactly one device, not of {len(found)}")
+    return found.pop()
+
+
+def _launch(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    build = Builder(op)
+    segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    operands = list(op.operands)
+    # async dependencies, grid x y z, block x y z, cluster x y z, dynamic shared memory, kernel operands, ...
+    grid = operands[segments[0] : segments[0] + 6]
+    first = sum(segments[:11])
+    arguments = operands[first : first + segments[11]]
+    cells = [cell for value in arguments for cell in _cells(build, value)]
+    array_type = ir.MemRefType.get([len(cells)], build.i64, loc=op.location)
+    array = build.value(
+        "memref.alloca", [], array_type, {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0], op.context)}
+    )
+    for position, cell in enumerate(cells):
+        build.op("memref.store", [cell, array, build.constant(position)])
+    symbol = ir.SymbolRefAttr(op.attributes["kernel"]).value[-1]
+    build.call(
+        "devscope_launch_kernel",
+        [
+            build.constant(where[0], build.i64),
+            build.constant(kernels[symbol], build.i64),
+            *grid,
+            build.pointer(array),
+            build.constant(len(cells), build.i64),
+        ],
+    )
+    op.erase()
+
+
+def _cells(build: Builder, value: Any) -> list[Any]:
+    """The 8-byte cells of one kernel argument, as i64 values; a memref becomes 3 + 2 * rank of them.
+
+    The order is that of MLIR's memref descriptor: allocated and aligned pointer, offset, sizes, strides.
+    """
+    if mlir_util.is_memref(value.type):
+        pointer = build.pointer(value)
+        offset, sizes, strides = build.metadata(value)
+        fields = [pointer, pointer, offset, *sizes, *strides]
+        return [build.value("arith.index_cast", [field], build.i64) for field in fields]
+    type_ = value.type
+    if isinstance(type_, ir.IndexType):
+        return [build.value("arith.index_cast", [value], build.i64)]
+    if not isinstance(type_, ir.IntegerType):
+        width = ir.FloatType(type_).width
+        value = build.value("arith.bitcast", [value], ir.IntegerType.get_signless(width, type_.context))
+    if value.type == build.i64:
+        return [value]
+    return [build.value("arith.extui", [value], build.i64)]
+
+
+_REWRITES: dict[str, Rewrite] = {
+    "memref.alloc": _alloc,
+    "memref.dealloc": _dealloc,
+    "memref.copy": _copy,
+    "memref.load": _load,
+}
+
+
+def _remove_constant_globals(module: Any) -> None:
+    for op in [op.operation for op in module.body.operations]:
+        if op.name == "memref.global" and mlir_util.symbol_name(op).startswith(CONSTANT_PREFIX):
+            op.erase()
+
+
+def _append_support_functions(module: Any) -> None:
+    text = resources.files("devscope.lowering").joinpath("runtime_calls.mlir").read_text()
+    support = ir.Module.parse(text, module.context)
+    for op in [op.operation for op in support.body.operations]:
+        op.detach_from_parent()
+        module.body.append(op)

@@ -1,0 +1,28 @@
+"""The passes over xDSL IR. Each is imported when a tool first asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
+
+def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
+    """Pass name to a function that imports and returns the pass, in alphabetical order."""
+
+    def device_plan() -> type[ModulePass]:
+        from devscope.passes.device_plan import DevicePlanPass
+
+        return DevicePlanPass
+
+    def device_verify() -> type[ModulePass]:
+        from devscope.passes.device_verify import DeviceVerifyPass
+
+        return DeviceVerifyPass
+
+    return {
+        "device-plan": device_plan,
+        "device-verify": device_verify,
+    }

@@ -1,0 +1,184 @@
+"""``device-split``: one planned module -> host functions that call private device functions.
+
+Afterwards every function carries ``device.target``, the only truth about where it runs, and
+``device.scope``, the virtual device it runs on. A host function holds host code, copies and calls; a device
+function holds code of one scope. See ``passes/split`` for how pieces are found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr
+from devscope.passes.scope_analysis import ScopeAnalysis
+from devscope.passes.split.classify import CONTROL_FLOW, Classifier, body_operations, is_tensor
+from devscope.passes.split.outline import erase_operations, outline_piece, unique_name
+from devscope.passes.split.pieces import BlockSplit, Piece, ancestor_in, split_block
+from devscope.passes.split.targets import TargetBinding
+
+
+@dataclass(frozen=True)
+class DeviceSplitPass(ModulePass):
+    """Outline maximal same-scope pieces of a planned module into device functions."""
+
+    name = "device-split"
+
+    host: str = "cpu:0"
+    """The scope that host functions run on."""
+    targets: tuple[str, ...] = ()
+    """Overrides of targets, ``DEVICE=KIND`` each: ``opencl:1=cpu`` builds code for opencl:1 for the host."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        split_module(op, ScopeAttr.parse_text(self.host), TargetBinding.parse(self.targets))
+
+
+def split_module(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
+    """Split ``module`` in place. It must be planned: ``device-verify`` holds for it."""
+    scopes = ScopeAnalysis(module)
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    device_functions = _device_functions(functions, scopes, host)
+    classifier = Classifier(scopes, host, device_functions)
+    taken = {f.sym_name.data for f in functions}
+    for function in functions:
+        scope = device_functions.get(function.sym_name.data)
+        if scope is None and function.body.blocks:
+            _split_function(module, function, classifier, binding, taken)
+        _bind(function, scope or host, binding)
+        if scope is not None:
+            for inner in function.body.walk():
+                inner.attributes.pop(SCOPE_ATTR, None)
+
+
+def _bind(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> None:
+    """A target that stands already is never overwritten."""
+    function.attributes[SCOPE_ATTR] = scope
+    function.attributes.setdefault(TARGET_ATTR, binding.target_of(scope))
+
+
+def _device_functions(
+    functions: list[func.FuncOp], scopes: ScopeAnalysis, host: ScopeAttr
+) -> dict[str, ScopeAttr]:
+    """Private functions that lie on one device as a whole.
+
+    Starts from the assumption that all candidates are and drops those that break it, so that recursive
+    functions are found too.
+    """
+    candidates: dict[str, ScopeAttr] = {}
+    bodies: dict[str, list[Operation]] = {}
+    for function in functions:
+        if function.sym_visibility is None or function.sym_visibility.data != "private":
+            continue
+        if not function.body.blocks:
+            continue
+        scope = _signature_scope(function)
+        if scope is not None and not scope.same_device(host):
+            name = function.sym_name.data
+            candidates[name] = scope
+            bodies[name] = _function_operations(function)
+    changed = True
+    while changed:
+        classifier = Classifier(scopes, host, candidates)
+        wrong = [name for name in candidates if classifier.uniform_scope(bodies[name]) != candidates[name]]
+        for name in wrong:
+            del candidates[name]
+        changed = bool(wrong)
+    return candidates
+
+
+def _function_operations(function: func.FuncOp) -> list[Operation]:
+    found: list[Operation] = []
+    for block in function.body.blocks:
+        for op in block.ops:
+            if op is not block.last_op:
+                found.append(op)
+                found.extend(body_operations(op) if op.name in CONTROL_FLOW else [])
+    return found
+
+
+def _signature_scope(function: func.FuncOp) -> ScopeAttr | None:
+    """The scope of all tensor parameters and results; None if there is no single one."""
+    found: set[ScopeAttr] = set()
+    parameters = function.body.block.args if len(function.body.blocks) == 1 else function.body.blocks[0].args
+    attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
+    for value, dictionary in zip(parameters, attributes, strict=False):
+        if is_tensor(value):
+            found |= _scope_in(dictionary)
+    for dictionary in function.res_attrs.data if function.res_attrs is not None else ():
+        found |= _scope_in(dictionary)
+    return found.pop() if len(found) == 1 else None
+
+
+def _scope_in(dictionary: DictionaryAttr) -> set[ScopeAttr]:
+    scope = dictionary.data.get(SCOPE_ATTR)
+    return {scope} if isinstance(scope, ScopeAttr) else set()
+
+
+def _split_function(
+    module: ModuleOp,
+    function: func.FuncOp,
+    classifier: Classifier,
+    binding: TargetBinding,
+    taken: set[str],
+) -> None:
+    blocks = list(function.body.blocks)
+    while blocks:
+        block = blocks.pop()
+        split = split_block(block, classifier)
+        for inner in split.control_flow:
+            if inner.name in CONTROL_FLOW:
+                blocks.extend(b for region in inner.regions for b in region.blocks)
+        if not split.pieces:
+            continue
+        dead = _only_cloned(block, split)
+        _reorder(block, split)
+        names = [_piece_name(function, piece, taken) for piece in split.pieces]
+        # Last piece first: a piece then sees the original values of the pieces before it.
+        for piece, name in reversed(list(zip(split.pieces, names, strict=True))):
+            outlined = outline_piece(piece, split.clonable, dead, name, binding.target_of(piece.scope))
+            if outlined is not None:
+                module.body.block.insert_op_after(outlined, function)
+        erase_operations(dead)
+        for op in block.ops:
+            op.attributes.pop(SCOPE_ATTR, None)
+
+
+def _piece_name(function: func.FuncOp, piece: Piece, taken: set[str]) -> str:
+    device = f"{piece.scope.type_name}{max(piece.scope.id_value, 0)}"
+    return unique_name(f"{function.sym_name.data}_{device}", taken)
+
+
+def _reorder(block: Block, split: BlockSplit) -> None:
+    """Order by level; pieces come first on theirs, so that each becomes contiguous."""
+    position = {op: number for number, op in enumerate(block.ops)}
+    piece_of = {op: number for number, piece in enumerate(split.pieces) for op in piece.members}
+    movable = [op for op in position if op in split.levels]
+    movable.sort(
+        key=lambda op: (split.levels[op], op not in piece_of, piece_of.get(op, 0), position[op])
+    )
+    last = block.last_op
+    for op in movable:
+        op.detach()
+        if last is not None and last not in split.levels:
+            block.insert_op_before(op, last)
+        else:
+            block.add_op(op)
+
+
+def _only_cloned(block: Block, split: BlockSplit) -> set[Operation]:
+    """Scalar code that only pieces use: pieces get copies of their own, so the original will go."""
+    members = {op for piece in split.pieces for op in piece.members}
+    dead: set[Operation] = set()
+    for op in reversed(list(block.ops)):
+        if op in split.clonable and all(
+            user in members or user in dead
+            for result in op.results
+            for user in (ancestor_in(block, use.operation) for use in result.uses)
+        ):
+            dead.add(op)
+    return dead

@@ -1,0 +1,75 @@
+"""Which values have a scope, told from their type."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from xdsl.dialects.builtin import (
+    CompileTimeFixedBitwidthType,
+    FunctionType,
+    MemRefType,
+    ShapedType,
+    TensorType,
+    TupleType,
+    UnrankedMemRefType,
+    UnrankedTensorType,
+    UnregisteredAttr,
+    VectorType,
+)
+from xdsl.ir import Attribute, Data
+from xdsl.utils.type import get_element_type_or_self
+
+HOST, TENSOR, BUFFER, FUNCTION = range(4)
+"""Kinds of values.
+
+* ``HOST``: scalars (``index``, ``iN``, ``fN``, ``complex``) and everything that holds no data: always on the
+  host, by type.
+* ``TENSOR``: immutable data, that a ``device.device_copy`` can move.
+* ``BUFFER``: data with identity (memrefs), in registers (vectors) or in an aggregate: it has a scope, but no
+  copy can stand for it.
+* ``FUNCTION``: a function value; its scope is that of its arguments and results.
+"""
+
+_KINDS: dict[type[Attribute], int] = {
+    TensorType: TENSOR,
+    UnrankedTensorType: TENSOR,
+    MemRefType: BUFFER,
+    UnrankedMemRefType: BUFFER,
+    VectorType: BUFFER,
+    TupleType: BUFFER,
+    FunctionType: FUNCTION,
+}
+
+_TEXTS = (("tensor<", TENSOR), ("memref<", BUFFER), ("vector<", BUFFER), ("tuple<", BUFFER))
+
+
+def kind_of(type_: Attribute) -> int:
+    """The kind of a value of this type."""
+    cls = type_.__class__
+    kind = _KINDS.get(cls)
+    if kind is not None:
+        return kind
+    if issubclass(cls, Data | UnregisteredAttr):
+        return _kind_of_foreign(type_)
+    _KINDS[cls] = HOST
+    return HOST
+
+
+@lru_cache(maxsize=1024)
+def _kind_of_foreign(type_: Attribute) -> int:
+    """The kind of a type that xDSL holds without knowing it, told from MLIR's text of it.
+
+    Such are tensors whose encoding or element type xDSL lacks.
+    """
+    text = str(type_)
+    return next((kind for prefix, kind in _TEXTS if text.startswith(prefix)), HOST)
+
+
+def byte_size(type_: Attribute) -> int | None:
+    """Bytes of data in a value of this type, None when its shape or its element type does not say."""
+    if not isinstance(type_, ShapedType) or not type_.has_static_shape():
+        return None
+    element = get_element_type_or_self(type_)
+    if not isinstance(element, CompileTimeFixedBitwidthType):
+        return None
+    return type_.element_count() * element.compile_time_size

@@ -1,0 +1,93 @@
+"""The control flow graph of a region: order, dominators, loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import Block, Region
+
+
+def reverse_post_order(region: Region) -> list[Block]:
+    """The blocks of a region, each after its dominators; unreachable ones last, as they stand."""
+    blocks = list(region.blocks)
+    order: list[Block] = []
+    seen = {blocks[0]}
+    stack = [(blocks[0], iter(_successors(blocks[0])))]
+    while stack:
+        block, successors = stack[-1]
+        for successor in successors:
+            if successor not in seen:
+                seen.add(successor)
+                stack.append((successor, iter(_successors(successor))))
+                break
+        else:
+            order.append(block)
+            stack.pop()
+    order.reverse()
+    return order + [block for block in blocks if block not in seen]
+
+
+def _successors(block: Block) -> list[Block]:
+    last = block.last_op
+    # The last successor first, so that blocks in the usual layout keep their order.
+    return list(last.successors)[::-1] if last is not None else []
+
+
+class Dominators:
+    """Immediate dominators and natural loops of the blocks of one region.
+
+    The algorithm is Cooper, Harvey and Kennedy's ("A Simple, Fast Dominance Algorithm"). Unreachable blocks
+    count as dominated by the entry.
+    """
+
+    def __init__(self, region: Region) -> None:
+        order = reverse_post_order(region)
+        self._number = {block: number for number, block in enumerate(order)}
+        self._predecessors: dict[Block, list[Block]] = {block: [] for block in order}
+        for block in order:
+            for successor in _successors(block):
+                self._predecessors[successor].append(block)
+        self._idom: dict[Block, Block] = {order[0]: order[0]}
+        changed = True
+        while changed:
+            changed = False
+            for block in order[1:]:
+                known = [p for p in self._predecessors[block] if p in self._idom]
+                dominator = self.nearest_common(known) if known else order[0]
+                if self._idom.get(block) is not dominator:
+                    self._idom[block] = dominator
+                    changed = True
+        self._loops = self._find_loops(order)
+
+    def nearest_common(self, blocks: Iterable[Block]) -> Block:
+        """The nearest block that dominates all of ``blocks``, of which there is at least one."""
+        iterator = iter(blocks)
+        common = next(iterator)
+        for block in iterator:
+            while block is not common:
+                if self._number[block] > self._number[common]:
+                    block = self._idom[block]
+                else:
+                    common = self._idom[common]
+        return common
+
+    def outside_loops(self, block: Block, definition: Block) -> Block:
+        """The nearest dominator of ``block`` that is in no loop that ``definition`` is not in."""
+        allowed = self._loops[definition]
+        while not self._loops[block] <= allowed:
+            block = self._idom[block]
+        return block
+
+    def _find_loops(self, order: list[Block]) -> dict[Block, set[Block]]:
+        """Per block, the headers of the natural loops that contain it."""
+        loops: dict[Block, set[Block]] = {block: set() for block in order}
+        for header in order:
+            work = [p for p in self._predecessors[header] if self.nearest_common((p, header)) is header]
+            while work:
+                block = work.pop()
+                if header in loops[block]:
+                    continue
+                loops[block].add(header)
+                if block is not header:
+                    work += self._predecessors[block]
+        return loops

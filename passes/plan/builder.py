@@ -1,0 +1,152 @@
+"""From a module to its constraint system: signatures first, then one walk over the bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, Region
+
+from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
+from devscope.dialects.names import op_name
+from devscope.passes.placed_types import FUNCTION, TENSOR, kind_of
+from devscope.passes.plan.blocks import reverse_post_order
+from devscope.passes.plan.constraints import Row, row_of, unknown
+from devscope.passes.plan.domains import Reason
+from devscope.passes.plan.order import canonical_order
+from devscope.passes.plan.scopes import OPEN
+from devscope.passes.plan.system import NOT_COMPUTED, PLACED, Frame, Signature, System
+from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
+
+FOREIGN_BODY = ("device.compiler", "device.primitive")
+"""Marks of functions whose body another compiler owns: their signature is planned, their body is not."""
+
+
+def build_system(module: ModuleOp, host: ScopeAttr, pin_to_host: bool) -> System:
+    """The constraints of every function in ``module``; ``pin_to_host`` pins public functions' data to the host.
+
+    Raises `Clash` and `PlanError`. The module is not changed.
+    """
+    system = System(host)
+    functions = canonical_order([op for op in module.body.ops if isinstance(op, FuncOp)])
+    for func in functions:
+        system.signatures[func.sym_name.data] = _signature(system, func, pin_to_host)
+    rows: dict[str, Row | None] = {}
+    for signature in system.signatures.values():
+        if signature.has_plan:
+            _walk(system, signature, rows)
+    return system
+
+
+def _signature(system: System, func: FuncOp, pin_to_host: bool) -> Signature:
+    inputs, outputs = func.function_type.inputs.data, func.function_type.outputs.data
+    public = func.sym_visibility is None or func.sym_visibility.data != "private"
+    pinned = public and pin_to_host
+    foreign = any(mark in func.attributes for mark in FOREIGN_BODY)
+    arguments = _side(system, func, ARGUMENTS, inputs, pinned)
+    results = _side(system, func, RESULTS, outputs, pinned)
+    for type_, node in zip(inputs, arguments, strict=True):
+        if public and kind_of(type_) == FUNCTION:
+            # Whoever passes a function in from outside sees one attribute for it, so it is on one scope.
+            system.domains.link(node, system.new(NOT_COMPUTED), ("public_function", func, 0))
+    node = system.new_function(arguments, results)
+    return Signature(func, arguments, results, node, bool(func.body.blocks) and not foreign)
+
+
+def _side(
+    system: System, func: FuncOp, side: str, types: tuple[Attribute, ...], pinned: bool
+) -> list[int]:
+    """The nodes of all arguments, or all results, with the demands of their attributes."""
+    nodes: list[int] = []
+    for index, scope in enumerate(signature_attributes(func, side, len(types))):
+        number = system.scope_number(scope, func) if scope is not None else OPEN
+        by_default = number == OPEN and pinned and kind_of(types[index]) == TENSOR
+        node = system.fresh(types[index], NOT_COMPUTED | (PLACED if by_default else 0))
+        if by_default:
+            system.domains.demand(node, system.host_scope, (f"pinned_{side}", func, index))
+        elif number != OPEN:
+            _demand(system, node, number, (side, func, index))
+        nodes.append(node)
+    return nodes
+
+
+def _demand(system: System, node: int, scope: int, reason: Reason) -> None:
+    """A signature's attribute. On a function value it speaks of that function's results."""
+    function = system.domains.functions.get(node)
+    parts = (node,) if function is None else function.results or function.arguments
+    for part in parts:
+        system.require(part, scope, reason)
+
+
+def _walk(system: System, signature: Signature, rows: dict[str, Row | None]) -> None:
+    """Apply the table to every operation of a body, outer before inner, definitions before uses."""
+    func = signature.op
+    for argument, node in zip(func.body.blocks[0].args, signature.arguments, strict=True):
+        system.define(argument, node)
+    system.function = signature
+    stack = [(_operations(system, func.body), _function_frame(system, func))]
+    while stack:
+        operations, frame = stack[-1]
+        system.frame = frame
+        for op in operations:
+            if _apply(system, op, rows):
+                inner = _inner_frame(system, op)
+                stack += ((_operations(system, region), inner) for region in reversed(op.regions))
+                break
+        else:
+            stack.pop()
+    system.frame = system.function = None
+
+
+def _apply(system: System, op: Operation, rows: dict[str, Row | None]) -> bool:
+    """Apply the rule for ``op``; whether its regions are to be walked."""
+    name = op_name(op)
+    try:
+        row = rows[name]
+    except KeyError:
+        row = rows[name] = row_of(name)
+    if SCOPE_ATTR in op.attributes:
+        system.annotated.append(op)
+    if row is None:
+        unknown(system, op, name)
+        return False
+    row.rule(system, op)
+    return row.enters
+
+
+def _operations(system: System, region: Region) -> Iterator[Operation]:
+    """The operations of a region, each after those that define its operands. Gives block arguments nodes.
+
+    The arguments of the first block are the business of the operation that holds the region.
+    """
+    if len(region.blocks) <= 1:
+        for block in region.blocks:
+            yield from block.ops
+        return
+    for block in list(region.blocks)[1:]:
+        for argument in block.args:
+            system.define(argument, system.fresh(argument.type))
+    for block in reverse_post_order(region):
+        yield from block.ops
+
+
+def _function_frame(system: System, func: FuncOp) -> Frame | None:
+    """What a function says about its body: ``device.scope``, else the device type of its ``device.target``."""
+    attribute = func.attributes.get(SCOPE_ATTR)
+    target = func.attributes.get(TARGET_ATTR)
+    if attribute is None and isinstance(target, TargetAttr):
+        attribute = ScopeAttr.get(target=target)
+    return _frame(system, func, attribute)
+
+
+def _inner_frame(system: System, op: Operation) -> Frame | None:
+    """The nearest frame around what is inside ``op``."""
+    attribute = op.scope if isinstance(op, RegionOp) else op.attributes.get(SCOPE_ATTR)
+    return _frame(system, op, attribute) or system.frame
+
+
+def _frame(system: System, op: Operation, attribute: Attribute | None) -> Frame | None:
+    if attribute is None or (scope := system.scope_number(attribute, op)) == OPEN:
+        return None
+    return Frame(scope, op)

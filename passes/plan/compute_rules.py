@@ -1,0 +1,198 @@
+"""Rules for operations that compute on data, look at it or alias it. `constraints.TABLE` says which is whose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterator
+
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Operation
+
+from devscope.dialects.device import SCOPE_ATTR
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.errors import PlanError
+from devscope.passes.placed_types import FUNCTION, HOST, kind_of
+from devscope.passes.plan.domains import HOST_NODE
+from devscope.passes.plan.system import NOT_COMPUTED, PLACED, PLAIN, REMATERIALISED, System
+
+NOTHING: frozenset[int] = frozenset()
+
+
+def host(system: System, op: Operation) -> None:
+    """Executes on the host: scalars only, or control flow. No constraints."""
+
+
+def compute(system: System, op: Operation, host_operands: Container[int] = NOTHING) -> None:
+    """One scope for all operands and results; operands in ``host_operands`` (shapes, sizes) on the host.
+
+    Values captured by the operation's regions belong to the operation. What its regions define is the
+    operation's own business and not planned. An operation that touches no data is the host's.
+    """
+    node = HOST_NODE
+    for index, value in enumerate(op.operands):
+        if system.node_of(value) == HOST_NODE:
+            continue
+        if index in host_operands:
+            shape = system.demanded(system.host_scope, ("shape", op, index), NOT_COMPUTED)
+            system.use(op, index, value, shape)
+        else:
+            node = node if node != HOST_NODE else execution(system, op)
+            system.use(op, index, value, node)
+    for result in op.results:
+        kind = kind_of(result.type)
+        if kind == HOST:
+            continue
+        node = node if node != HOST_NODE else execution(system, op)
+        system.define(result, node)
+        if kind == FUNCTION:
+            function = system.nodes[result] = system.fresh(result.type)
+            system.domains.link(function, node, ("same", op, 0))
+    if op.regions:
+        _capture(system, op, node)
+
+
+def execution(system: System, op: Operation) -> int:
+    """The node of an operation that executes. Where the user placed it, its edges are loose."""
+    placement = system.placement(op)
+    node = system.new(PLAIN if placement is None else PLACED, computes=True)
+    if placement is not None:
+        system.domains.demand(node, *placement)
+    system.executed.append((op, node))
+    return node
+
+
+def _capture(system: System, op: Operation, node: int) -> None:
+    """The values that the regions of ``op`` use from outside are used by ``op``."""
+    for inner in _nested(op):
+        for index, value in enumerate(inner.operands):
+            if value in system.nodes:
+                node = node if node != HOST_NODE else execution(system, op)
+                system.use(inner, index, value, node)
+
+
+def loop_body(system: System, op: Operation) -> None:
+    """A parallel loop: one scope for it, its operands and results, and everything in its body.
+
+    A ``device.scope`` in the body counts for the whole loop, and a function called there runs on its scope.
+    """
+    compute(system, op)
+    if not system.executed or system.executed[-1][0] is not op:
+        return
+    node = system.executed[-1][1]
+    for inner in _nested(op):
+        name = op_name(inner)
+        if name.startswith("device."):
+            raise PlanError(
+                f"'{name}' inside '{op_name(op)}': a parallel loop runs on one scope as a whole",
+                source_location(inner),
+                [f"put {SCOPE_ATTR} on the '{op_name(op)}' or move '{name}' out of it"],
+            )
+        if (attribute := inner.attributes.get(SCOPE_ATTR)) is not None:
+            system.annotated.append(inner)
+            system.require(node, system.scope_number(attribute, inner), ("attribute", inner, 0))
+        if name == "func.call":
+            callee = inner.get_attr_or_prop("callee")
+            signature = (
+                system.signatures.get(callee.string_value()) if isinstance(callee, SymbolRefAttr) else None
+            )
+            if signature is not None:
+                system.domains.link(signature.node, node, ("body_call", inner, 0))
+
+
+def _nested(op: Operation) -> Iterator[Operation]:
+    """Every operation inside ``op``, at any depth."""
+    stack = [block for region in op.regions for block in region.blocks]
+    while stack:
+        for inner in stack.pop().ops:
+            yield inner
+            stack += (block for region in inner.regions for block in region.blocks)
+
+
+def view(system: System, op: Operation, host_operands: Container[int] = NOTHING) -> None:
+    """An alias of operand 0: it moves no data, so unless the user placed it, it is where its source is."""
+    if system.placement(op) is not None or not op.operands:
+        compute(system, op, host_operands)
+        return
+    node = system.node_of(op.operands[0])
+    if node == REMATERIALISED and all(i == 0 or kind_of(v.type) == HOST for i, v in enumerate(op.operands)):
+        _rematerialise(system, op)
+    elif node in (HOST_NODE, REMATERIALISED):
+        compute(system, op, host_operands)
+    else:
+        _follow(system, op, node, host_operands)
+
+
+def _follow(system: System, op: Operation, node: int, host_operands: Container[int]) -> None:
+    system.executed.append((op, node))
+    for result in op.results:
+        if kind_of(result.type) != HOST:
+            system.define(result, node)
+    for index, value in enumerate(op.operands):
+        if index in host_operands:
+            shape = system.demanded(system.host_scope, ("shape", op, index), NOT_COMPUTED)
+            system.use(op, index, value, shape)
+
+
+def read(system: System, op: Operation) -> None:
+    """Reads scalars out of operand 0, where that is: a read-back when it is on a device.
+
+    Placed by the user, it executes there, and the data is copied there first.
+    """
+    node = system.node_of(op.operands[0])
+    if system.placement(op) is not None or node == HOST_NODE:
+        compute(system, op)
+    elif node == REMATERIALISED:
+        node = system.demanded(system.host_scope, ("scalar", op, 0))
+        system.executed.append((op, node))
+        system.use(op, 0, op.operands[0], node)
+    else:
+        system.executed.append((op, node))
+
+
+def inspect(system: System, op: Operation) -> None:
+    """Asks for a shape or an address. The answer is on the host; the data is not touched, wherever it is."""
+    for result in op.results:
+        if kind_of(result.type) != HOST:
+            system.define(result, system.demanded(system.host_scope, ("shape_result", op, 0)))
+
+
+def generate(system: System, op: Operation) -> None:
+    """A constant or uninitialised tensor: made again on every scope that needs it, never copied."""
+    if all(kind_of(result.type) == HOST for result in op.results):
+        return
+    if any(kind_of(value.type) != HOST for value in op.operands):
+        compute(system, op)
+    else:
+        _rematerialise(system, op)
+
+
+def fill(system: System, op: Operation) -> None:
+    """A scalar spread over a tensor that is itself made anew. Placed by the user, it executes there."""
+    if SCOPE_ATTR in op.attributes or not _is_fresh(system, op):
+        compute(system, op)
+    else:
+        _rematerialise(system, op)
+
+
+def _is_fresh(system: System, op: Operation) -> bool:
+    """Whether ``op`` computes from scalars and rematerialised tensors only."""
+    nodes = (system.node_of(value) for value in op.operands)
+    return bool(op.results) and all(node in (HOST_NODE, REMATERIALISED) for node in nodes)
+
+
+def _rematerialise(system: System, op: Operation) -> None:
+    system.remats.append(op)
+    for result in op.results:
+        system.define(result, REMATERIALISED)
+
+
+def with_host_operands(
+    rule: Callable[[System, Operation, Container[int]], None], *indices: int
+) -> Callable[[System, Operation], None]:
+    """``rule`` with the operands at ``indices`` on the host, whatever their type."""
+    host_operands = frozenset(indices)
+
+    def with_shapes(system: System, op: Operation) -> None:
+        rule(system, op, host_operands)
+
+    return with_shapes

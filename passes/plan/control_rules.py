@@ -1,0 +1,149 @@
+"""Rules for control flow: values flow along it, and it executes on the host."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Attribute, Operation
+
+from devscope.dialects.device import SCOPE_ATTR
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.errors import PlanError
+from devscope.passes.plan.compute_rules import compute
+from devscope.passes.plan.domains import HOST_NODE
+from devscope.passes.plan.system import BOUNDARY, CARRIED_OUT, NOT_COMPUTED, Signature, System
+
+
+def call(system: System, op: Operation) -> None:
+    """Operands flow to the callee's arguments, its results to the call's.
+
+    ``device.scope`` on a call is a demand on the whole signature.
+    """
+    signature = _callee(system, op, "callee")
+    _demand_by_attribute(system, op, signature.node)
+    _flow_through(system, op, 0, signature.arguments, signature.results)
+
+
+def constant_function(system: System, op: Operation) -> None:
+    """``func.constant``: the function's own domain."""
+    system.define(op.results[0], _callee(system, op, "value").node)
+
+
+def call_indirect(system: System, op: Operation) -> None:
+    """As a call, through the domain of the function value."""
+    node = system.node_of(op.operands[0])
+    function = system.domains.functions.get(node)
+    if function is None:
+        compute(system, op)
+        return
+    _demand_by_attribute(system, op, node)
+    _flow_through(system, op, 1, function.arguments, function.results)
+
+
+def _callee(system: System, op: Operation, key: str) -> Signature:
+    symbol = op.get_attr_or_prop(key)
+    name = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else str(symbol)
+    signature = system.signatures.get(name)
+    if signature is None:
+        raise PlanError(
+            f"'{op_name(op)}' names @{name}, which is no func.func of this module", source_location(op)
+        )
+    return signature
+
+
+def _demand_by_attribute(system: System, op: Operation, node: int) -> None:
+    attribute = op.attributes.get(SCOPE_ATTR)
+    if attribute is not None:
+        system.require(node, system.scope_number(attribute, op), ("on_call", op, 0))
+
+
+def _flow_through(
+    system: System, op: Operation, first: int, arguments: Sequence[int], results: Sequence[int]
+) -> None:
+    for index, node in enumerate(arguments, first):
+        system.use(op, index, op.operands[index], node)
+    for result, node in zip(op.results, results, strict=True):
+        system.define(result, node)
+
+
+def return_(system: System, op: Operation) -> None:
+    """Operands flow to the function's results."""
+    assert system.function is not None
+    for index, (value, node) in enumerate(zip(op.operands, system.function.results, strict=True)):
+        system.use(op, index, value, node, returns=True)
+
+
+def branch(system: System, op: Operation) -> None:
+    """``cf``: the trailing operands flow to the successors' arguments, in order."""
+    targets = [argument for block in op.successors for argument in block.args]
+    first = len(op.operands) - len(targets)
+    for index, argument in enumerate(targets, first):
+        system.use(op, index, op.operands[index], system.node_of(argument))
+
+
+def yield_(system: System, op: Operation) -> None:
+    """Operands flow to what the parent of the region says."""
+    _end_region(system, op, 0)
+
+
+def condition(system: System, op: Operation) -> None:
+    """``scf.condition``: a flag for the host, then values that flow into the body and out of the loop."""
+    _end_region(system, op, 1)
+
+
+def _end_region(system: System, op: Operation, first: int) -> None:
+    region = op.parent_region()
+    slots = system.slots.get(region) if region is not None else None
+    for index, node in enumerate(slots or (), first):
+        system.use(op, index, op.operands[index], node)
+
+
+def choose(system: System, op: Operation) -> None:
+    """``scf.if``, ``scf.index_switch``, ``scf.execute_region``: each region's yields flow to the results."""
+    slots = [system.fresh(result.type) for result in op.results]
+    for region in op.regions:
+        system.slots[region] = slots
+    for result, node in zip(op.results, slots, strict=True):
+        system.define(result, node)
+
+
+def for_(system: System, op: Operation) -> None:
+    """``scf.for``: initial value, argument, yielded value and result are one, per carried value."""
+    carried = _enter_loop(system, op, 3)
+    region = op.regions[0]
+    system.slots[region] = carried
+    for argument, node in zip(region.blocks[0].args[1:], carried, strict=True):
+        system.define(argument, node)
+    _leave_loop(system, op, carried)
+
+
+def while_(system: System, op: Operation) -> None:
+    """``scf.while``: what enters the first region, and what leaves it for the second and the results."""
+    before, after = op.regions
+    entering = _enter_loop(system, op, 0)
+    leaving = [system.fresh(result.type) for result in op.results]
+    system.slots[before], system.slots[after] = leaving, entering
+    for region, nodes in ((before, entering), (after, leaving)):
+        for argument, node in zip(region.blocks[0].args, nodes, strict=True):
+            system.define(argument, node)
+    _leave_loop(system, op, leaving)
+
+
+def _enter_loop(system: System, op: Operation, first: int) -> list[int]:
+    types: Sequence[Attribute] = [value.type for value in op.operands[first:]]
+    carried = [system.fresh(type_) for type_ in types]
+    for index, node in enumerate(carried, first):
+        system.use(op, index, op.operands[index], node, BOUNDARY)
+    return carried
+
+
+def _leave_loop(system: System, op: Operation, carried: Sequence[int]) -> None:
+    for index, (result, node) in enumerate(zip(op.results, carried, strict=True)):
+        if node == HOST_NODE or node in system.domains.functions:
+            system.define(result, node)
+            continue
+        outer = system.new(CARRIED_OUT | NOT_COMPUTED)
+        system.domains.unify(outer, node, ("carried", op, index))
+        system.define(result, outer)

@@ -1,0 +1,1 @@
+"""From one planned function to a host function that calls device functions."""

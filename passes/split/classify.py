@@ -1,0 +1,140 @@
+"""What an operation of a planned function is to the split: device work, host work, or free scalar code."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from xdsl.dialects.builtin import SymbolRefAttr, TensorType, UnrankedTensorType
+from xdsl.ir import Operation, SSAValue
+
+from devscope.dialects.device import ScopeAttr
+from devscope.dialects.names import op_name
+from devscope.passes.scope_analysis import ScopeAnalysis
+
+#: Region operations that the host executes; their bodies hold operations of their own scopes.
+CONTROL_FLOW = frozenset({"scf.if", "scf.for", "scf.while", "scf.index_switch", "scf.execute_region"})
+_TERMINATORS = frozenset(
+    {"cf.br", "cf.cond_br", "cf.switch", "func.return", "scf.condition", "scf.yield", "ub.unreachable"}
+)
+_SCALAR_DIALECTS = frozenset({"arith", "math", "index", "complex"})
+_SHAPE_OPS = frozenset({"tensor.dim", "tensor.rank", "affine.apply", "affine.min", "affine.max"})
+#: Tensor operations without tensor operands: cheaper to make again than to pass around.
+_REMATERIALISED = frozenset({"arith.constant", "tensor.empty", "tensor.splat"})
+
+
+class Role(Enum):
+    SCALAR = "scalar"
+    """Pure scalar or shape code: cloned to wherever its result is needed."""
+    DEVICE = "device"
+    """Work on one scope: becomes part of a device function."""
+    HOST = "host"
+    """Everything else: stays in the host function, in order where it has side effects."""
+
+
+def is_tensor(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType | UnrankedTensorType)
+
+
+def touches_tensors(op: Operation) -> bool:
+    return any(is_tensor(v) for v in (*op.operands, *op.results))
+
+
+def is_terminator(op: Operation) -> bool:
+    return op_name(op) in _TERMINATORS
+
+
+def is_scalar_code(op: Operation) -> bool:
+    """True for pure operations on scalars and for shape queries."""
+    name = op_name(op)
+    if name in _SHAPE_OPS:
+        return True
+    return name.split(".", 1)[0] in _SCALAR_DIALECTS and not touches_tensors(op) and not op.regions
+
+
+def is_rematerialised(op: Operation) -> bool:
+    return op_name(op) in _REMATERIALISED
+
+
+def has_side_effects(op: Operation) -> bool:
+    """True unless the operation is known to be pure: such operations keep their order."""
+    name = op_name(op)
+    if name in ("device.device_copy", "device.on_device") or is_scalar_code(op):
+        return False
+    dialect = name.split(".", 1)[0]
+    if name in CONTROL_FLOW:
+        return any(has_side_effects(inner) for inner in body_operations(op))
+    return not (touches_tensors(op) and dialect in ("arith", "math", "tensor", "linalg", "stablehlo", "tosa"))
+
+
+def body_operations(op: Operation) -> list[Operation]:
+    """The operations nested in control flow, without terminators and without payload bodies."""
+    found: list[Operation] = []
+    stack: list[Operation] = [op]
+    while stack:
+        for region in stack.pop().regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    if not is_terminator(inner):
+                        found.append(inner)
+                    if op_name(inner) in CONTROL_FLOW:
+                        stack.append(inner)
+    return found
+
+
+def callee_name(op: Operation) -> str | None:
+    """The function that a ``func.call`` calls; None for other operations."""
+    if op_name(op) != "func.call":
+        return None
+    callee = op.properties.get("callee") or op.attributes.get("callee")
+    assert isinstance(callee, SymbolRefAttr)
+    return callee.string_value()
+
+
+class Classifier:
+    """Roles of the operations of one planned module."""
+
+    def __init__(self, scopes: ScopeAnalysis, host: ScopeAttr, device_functions: dict[str, ScopeAttr]) -> None:
+        self._scopes = scopes
+        self._host = host
+        self._device_functions = device_functions
+
+    def role(self, op: Operation) -> tuple[Role, ScopeAttr]:
+        """The role of an operation and the scope that it runs on (the host's for scalars)."""
+        name = op_name(op)
+        if is_scalar_code(op):
+            return Role.SCALAR, self._host
+        if name in CONTROL_FLOW:
+            return self._control_flow(op)
+        callee = callee_name(op)
+        if callee is not None:
+            scope = self._device_functions.get(callee)
+            return (Role.HOST, self._host) if scope is None else (Role.DEVICE, scope)
+        if name == "device.device_copy" or is_terminator(op) or not touches_tensors(op):
+            return Role.HOST, self._host
+        scope = self._scopes.of_op(op)
+        return (Role.HOST, self._host) if self.is_host(scope) else (Role.DEVICE, scope)
+
+    def is_host(self, scope: ScopeAttr) -> bool:
+        return scope.is_open or scope.same_device(self._host)
+
+    def _control_flow(self, op: Operation) -> tuple[Role, ScopeAttr]:
+        """Control flow belongs to a device function if all that it contains and carries does."""
+        scope = self.uniform_scope(body_operations(op))
+        if scope is None or not all(self._carried_on(v, scope) for v in (*op.operands, *op.results)):
+            return Role.HOST, self._host
+        return Role.DEVICE, scope
+
+    def _carried_on(self, value: SSAValue, scope: ScopeAttr) -> bool:
+        return not is_tensor(value) or self._scopes.of_value(value) == scope
+
+    def uniform_scope(self, ops: list[Operation]) -> ScopeAttr | None:
+        """The one device scope on which all non-scalar ``ops`` run; None if there is no such scope."""
+        found: ScopeAttr | None = None
+        for op in ops:
+            if op_name(op) in CONTROL_FLOW or is_scalar_code(op):
+                continue  # control flow is covered by what it contains
+            role, scope = self.role(op)
+            if role is not Role.DEVICE or (found is not None and found != scope):
+                return None
+            found = scope
+        return found

@@ -1,0 +1,140 @@
+"""Moves a piece of a block into a new private function and leaves a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+
+from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.passes.split.classify import callee_name, is_tensor
+from devscope.passes.split.pieces import Piece, free_values
+
+
+def outline_piece(
+    piece: Piece, clonable: set[Operation], dead: set[Operation], name: str, target: TargetAttr
+) -> func.FuncOp | None:
+    """Build the device function of ``piece`` and put a call of it in the piece's place.
+
+    Parameters are the values that the piece uses but does not make: tensors first, then scalars; results
+    are those that anything but ``dead`` code uses. Returns None if the piece is already a single call of a
+    device function, which then stays.
+    """
+    if len(piece.members) == 1 and callee_name(piece.members[0]) is not None:
+        return None
+    inputs = _inputs(piece, clonable)
+    outputs = _outputs(piece, dead)
+    block = Block(arg_types=[v.type for v in inputs])
+    mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
+    for value, argument in zip(inputs, block.args, strict=True):
+        argument.name_hint = value.name_hint
+    for op in piece.members:
+        for value in free_values(op):
+            _clone_scalar_code(value, clonable, mapping, block)
+        block.add_op(_without_scope(op.clone(mapping)))
+    block.add_op(func.ReturnOp(*(mapping[v] for v in outputs)))
+    function = _function(name, block, outputs, piece.scope, target)
+    call = func.CallOp(SymbolRefAttr(name), inputs, [v.type for v in outputs])
+    call.location = piece.members[0].location
+    last = piece.members[-1]
+    assert last.parent is not None
+    last.parent.insert_op_after(call, last)
+    for value, result in zip(outputs, call.results, strict=True):
+        result.name_hint = value.name_hint
+        value.replace_all_uses_with(result)
+    erase_operations(reversed(piece.members))  # dead code may still use their results
+    return function
+
+
+def _inputs(piece: Piece, clonable: set[Operation]) -> list[SSAValue]:
+    members = set(piece.members)
+    found: dict[SSAValue, None] = {}
+    stack = [v for op in reversed(piece.members) for v in reversed(free_values(op))]
+    seen: set[SSAValue] = set()
+    while stack:
+        value = stack.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        owner = value.owner
+        if isinstance(owner, Operation) and owner in members:
+            continue
+        if isinstance(owner, Operation) and owner in clonable:
+            stack.extend(reversed(free_values(owner)))
+        else:
+            found.setdefault(value)
+    return sorted(found, key=lambda v: not is_tensor(v))  # stable: tensors first
+
+
+def _outputs(piece: Piece, dead: set[Operation]) -> list[SSAValue]:
+    """Results that something outside the piece uses."""
+    ignored = dead | {inner for op in piece.members for inner in op.walk()}
+    return [
+        result
+        for op in piece.members
+        for result in op.results
+        if any(use.operation not in ignored for use in result.uses)
+    ]
+
+
+def _clone_scalar_code(
+    value: SSAValue, clonable: set[Operation], mapping: dict[SSAValue, SSAValue], block: Block
+) -> None:
+    """Clone what computes ``value`` into ``block``, dependencies first."""
+    stack = [value]
+    while stack:
+        owner = stack[-1].owner
+        if stack[-1] in mapping or not isinstance(owner, Operation) or owner not in clonable:
+            stack.pop()
+            continue
+        missing = [v for v in free_values(owner) if v not in mapping and v.owner in clonable]
+        if missing:
+            stack.extend(missing)
+        else:
+            block.add_op(_without_scope(owner.clone(mapping)))
+            stack.pop()
+
+
+def _without_scope(op: Operation) -> Operation:
+    """Inside a device function the function says where code runs."""
+    for inner in op.walk():
+        inner.attributes.pop(SCOPE_ATTR, None)
+    return op
+
+
+def _function(
+    name: str, block: Block, outputs: Sequence[SSAValue], scope: ScopeAttr, target: TargetAttr
+) -> func.FuncOp:
+    function = func.FuncOp(
+        name,
+        FunctionType.from_lists(list(block.arg_types), [v.type for v in outputs]),
+        Region(block),
+        visibility=StringAttr("private"),
+        arg_attrs=ArrayAttr([_scope_dictionary(v, scope) for v in block.args]),
+        res_attrs=ArrayAttr([_scope_dictionary(v, scope) for v in outputs]),
+    )
+    function.attributes[SCOPE_ATTR] = scope
+    function.attributes[TARGET_ATTR] = target
+    return function
+
+
+def _scope_dictionary(value: SSAValue, scope: ScopeAttr) -> DictionaryAttr:
+    entries: dict[str, Attribute] = {SCOPE_ATTR: scope} if is_tensor(value) else {}
+    return DictionaryAttr(entries)
+
+
+def erase_operations(ops: Iterable[Operation]) -> None:
+    """Erase operations that only use each other's results."""
+    for op in list(ops):
+        op.detach()
+        op.erase(safe_erase=False)
+
+
+def unique_name(base: str, taken: set[str]) -> str:
+    """``base_0``, ``base_1``, ...: the first that is free, which is then taken."""
+    number = 0
+    while f"{base}_{number}" in taken:
+        number += 1
+    taken.add(f"{base}_{number}")
+    return f"{base}_{number}"

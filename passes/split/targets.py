@@ -1,0 +1,47 @@
+"""Which target compiles for a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from devscope.dialects.device import ScopeAttr, TargetAttr
+from devscope.dialects.target import get_target_kind
+from devscope.errors import OptionError
+
+HOST_KIND = "cpu"
+
+
+@dataclass(frozen=True)
+class TargetBinding:
+    """The target of each virtual device: what its scope says, else an override, else its type's own kind.
+
+    ``overrides`` maps a virtual device (``"opencl:1"``) or a device type (``"opencl"``) to a target kind,
+    so that a program planned for one kind of device can be built for another.
+    """
+
+    overrides: dict[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def parse(cls, items: Iterable[str]) -> TargetBinding:
+        """From ``DEVICE=KIND`` items, such as ``opencl:1=cpu``; raises OptionError on anything else."""
+        overrides: dict[str, str] = {}
+        for item in items:
+            device, separator, kind = item.partition("=")
+            if not separator or not device:
+                raise OptionError(f"'{item}' is not a target binding", notes=["write DEVICE=KIND: opencl:1=cpu"])
+            get_target_kind(kind)
+            ScopeAttr.parse_text(device)
+            overrides[device] = kind
+        return cls(overrides)
+
+    def target_of(self, scope: ScopeAttr) -> TargetAttr:
+        """The target that code on ``scope`` is compiled for."""
+        for name in (f"{scope.type_name}:{max(scope.id_value, 0)}", scope.type_name):
+            if name in self.overrides:
+                return TargetAttr.get(self.overrides[name])
+        return scope.target_attr or TargetAttr.get(scope.type_name or HOST_KIND)
+
+    def in_host_memory(self, scope: ScopeAttr) -> bool:
+        """True if data on ``scope`` is ordinary host memory, so that no copy and no handle is needed."""
+        return self.target_of(scope).kind_name == HOST_KIND

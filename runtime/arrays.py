@@ -1,0 +1,203 @@
+"""numpy and DLPack arrays on their way into and out of an entry.
+
+Nothing is converted silently: an argument has the dtype of its parameter or is refused. The exception are
+Python numbers given for scalar parameters. An array that is contiguous is used where it is.
+
+numpy has no bfloat16: ``bf16`` arguments are arrays of ``ml_dtypes.bfloat16``, or of uint16 holding the
+bits; ``bf16`` results are ``ml_dtypes.bfloat16`` where that package is installed, else uint16.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from devscope.errors import InputError
+from devscope.runtime.program import TensorSpec
+
+Array = NDArray[Any]
+
+_DTYPES: dict[str, np.dtype[Any]] = {
+    "i1": np.dtype(np.bool_),
+    "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "index": np.dtype(np.int64),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(np.uint16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
+}
+
+_CPU_DEVICE_TYPES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
+
+_free = ctypes.CDLL(None).free
+_free.argtypes = [ctypes.c_void_p]
+_free.restype = None
+
+
+class ArgumentCheck:
+    """Turns one argument of a call into an array that compiled code can read.
+
+    ``position`` counts from 0.
+    """
+
+    def __init__(self, spec: TensorSpec, position: int) -> None:
+        self.spec = spec
+        self.position = position
+        self.dtype = _DTYPES[spec.dtype]
+        self.shape = tuple(spec.shape)
+        self.is_static = None not in self.shape
+
+    def __call__(self, value: Any) -> Array:
+        """The value as an aligned C-contiguous array of the parameter's dtype and shape.
+
+        Raises :class:`InputError`.
+        """
+        array: Array = value if type(value) is np.ndarray else self._import(value)
+        if array.dtype != self.dtype and not self._is_bf16(array):
+            raise self._error(f"expected dtype {self._dtype_name()}, got {array.dtype.name}", self._advice())
+        if array.shape != self.shape and not self._fits(array.shape):
+            raise self._error(f"expected shape {_shape(self.shape)}, got {_shape(array.shape)}")
+        if not (array.flags.c_contiguous and array.flags.aligned):
+            array = np.array(array, order="C", copy=True)
+        return array
+
+    def _import(self, value: Any) -> Array:
+        if self.spec.scalar and isinstance(value, bool | int | float) and not isinstance(value, np.generic):
+            return self._number(value)
+        if isinstance(value, np.ndarray | np.generic):
+            return np.asarray(value)
+        if hasattr(value, "__dlpack__"):
+            return self._from_dlpack(value)
+        if hasattr(value, "__array_interface__") or _has_buffer(value):
+            return np.asarray(value)
+        wanted = "a number, a numpy array" if self.spec.scalar else "a numpy array"
+        raise self._error(
+            f"expected {wanted} or an object with __dlpack__, got {type(value).__name__}", self._advice()
+        )
+
+    def _from_dlpack(self, value: Any) -> Array:
+        try:
+            device = value.__dlpack_device__()
+            if int(device[0]) not in _CPU_DEVICE_TYPES:
+                raise self._error("the array is not in host memory", "copy it to the CPU first")
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
+            raise self._error(f"the array could not be taken over through DLPack: {error}") from None
+
+    def _number(self, value: bool | int | float) -> Array:
+        """A Python number as a rank-0 array; its kind must fit the parameter, its value the range."""
+        kind = self.spec.dtype
+        if kind == "bf16":
+            raise self._error("a Python number cannot be given for a bf16 parameter", self._advice())
+        is_float = kind.startswith("f")
+        if isinstance(value, bool) != (kind == "i1") or (isinstance(value, float) and not is_float):
+            raise self._error(
+                f"expected a value of type {kind}, got {value!r} of type {type(value).__name__}"
+            )
+        if not is_float and kind != "i1":
+            limits = np.iinfo(self.dtype)
+            if not limits.min <= value <= limits.max:
+                raise self._error(f"{value} is outside the range of {kind}")
+        with np.errstate(over="ignore"):
+            try:
+                number = np.array(value, self.dtype)
+            except OverflowError:
+                raise self._error(f"{value} is outside the range of {kind}") from None
+        if is_float and math.isfinite(value) and not np.isfinite(number):
+            raise self._error(f"{value} is outside the range of {kind}")
+        return number
+
+    def _is_bf16(self, array: Array) -> bool:
+        return self.spec.dtype == "bf16" and array.dtype.name == "bfloat16"
+
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        return len(shape) == len(self.shape) and all(
+            expected is None or expected == size for expected, size in zip(self.shape, shape, strict=True)
+        )
+
+    def _dtype_name(self) -> str:
+        return "bfloat16 (or its bits as uint16)" if self.spec.dtype == "bf16" else self.dtype.name
+
+    def _advice(self) -> str:
+        if self.spec.dtype == "bf16":
+            return "pass x.astype(ml_dtypes.bfloat16)"
+        return f"pass np.asarray(x, dtype=np.{self.dtype.name})"
+
+    def _error(self, what: str, note: str | None = None) -> InputError:
+        name = f" '{self.spec.name}'" if self.spec.name else ""
+        return InputError(f"argument {self.position}{name}: {what}", notes=[note] if note else ())
+
+
+class ResultMaker:
+    """Turns one returned memref into an array that owns the memory."""
+
+    def __init__(self, spec: TensorSpec) -> None:
+        self.spec = spec
+        self.dtype = _DTYPES[spec.dtype]
+        self.rank = len(spec.shape)
+
+    def __call__(self, owner: HostMemory, address: int, sizes: list[int], strides: list[int]) -> Any:
+        """An array over the memory of ``owner``; a numpy scalar for a scalar result.
+
+        ``address`` is that of element 0, ``strides`` count elements.
+        """
+        item = self.dtype.itemsize
+        if 0 in sizes:
+            array = np.empty(sizes, self.dtype)
+        else:
+            owner.__array_interface__ = {
+                "data": (address, False),
+                "shape": tuple(sizes),
+                "strides": tuple(stride * item for stride in strides),
+                "typestr": self.dtype.str,
+                "version": 3,
+            }
+            array = np.asarray(owner)
+        if self.spec.dtype == "bf16" and (bfloat16 := _bfloat16()) is not None:
+            array = array.view(bfloat16)
+        return array[()] if self.spec.scalar else array
+
+
+class HostMemory:
+    """Memory from ``malloc``; freed with this object, which every array over the memory keeps alive."""
+
+    __slots__ = ("__array_interface__", "address")
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.__array_interface__: dict[str, Any] = {}
+
+    # Bound as a default: at interpreter exit the module's names are gone before the last arrays.
+    def __del__(self, free: Any = _free) -> None:
+        free(self.address)
+
+
+@cache
+def _bfloat16() -> np.dtype[Any] | None:
+    try:
+        import ml_dtypes
+    except ImportError:
+        return None
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def _has_buffer(value: Any) -> bool:
+    if isinstance(value, bytes | bytearray | str):
+        return False
+    try:
+        memoryview(value).release()
+    except TypeError:
+        return False
+    return True
+
+
+def _shape(shape: tuple[int | None, ...]) -> str:
+    return "[" + ", ".join("?" if size is None else str(size) for size in shape) + "]"

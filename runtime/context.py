@@ -1,0 +1,228 @@
+"""The native context of one executable: its devices, kernels, constants and counters."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from devscope.errors import DeviceError
+from devscope.runtime.cache import DiskCache
+from devscope.runtime.device_error import describe_error
+from devscope.runtime.devices import PhysicalDevice
+from devscope.runtime.native import layout
+from devscope.runtime.opencl import OpenCLDevice, OpenCLProgram
+from devscope.runtime.program import DeviceSpec, Program, memory_of
+
+FREE_LIST_ENTRIES = 256
+"""Most buffers that a device keeps for reuse."""
+
+FREE_LIST_SHARE = 8
+"""A device keeps at most this fraction of its memory for reuse."""
+
+
+@dataclass(frozen=True)
+class CopyCount:
+    """A number of copies and the bytes that they moved."""
+
+    copies: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: CopyCount) -> CopyCount:
+        return CopyCount(self.copies + other.copies, self.bytes + other.bytes)
+
+
+@dataclass(frozen=True)
+class Counters:
+    """What an executable did on its devices, since it was made or since the counters were reset.
+
+    The dictionaries are keyed by virtual device. ``allocations`` counts buffers that the program asked for,
+    ``driver_allocations`` those that could not be served from freed ones. ``copies`` is keyed by source and
+    destination; pairs without copies are left out. h2d, d2h, d2d: copies to devices, from devices, and
+    between or inside devices.
+    """
+
+    launches: dict[str, int] = field(default_factory=dict[str, int])
+    allocations: dict[str, int] = field(default_factory=dict[str, int])
+    driver_allocations: dict[str, int] = field(default_factory=dict[str, int])
+    copies: dict[tuple[str, str], CopyCount] = field(default_factory=dict[tuple[str, str], CopyCount])
+    h2d: CopyCount = CopyCount()
+    d2h: CopyCount = CopyCount()
+    d2d: CopyCount = CopyCount()
+
+
+class NativeContext:
+    """Owns every driver object of one executable. Not thread-safe; the executable holds a lock.
+
+    Raises :class:`DeviceError` when a driver refuses a program, a kernel or a queue; what was made until
+    then is released.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        physical: Mapping[str, PhysicalDevice],
+        open_cache: Callable[[], DiskCache | None],
+    ) -> None:
+        self._specs = program.slots()
+        self._physical = [physical[spec.name] for spec in self._specs]
+        self._open_cache = open_cache
+        self._keep: list[Any] = []
+        self._programs: dict[tuple[str, bytes], OpenCLProgram] = {}
+        count = len(self._specs)
+        self._devices = (layout.Device * count)()
+        self._traffic = (layout.Traffic * (count * count))()
+        self._context = layout.Context(
+            device_count=count,
+            devices=ctypes.addressof(self._devices),
+            constant_count=len(program.constants),
+            constants=ctypes.addressof(self._constants(program)),
+            traffic=ctypes.addressof(self._traffic),
+        )
+        self._uploads: list[Any] = []
+        try:
+            for spec, device, record in zip(self._specs, self._physical, self._devices, strict=True):
+                self._uploads.append(self._array(ctypes.c_void_p, len(program.constants)))
+                if device.opencl is not None:
+                    self._open(spec, device.opencl, record, self._uploads[-1])
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def address(self) -> int:
+        """Address of the context struct, for ``@devscope_context``."""
+        return ctypes.addressof(self._context)
+
+    def take_error(self) -> DeviceError | None:
+        """The error of the last call as an exception, and clears it."""
+        error = self._context.error
+        if error.origin == layout.Origin.NONE:
+            return None
+        exception = describe_error(error, self._specs, self._physical)
+        self._context.error = layout.Error()
+        return exception
+
+    def counters(self) -> Counters:
+        """A copy of the counters."""
+        launches: dict[str, int] = defaultdict(int)
+        allocations: dict[str, int] = defaultdict(int)
+        driver_allocations: dict[str, int] = defaultdict(int)
+        for spec, device in zip(self._specs, self._devices, strict=True):
+            launches[spec.name] += device.counters.launches
+            allocations[spec.name] += device.counters.allocations
+            driver_allocations[spec.name] += device.counters.driver_allocations
+        copies: dict[tuple[str, str], CopyCount] = defaultdict(CopyCount)
+        totals = {"h2d": CopyCount(), "d2h": CopyCount(), "d2d": CopyCount()}
+        for index, cell in enumerate(self._traffic):
+            if cell.copies:
+                source, target = divmod(index, len(self._specs))
+                count = CopyCount(cell.copies, cell.bytes)
+                copies[self._specs[source].name, self._specs[target].name] += count
+                direction = self._direction(source, target)
+                if direction is not None:
+                    totals[direction] += count
+        return Counters(dict(launches), dict(allocations), dict(driver_allocations), dict(copies), **totals)
+
+    def reset_counters(self) -> None:
+        """Sets all counters to zero."""
+        ctypes.memset(ctypes.addressof(self._traffic), 0, ctypes.sizeof(self._traffic))
+        for device in self._devices:
+            device.counters = layout.DeviceCounters()
+
+    def close(self) -> None:
+        """Waits for the devices and releases every driver object."""
+        for physical, record, uploads in zip(self._physical, self._devices, self._uploads, strict=False):
+            if physical.opencl is not None:
+                _close_device(physical.opencl, record, uploads)
+        for program in self._programs.values():
+            program.release()
+        self._programs.clear()
+        self._uploads.clear()
+
+    def _direction(self, source: int, target: int) -> str | None:
+        match self._physical[source].type == "cpu", self._physical[target].type == "cpu":
+            case True, True:
+                return None
+            case True, False:
+                return "h2d"
+            case False, True:
+                return "d2h"
+            case _:
+                return "d2d"
+
+    def _array(self, element: Any, count: int) -> Any:
+        """A zeroed native array that lives as long as the context; never of length 0."""
+        array = (element * max(count, 1))()
+        self._keep.append(array)
+        return array
+
+    def _constants(self, program: Program) -> Any:
+        array = self._array(layout.Constant, len(program.constants))
+        for record, data in zip(array, program.constant_data, strict=False):
+            memory = memory_of(data)
+            self._keep.append(memory)
+            record.data = memory.ctypes.data
+            record.bytes = memory.nbytes
+        return array
+
+    def _open(self, spec: DeviceSpec, device: OpenCLDevice, record: layout.Device, uploads: Any) -> None:
+        record.kind = layout.Kind.OPENCL
+        record.domain = device.context()
+        record.driver = ctypes.addressof(device.library.native_table)
+        record.constants = ctypes.addressof(uploads)
+        record.free_list.capacity = FREE_LIST_ENTRIES
+        record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE
+        record.free_list.entries = ctypes.addressof(self._array(layout.FreeBuffer, FREE_LIST_ENTRIES))
+        record.queue = device.create_queue()
+        if spec.kernels:
+            self._create_kernels(spec, device, record)
+
+    def _create_kernels(self, spec: DeviceSpec, device: OpenCLDevice, record: layout.Device) -> None:
+        program = self._build(spec.binary, device)
+        kernels = self._array(layout.Kernel, len(spec.kernels))
+        record.kernels = ctypes.addressof(kernels)
+        for kernel, kernel_spec in zip(kernels, spec.kernels, strict=False):
+            sizes = self._array(ctypes.c_int64, len(kernel_spec.arg_sizes))
+            sizes[: len(kernel_spec.arg_sizes)] = kernel_spec.arg_sizes
+            kernel.argument_count = len(kernel_spec.arg_sizes)
+            kernel.sizes = ctypes.addressof(sizes)
+            kernel.handle = program.create_kernel(kernel_spec.name, len(kernel_spec.arg_sizes))
+            record.kernel_count += 1
+
+    def _build(self, binary: bytes, device: OpenCLDevice) -> OpenCLProgram:
+        """Builds a binary once per physical device, from the driver's own binary if the cache has it."""
+        known = (device.name, binary)
+        if known not in self._programs:
+            digest = hashlib.sha256(device.identity.encode() + b"\0" + binary).hexdigest()
+            cache = self._open_cache()
+            cached = cache.load_blob(digest) if cache else None
+            program, fresh = device.build(binary, cached)
+            self._programs[known] = program
+            if cache and fresh is not None:
+                cache.store_blob(digest, fresh)
+        return self._programs[known]
+
+
+def _close_device(device: OpenCLDevice, record: layout.Device, uploads: Sequence[int | None]) -> None:
+    if record.queue:
+        device.release_queue(record.queue)
+        record.queue = None
+    free_list = record.free_list
+    if free_list.entries:
+        entries = (layout.FreeBuffer * free_list.count).from_address(free_list.entries)
+        for entry in entries:
+            if entry.handle:
+                device.release_buffer(entry.handle)
+        free_list.count = 0
+    for buffer in uploads:
+        if buffer:
+            device.release_buffer(buffer)
+    kernels = (layout.Kernel * record.kernel_count).from_address(record.kernels or 0)
+    for kernel in kernels:
+        if kernel.handle:
+            device.release_kernel(kernel.handle)
+    record.kernel_count = 0

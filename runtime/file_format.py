@@ -1,0 +1,299 @@
+"""Saved executables: reading and writing ``.dsx`` files.
+
+A ``.dsx`` file is a zip archive without compression::
+
+    host.o          the host object
+    device1.bin     the binary of the virtual device in slot 1; one per device that has one
+    constants.bin   all constants, each at a multiple of 64 bytes
+    manifest.json   everything else, and length and SHA-256 of every other member
+
+``constants.bin`` starts at a multiple of 64 bytes of the file, so that the file can be mapped into memory
+and the constants used where they are. Equal programs give equal files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from devscope import __version__
+from devscope.errors import ExecutableFormatError
+from devscope.runtime.native.layout import ABI_VERSION
+from devscope.runtime.program import (
+    ConstantData,
+    ConstantSpec,
+    DeviceSpec,
+    Entry,
+    KernelSpec,
+    Program,
+    TensorSpec,
+    memory_of,
+)
+
+FORMAT = "devscope-executable"
+FORMAT_VERSION = 1
+ALIGNMENT = 64
+
+_MANIFEST = "manifest.json"
+_HOST = "host.o"
+_CONSTANTS = "constants.bin"
+_CHUNK = 1 << 20
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+_LOCAL_HEADER = struct.Struct("<4s5H3I2H")
+_ZIP64_EXTRA_BYTES = 20
+# An extra field that readers skip; Android's zipalign pads with the same one.
+_PADDING_FIELD = 0xD935
+_REBUILD = "compile and save the program again"
+
+
+def save_program(program: Program, path: str | os.PathLike[str]) -> None:
+    """Writes a program to ``path``; a file that is there is replaced in one step or not at all.
+
+    Raises :class:`ExecutableFormatError` when the file cannot be written or when the parts of the program
+    contradict each other.
+    """
+    target = Path(path)
+    temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
+    try:
+        write_archive(program, temporary)
+        with open(temporary, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except OSError as error:
+        raise ExecutableFormatError(
+            f"'{target}' cannot be written: {error.strerror or error}",
+            notes=["choose a directory that exists, with room and the right to write"],
+        ) from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_archive(program: Program, path: Path) -> None:
+    """As :func:`save_program`, straight into the file and with :class:`OSError` left as it is."""
+    program.check()
+    members: dict[str, dict[str, Any]] = {}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+        members[_HOST] = _write_member(archive, _HOST, [program.host_object])
+        for device in program.devices:
+            if device.binary:
+                name = _binary_name(device.slot)
+                members[name] = _write_member(archive, name, [device.binary])
+        members[_CONSTANTS] = _write_member(archive, _CONSTANTS, _constant_chunks(program))
+        text = json.dumps(_manifest(program, members), indent=1)
+        _write_member(archive, _MANIFEST, [text.encode()])
+
+
+def read_program(path: str | os.PathLike[str], verify: bool = True) -> Program:
+    """Reads a program; its constants stay in the file, mapped into memory.
+
+    ``verify=False`` skips the check sums, which have to read all constants. Raises
+    :class:`ExecutableFormatError` when the file is missing, foreign, damaged, or of another version.
+    """
+    where = os.fspath(path)
+    try:
+        return _read(where, verify)
+    except OSError as error:
+        raise ExecutableFormatError(f"'{where}' cannot be read: {error.strerror or error}") from None
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, struct.error):
+        raise ExecutableFormatError(
+            f"'{where}' is not a devscope executable, or it is damaged",
+            notes=["devscope executables are written by Executable.save() and 'devscope build'"],
+        ) from None
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise _damaged(where, f"its manifest is wrong ({type(error).__name__}: {error})") from None
+
+
+# ------------------------------------------------------------------------------------------------- writing
+
+
+def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    offsets = _constant_offsets(program.constants)
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "native_abi": ABI_VERSION,
+        "devscope_version": __version__,
+        "host": {"triple": program.host_triple, "cpu": program.host_cpu, "features": program.host_features},
+        "entries": {name: asdict(entry) for name, entry in program.entries.items()},
+        "devices": [_device_record(device) for device in program.devices],
+        "constants": [
+            {**asdict(spec), "offset": offset}
+            for spec, offset in zip(program.constants, offsets, strict=True)
+        ],
+        "report": program.report,
+        "members": members,
+    }
+
+
+def _device_record(device: DeviceSpec) -> dict[str, Any]:
+    return {
+        "slot": device.slot,
+        "type": device.type,
+        "id": device.id,
+        "kind": device.kind,
+        "kernels": [asdict(kernel) for kernel in device.kernels],
+    }
+
+
+def _binary_name(slot: int) -> str:
+    return f"device{slot}.bin"
+
+
+def _constant_offsets(constants: Iterable[ConstantSpec]) -> list[int]:
+    offsets: list[int] = []
+    at = 0
+    for spec in constants:
+        offsets.append(at)
+        at += _padded(spec.nbytes)
+    return offsets
+
+
+def _padded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _constant_chunks(program: Program) -> Iterator[bytes | memoryview]:
+    for spec, data in zip(program.constants, program.constant_data, strict=True):
+        memory = memoryview(memory_of(data))
+        for start in range(0, spec.nbytes, _CHUNK):
+            yield memory[start : start + _CHUNK]
+        yield bytes(_padded(spec.nbytes) - spec.nbytes)
+
+
+def _write_member(
+    archive: zipfile.ZipFile, name: str, chunks: Iterable[bytes | memoryview]
+) -> dict[str, Any]:
+    """Adds a member whose data starts at a multiple of 64 bytes; gives its record for the manifest."""
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.external_attr = 0o644 << 16
+    info.extra = _alignment_field(archive, name)
+    digest, size = hashlib.sha256(), 0
+    # Zip64 always: the length is not known in advance, and the header must not change its size.
+    with archive.open(info, "w", force_zip64=True) as member:
+        for chunk in chunks:
+            member.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
+    return {"sha256": digest.hexdigest(), "bytes": size}
+
+
+def _alignment_field(archive: zipfile.ZipFile, name: str) -> bytes:
+    start = archive.start_dir + _LOCAL_HEADER.size + len(name) + _ZIP64_EXTRA_BYTES + 4
+    padding = -start % ALIGNMENT
+    return struct.pack("<HH", _PADDING_FIELD, padding) + bytes(padding)
+
+
+# ------------------------------------------------------------------------------------------------- reading
+
+
+def _read(where: str, verify: bool) -> Program:
+    with zipfile.ZipFile(where) as archive, open(where, "rb") as file:
+        image = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        text = bytes(_member(archive, image, _MANIFEST))
+        if zlib.crc32(text) != archive.getinfo(_MANIFEST).CRC:
+            raise _damaged(where, f"the contents of '{_MANIFEST}' are not what was written")
+        manifest = json.loads(text)
+        _check_versions(where, manifest)
+        members = {
+            name: _member(archive, image, name) if name in archive.namelist() else None
+            for name in manifest["members"]
+        }
+    contents: dict[str, memoryview] = {}
+    for name, record in manifest["members"].items():
+        data = members[name]
+        if data is None:
+            raise _damaged(where, f"it has no '{name}'")
+        if len(data) != record["bytes"] or (verify and hashlib.sha256(data).hexdigest() != record["sha256"]):
+            raise _damaged(where, f"the contents of '{name}' are not what was written")
+        contents[name] = data
+    program = _program(manifest, contents)
+    program.check()
+    return program
+
+
+def _member(archive: zipfile.ZipFile, image: mmap.mmap, name: str) -> memoryview:
+    """The bytes of a stored member, in place."""
+    info = archive.getinfo(name)
+    fields = _LOCAL_HEADER.unpack_from(image, info.header_offset)
+    start = info.header_offset + _LOCAL_HEADER.size + fields[-2] + fields[-1]
+    if fields[0] != b"PK\3\4" or info.compress_type != zipfile.ZIP_STORED:
+        raise zipfile.BadZipFile
+    if start + info.file_size > len(image):
+        raise zipfile.BadZipFile
+    return memoryview(image)[start : start + info.file_size]
+
+
+def _check_versions(where: str, manifest: dict[str, Any]) -> None:
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise ExecutableFormatError(f"'{where}' is a zip archive but not a devscope executable")
+    found = manifest.get("format_version"), manifest.get("native_abi")
+    if found != (FORMAT_VERSION, ABI_VERSION):
+        raise ExecutableFormatError(
+            f"'{where}' was written by devscope {manifest.get('devscope_version')} in format {found[0]} "
+            f"(native interface {found[1]}); this devscope {__version__} reads format {FORMAT_VERSION} "
+            f"(native interface {ABI_VERSION})",
+            notes=[_REBUILD],
+        )
+
+
+def _damaged(where: str, what: str) -> ExecutableFormatError:
+    return ExecutableFormatError(f"'{where}' is damaged: {what}", notes=[_REBUILD])
+
+
+def _program(manifest: dict[str, Any], contents: dict[str, memoryview]) -> Program:
+    host = manifest["host"]
+    specs, data = _constants(manifest["constants"], contents[_CONSTANTS])
+    return Program(
+        entries={name: _entry(record) for name, record in manifest["entries"].items()},
+        host_object=bytes(contents[_HOST]),
+        host_triple=str(host["triple"]),
+        host_cpu=str(host["cpu"]),
+        host_features=str(host["features"]),
+        devices=[_device(record, contents) for record in manifest["devices"]],
+        constants=specs,
+        constant_data=data,
+        report=dict(manifest["report"]),
+    )
+
+
+def _entry(record: dict[str, Any]) -> Entry:
+    return Entry(
+        str(record["symbol"]),
+        [TensorSpec(**spec) for spec in record["inputs"]],
+        [TensorSpec(**spec) for spec in record["outputs"]],
+    )
+
+
+def _device(record: dict[str, Any], contents: dict[str, memoryview]) -> DeviceSpec:
+    slot = int(record["slot"])
+    binary = contents.get(_binary_name(slot))
+    return DeviceSpec(
+        slot=slot,
+        type=str(record["type"]),
+        id=int(record["id"]),
+        kind=str(record["kind"]),
+        binary=bytes(binary) if binary is not None else b"",
+        kernels=[KernelSpec(**kernel) for kernel in record["kernels"]],
+    )
+
+
+def _constants(
+    records: list[dict[str, Any]], data: memoryview
+) -> tuple[list[ConstantSpec], list[ConstantData]]:
+    specs = [ConstantSpec(str(record["dtype"]), list(record["shape"])) for record in records]
+    parts: list[ConstantData] = []
+    for record, spec in zip(records, specs, strict=True):
+        start = int(record["offset"])
+        if start < 0 or start + spec.nbytes > len(data):
+            raise ValueError(f"a constant ends at byte {start + spec.nbytes} of {len(data)}")
+        parts.append(data[start : start + spec.nbytes])
+    return specs, parts

@@ -1,0 +1,111 @@
+"""Loads the host object of a program into this process."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import itertools
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from devscope.errors import ExecutableFormatError
+from devscope.runtime.elf import undefined_symbols
+from devscope.runtime.native import BUILTINS, builtins_ir
+from devscope.runtime.program import Program
+
+# Names of loaded libraries: LLVM does not allow one to be used twice.
+_serial = itertools.count()
+_setup_lock = threading.Lock()
+_setup_done = False
+
+
+class HostLibrary:
+    """The loaded host code of one executable; its memory is freed by :meth:`close`.
+
+    Every instance has its own copy of the code and of its globals. Raises
+    :class:`ExecutableFormatError` when the object is made for another machine, is damaged, or needs a
+    function that nothing provides.
+    """
+
+    def __init__(self, program: Program, symbols: Sequence[str]) -> None:
+        # Imported here: a program can be described and saved without LLVM.
+        import llvmlite.binding as llvm
+
+        _setup(llvm)
+        _check_machine(program, llvm)
+        builder = llvm.JITLibraryBuilder()
+        builder.add_object_img(program.host_object)
+        if any(name.encode() in program.host_object for name in BUILTINS):
+            builder.add_ir(builtins_ir())
+        builder.add_current_process()
+        for symbol in symbols:
+            builder.export_symbol(symbol)
+        # LLVM would write what it does not find to stderr; the exception says it better.
+        self._jit: Any = llvm.create_lljit_compiler(suppress_errors=True)
+        try:
+            self._tracker: Any = builder.link(self._jit, f"devscope{next(_serial)}")
+        except RuntimeError as error:
+            self._jit.close()
+            raise _link_error(program, symbols, str(error)) from None
+
+    def __getitem__(self, symbol: str) -> int:
+        """Address of one of the symbols given to the constructor."""
+        return self._tracker[symbol]
+
+    def close(self) -> None:
+        """Unloads the code. Nothing of it may be running or be called afterwards."""
+        self._tracker.close()
+        self._jit.close()
+
+
+def _setup(llvm: Any) -> None:
+    global _setup_done
+    with _setup_lock:
+        if not _setup_done:
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+            # Math and float conversions that compiled code calls must be visible to the linker.
+            for library in ("libm.so.6", "libgcc_s.so.1"):
+                with contextlib.suppress(OSError):
+                    ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+            _setup_done = True
+
+
+def _check_machine(program: Program, llvm: Any) -> None:
+    here = llvm.get_process_triple()
+    if _machine(program.host_triple) != _machine(here):
+        raise ExecutableFormatError(
+            f"the program was compiled for '{program.host_triple}', this machine is '{here}'",
+            notes=["compile it again on this machine"],
+        )
+    features: dict[str, bool] = llvm.get_host_cpu_features()
+    wanted = [name[1:] for name in program.host_features.split(",") if name.startswith("+")]
+    # Names that LLVM does not list for the CPU are tuning hints, not instructions.
+    lacking = [name for name in wanted if not features.get(name, True)]
+    if lacking:
+        raise ExecutableFormatError(
+            f"the program was compiled for a CPU ({program.host_cpu or 'unnamed'}) with features that this "
+            f"one ({llvm.get_host_cpu_name()}) lacks: {', '.join(lacking)}",
+            notes=["compile it again on this machine, or for a more general CPU"],
+        )
+
+
+def _machine(triple: str) -> tuple[str, bool]:
+    """What must be equal for host code to run: architecture and operating system (vendors differ freely)."""
+    return triple.partition("-")[0], "linux" in triple
+
+
+def _link_error(program: Program, symbols: Sequence[str], reason: str) -> ExecutableFormatError:
+    process = ctypes.CDLL(None)
+    undefined = undefined_symbols(program.host_object)
+    missing = [name for name in undefined if name not in BUILTINS and not hasattr(process, name)]
+    if missing:
+        return ExecutableFormatError(
+            f"the host code calls functions that this process does not have: {', '.join(missing)}",
+            notes=["the library that defines them must be loaded before the program"],
+        )
+    absent = [name for name in symbols if name.encode() not in program.host_object]
+    if absent:
+        return ExecutableFormatError(f"the host code does not define: {', '.join(absent)}")
+    return ExecutableFormatError(f"the host code could not be loaded: {reason}")

@@ -1,0 +1,178 @@
+"""The structs that ``runtime.ll`` reads and writes, as ctypes sees them.
+
+The order and the types of the fields are those of the ``%devscope.*`` types in ``runtime.ll``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+
+ABI_VERSION = 1
+"""Changes whenever a struct or a function of the native runtime changes. Stored in saved executables."""
+
+
+class Kind(IntEnum):
+    """Index into the native table of what a kind of device can do."""
+
+    HOST = 0
+    OPENCL = 1
+
+
+class Origin(IntEnum):
+    """Who refused a request."""
+
+    NONE = 0
+    RUNTIME = 1
+    DRIVER = 2
+
+
+class Operation(IntEnum):
+    """The runtime call that failed."""
+
+    ALLOC = 1
+    FREE = 2
+    COPY = 3
+    CONSTANT = 4
+    LAUNCH = 5
+
+
+class RuntimeCode(IntEnum):
+    """Error codes of :attr:`Origin.RUNTIME`."""
+
+    BAD_SLOT = 1
+    BAD_KERNEL = 2
+    BAD_ARGUMENT_COUNT = 3
+    BAD_CONSTANT = 4
+    NEGATIVE_SIZE = 5
+    OUT_OF_HOST_MEMORY = 6
+
+
+class Error(ctypes.Structure):
+    """The first failure of a call; ``detail`` is a byte count or an index, depending on the operation."""
+
+    origin: int
+    code: int
+    operation: int
+    slot: int
+    detail: int
+    _fields_ = [
+        ("origin", ctypes.c_int64),
+        ("code", ctypes.c_int64),
+        ("operation", ctypes.c_int64),
+        ("slot", ctypes.c_int64),
+        ("detail", ctypes.c_int64),
+    ]
+
+
+class Context(ctypes.Structure):
+    """The root: what ``@devscope_context`` points to."""
+
+    error: Error
+    device_count: int
+    devices: int
+    constant_count: int
+    constants: int
+    traffic: int
+    _fields_ = [
+        ("error", Error),
+        ("device_count", ctypes.c_int64),
+        ("devices", ctypes.c_void_p),
+        ("constant_count", ctypes.c_int64),
+        ("constants", ctypes.c_void_p),
+        ("traffic", ctypes.c_void_p),
+    ]
+
+
+class FreeBuffer(ctypes.Structure):
+    """A buffer that waits for reuse."""
+
+    handle: int | None
+    bytes: int
+    _fields_ = [("handle", ctypes.c_void_p), ("bytes", ctypes.c_int64)]
+
+
+class FreeList(ctypes.Structure):
+    """The buffers of one device that wait for reuse, oldest first."""
+
+    count: int
+    capacity: int
+    bytes: int
+    limit: int
+    entries: int | None
+    _fields_ = [
+        ("count", ctypes.c_int64),
+        ("capacity", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+        ("limit", ctypes.c_int64),
+        ("entries", ctypes.c_void_p),
+    ]
+
+
+class DeviceCounters(ctypes.Structure):
+    """What happened on one device since it was last reset."""
+
+    launches: int
+    allocations: int
+    driver_allocations: int
+    _fields_ = [
+        ("launches", ctypes.c_int64),
+        ("allocations", ctypes.c_int64),
+        ("driver_allocations", ctypes.c_int64),
+    ]
+
+
+class Device(ctypes.Structure):
+    """One virtual device of a program."""
+
+    kind: int
+    pending: int
+    domain: int | None
+    queue: int | None
+    driver: int | None
+    kernel_count: int
+    kernels: int | None
+    constants: int | None
+    free_list: FreeList
+    counters: DeviceCounters
+    _fields_ = [
+        ("kind", ctypes.c_int32),
+        ("pending", ctypes.c_int32),
+        ("domain", ctypes.c_void_p),
+        ("queue", ctypes.c_void_p),
+        ("driver", ctypes.c_void_p),
+        ("kernel_count", ctypes.c_int64),
+        ("kernels", ctypes.c_void_p),
+        ("constants", ctypes.c_void_p),
+        ("free_list", FreeList),
+        ("counters", DeviceCounters),
+    ]
+
+
+class Kernel(ctypes.Structure):
+    """One kernel of one virtual device."""
+
+    handle: int | None
+    argument_count: int
+    sizes: int | None
+    _fields_ = [
+        ("handle", ctypes.c_void_p),
+        ("argument_count", ctypes.c_int64),
+        ("sizes", ctypes.c_void_p),
+    ]
+
+
+class Constant(ctypes.Structure):
+    """Host memory of one constant."""
+
+    data: int | None
+    bytes: int
+    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_int64)]
+
+
+class Traffic(ctypes.Structure):
+    """Copies from one slot to another."""
+
+    copies: int
+    bytes: int
+    _fields_ = [("copies", ctypes.c_int64), ("bytes", ctypes.c_int64)]

@@ -1,0 +1,1029 @@
+; The native runtime of compiled programs: what host code calls to allocate, copy and launch.
+;
+; This module is linked into the host module of every program, so it has neither a triple nor a data
+; layout; it assumes 64-bit pointers. It calls device drivers through addresses that the loader puts
+; into the context: nothing here calls back into Python, takes a lock or names a driver library.
+;
+; One program runs its calls one at a time (the loader holds a lock), hence plain loads and stores.
+;
+; Rules that hold everywhere:
+;   * slot 0 is host memory; the other slots are the program's virtual devices;
+;   * the first failure is recorded in the context. From then on the devices are left alone: launches
+;     and copies do nothing, allocations give null. Frees still free (nothing leaks), host memory
+;     still works, and a copy to the host that cannot be made gives zeros, so that host code which
+;     branches on the result is at least deterministic;
+;   * a "status" is an i32, 0 for success, else the driver's own error code.
+;
+; The structs below are mirrored by layout.py: change both, and ABI_VERSION there.
+
+; origin: 0 no error, 1 the checks in this file, 2 the driver of the slot
+; (origin, code, operation, slot, detail)
+%devscope.Error = type { i64, i64, i64, i64, i64 }
+
+; (error, number of devices, devices, number of constants, constants, traffic[source * devices + destination])
+%devscope.Context = type { %devscope.Error, i64, ptr, i64, ptr, ptr }
+
+; kind: 0 host, 1 OpenCL. domain: devices of one kind and one domain copy to each other directly (the
+; cl_context). pending: work was enqueued that the driver may not have been told to start.
+; (kind, pending, domain, queue, driver functions, number of kernels, kernels, constants, free list, counters)
+%devscope.Device = type { i32, i32, ptr, ptr, ptr, i64, ptr, ptr, %devscope.FreeList, %devscope.Counters }
+
+; Freed buffers kept for reuse, oldest first. (entries in use, capacity, bytes held, byte limit, entries)
+%devscope.FreeList = type { i64, i64, i64, i64, ptr }
+%devscope.FreeBuffer = type { ptr, i64 }
+
+; (launches, allocations, allocations made by the driver)
+%devscope.Counters = type { i64, i64, i64 }
+
+; sizes[i] > 0: bytes of argument i; < 0: -bytes of workgroup-local memory, the argument cell is not read.
+; (driver's kernel, number of arguments, sizes)
+%devscope.Kernel = type { ptr, i64, ptr }
+
+%devscope.Constant = type { ptr, i64 }
+%devscope.Traffic = type { i64, i64 }
+
+; What one kind of device can do; every function returns a status.
+;   alloc(device, bytes, out handle)                      size(device, handle, out bytes)
+;   free(device, handle)                                  flush(device)
+;   copy_in(device, handle, offset, host, bytes)          copy_out(device, handle, offset, host, bytes)
+;   copy_on(source device, handle, offset, destination device, handle, offset, bytes)
+;   launch(device, kernel record, gx, gy, gz, bx, by, bz, argument cells)
+; (alloc, free, size, copy_in, copy_out, copy_on, launch, flush)
+%devscope.Ops = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+
+; The OpenCL entry points in use, in the order of opencl_api.NATIVE_FUNCTIONS:
+; (clCreateBuffer, clReleaseMemObject, clGetMemObjectInfo, clEnqueueWriteBuffer, clEnqueueReadBuffer,
+;  clEnqueueCopyBuffer, clSetKernelArg, clEnqueueNDRangeKernel, clFinish, clFlush)
+%devscope.OpenCL = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+
+@devscope_context = global ptr null
+
+@devscope.ops = internal unnamed_addr constant [2 x %devscope.Ops] [
+  %devscope.Ops { ptr @devscope.host.alloc, ptr @devscope.host.free, ptr @devscope.host.size,
+                  ptr @devscope.host.copy_in, ptr @devscope.host.copy_out, ptr @devscope.host.copy_on,
+                  ptr @devscope.host.launch, ptr @devscope.host.flush },
+  %devscope.Ops { ptr @devscope.opencl.alloc, ptr @devscope.opencl.free, ptr @devscope.opencl.size,
+                  ptr @devscope.opencl.copy_in, ptr @devscope.opencl.copy_out, ptr @devscope.opencl.copy_on,
+                  ptr @devscope.opencl.launch, ptr @devscope.opencl.flush }
+]
+
+declare ptr @malloc(i64)
+declare ptr @aligned_alloc(i64, i64)
+declare void @free(ptr)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1 immarg)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)
+
+; ---------------------------------------------------------------------------------------------- errors
+; Operations: 1 alloc, 2 free, 3 copy, 4 constant, 5 launch.
+; Codes of origin 1: 1 slot out of range, 2 kernel out of range, 3 wrong number of arguments,
+; 4 constant out of range, 5 negative size, 6 out of host memory.
+
+define internal void @devscope.fail(i64 %origin, i64 %code, i64 %operation, i64 %slot, i64 %detail) cold noinline {
+entry:
+  %context = load ptr, ptr @devscope_context
+  %seen = load i64, ptr %context
+  %first = icmp eq i64 %seen, 0
+  br i1 %first, label %record, label %done
+
+record:
+  %code.p = getelementptr %devscope.Error, ptr %context, i32 0, i32 1
+  %operation.p = getelementptr %devscope.Error, ptr %context, i32 0, i32 2
+  %slot.p = getelementptr %devscope.Error, ptr %context, i32 0, i32 3
+  %detail.p = getelementptr %devscope.Error, ptr %context, i32 0, i32 4
+  store i64 %origin, ptr %context
+  store i64 %code, ptr %code.p
+  store i64 %operation, ptr %operation.p
+  store i64 %slot, ptr %slot.p
+  store i64 %detail, ptr %detail.p
+  br label %done
+
+done:
+  ret void
+}
+
+define internal i1 @devscope.failed() alwaysinline {
+  %context = load ptr, ptr @devscope_context
+  %origin = load i64, ptr %context
+  %failed = icmp ne i64 %origin, 0
+  ret i1 %failed
+}
+
+; ------------------------------------------------------------------------------------- devices and ops
+
+; The device of a slot; null, with the error recorded, when the program has no such slot.
+define internal ptr @devscope.device(i64 %slot, i64 %operation) alwaysinline {
+entry:
+  %context = load ptr, ptr @devscope_context
+  %count.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 1
+  %count = load i64, ptr %count.p
+  %legal = icmp ult i64 %slot, %count
+  br i1 %legal, label %found, label %bad
+
+found:
+  %devices.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 2
+  %devices = load ptr, ptr %devices.p
+  %device = getelementptr %devscope.Device, ptr %devices, i64 %slot
+  ret ptr %device
+
+bad:
+  call void @devscope.fail(i64 1, i64 1, i64 %operation, i64 %slot, i64 %count)
+  ret ptr null
+}
+
+define internal ptr @devscope.op(ptr %device, i32 %which) alwaysinline {
+  %kind = load i32, ptr %device
+  %op.p = getelementptr [2 x %devscope.Ops], ptr @devscope.ops, i64 0, i32 %kind
+  %field.p = getelementptr ptr, ptr %op.p, i32 %which
+  %op = load ptr, ptr %field.p
+  ret ptr %op
+}
+
+define internal i1 @devscope.is_host(ptr %device) alwaysinline {
+  %kind = load i32, ptr %device
+  %host = icmp eq i32 %kind, 0
+  ret i1 %host
+}
+
+define internal void @devscope.count(ptr %device, i32 %which) alwaysinline {
+  %counters = getelementptr %devscope.Device, ptr %device, i32 0, i32 9
+  %counter = getelementptr i64, ptr %counters, i32 %which
+  %old = load i64, ptr %counter
+  %new = add i64 %old, 1
+  store i64 %new, ptr %counter
+  ret void
+}
+
+define internal void @devscope.set_pending(ptr %device, i32 %pending) alwaysinline {
+  %pending.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 1
+  store i32 %pending, ptr %pending.p
+  ret void
+}
+
+; Tells every driver to start what was enqueued. Called before the host blocks on one queue, so that the
+; other devices work meanwhile. A failing flush is not recorded here: the wait that needs the work reports it.
+define internal void @devscope.flush_pending() {
+entry:
+  %context = load ptr, ptr @devscope_context
+  %count.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 1
+  %count = load i64, ptr %count.p
+  %devices.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 2
+  %devices = load ptr, ptr %devices.p
+  br label %loop
+
+loop:
+  %slot = phi i64 [ 0, %entry ], [ %next, %continue ]
+  %more = icmp ult i64 %slot, %count
+  br i1 %more, label %check, label %done
+
+check:
+  %device = getelementptr %devscope.Device, ptr %devices, i64 %slot
+  %pending.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 1
+  %pending = load i32, ptr %pending.p
+  %idle = icmp eq i32 %pending, 0
+  br i1 %idle, label %continue, label %flush
+
+flush:
+  %op = call ptr @devscope.op(ptr %device, i32 7)
+  %status = call i32 %op(ptr %device)
+  store i32 0, ptr %pending.p
+  br label %continue
+
+continue:
+  %next = add i64 %slot, 1
+  br label %loop
+
+done:
+  ret void
+}
+
+; ------------------------------------------------------------------------------------------- free list
+; Buffers are reused when their size is equal: a program in a steady state asks for the same sizes again
+; and again. A linear search is enough for the bounded list. Reuse needs no wait: the queue of a virtual
+; device is in order, so new work on the buffer comes after the old.
+
+; Takes the most recently freed buffer of this size, or gives null.
+define internal ptr @devscope.freelist.take(ptr %list, i64 %bytes) {
+entry:
+  %count = load i64, ptr %list
+  %entries.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 4
+  %entries = load ptr, ptr %entries.p
+  br label %loop
+
+loop:
+  %left = phi i64 [ %count, %entry ], [ %index, %look ]
+  %empty = icmp eq i64 %left, 0
+  br i1 %empty, label %none, label %look
+
+look:
+  %index = sub i64 %left, 1
+  %item = getelementptr %devscope.FreeBuffer, ptr %entries, i64 %index
+  %size.p = getelementptr %devscope.FreeBuffer, ptr %item, i32 0, i32 1
+  %size = load i64, ptr %size.p
+  %match = icmp eq i64 %size, %bytes
+  br i1 %match, label %hit, label %loop
+
+hit:
+  %handle = load ptr, ptr %item
+  call void @devscope.freelist.remove(ptr %list, i64 %index)
+  ret ptr %handle
+
+none:
+  ret ptr null
+}
+
+; Removes one entry and keeps the order (by age) of the others.
+define internal void @devscope.freelist.remove(ptr %list, i64 %index) {
+  %count = load i64, ptr %list
+  %bytes.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 2
+  %entries.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 4
+  %entries = load ptr, ptr %entries.p
+  %item = getelementptr %devscope.FreeBuffer, ptr %entries, i64 %index
+  %size.p = getelementptr %devscope.FreeBuffer, ptr %item, i32 0, i32 1
+  %size = load i64, ptr %size.p
+  %bytes = load i64, ptr %bytes.p
+  %bytes.new = sub i64 %bytes, %size
+  store i64 %bytes.new, ptr %bytes.p
+  %count.new = sub i64 %count, 1
+  store i64 %count.new, ptr %list
+  %after = getelementptr %devscope.FreeBuffer, ptr %item, i64 1
+  %tail = sub i64 %count.new, %index
+  %tail.bytes = mul i64 %tail, 16
+  call void @llvm.memmove.p0.p0.i64(ptr %item, ptr %after, i64 %tail.bytes, i1 false)
+  ret void
+}
+
+; Gives the oldest buffers back to the driver until at most %count of them and %bytes bytes are held.
+define internal void @devscope.freelist.trim(ptr %device, i64 %count, i64 %bytes) {
+entry:
+  %list = getelementptr %devscope.Device, ptr %device, i32 0, i32 8
+  %bytes.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 2
+  %entries.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 4
+  %entries = load ptr, ptr %entries.p
+  br label %loop
+
+loop:
+  %held = load i64, ptr %list
+  %held.bytes = load i64, ptr %bytes.p
+  %many = icmp ugt i64 %held, %count
+  %much = icmp ugt i64 %held.bytes, %bytes
+  %over = or i1 %many, %much
+  br i1 %over, label %evict, label %done
+
+evict:
+  %handle = load ptr, ptr %entries
+  call void @devscope.freelist.remove(ptr %list, i64 0)
+  %op = call ptr @devscope.op(ptr %device, i32 1)
+  %status = call i32 %op(ptr %device, ptr %handle)
+  br label %loop
+
+done:
+  ret void
+}
+
+; Keeps a freed buffer if the list may hold it; false when the caller has to free it.
+define internal i1 @devscope.freelist.keep(ptr %device, ptr %handle) {
+entry:
+  %size.p = alloca i64
+  store i64 0, ptr %size.p
+  %list = getelementptr %devscope.Device, ptr %device, i32 0, i32 8
+  %capacity.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 1
+  %capacity = load i64, ptr %capacity.p
+  %off = icmp eq i64 %capacity, 0
+  br i1 %off, label %refuse, label %ask
+
+ask:
+  %op = call ptr @devscope.op(ptr %device, i32 2)
+  %status = call i32 %op(ptr %device, ptr %handle, ptr %size.p)
+  %size = load i64, ptr %size.p
+  %limit.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 3
+  %limit = load i64, ptr %limit.p
+  %large = icmp ugt i64 %size, %limit
+  %unknown = icmp ne i32 %status, 0
+  %no = or i1 %large, %unknown
+  br i1 %no, label %refuse, label %keep
+
+keep:
+  %room.count = sub i64 %capacity, 1
+  %room.bytes = sub i64 %limit, %size
+  call void @devscope.freelist.trim(ptr %device, i64 %room.count, i64 %room.bytes)
+  %count = load i64, ptr %list
+  %entries.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 4
+  %entries = load ptr, ptr %entries.p
+  %item = getelementptr %devscope.FreeBuffer, ptr %entries, i64 %count
+  %item.size.p = getelementptr %devscope.FreeBuffer, ptr %item, i32 0, i32 1
+  store ptr %handle, ptr %item
+  store i64 %size, ptr %item.size.p
+  %count.new = add i64 %count, 1
+  store i64 %count.new, ptr %list
+  %bytes.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 2
+  %bytes = load i64, ptr %bytes.p
+  %bytes.new = add i64 %bytes, %size
+  store i64 %bytes.new, ptr %bytes.p
+  ret i1 true
+
+refuse:
+  ret i1 false
+}
+
+; ------------------------------------------------------------------------------- alloc, free, constant
+
+define ptr @devscope_alloc(i64 %slot, i64 %bytes) noinline {
+entry:
+  %handle.p = alloca ptr
+  store ptr null, ptr %handle.p
+  %device = call ptr @devscope.device(i64 %slot, i64 1)
+  %unknown = icmp eq ptr %device, null
+  br i1 %unknown, label %none, label %check
+
+check:
+  %negative = icmp slt i64 %bytes, 0
+  br i1 %negative, label %bad_size, label %alive
+
+bad_size:
+  call void @devscope.fail(i64 1, i64 5, i64 1, i64 %slot, i64 %bytes)
+  br label %none
+
+alive:
+  %failed = call i1 @devscope.failed()
+  %host = call i1 @devscope.is_host(ptr %device)
+  %not_host = xor i1 %host, true
+  %skip = and i1 %failed, %not_host
+  br i1 %skip, label %none, label %request
+
+request:
+  ; Drivers refuse empty buffers, and equal sizes are what the free list can use: round up to 64 bytes.
+  %empty = icmp eq i64 %bytes, 0
+  %some = select i1 %empty, i64 1, i64 %bytes
+  %up = add i64 %some, 63
+  %size = and i64 %up, -64
+  call void @devscope.count(ptr %device, i32 1)
+  %list = getelementptr %devscope.Device, ptr %device, i32 0, i32 8
+  %kept = call ptr @devscope.freelist.take(ptr %list, i64 %size)
+  %hit = icmp ne ptr %kept, null
+  br i1 %hit, label %reuse, label %create
+
+reuse:
+  ret ptr %kept
+
+create:
+  %op = call ptr @devscope.op(ptr %device, i32 0)
+  %status = call i32 %op(ptr %device, i64 %size, ptr %handle.p)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %created, label %retry
+
+retry:
+  ; Memory may be tied up in the free list: give it all back and ask once more.
+  call void @devscope.freelist.trim(ptr %device, i64 0, i64 0)
+  %status2 = call i32 %op(ptr %device, i64 %size, ptr %handle.p)
+  %ok2 = icmp eq i32 %status2, 0
+  br i1 %ok2, label %created, label %refused
+
+created:
+  call void @devscope.count(ptr %device, i32 2)
+  %handle = load ptr, ptr %handle.p
+  ret ptr %handle
+
+refused:
+  %code = sext i32 %status2 to i64
+  call void @devscope.fail(i64 2, i64 %code, i64 1, i64 %slot, i64 %bytes)
+  br label %none
+
+none:
+  ret ptr null
+}
+
+define void @devscope_free(i64 %slot, ptr %handle) noinline {
+entry:
+  %null = icmp eq ptr %handle, null
+  br i1 %null, label %done, label %find
+
+find:
+  %device = call ptr @devscope.device(i64 %slot, i64 2)
+  %unknown = icmp eq ptr %device, null
+  br i1 %unknown, label %done, label %keep
+
+keep:
+  %kept = call i1 @devscope.freelist.keep(ptr %device, ptr %handle)
+  br i1 %kept, label %done, label %release
+
+release:
+  %op = call ptr @devscope.op(ptr %device, i32 1)
+  %status = call i32 %op(ptr %device, ptr %handle)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %done, label %refused
+
+refused:
+  %code = sext i32 %status to i64
+  call void @devscope.fail(i64 2, i64 %code, i64 2, i64 %slot, i64 0)
+  br label %done
+
+done:
+  ret void
+}
+
+; On the host a constant is the loader's memory; a device gets its copy at the first use.
+define ptr @devscope_constant(i64 %slot, i64 %index) noinline {
+entry:
+  %context = load ptr, ptr @devscope_context
+  %device = call ptr @devscope.device(i64 %slot, i64 4)
+  %unknown = icmp eq ptr %device, null
+  br i1 %unknown, label %none, label %check
+
+check:
+  %count.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 3
+  %count = load i64, ptr %count.p
+  %legal = icmp ult i64 %index, %count
+  br i1 %legal, label %find, label %bad
+
+bad:
+  call void @devscope.fail(i64 1, i64 4, i64 4, i64 %slot, i64 %index)
+  br label %none
+
+find:
+  %constants.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 4
+  %constants = load ptr, ptr %constants.p
+  %constant = getelementptr %devscope.Constant, ptr %constants, i64 %index
+  %data = load ptr, ptr %constant
+  %host = call i1 @devscope.is_host(ptr %device)
+  br i1 %host, label %on_host, label %on_device
+
+on_host:
+  ret ptr %data
+
+on_device:
+  %uploads.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 7
+  %uploads = load ptr, ptr %uploads.p
+  %upload.p = getelementptr ptr, ptr %uploads, i64 %index
+  %upload = load ptr, ptr %upload.p
+  %there = icmp ne ptr %upload, null
+  br i1 %there, label %uploaded, label %first
+
+uploaded:
+  ret ptr %upload
+
+first:
+  %bytes.p = getelementptr %devscope.Constant, ptr %constant, i32 0, i32 1
+  %bytes = load i64, ptr %bytes.p
+  %handle = call ptr @devscope_alloc(i64 %slot, i64 %bytes)
+  call void @devscope_copy(i64 0, ptr %data, i64 0, i64 %slot, ptr %handle, i64 0, i64 %bytes)
+  %failed = call i1 @devscope.failed()
+  br i1 %failed, label %drop, label %store
+
+store:
+  store ptr %handle, ptr %upload.p
+  ret ptr %handle
+
+drop:
+  call void @devscope_free(i64 %slot, ptr %handle)
+  br label %none
+
+none:
+  ret ptr null
+}
+
+; ------------------------------------------------------------------------------------------------ copy
+
+define void @devscope_copy(i64 %src_slot, ptr %src, i64 %src_offset,
+                           i64 %dst_slot, ptr %dst, i64 %dst_offset, i64 %bytes) noinline {
+entry:
+  %source = call ptr @devscope.device(i64 %src_slot, i64 3)
+  %target = call ptr @devscope.device(i64 %dst_slot, i64 3)
+  %no_source = icmp eq ptr %source, null
+  %no_target = icmp eq ptr %target, null
+  %unknown = or i1 %no_source, %no_target
+  br i1 %unknown, label %done, label %check_size
+
+check_size:
+  %nothing = icmp eq i64 %bytes, 0
+  br i1 %nothing, label %done, label %check_negative
+
+check_negative:
+  %negative = icmp slt i64 %bytes, 0
+  br i1 %negative, label %bad_size, label %check_alive
+
+bad_size:
+  call void @devscope.fail(i64 1, i64 5, i64 3, i64 %dst_slot, i64 %bytes)
+  br label %done
+
+check_alive:
+  %from_host = call i1 @devscope.is_host(ptr %source)
+  %to_host = call i1 @devscope.is_host(ptr %target)
+  %on_host = and i1 %from_host, %to_host
+  %failed = call i1 @devscope.failed()
+  %not_on_host = xor i1 %on_host, true
+  %skip = and i1 %failed, %not_on_host
+  br i1 %skip, label %zero, label %start
+
+start:
+  ; Only a copy inside one queue (or inside host memory) does not block.
+  %same_slot = icmp eq i64 %src_slot, %dst_slot
+  %stays = or i1 %same_slot, %on_host
+  br i1 %stays, label %route, label %flush
+
+flush:
+  call void @devscope.flush_pending()
+  br label %route
+
+route:
+  br i1 %on_host, label %direct, label %route_in
+
+route_in:
+  br i1 %from_host, label %in, label %route_out
+
+route_out:
+  br i1 %to_host, label %out, label %route_on
+
+route_on:
+  %source.kind = load i32, ptr %source
+  %target.kind = load i32, ptr %target
+  %same_kind = icmp eq i32 %source.kind, %target.kind
+  %source.domain.p = getelementptr %devscope.Device, ptr %source, i32 0, i32 2
+  %target.domain.p = getelementptr %devscope.Device, ptr %target, i32 0, i32 2
+  %source.domain = load ptr, ptr %source.domain.p
+  %target.domain = load ptr, ptr %target.domain.p
+  %same_domain = icmp eq ptr %source.domain, %target.domain
+  %near = and i1 %same_kind, %same_domain
+  br i1 %near, label %direct, label %staged
+
+in:
+  %in.host = getelementptr i8, ptr %src, i64 %src_offset
+  %in.op = call ptr @devscope.op(ptr %target, i32 3)
+  %in.status = call i32 %in.op(ptr %target, ptr %dst, i64 %dst_offset, ptr %in.host, i64 %bytes)
+  br label %report
+
+out:
+  %out.host = getelementptr i8, ptr %dst, i64 %dst_offset
+  %out.op = call ptr @devscope.op(ptr %source, i32 4)
+  %out.status = call i32 %out.op(ptr %source, ptr %src, i64 %src_offset, ptr %out.host, i64 %bytes)
+  br label %report
+
+direct:
+  %on.op = call ptr @devscope.op(ptr %source, i32 5)
+  %on.status = call i32 %on.op(ptr %source, ptr %src, i64 %src_offset, ptr %target, ptr %dst, i64 %dst_offset,
+                               i64 %bytes)
+  br label %report
+
+staged:
+  call void @devscope.copy_staged(i64 %src_slot, ptr %source, ptr %src, i64 %src_offset,
+                                  i64 %dst_slot, ptr %target, ptr %dst, i64 %dst_offset, i64 %bytes)
+  %staged.failed = call i1 @devscope.failed()
+  br i1 %staged.failed, label %done, label %traffic
+
+report:
+  %status = phi i32 [ %in.status, %in ], [ %out.status, %out ], [ %on.status, %direct ]
+  %culprit = phi i64 [ %dst_slot, %in ], [ %src_slot, %out ], [ %dst_slot, %direct ]
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %traffic, label %refused
+
+traffic:
+  %context = load ptr, ptr @devscope_context
+  %count.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 1
+  %count = load i64, ptr %count.p
+  %row = mul i64 %src_slot, %count
+  %cell = add i64 %row, %dst_slot
+  %traffic.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 5
+  %table = load ptr, ptr %traffic.p
+  %copies.p = getelementptr %devscope.Traffic, ptr %table, i64 %cell
+  %moved.p = getelementptr %devscope.Traffic, ptr %copies.p, i32 0, i32 1
+  %copies = load i64, ptr %copies.p
+  %moved = load i64, ptr %moved.p
+  %copies.new = add i64 %copies, 1
+  %moved.new = add i64 %moved, %bytes
+  store i64 %copies.new, ptr %copies.p
+  store i64 %moved.new, ptr %moved.p
+  br label %done
+
+refused:
+  %code = sext i32 %status to i64
+  call void @devscope.fail(i64 2, i64 %code, i64 3, i64 %culprit, i64 %bytes)
+  br label %zero
+
+zero:
+  %has_memory = icmp ne ptr %dst, null
+  %fill = and i1 %to_host, %has_memory
+  br i1 %fill, label %clear, label %done
+
+clear:
+  %clear.p = getelementptr i8, ptr %dst, i64 %dst_offset
+  call void @llvm.memset.p0.i64(ptr %clear.p, i8 0, i64 %bytes, i1 false)
+  br label %done
+
+done:
+  ret void
+}
+
+; Devices that cannot reach each other copy through a host buffer of at most 4 MiB.
+define internal void @devscope.copy_staged(i64 %src_slot, ptr %source, ptr %src, i64 %src_offset,
+                                           i64 %dst_slot, ptr %target, ptr %dst, i64 %dst_offset,
+                                           i64 %bytes) noinline {
+entry:
+  %small = icmp ult i64 %bytes, 4194304
+  %chunk = select i1 %small, i64 %bytes, i64 4194304
+  %bounce = call ptr @malloc(i64 %chunk)
+  %none = icmp eq ptr %bounce, null
+  br i1 %none, label %no_memory, label %prepare
+
+no_memory:
+  call void @devscope.fail(i64 1, i64 6, i64 3, i64 %src_slot, i64 %chunk)
+  ret void
+
+prepare:
+  %out = call ptr @devscope.op(ptr %source, i32 4)
+  %in = call ptr @devscope.op(ptr %target, i32 3)
+  br label %loop
+
+loop:
+  %at = phi i64 [ 0, %prepare ], [ %next, %written ]
+  %more = icmp ult i64 %at, %bytes
+  br i1 %more, label %read, label %done
+
+read:
+  %left = sub i64 %bytes, %at
+  %short = icmp ult i64 %left, %chunk
+  %part = select i1 %short, i64 %left, i64 %chunk
+  %from = add i64 %src_offset, %at
+  %read.status = call i32 %out(ptr %source, ptr %src, i64 %from, ptr %bounce, i64 %part)
+  %read.ok = icmp eq i32 %read.status, 0
+  br i1 %read.ok, label %write, label %failed
+
+write:
+  %to = add i64 %dst_offset, %at
+  %write.status = call i32 %in(ptr %target, ptr %dst, i64 %to, ptr %bounce, i64 %part)
+  %write.ok = icmp eq i32 %write.status, 0
+  br i1 %write.ok, label %written, label %failed
+
+written:
+  %next = add i64 %at, %part
+  br label %loop
+
+failed:
+  %status = phi i32 [ %read.status, %read ], [ %write.status, %write ]
+  %culprit = phi i64 [ %src_slot, %read ], [ %dst_slot, %write ]
+  %code = sext i32 %status to i64
+  call void @devscope.fail(i64 2, i64 %code, i64 3, i64 %culprit, i64 %bytes)
+  br label %done
+
+done:
+  call void @free(ptr %bounce)
+  ret void
+}
+
+; ---------------------------------------------------------------------------------------------- launch
+
+define void @devscope_launch(i64 %slot, i64 %index, i64 %gx, i64 %gy, i64 %gz, i64 %bx, i64 %by, i64 %bz,
+                             ptr %cells, i64 %count) noinline {
+entry:
+  %device = call ptr @devscope.device(i64 %slot, i64 5)
+  %unknown = icmp eq ptr %device, null
+  br i1 %unknown, label %done, label %check_empty
+
+check_empty:
+  %empty.x = icmp eq i64 %gx, 0
+  %empty.y = icmp eq i64 %gy, 0
+  %empty.z = icmp eq i64 %gz, 0
+  %empty.xy = or i1 %empty.x, %empty.y
+  %empty = or i1 %empty.xy, %empty.z
+  %failed = call i1 @devscope.failed()
+  %skip = or i1 %empty, %failed
+  br i1 %skip, label %done, label %check_kernel
+
+check_kernel:
+  %kernels.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 5
+  %kernels = load i64, ptr %kernels.p
+  %legal = icmp ult i64 %index, %kernels
+  br i1 %legal, label %check_arguments, label %bad_kernel
+
+bad_kernel:
+  call void @devscope.fail(i64 1, i64 2, i64 5, i64 %slot, i64 %index)
+  br label %done
+
+check_arguments:
+  %records.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 6
+  %records = load ptr, ptr %records.p
+  %kernel = getelementptr %devscope.Kernel, ptr %records, i64 %index
+  %expected.p = getelementptr %devscope.Kernel, ptr %kernel, i32 0, i32 1
+  %expected = load i64, ptr %expected.p
+  %fits = icmp eq i64 %expected, %count
+  br i1 %fits, label %launch, label %bad_count
+
+bad_count:
+  call void @devscope.fail(i64 1, i64 3, i64 5, i64 %slot, i64 %index)
+  br label %done
+
+launch:
+  %op = call ptr @devscope.op(ptr %device, i32 6)
+  %status = call i32 %op(ptr %device, ptr %kernel, i64 %gx, i64 %gy, i64 %gz, i64 %bx, i64 %by, i64 %bz, ptr %cells)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %launched, label %refused
+
+launched:
+  call void @devscope.set_pending(ptr %device, i32 1)
+  call void @devscope.count(ptr %device, i32 0)
+  br label %done
+
+refused:
+  %code = sext i32 %status to i64
+  call void @devscope.fail(i64 2, i64 %code, i64 5, i64 %slot, i64 %index)
+  br label %done
+
+done:
+  ret void
+}
+
+; ---------------------------------------------------------------------------------------- kind 0: host
+; Status codes of this kind: 1 out of memory, 2 not possible on the host.
+
+define internal i32 @devscope.host.alloc(ptr %device, i64 %bytes, ptr %out) {
+  %memory = call ptr @aligned_alloc(i64 64, i64 %bytes)
+  store ptr %memory, ptr %out
+  %none = icmp eq ptr %memory, null
+  %status = zext i1 %none to i32
+  ret i32 %status
+}
+
+define internal i32 @devscope.host.free(ptr %device, ptr %memory) {
+  call void @free(ptr %memory)
+  ret i32 0
+}
+
+define internal i32 @devscope.host.size(ptr %device, ptr %memory, ptr %out) {
+  ret i32 2
+}
+
+define internal i32 @devscope.host.copy_in(ptr %device, ptr %to, i64 %offset, ptr %from, i64 %bytes) {
+  %to.p = getelementptr i8, ptr %to, i64 %offset
+  call void @llvm.memmove.p0.p0.i64(ptr %to.p, ptr %from, i64 %bytes, i1 false)
+  ret i32 0
+}
+
+define internal i32 @devscope.host.copy_out(ptr %device, ptr %from, i64 %offset, ptr %to, i64 %bytes) {
+  %from.p = getelementptr i8, ptr %from, i64 %offset
+  call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from.p, i64 %bytes, i1 false)
+  ret i32 0
+}
+
+define internal i32 @devscope.host.copy_on(ptr %source, ptr %from, i64 %from_offset,
+                                           ptr %target, ptr %to, i64 %to_offset, i64 %bytes) {
+  %from.p = getelementptr i8, ptr %from, i64 %from_offset
+  %to.p = getelementptr i8, ptr %to, i64 %to_offset
+  call void @llvm.memmove.p0.p0.i64(ptr %to.p, ptr %from.p, i64 %bytes, i1 false)
+  ret i32 0
+}
+
+; Compiled code calls host functions itself: there is nothing to launch.
+define internal i32 @devscope.host.launch(ptr %device, ptr %kernel, i64 %gx, i64 %gy, i64 %gz,
+                                          i64 %bx, i64 %by, i64 %bz, ptr %cells) {
+  ret i32 2
+}
+
+define internal i32 @devscope.host.flush(ptr %device) {
+  ret i32 0
+}
+
+; -------------------------------------------------------------------------------------- kind 1: OpenCL
+; Handles are cl_mem, which every OpenCL driver has. One in-order queue per virtual device.
+
+define internal ptr @devscope.opencl.function(ptr %device, i32 %which) alwaysinline {
+  %driver.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 4
+  %driver = load ptr, ptr %driver.p
+  %function.p = getelementptr ptr, ptr %driver, i32 %which
+  %function = load ptr, ptr %function.p
+  ret ptr %function
+}
+
+define internal ptr @devscope.opencl.queue(ptr %device) alwaysinline {
+  %queue.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 3
+  %queue = load ptr, ptr %queue.p
+  ret ptr %queue
+}
+
+define internal i32 @devscope.opencl.alloc(ptr %device, i64 %bytes, ptr %out) {
+  %status.p = alloca i32
+  store i32 0, ptr %status.p
+  %context.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 2
+  %context = load ptr, ptr %context.p
+  %create = call ptr @devscope.opencl.function(ptr %device, i32 0)
+  ; 1 = CL_MEM_READ_WRITE
+  %buffer = call ptr %create(ptr %context, i64 1, i64 %bytes, ptr null, ptr %status.p)
+  store ptr %buffer, ptr %out
+  %status = load i32, ptr %status.p
+  ret i32 %status
+}
+
+define internal i32 @devscope.opencl.free(ptr %device, ptr %buffer) {
+  %release = call ptr @devscope.opencl.function(ptr %device, i32 1)
+  %status = call i32 %release(ptr %buffer)
+  ret i32 %status
+}
+
+define internal i32 @devscope.opencl.size(ptr %device, ptr %buffer, ptr %out) {
+  %info = call ptr @devscope.opencl.function(ptr %device, i32 2)
+  ; 0x1102 = CL_MEM_SIZE
+  %status = call i32 %info(ptr %buffer, i32 4354, i64 8, ptr %out, ptr null)
+  ret i32 %status
+}
+
+define internal i32 @devscope.opencl.copy_in(ptr %device, ptr %buffer, i64 %offset, ptr %host, i64 %bytes) {
+  %queue = call ptr @devscope.opencl.queue(ptr %device)
+  %write = call ptr @devscope.opencl.function(ptr %device, i32 3)
+  ; Blocking: host code may change the memory as soon as this returns.
+  %status = call i32 %write(ptr %queue, ptr %buffer, i32 1, i64 %offset, i64 %bytes, ptr %host, i32 0, ptr null, ptr null)
+  ret i32 %status
+}
+
+define internal i32 @devscope.opencl.copy_out(ptr %device, ptr %buffer, i64 %offset, ptr %host, i64 %bytes) {
+  %queue = call ptr @devscope.opencl.queue(ptr %device)
+  %read = call ptr @devscope.opencl.function(ptr %device, i32 4)
+  %status = call i32 %read(ptr %queue, ptr %buffer, i32 1, i64 %offset, i64 %bytes, ptr %host, i32 0, ptr null, ptr null)
+  ret i32 %status
+}
+
+; Both buffers are in one cl_context. Between two queues the copy waits for the source's queue before and
+; for itself after, so that either side may reuse its buffer at once.
+define internal i32 @devscope.opencl.copy_on(ptr %source, ptr %from, i64 %from_offset,
+                                             ptr %target, ptr %to, i64 %to_offset, i64 %bytes) {
+entry:
+  %queue = call ptr @devscope.opencl.queue(ptr %target)
+  %copy = call ptr @devscope.opencl.function(ptr %target, i32 5)
+  %finish = call ptr @devscope.opencl.function(ptr %target, i32 8)
+  %same = icmp eq ptr %source, %target
+  br i1 %same, label %inside, label %across
+
+inside:
+  %inside.status = call i32 %copy(ptr %queue, ptr %from, ptr %to, i64 %from_offset, i64 %to_offset, i64 %bytes,
+                                  i32 0, ptr null, ptr null)
+  call void @devscope.set_pending(ptr %target, i32 1)
+  ret i32 %inside.status
+
+across:
+  %source.queue = call ptr @devscope.opencl.queue(ptr %source)
+  %source.status = call i32 %finish(ptr %source.queue)
+  %source.ok = icmp eq i32 %source.status, 0
+  br i1 %source.ok, label %start, label %failed
+
+start:
+  %copy.status = call i32 %copy(ptr %queue, ptr %from, ptr %to, i64 %from_offset, i64 %to_offset, i64 %bytes,
+                                i32 0, ptr null, ptr null)
+  %copy.ok = icmp eq i32 %copy.status, 0
+  br i1 %copy.ok, label %wait, label %failed
+
+wait:
+  %wait.status = call i32 %finish(ptr %queue)
+  ret i32 %wait.status
+
+failed:
+  %status = phi i32 [ %source.status, %across ], [ %copy.status, %start ]
+  ret i32 %status
+}
+
+define internal i32 @devscope.opencl.launch(ptr %device, ptr %record, i64 %gx, i64 %gy, i64 %gz,
+                                            i64 %bx, i64 %by, i64 %bz, ptr %cells) {
+entry:
+  %global = alloca [3 x i64]
+  %local = alloca [3 x i64]
+  %kernel = load ptr, ptr %record
+  %count.p = getelementptr %devscope.Kernel, ptr %record, i32 0, i32 1
+  %count = load i64, ptr %count.p
+  %sizes.p = getelementptr %devscope.Kernel, ptr %record, i32 0, i32 2
+  %sizes = load ptr, ptr %sizes.p
+  %set = call ptr @devscope.opencl.function(ptr %device, i32 6)
+  br label %arguments
+
+arguments:
+  %index = phi i64 [ 0, %entry ], [ %next, %argument_set ]
+  %more = icmp ult i64 %index, %count
+  br i1 %more, label %argument, label %enqueue
+
+argument:
+  %size.p = getelementptr i64, ptr %sizes, i64 %index
+  %size = load i64, ptr %size.p
+  %cell = getelementptr i64, ptr %cells, i64 %index
+  ; A negative size is an amount of workgroup-local memory: OpenCL wants the amount and no value.
+  %is_local = icmp slt i64 %size, 0
+  %amount = sub i64 0, %size
+  %bytes = select i1 %is_local, i64 %amount, i64 %size
+  %value = select i1 %is_local, ptr null, ptr %cell
+  %position = trunc i64 %index to i32
+  %set.status = call i32 %set(ptr %kernel, i32 %position, i64 %bytes, ptr %value)
+  %set.ok = icmp eq i32 %set.status, 0
+  br i1 %set.ok, label %argument_set, label %failed
+
+argument_set:
+  %next = add i64 %index, 1
+  br label %arguments
+
+enqueue:
+  ; OpenCL counts work items where devscope counts workgroups.
+  %x = mul i64 %gx, %bx
+  %y = mul i64 %gy, %by
+  %z = mul i64 %gz, %bz
+  %global.y = getelementptr i64, ptr %global, i64 1
+  %global.z = getelementptr i64, ptr %global, i64 2
+  %local.y = getelementptr i64, ptr %local, i64 1
+  %local.z = getelementptr i64, ptr %local, i64 2
+  store i64 %x, ptr %global
+  store i64 %y, ptr %global.y
+  store i64 %z, ptr %global.z
+  store i64 %bx, ptr %local
+  store i64 %by, ptr %local.y
+  store i64 %bz, ptr %local.z
+  %queue = call ptr @devscope.opencl.queue(ptr %device)
+  %run = call ptr @devscope.opencl.function(ptr %device, i32 7)
+  %status = call i32 %run(ptr %queue, ptr %kernel, i32 3, ptr null, ptr %global, ptr %local, i32 0, ptr null, ptr null)
+  ret i32 %status
+
+failed:
+  ret i32 %set.status
+}
+
+define internal i32 @devscope.opencl.flush(ptr %device) {
+  %queue = call ptr @devscope.opencl.queue(ptr %device)
+  %flush = call ptr @devscope.opencl.function(ptr %device, i32 9)
+  %status = call i32 %flush(ptr %queue)
+  ret i32 %status
+}
+
+; ------------------------------------------------------------------------------------ strided host copy
+; MLIR lowers memref.copy of strided buffers to a call of this function of its C runtime library.
+; %src and %dst point to {i64 rank, ptr descriptor}; a descriptor is {allocated, aligned, offset,
+; sizes[rank], strides[rank]} in cells of 8 bytes; %element is the size of an element in bytes.
+
+define void @memrefCopy(i64 %element, ptr %src, ptr %dst) noinline {
+  %rank = load i64, ptr %src
+  %src.descriptor.p = getelementptr i64, ptr %src, i64 1
+  %dst.descriptor.p = getelementptr i64, ptr %dst, i64 1
+  %src.descriptor = load ptr, ptr %src.descriptor.p
+  %dst.descriptor = load ptr, ptr %dst.descriptor.p
+  %from = call ptr @devscope.memref.start(ptr %src.descriptor, i64 %element)
+  %to = call ptr @devscope.memref.start(ptr %dst.descriptor, i64 %element)
+  %sizes = getelementptr i64, ptr %src.descriptor, i64 3
+  %src.strides = getelementptr i64, ptr %sizes, i64 %rank
+  %dst.sizes = getelementptr i64, ptr %dst.descriptor, i64 3
+  %dst.strides = getelementptr i64, ptr %dst.sizes, i64 %rank
+  call void @devscope.memref.copy(i64 %rank, i64 %element, ptr %sizes, ptr %src.strides, ptr %dst.strides, ptr %from, ptr %to)
+  ret void
+}
+
+define internal ptr @devscope.memref.start(ptr %descriptor, i64 %element) alwaysinline {
+  %aligned.p = getelementptr i64, ptr %descriptor, i64 1
+  %offset.p = getelementptr i64, ptr %descriptor, i64 2
+  %aligned = load ptr, ptr %aligned.p
+  %offset = load i64, ptr %offset.p
+  %bytes = mul i64 %offset, %element
+  %start = getelementptr i8, ptr %aligned, i64 %bytes
+  ret ptr %start
+}
+
+; Copies the outermost of %rank dimensions slice by slice; as deep as the rank. A last dimension that is
+; dense on both sides is one run of bytes.
+define internal void @devscope.memref.copy(i64 %rank, i64 %element, ptr %sizes, ptr %src_strides, ptr %dst_strides, ptr %from, ptr %to) {
+entry:
+  %scalar = icmp eq i64 %rank, 0
+  br i1 %scalar, label %one, label %look
+
+one:
+  call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from, i64 %element, i1 false)
+  ret void
+
+look:
+  %size = load i64, ptr %sizes
+  %src.stride = load i64, ptr %src_strides
+  %dst.stride = load i64, ptr %dst_strides
+  %last = icmp eq i64 %rank, 1
+  %src.dense = icmp eq i64 %src.stride, 1
+  %dst.dense = icmp eq i64 %dst.stride, 1
+  %dense = and i1 %src.dense, %dst.dense
+  %run = and i1 %last, %dense
+  br i1 %run, label %whole, label %prepare
+
+whole:
+  %bytes = mul i64 %size, %element
+  call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from, i64 %bytes, i1 false)
+  ret void
+
+prepare:
+  %inner.rank = sub i64 %rank, 1
+  %inner.sizes = getelementptr i64, ptr %sizes, i64 1
+  %inner.src = getelementptr i64, ptr %src_strides, i64 1
+  %inner.dst = getelementptr i64, ptr %dst_strides, i64 1
+  %src.step = mul i64 %src.stride, %element
+  %dst.step = mul i64 %dst.stride, %element
+  br label %loop
+
+loop:
+  %index = phi i64 [ 0, %prepare ], [ %next, %slice ]
+  %more = icmp slt i64 %index, %size
+  br i1 %more, label %slice, label %done
+
+slice:
+  %src.at = mul i64 %index, %src.step
+  %dst.at = mul i64 %index, %dst.step
+  %slice.from = getelementptr i8, ptr %from, i64 %src.at
+  %slice.to = getelementptr i8, ptr %to, i64 %dst.at
+  call void @devscope.memref.copy(i64 %inner.rank, i64 %element, ptr %inner.sizes, ptr %inner.src, ptr %inner.dst, ptr %slice.from, ptr %slice.to)
+  %next = add i64 %index, 1
+  br label %loop
+
+done:
+  ret void
+}

@@ -1,0 +1,272 @@
+"""OpenCL devices: what is there, contexts and queues, building programs from SPIR-V."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from ctypes import c_int32, c_size_t, c_void_p
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from devscope.errors import DeviceError
+from devscope.runtime import opencl_api as cl
+from devscope.runtime.opencl_api import OpenCLLibrary, error_name
+from devscope.runtime.opencl_drivers import load_libraries
+from devscope.runtime.spirv import check_spirv
+
+
+@dataclass
+class OpenCLDevice:
+    """One OpenCL device that accepts SPIR-V, with its context (one per process, made at the first use)."""
+
+    library: OpenCLLibrary
+    platform: int
+    handle: int
+    name: str
+    """``opencl:N``."""
+    description: str
+    platform_name: str
+    platform_version: str
+    driver_version: str
+    device_type: int
+    memory_bytes: int
+    local_memory_bytes: int
+    max_workgroup_size: int
+    compute_units: int
+    fp64: bool
+    fp16: bool
+    spirv_versions: tuple[str, ...]
+    _context: int | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def identity(self) -> str:
+        """Tells devices and driver versions apart whose binaries are not interchangeable."""
+        return "|".join([self.platform_name, self.platform_version, self.description, self.driver_version])
+
+    def context(self) -> int:
+        """The ``cl_context`` of this device. Raises :class:`DeviceError`."""
+        with self._lock:
+            if self._context is None:
+                with self._errors("no context could be created"):
+                    self._context = self.library.create(
+                        "clCreateContext", None, 1, self._device_list(), None, None
+                    )
+            return self._context
+
+    def create_queue(self) -> int:
+        """A new in-order queue; release it with :meth:`release_queue`. Raises :class:`DeviceError`."""
+        with self._errors("no command queue could be created"):
+            return self.library.create("clCreateCommandQueue", self.context(), self.handle, 0)
+
+    def release_queue(self, queue: int) -> None:
+        """Waits for the work in the queue and releases it."""
+        self.library.status("clFinish", queue)
+        self.library.status("clReleaseCommandQueue", queue)
+
+    def release_buffer(self, buffer: int) -> None:
+        """Releases a buffer."""
+        self.library.status("clReleaseMemObject", buffer)
+
+    def release_kernel(self, kernel: int) -> None:
+        """Releases a kernel object."""
+        self.library.status("clReleaseKernel", kernel)
+
+    def build(self, binary: bytes, cached: bytes | None = None) -> tuple[OpenCLProgram, bytes | None]:
+        """Builds a SPIR-V module, or takes what the driver made of it earlier.
+
+        Gives the program and the driver's own binary to keep for next time (None when ``cached`` was used,
+        or when the driver has none). A ``cached`` binary that the driver does not want is ignored. Raises
+        :class:`DeviceError` with the build log.
+        """
+        if cached is not None:
+            try:
+                return self._build_cached(cached), None
+            except DeviceError:
+                pass  # made by another driver: build it anew
+        check_spirv(binary, self.label)
+        create = self.library.create_with_il(self.platform)
+        if create is None:
+            raise DeviceError(f"{self.label} has no function to create programs from SPIR-V")
+        with self._errors("the driver refused the SPIR-V module"):
+            handle = self.library.create_with(
+                create, "clCreateProgramWithIL", self.context(), binary, len(binary)
+            )
+        program = OpenCLProgram(self, handle)
+        self._build(program)
+        return program, program.driver_binary()
+
+    @property
+    def label(self) -> str:
+        """The device in messages."""
+        return f"{self.name} ({self.description})"
+
+    def _build_cached(self, cached: bytes) -> OpenCLProgram:
+        length = c_size_t(len(cached))
+        data = c_void_p(ctypes.cast(ctypes.c_char_p(cached), c_void_p).value)
+        loaded = c_int32()
+        handle = self.library.create(
+            "clCreateProgramWithBinary",
+            self.context(),
+            1,
+            self._device_list(),
+            ctypes.byref(length),
+            ctypes.byref(data),
+            ctypes.byref(loaded),
+        )
+        program = OpenCLProgram(self, handle)
+        if loaded.value:
+            program.release()
+            raise DeviceError(f"{self.label} refused a cached binary: {error_name(loaded.value)}")
+        self._build(program)
+        return program
+
+    def _build(self, program: OpenCLProgram) -> None:
+        status = self.library.status(
+            "clBuildProgram", program.handle, 1, self._device_list(), b"", None, None
+        )
+        if status:
+            log = self.library.text(
+                "clGetProgramBuildInfo", program.handle, self.handle, cl.PROGRAM_BUILD_LOG
+            )
+            program.release()
+            raise DeviceError(
+                f"{self.label} could not build the kernels for target 'opencl': {error_name(status)}",
+                notes=[f"build log: {log}"] if log else (),
+            )
+
+    def _device_list(self) -> Any:
+        return (c_void_p * 1)(self.handle)
+
+    def _errors(self, what: str) -> _Named:
+        return _Named(f"{self.label}: {what}")
+
+
+class OpenCLProgram:
+    """A built program of one device."""
+
+    def __init__(self, device: OpenCLDevice, handle: int) -> None:
+        self.device = device
+        self.handle = handle
+
+    def driver_binary(self) -> bytes | None:
+        """The driver's binary of the program, None when it does not give one."""
+        library = self.device.library
+        size = library.integer("clGetProgramInfo", self.handle, cl.PROGRAM_BINARY_SIZES)
+        if not size:
+            return None
+        buffer = ctypes.create_string_buffer(size)
+        pointer = c_void_p(ctypes.addressof(buffer))
+        status = library.status(
+            "clGetProgramInfo", self.handle, cl.PROGRAM_BINARIES, 8, ctypes.byref(pointer), None
+        )
+        return None if status else buffer.raw
+
+    def create_kernel(self, name: str, arguments: int) -> int:
+        """A kernel object; release it with :meth:`OpenCLDevice.release_kernel`.
+
+        Raises :class:`DeviceError` when there is no such kernel or when it does not have this number of
+        arguments.
+        """
+        library, label = self.device.library, self.device.label
+        with _Named(f"{label}: kernel '{name}' of the program could not be created"):
+            kernel = library.create("clCreateKernel", self.handle, name.encode())
+        actual = library.integer("clGetKernelInfo", kernel, cl.KERNEL_NUM_ARGS)
+        if actual != arguments:
+            self.device.release_kernel(kernel)
+            raise DeviceError(
+                f"{label}: kernel '{name}' takes {actual} arguments, the program's record lists {arguments}"
+            )
+        return kernel
+
+    def release(self) -> None:
+        """Releases the program."""
+        self.device.library.status("clReleaseProgram", self.handle)
+
+
+class _Named:
+    """Puts a device and an action before the message of a :class:`DeviceError` raised in its body."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, DeviceError):
+            raise DeviceError(f"{self.prefix}: {error.message}", notes=error.notes) from None
+
+
+@cache
+def opencl_devices() -> tuple[list[OpenCLDevice], list[str]]:
+    """All OpenCL devices that accept SPIR-V, and what went wrong while looking for them.
+
+    The order is the same in every process: GPUs, accelerators, CPUs; within a type as the drivers list
+    them.
+    """
+    libraries, problems = load_libraries()
+    found: list[OpenCLDevice] = []
+    seen: set[tuple[str, ...]] = set()
+    for library in libraries:
+        try:
+            for platform in library.handles("clGetPlatformIDs"):
+                key = _platform_key(library, platform)
+                # The loader may know the driver that was already loaded directly.
+                if key not in seen:
+                    found.extend(_devices_of(library, platform, problems))
+                seen.add(key)
+        except DeviceError as error:
+            problems.append(f"{library.path}: {error.message}")
+    found.sort(key=lambda device: _RANK.get(device.device_type, len(_RANK)))
+    for index, device in enumerate(found):
+        device.name = f"opencl:{index}"
+    return found, problems
+
+
+_RANK = {cl.DEVICE_TYPE_GPU: 0, cl.DEVICE_TYPE_ACCELERATOR: 1, cl.DEVICE_TYPE_CPU: 2}
+_TYPE_MASK = cl.DEVICE_TYPE_GPU | cl.DEVICE_TYPE_ACCELERATOR | cl.DEVICE_TYPE_CPU
+
+
+def _platform_key(library: OpenCLLibrary, platform: int) -> tuple[str, ...]:
+    keys = (cl.PLATFORM_NAME, cl.PLATFORM_VENDOR, cl.PLATFORM_VERSION)
+    return tuple(library.text("clGetPlatformInfo", platform, key) for key in keys)
+
+
+def _devices_of(library: OpenCLLibrary, platform: int, problems: list[str]) -> Iterator[OpenCLDevice]:
+    for handle in library.handles("clGetDeviceIDs", platform, cl.DEVICE_TYPE_ALL):
+        device = _describe(library, platform, handle)
+        if device.spirv_versions and library.create_with_il(platform) is not None:
+            yield device
+        else:
+            problems.append(f"{device.platform_name}: {device.description} does not accept SPIR-V")
+
+
+def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevice:
+    def text(key: int) -> str:
+        return library.text("clGetDeviceInfo", handle, key)
+
+    def integer(key: int) -> int:
+        return library.integer("clGetDeviceInfo", handle, key)
+
+    versions = [word.removeprefix("SPIR-V_") for word in text(cl.DEVICE_IL_VERSION).split()]
+    return OpenCLDevice(
+        library=library,
+        platform=platform,
+        handle=handle,
+        name="opencl",
+        description=text(cl.DEVICE_NAME),
+        platform_name=library.text("clGetPlatformInfo", platform, cl.PLATFORM_NAME),
+        platform_version=library.text("clGetPlatformInfo", platform, cl.PLATFORM_VERSION),
+        driver_version=text(cl.DRIVER_VERSION),
+        device_type=integer(cl.DEVICE_TYPE) & _TYPE_MASK,
+        memory_bytes=integer(cl.DEVICE_GLOBAL_MEM_SIZE),
+        local_memory_bytes=integer(cl.DEVICE_LOCAL_MEM_SIZE),
+        max_workgroup_size=integer(cl.DEVICE_MAX_WORK_GROUP_SIZE),
+        compute_units=integer(cl.DEVICE_MAX_COMPUTE_UNITS),
+        fp64=integer(cl.DEVICE_DOUBLE_FP_CONFIG) != 0,
+        fp16=integer(cl.DEVICE_HALF_FP_CONFIG) != 0,
+        spirv_versions=tuple(version for version in versions if version[:1].isdigit()),
+    )

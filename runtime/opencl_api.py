@@ -1,0 +1,212 @@
+"""The part of the OpenCL C API that devscope calls, through ctypes.
+
+pyopencl is not used here: its import takes longer than everything else that a saved program does before
+its first result, and compiled code needs the driver's addresses anyway.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from typing import Any
+
+from devscope.errors import DeviceError
+
+SUCCESS = 0
+DEVICE_NOT_FOUND = -1
+PLATFORM_NOT_FOUND_KHR = -1001
+
+DEVICE_TYPE_ALL = 0xFFFFFFFF
+DEVICE_TYPE_CPU = 1 << 1
+DEVICE_TYPE_GPU = 1 << 2
+DEVICE_TYPE_ACCELERATOR = 1 << 3
+
+PLATFORM_VERSION = 0x0901
+PLATFORM_NAME = 0x0902
+PLATFORM_VENDOR = 0x0903
+
+DEVICE_TYPE = 0x1000
+DEVICE_MAX_COMPUTE_UNITS = 0x1002
+DEVICE_MAX_WORK_GROUP_SIZE = 0x1004
+DEVICE_GLOBAL_MEM_SIZE = 0x101F
+DEVICE_LOCAL_MEM_SIZE = 0x1023
+DEVICE_AVAILABLE = 0x1027
+DEVICE_NAME = 0x102B
+DRIVER_VERSION = 0x102D
+DEVICE_EXTENSIONS = 0x1030
+DEVICE_DOUBLE_FP_CONFIG = 0x1032
+DEVICE_HALF_FP_CONFIG = 0x1033
+DEVICE_IL_VERSION = 0x105B
+
+PROGRAM_BINARY_SIZES = 0x1165
+PROGRAM_BINARIES = 0x1166
+PROGRAM_BUILD_LOG = 0x1183
+KERNEL_NUM_ARGS = 0x1191
+
+_STATUS = POINTER(c_int32)
+
+# name: (result type or None for a status, argument types)
+_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
+    "clGetPlatformIDs": (None, [c_uint32, POINTER(c_void_p), POINTER(c_uint32)]),
+    "clGetPlatformInfo": (None, [c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
+    "clGetDeviceIDs": (None, [c_void_p, c_uint64, c_uint32, POINTER(c_void_p), POINTER(c_uint32)]),
+    "clGetDeviceInfo": (None, [c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
+    "clCreateContext": (c_void_p, [c_void_p, c_uint32, POINTER(c_void_p), c_void_p, c_void_p, _STATUS]),
+    "clCreateCommandQueue": (c_void_p, [c_void_p, c_void_p, c_uint64, _STATUS]),
+    "clReleaseCommandQueue": (None, [c_void_p]),
+    "clCreateProgramWithBinary": (
+        c_void_p,
+        [c_void_p, c_uint32, POINTER(c_void_p), POINTER(c_size_t), POINTER(c_void_p), _STATUS, _STATUS],
+    ),
+    "clBuildProgram": (None, [c_void_p, c_uint32, POINTER(c_void_p), c_char_p, c_void_p, c_void_p]),
+    "clGetProgramInfo": (None, [c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
+    "clGetProgramBuildInfo": (None, [c_void_p, c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
+    "clReleaseProgram": (None, [c_void_p]),
+    "clCreateKernel": (c_void_p, [c_void_p, c_char_p, _STATUS]),
+    "clGetKernelInfo": (None, [c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
+    "clReleaseKernel": (None, [c_void_p]),
+    "clReleaseMemObject": (None, [c_void_p]),
+    "clFinish": (None, [c_void_p]),
+    "clGetExtensionFunctionAddressForPlatform": (c_void_p, [c_void_p, c_char_p]),
+}
+
+_CREATE_WITH_IL = (c_void_p, [c_void_p, c_char_p, c_size_t, _STATUS])
+
+NATIVE_FUNCTIONS = (
+    "clCreateBuffer",
+    "clReleaseMemObject",
+    "clGetMemObjectInfo",
+    "clEnqueueWriteBuffer",
+    "clEnqueueReadBuffer",
+    "clEnqueueCopyBuffer",
+    "clSetKernelArg",
+    "clEnqueueNDRangeKernel",
+    "clFinish",
+    "clFlush",
+)
+"""What the native runtime calls, in the order of ``%devscope.OpenCL`` in ``runtime.ll``."""
+
+_ERROR_NAMES = {
+    -1: "device not found",
+    -2: "device not available",
+    -3: "compiler not available",
+    -4: "out of device memory",
+    -5: "out of resources",
+    -6: "out of host memory",
+    -8: "copy between overlapping regions",
+    -11: "the program could not be built",
+    -14: "an earlier command failed",
+    -30: "invalid value",
+    -33: "invalid device",
+    -34: "invalid context",
+    -36: "invalid command queue",
+    -38: "invalid buffer",
+    -42: "invalid device binary",
+    -43: "invalid build options",
+    -44: "invalid program",
+    -45: "the program has no code for this device",
+    -46: "no kernel of that name",
+    -48: "invalid kernel",
+    -49: "invalid argument index",
+    -50: "invalid argument value",
+    -51: "invalid argument size",
+    -52: "kernel arguments are not all set",
+    -53: "invalid number of dimensions",
+    -54: "invalid workgroup size",
+    -55: "the workgroup is larger than the device allows",
+    -59: "invalid operation",
+    -61: "the buffer is larger than the device allows",
+    -63: "invalid global size",
+}
+
+
+def error_name(status: int) -> str:
+    """An OpenCL status as words, with its number."""
+    return f"{_ERROR_NAMES.get(status, 'driver error')} (OpenCL error {status})"
+
+
+class OpenCLLibrary:
+    """One loaded library with the OpenCL C API: a driver, or a loader that stands before several.
+
+    Raises :class:`OSError` when the file cannot be loaded or lacks a function.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._library = ctypes.CDLL(path)
+        self._functions: dict[str, Any] = {}
+        try:
+            for name, (result, arguments) in _SIGNATURES.items():
+                function = getattr(self._library, name)
+                function.restype = c_int32 if result is None else result
+                function.argtypes = arguments
+                self._functions[name] = function
+            addresses = [
+                ctypes.cast(getattr(self._library, name), c_void_p).value for name in NATIVE_FUNCTIONS
+            ]
+        except AttributeError as error:
+            raise OSError(f"{path} does not export the OpenCL API: {error}") from None
+        self.native_table = (c_void_p * len(addresses))(*addresses)
+
+    def status(self, name: str, *arguments: Any) -> int:
+        """Calls a function that returns a status."""
+        return self._functions[name](*arguments)
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Calls a function that returns a status; raises :class:`DeviceError` when it is not 0."""
+        if status := self.status(name, *arguments):
+            raise DeviceError(f"{name} failed: {error_name(status)}")
+
+    def create(self, name: str, *arguments: Any) -> int:
+        """Calls a function that returns a handle and takes a pointer to a status last."""
+        return self.create_with(self._functions[name], name, *arguments)
+
+    def create_with(self, function: Any, name: str, *arguments: Any) -> int:
+        """As :meth:`create`, for a function that is not part of every library."""
+        status = c_int32()
+        handle = function(*arguments, ctypes.byref(status))
+        if status.value or not handle:
+            raise DeviceError(f"{name} failed: {error_name(status.value)}")
+        return handle
+
+    def create_with_il(self, platform: int) -> Any | None:
+        """``clCreateProgramWithIL`` (OpenCL 2.1) or its older extension; None when there is neither."""
+        result, arguments = _CREATE_WITH_IL
+        prototype = ctypes.CFUNCTYPE(result, *arguments)
+        try:
+            return prototype(("clCreateProgramWithIL", self._library))
+        except AttributeError:
+            address = self._functions["clGetExtensionFunctionAddressForPlatform"](
+                platform, b"clCreateProgramWithILKHR"
+            )
+            return prototype(address) if address else None
+
+    def info(self, name: str, *arguments: Any) -> bytes:
+        """Reads a value of unknown length from one of the ``clGet...Info`` functions; empty on failure."""
+        size = c_size_t()
+        if self.status(name, *arguments, 0, None, ctypes.byref(size)):
+            return b""
+        buffer = ctypes.create_string_buffer(size.value)
+        if self.status(name, *arguments, size.value, buffer, None):
+            return b""
+        return buffer.raw
+
+    def text(self, name: str, *arguments: Any) -> str:
+        """As :meth:`info`, for strings."""
+        return self.info(name, *arguments).rstrip(b"\0").decode("utf-8", "replace").strip()
+
+    def integer(self, name: str, *arguments: Any) -> int:
+        """As :meth:`info`, for unsigned integers of any width; 0 on failure."""
+        return int.from_bytes(self.info(name, *arguments), "little")
+
+    def handles(self, name: str, *arguments: Any) -> list[int]:
+        """Reads a list of platform or device handles; an empty list when there is none."""
+        count = c_uint32()
+        status = self.status(name, *arguments, 0, None, ctypes.byref(count))
+        if status in (DEVICE_NOT_FOUND, PLATFORM_NOT_FOUND_KHR) or (not status and not count.value):
+            return []
+        if status:
+            raise DeviceError(f"{name} failed: {error_name(status)}")
+        found = (c_void_p * count.value)()
+        self.call(name, *arguments, count.value, found, None)
+        return [handle for handle in found if handle]

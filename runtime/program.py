@@ -1,0 +1,187 @@
+"""What a compiled program consists of, independent of the machine that runs it.
+
+A :class:`Program` comes out of the lowering or out of a ``.dsx`` file; an ``Executable`` runs it.
+"""
+
+from __future__ import annotations
+
+import math
+import mmap
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from devscope.errors import ExecutableFormatError
+
+DTYPE_BYTES = {
+    "i1": 1,
+    "i8": 1,
+    "i16": 2,
+    "i32": 4,
+    "i64": 8,
+    "index": 8,
+    "f16": 2,
+    "bf16": 2,
+    "f32": 4,
+    "f64": 8,
+}
+"""Bytes of one element in memory, for every dtype that an entry or a constant may have."""
+
+RUNTIME_TYPES = ("cpu", "opencl")
+"""Device types that this runtime can run code on."""
+
+ConstantData = bytes | bytearray | memoryview | mmap.mmap | NDArray[Any]
+"""Memory of a constant: anything with the buffer protocol, C order, little endian."""
+
+
+@dataclass
+class TensorSpec:
+    """One argument or result of an entry.
+
+    ``shape``: sizes, ``None`` for a dimension that is known at run time only. ``scalar``: a value of the
+    program that is not a tensor; it has shape ``[]``.
+    """
+
+    dtype: str
+    shape: list[int | None] = field(default_factory=list[int | None])
+    scalar: bool = False
+    name: str = ""
+
+    def __str__(self) -> str:
+        if self.scalar:
+            return self.dtype
+        return "x".join([*("?" if size is None else str(size) for size in self.shape), self.dtype])
+
+
+@dataclass
+class Entry:
+    """A public function: the symbol of its C interface in the host object, its arguments and results."""
+
+    symbol: str
+    inputs: list[TensorSpec]
+    outputs: list[TensorSpec]
+
+
+@dataclass
+class KernelSpec:
+    """A kernel of a device binary.
+
+    ``arg_sizes[i]`` is the size in bytes of argument ``i`` (1 for ``i1``, 8 for a buffer). A negative
+    number asks for that many bytes of workgroup-local memory; the launch's cell is not read then.
+    """
+
+    name: str
+    arg_sizes: list[int]
+
+
+@dataclass
+class DeviceSpec:
+    """A virtual device of a program.
+
+    ``slot``: its number in compiled code, 0 is host memory. ``type`` and ``id``: its name in the source,
+    ``opencl:0``. ``kind``: the target kind that ``binary`` (SPIR-V for ``opencl``) was compiled for.
+    """
+
+    slot: int
+    type: str
+    id: int
+    kind: str
+    binary: bytes = b""
+    kernels: list[KernelSpec] = field(default_factory=list[KernelSpec])
+
+    @property
+    def name(self) -> str:
+        """The virtual device as users write it."""
+        return f"{self.type}:{self.id}"
+
+    @property
+    def compiled_for(self) -> str:
+        """The device type whose devices can run ``binary``; it may differ from the type in the source."""
+        return self.kind if self.kind in RUNTIME_TYPES else self.type
+
+
+@dataclass
+class ConstantSpec:
+    """Type of a constant; its data stands at the same index of :attr:`Program.constant_data`."""
+
+    dtype: str
+    shape: list[int]
+
+    @property
+    def nbytes(self) -> int:
+        """Size in bytes."""
+        return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
+
+
+@dataclass
+class Program:
+    """A compiled program: host code, device binaries, constants, and what the compiler reports.
+
+    ``host_object``: a relocatable ELF object with the native runtime linked in. ``devices``: one per slot;
+    slot 0 may be left out and is host memory then. ``report``: JSON data, not interpreted here.
+    """
+
+    entries: dict[str, Entry]
+    host_object: bytes
+    host_triple: str
+    host_cpu: str = ""
+    host_features: str = ""
+    devices: list[DeviceSpec] = field(default_factory=list[DeviceSpec])
+    constants: list[ConstantSpec] = field(default_factory=list[ConstantSpec])
+    constant_data: Sequence[ConstantData] = ()
+    report: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def slots(self) -> list[DeviceSpec]:
+        """The devices in the order of their slots, with slot 0 filled in.
+
+        Raises :class:`ExecutableFormatError` when slots are missing or double.
+        """
+        devices = sorted(self.devices, key=lambda device: device.slot)
+        if not devices or devices[0].slot != 0:
+            devices.insert(0, DeviceSpec(0, "cpu", 0, "cpu"))
+        if [device.slot for device in devices] != list(range(len(devices))):
+            raise ExecutableFormatError(
+                f"the program's device slots are {[device.slot for device in devices]}",
+                notes=["slots count from 0 (host memory) without gaps"],
+            )
+        if devices[0].compiled_for != "cpu":
+            raise ExecutableFormatError(f"slot 0 is '{devices[0].name}', it must be host memory")
+        return devices
+
+    def check(self) -> None:
+        """Raises :class:`ExecutableFormatError` when parts of the program contradict each other."""
+        self.slots()
+        for name, entry in self.entries.items():
+            for spec in (*entry.inputs, *entry.outputs):
+                if spec.dtype not in DTYPE_BYTES:
+                    raise _bad_dtype(f"entry '{name}'", spec.dtype)
+        if len(self.constants) != len(self.constant_data):
+            raise ExecutableFormatError(
+                f"the program has {len(self.constants)} constants and data for {len(self.constant_data)}"
+            )
+        for index, (spec, data) in enumerate(zip(self.constants, self.constant_data, strict=True)):
+            if spec.dtype not in DTYPE_BYTES:
+                raise _bad_dtype(f"constant {index}", spec.dtype)
+            if (size := memory_of(data).nbytes) != spec.nbytes:
+                raise ExecutableFormatError(
+                    f"constant {index} has {size} bytes, type {spec.shape} {spec.dtype} needs {spec.nbytes}"
+                )
+
+
+def memory_of(data: ConstantData) -> NDArray[np.uint8]:
+    """The bytes of a constant as a flat array that shares its memory (strided arrays are copied)."""
+    if isinstance(data, np.ndarray):
+        return np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+    view = memoryview(data)
+    if view.nbytes == 0:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(view, np.uint8)
+
+
+def _bad_dtype(owner: str, dtype: str) -> ExecutableFormatError:
+    return ExecutableFormatError(
+        f"{owner} has the unknown dtype '{dtype}'", notes=[f"legal dtypes are: {', '.join(DTYPE_BYTES)}"]
+    )
