@@ -74,7 +74,7 @@ def compile(
         program = build(source, options)
         if key is not None:
             store_program(key, program)
-    return Executable(program, runtime_mapping(program, mapping), cache_key=key)
+    return Executable(program, runtime_mapping(program, mapping), cache="default" if cache else None)
 
 
 def build(source: Source | Any, options: CompileOptions | None = None) -> Program:

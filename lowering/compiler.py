@@ -2,41 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
-from devscope.dialects.device import ScopeAttr
+from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.errors import LoweringError
 from devscope.lowering import device, host, mlir_util, opencl, pipelines
 from devscope.lowering.boundary import cut_module
-from devscope.lowering.codegen.host_object import compile_host_object
+from devscope.lowering.codegen.host_object import HostObject, compile_host_object
 from devscope.lowering.constants import ConstantTable, constant_array, extract_constants
 from devscope.lowering.entries import add_entry
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
-from devscope.lowering.opencl import DeviceBinary
+from devscope.lowering.kernels import DeviceBinary
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
-from devscope.passes.split.targets import TargetBinding
+from devscope.passes.split.targets import HOST_KIND, TargetBinding
 from devscope.runtime.native import runtime_ir
-from devscope.runtime.program import ConstantSpec, DeviceSpec, Entry, KernelSpec, Program, TensorSpec
+from devscope.runtime.program import ConstantSpec, DeviceSpec, Entry, KernelSpec, Program
 
 #: Host constants up to this many elements are immediate data; larger ones go to the constant table.
 _INLINE_ELEMENTS = 16
 
 #: Target kinds with a code generator for kernels.
-_KERNEL_TARGETS = {"opencl": (opencl.SCHEDULE, opencl.compile_kernels)}
+_KERNEL_TARGETS = {opencl.TARGET.kind: opencl.TARGET}
 
 
 @dataclass
 class _DevicePart:
+    """One virtual device of the program on its way through the lowering."""
+
     slot: int
     scope: ScopeAttr
-    kind: str
-    binary: DeviceBinary = field(default_factory=lambda: DeviceBinary(b"", []))
+    target: TargetAttr
+    module: ModuleOp
+    binary: DeviceBinary = field(default_factory=DeviceBinary)
+
+    def spec(self) -> DeviceSpec:
+        return DeviceSpec(
+            slot=self.slot,
+            type=self.scope.type_name,
+            id=max(self.scope.id_value, 0),
+            kind=self.target.kind_name,
+            binary=self.binary.data,
+            kernels=[KernelSpec(name, sizes) for name, sizes in self.binary.kernels],
+        )
 
 
 def compile_split_module(session: Session, module: ModuleOp, binding: TargetBinding) -> Program:
@@ -44,72 +59,92 @@ def compile_split_module(session: Session, module: ModuleOp, binding: TargetBind
 
     Raises LoweringError for what a target cannot compile, with its location in the source.
     """
-    public = _public_signatures(module)
+    signatures = {f.sym_name.data: function_signature(f) for f in public_functions(module)}
+    if not signatures:
+        raise LoweringError(
+            "the module has no public function with a body",
+            notes=["what a program offers to its callers is its public functions: drop 'private' from one"],
+        )
+    host_target = _function_target(module, {HOST_KIND}) or TargetAttr.get(HOST_KIND)
     cut = cut_module(module, binding)
     parts = [
-        _DevicePart(slot, scope, _checked_kind(scope, binding))
-        for slot, scope in enumerate(cut.devices, start=HOST_SLOT + 1)
+        _DevicePart(slot, scope, _checked_target(scope, part), part)
+        for slot, (scope, part) in enumerate(cut.devices.items(), start=HOST_SLOT + 1)
     ]
     constants = ConstantTable()
-    host_module = session.to_mlir(cut.host)
     with session.context:
-        _lower_host_functions(session, host_module, constants)
-        kernels: dict[str, int] = {}
-        for part in parts:
-            device_module = session.to_mlir(cut.devices[part.scope])
-            part.binary = _lower_device(session, device_module, part, constants)
-            kernels.update(part.binary.numbers())
-            _merge_functions(host_module, device_module)
-        symbols = _add_entries(host_module, list(public))
-        slots = {_space_text(session, part.scope): part.slot for part in parts}
-        lower_to_runtime_calls(host_module, slots, kernels)
-        text = host.to_llvm_text(host_module, session.run_passes)
-    host_object = compile_host_object(text, runtime_ir(), list(symbols.values()))
-    arrays = [constant_array(attribute) for attribute in constants.attributes()]
+        text, symbols = _lower_all(session, cut.host, parts, list(signatures), constants)
+    code = _host_object(text, symbols.values(), host_target)
     return Program(
-        entries={
-            name: Entry(symbols[name], inputs, outputs) for name, (inputs, outputs) in public.items()
-        },
-        host_object=host_object.data,
-        host_triple=host_object.machine.triple,
-        host_cpu=host_object.machine.cpu,
-        host_features=host_object.machine.features,
-        devices=[
-            DeviceSpec(
-                slot=part.slot,
-                type=part.scope.type_name,
-                id=max(part.scope.id_value, 0),
-                kind=part.kind,
-                binary=part.binary.data,
-                kernels=[KernelSpec(name, sizes) for name, sizes in part.binary.kernels],
-            )
-            for part in parts
-        ],
-        constants=[
-            ConstantSpec(str(ir.ShapedType(a.type).element_type), list(ir.ShapedType(a.type).shape))
-            for a in constants.attributes()
-        ],
-        constant_data=list(arrays),
+        entries={name: Entry(symbols[name], *signature) for name, signature in signatures.items()},
+        host_object=code.data,
+        host_triple=code.machine.triple,
+        host_cpu=code.machine.cpu,
+        host_features=code.machine.features,
+        devices=[part.spec() for part in parts],
+        constants=[_constant_spec(attribute) for attribute in constants.attributes()],
+        constant_data=[constant_array(attribute) for attribute in constants.attributes()],
     )
 
 
-def _checked_kind(scope: ScopeAttr, binding: TargetBinding) -> str:
-    kind = binding.target_of(scope).kind_name
-    if kind not in _KERNEL_TARGETS:
+def _lower_all(
+    session: Session, host_part: ModuleOp, parts: list[_DevicePart], entries: list[str], constants: ConstantTable
+) -> tuple[str, dict[str, str]]:
+    """LLVM IR of all host code, and the symbol of each entry; fills in the parts' binaries."""
+    module = session.to_mlir(host_part)
+    _lower_host_functions(session, module, constants)
+    kernels: dict[str, int] = {}
+    for part in parts:
+        launchers = session.to_mlir(part.module)
+        part.binary = _lower_device(session, launchers, part, constants)
+        kernels.update(part.binary.numbers())
+        _merge_functions(module, launchers)
+    functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module)}
+    symbols = {name: add_entry(module, functions[name]) for name in entries}
+    slots = {_space_text(session, part.scope): part.slot for part in parts}
+    lower_to_runtime_calls(module, slots, kernels)
+    return host.to_llvm_text(module, session.run_passes), symbols
+
+
+def _host_object(text: str, exported: Iterable[str], target: TargetAttr) -> HostObject:
+    options = target.option_values
+    return compile_host_object(
+        text,
+        runtime_ir(),
+        list(exported),
+        cpu=str(options.get("cpu", "")),
+        features=str(options.get("features", "")),
+        level=int(options.get("opt", 3)),
+    )
+
+
+def _function_target(module: ModuleOp, kinds: set[str] | None = None) -> TargetAttr | None:
+    """The target of the first function (of one of ``kinds``)."""
+    for op in module.body.block.ops:
+        target = op.attributes.get(TARGET_ATTR) if isinstance(op, func.FuncOp) else None
+        if isinstance(target, TargetAttr) and (kinds is None or target.kind_name in kinds):
+            return target
+    return None
+
+
+def _checked_target(scope: ScopeAttr, part: ModuleOp) -> TargetAttr:
+    target = _function_target(part)
+    assert target is not None  # device-split gives every function one
+    if target.kind_name not in _KERNEL_TARGETS:
         raise LoweringError(
-            f"no code generator for target '{kind}', which '{scope.short()}' asks for",
+            f"no code generator for target '{target.kind_name}', which '{scope.short()}' asks for",
             notes=[
-                f"targets with one: cpu, {', '.join(_KERNEL_TARGETS)}",
+                f"targets with one: {HOST_KIND}, {', '.join(_KERNEL_TARGETS)}",
                 f"build it for another target: --devices {scope.short()}=opencl:0",
             ],
         )
-    return kind
+    return target
 
 
 def _lower_host_functions(session: Session, module: Any, constants: ConstantTable) -> None:
-    for func in mlir_util.functions(module):
-        if mlir_util.has_body(func):
-            device.protect_arguments(func)
+    for function in mlir_util.functions(module):
+        if mlir_util.has_body(function):
+            device.protect_arguments(function)
     session.run_passes(module, pipelines.LIFT_CONTROL_FLOW)
     extract_constants(module, constants, wanted=lambda elements: elements > _INLINE_ELEMENTS)
     prepare_tensors(module, session.run_passes, UNIT_STRIDE_INNERMOST)
@@ -117,19 +152,21 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
     session.run_passes(module, pipelines.DEALLOCATE)
 
 
-def _lower_device(
-    session: Session, module: Any, part: _DevicePart, constants: ConstantTable
-) -> DeviceBinary:
-    schedule, compile_kernels = _KERNEL_TARGETS[part.kind]
+def _lower_device(session: Session, module: Any, part: _DevicePart, constants: ConstantTable) -> DeviceBinary:
+    """Turn the functions of ``module`` into launchers and compile their kernels."""
+    target = _KERNEL_TARGETS[part.target.kind_name]
+    options = part.target.option_values
     space = ir.Attribute.parse(_space_text(session, part.scope))
-    gpu_modules = device.lower_device_functions(module, space, constants, schedule, session.run_passes)
+    gpu_modules = device.lower_device_functions(
+        module, space, constants, target.schedule(options), session.run_passes
+    )
     if not gpu_modules.body.operations:
-        return DeviceBinary(b"", [])
-    return compile_kernels(gpu_modules, session.run_passes)
+        return DeviceBinary()
+    return target.compile_kernels(gpu_modules, session.run_passes, options)
 
 
 def _space_text(session: Session, scope: ScopeAttr) -> str:
-    """A scope as the memory space attribute it becomes in MLIR."""
+    """A scope as the memory space attribute that it becomes in MLIR."""
     return str(ir.Attribute.parse(str(scope), session.context))
 
 
@@ -150,10 +187,6 @@ def _merge_functions(target: Any, source: Any) -> None:
         target.body.append(op)
 
 
-def _add_entries(module: Any, names: list[str]) -> dict[str, str]:
-    functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module)}
-    return {name: add_entry(module, functions[name]) for name in names}
-
-
-def _public_signatures(module: ModuleOp) -> dict[str, tuple[list[TensorSpec], list[TensorSpec]]]:
-    return {f.sym_name.data: function_signature(f) for f in public_functions(module)}
+def _constant_spec(attribute: Any) -> ConstantSpec:
+    type_ = ir.ShapedType(attribute.type)
+    return ConstantSpec(str(type_.element_type), list(type_.shape))

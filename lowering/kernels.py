@@ -8,8 +8,8 @@ schedule of its target, and becomes one ``gpu.func``. Scalars, shapes and host c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -52,6 +52,26 @@ class GridSchedule:
             tiles[index] = max(share, 1)
             left //= tiles[index]
         return tiles
+
+
+@dataclass(frozen=True)
+class DeviceBinary:
+    """A binary of all kernels of one device, and for each kernel its name and argument sizes in bytes."""
+
+    data: bytes = b""
+    kernels: list[tuple[str, list[int]]] = field(default_factory=list[tuple[str, list[int]]])
+
+    def numbers(self) -> dict[str, int]:
+        return {name: number for number, (name, _) in enumerate(self.kernels)}
+
+
+@dataclass(frozen=True)
+class KernelTarget:
+    """A target kind that compiles kernels: both functions take the target's options."""
+
+    kind: str
+    schedule: Callable[[Mapping[str, Any]], GridSchedule]
+    compile_kernels: Callable[[Any, RunPasses, Mapping[str, Any]], DeviceBinary]
 
 
 def carve_kernels(module: Any, run_passes: RunPasses, schedule: GridSchedule) -> None:

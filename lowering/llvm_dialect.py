@@ -29,9 +29,7 @@ def require_fully_lowered(root: Any, target: str) -> None:
         name, location = next(iter(left.items()))
         others = [f"also left: {', '.join(list(left)[1:])}"] if len(left) > 1 else []
         advice = "place the operation on another device, or rewrite it with linalg, arith, math or tensor"
-        raise LoweringError(
-            f"target '{target}' cannot lower operation '{name}'", location, [*others, advice]
-        )
+        raise LoweringError(f"target '{target}' cannot lower operation '{name}'", location, [*others, advice])
 
 
 def to_llvm_ir(module: Any) -> str:

@@ -107,7 +107,9 @@ def captured_values(root: Any) -> list[Any]:
     for op in walk(root):
         for operand in op.operands:
             owner = operand.owner
-            defined_inside = owner in inner_blocks if isinstance(owner, ir.Block) else owner.operation in inside
+            defined_inside = (
+                owner in inner_blocks if isinstance(owner, ir.Block) else owner.operation in inside
+            )
             if not defined_inside:
                 seen.setdefault(operand)
     return list(seen)

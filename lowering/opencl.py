@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
+from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.codegen.llvm_text import to_llvm22
 from devscope.lowering.codegen.spirv import shared_emitter
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import GridSchedule, RunPasses
-from devscope.lowering.llvm_dialect import require_fully_lowered, to_llvm_ir
-
-SCHEDULE = GridSchedule(workgroup=256, innermost=64)
+from devscope.lowering.kernels import DeviceBinary, GridSchedule, KernelTarget, RunPasses
+from devscope.lowering.llvm_dialect import mlir_location, require_fully_lowered, to_llvm_ir
 
 #: OpenCL's address space for buffers (OpenCL C specification 3.0, section 6.7; SPIR-V CrossWorkgroup).
 _GLOBAL_MEMORY = 1
@@ -66,24 +65,37 @@ _BUILTINS = {
 }
 
 
-@dataclass(frozen=True)
-class DeviceBinary:
-    """SPIR-V of all kernels of one device, and for each kernel its name and argument sizes in bytes."""
-
-    data: bytes
-    kernels: list[tuple[str, list[int]]]
-
-    def numbers(self) -> dict[str, int]:
-        return {name: number for number, (name, _) in enumerate(self.kernels)}
+def _schedule(options: Mapping[str, Any]) -> GridSchedule:
+    return GridSchedule(workgroup=int(options.get("workgroup", 256)), innermost=64)
 
 
-def compile_kernels(gpu_modules: Any, run_passes: RunPasses) -> DeviceBinary:
+def compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Mapping[str, Any]) -> DeviceBinary:
     """Compile a builtin module that contains only ``gpu.module`` operations.
 
-    Raises LoweringError for an operation that OpenCL cannot run.
+    Raises LoweringError for an operation or a type that the target cannot run.
     """
+    _check_types(gpu_modules, options)
     text = to_llvm_text(gpu_modules, run_passes)
     return DeviceBinary(shared_emitter().emit(text), _kernel_signatures(gpu_modules))
+
+
+TARGET = KernelTarget("opencl", _schedule, compile_kernels)
+
+#: Types that a device may lack, with the target option that says so.
+_OPTIONAL_TYPES = {"f64": "fp64", "f16": "fp16"}
+
+
+def _check_types(gpu_modules: Any, options: Mapping[str, Any]) -> None:
+    missing = {type_ for type_, option in _OPTIONAL_TYPES.items() if options.get(option) is False}
+    missing.add("bf16")  # not in OpenCL C, and LLVM's SPIR-V backend aborts on it
+    for op in mlir_util.walk(gpu_modules.operation):
+        for result in op.results:
+            if str(result.type) in missing:
+                raise LoweringError(
+                    f"target 'opencl' cannot compute with {result.type} on this device",
+                    mlir_location(op),
+                    ["compute with f32, or place the operation on another device"],
+                )
 
 
 def to_llvm_text(gpu_modules: Any, run_passes: RunPasses) -> str:
@@ -94,9 +106,11 @@ def to_llvm_text(gpu_modules: Any, run_passes: RunPasses) -> str:
     mlir_util.retype_memrefs(gpu_modules.operation, space, lambda old: _is_device_scope(old))
     for gpu_module in [op.operation for op in gpu_modules.body.operations]:
         _call_builtins(gpu_module)
+    written = _written_pointers(gpu_modules)
     run_passes(gpu_modules.operation, _GPU_TO_LLVM)
     _merge(gpu_modules)
     run_passes(gpu_modules.operation, _REST_TO_LLVM)
+    _mark_noalias(gpu_modules, written)
     _set_calling_convention(gpu_modules)
     require_fully_lowered(gpu_modules.operation, "opencl")
     return to_llvm22(to_llvm_ir(gpu_modules))
@@ -153,6 +167,42 @@ def _mangled(name: str, element: str, arity: int) -> str:
     """Itanium C++ ABI name of an OpenCL built-in whose parameters all have one type."""
     code = {"f16": "Dh", "f32": "f", "f64": "d"}[element]
     return f"_Z{len(name)}{name}{code * arity}"
+
+
+def _written_pointers(gpu_modules: Any) -> dict[str, list[int]]:
+    """For each kernel, the positions that the pointers it stores through will have once memrefs are expanded."""
+    found: dict[str, list[int]] = {}
+    for op in mlir_util.walk(gpu_modules.operation):
+        if op.name != "gpu.func":
+            continue
+        stored = {inner.operands[1] for inner in mlir_util.walk(op) if inner.name == "memref.store"}
+        position = 0
+        pointers: list[int] = []
+        for argument in mlir_util.entry_block(op).arguments:
+            if argument in stored:
+                pointers.append(position + 1)  # the aligned pointer follows the allocated one
+            is_memref = mlir_util.is_memref(argument.type)
+            position += 3 + 2 * ir.MemRefType(argument.type).rank if is_memref else 1
+        found[mlir_util.symbol_name(op)] = pointers
+    return found
+
+
+def _mark_noalias(module: Any, written: dict[str, list[int]]) -> None:
+    """Let LLVM keep a reduction's accumulator in a register instead of storing it in every iteration.
+
+    Sound because bufferisation gives a result the buffer of an input only where each iteration reads just
+    the element that it writes (one-shot bufferisation's rule for elementwise accesses); those reads come
+    before the write whatever the alias information says.
+    """
+    context = module.context
+    noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get(context)}, context)
+    empty = ir.DictAttr.get({}, context)
+    for op in [op.operation for op in module.body.operations]:
+        pointers = written.get(mlir_util.symbol_name(op)) if op.name == "llvm.func" else None
+        if pointers:
+            count = len(mlir_util.entry_block(op).arguments)
+            attributes = [noalias if i in pointers else empty for i in range(count)]
+            op.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes, context)
 
 
 def _merge(gpu_modules: Any) -> None:

@@ -35,11 +35,11 @@ def function_signature(function: func.FuncOp) -> tuple[list[TensorSpec], list[Te
     """Inputs and outputs of ``function``; raises LoweringError for a type that no array can hold."""
     hints = [argument.name_hint or f"arg{n}" for n, argument in enumerate(function.args)]
     inputs = [
-        _spec(function, type_, name)
-        for type_, name in zip(function.function_type.inputs, hints, strict=True)
+        _spec(function, type_, name) for type_, name in zip(function.function_type.inputs, hints, strict=True)
     ]
     outputs = [
-        _spec(function, type_, f"result{number}") for number, type_ in enumerate(function.function_type.outputs)
+        _spec(function, type_, f"result{number}")
+        for number, type_ in enumerate(function.function_type.outputs)
     ]
     return inputs, outputs
 

@@ -17,6 +17,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return DevicePlanPass
 
+    def device_split() -> type[ModulePass]:
+        from devscope.passes.device_split import DeviceSplitPass
+
+        return DeviceSplitPass
+
     def device_verify() -> type[ModulePass]:
         from devscope.passes.device_verify import DeviceVerifyPass
 
@@ -24,5 +29,6 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
     return {
         "device-plan": device_plan,
+        "device-split": device_split,
         "device-verify": device_verify,
     }

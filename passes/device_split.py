@@ -158,9 +158,7 @@ def _reorder(block: Block, split: BlockSplit) -> None:
     position = {op: number for number, op in enumerate(block.ops)}
     piece_of = {op: number for number, piece in enumerate(split.pieces) for op in piece.members}
     movable = [op for op in position if op in split.levels]
-    movable.sort(
-        key=lambda op: (split.levels[op], op not in piece_of, piece_of.get(op, 0), position[op])
-    )
+    movable.sort(key=lambda op: (split.levels[op], op not in piece_of, piece_of.get(op, 0), position[op]))
     last = block.last_op
     for op in movable:
         op.detach()

@@ -99,9 +99,7 @@ class ArgumentCheck:
             raise self._error("a Python number cannot be given for a bf16 parameter", self._advice())
         is_float = kind.startswith("f")
         if isinstance(value, bool) != (kind == "i1") or (isinstance(value, float) and not is_float):
-            raise self._error(
-                f"expected a value of type {kind}, got {value!r} of type {type(value).__name__}"
-            )
+            raise self._error(f"expected a value of type {kind}, got {value!r} of type {type(value).__name__}")
         if not is_float and kind != "i1":
             limits = np.iinfo(self.dtype)
             if not limits.min <= value <= limits.max:

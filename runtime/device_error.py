@@ -15,9 +15,7 @@ _HOST_CODES = {1: "out of host memory", 2: "not possible on the host"}
 _DEFECT = "the compiled program is wrong: please report this with the program that was compiled"
 
 
-def describe_error(
-    error: Error, specs: Sequence[DeviceSpec], physical: Sequence[PhysicalDevice]
-) -> DeviceError:
+def describe_error(error: Error, specs: Sequence[DeviceSpec], physical: Sequence[PhysicalDevice]) -> DeviceError:
     """The exception for a recorded error; names the virtual and the physical device and the operation."""
     known = 0 <= error.slot < len(specs)
     where = _device(specs[error.slot], physical[error.slot]) if known else f"slot {error.slot}"

@@ -92,9 +92,7 @@ def resolve_devices(
             f"the device mapping names '{unused[0]}', which the program does not use",
             notes=[f"the program uses: {', '.join(virtual)}"],
         )
-    return {
-        name: _find(name, compiled_for, mapping.get(name, name)) for name, compiled_for in virtual.items()
-    }
+    return {name: _find(name, compiled_for, mapping.get(name, name)) for name, compiled_for in virtual.items()}
 
 
 def _find(virtual: str, compiled_for: str, physical: str) -> PhysicalDevice:
@@ -134,9 +132,7 @@ def _missing(virtual: str, compiled_for: str, physical: str) -> DeviceNotFoundEr
         notes.append(f"compile the program for a device that is there, not for '{compiled_for}'")
     notes.extend(driver_problems())
     wanted = f"'{virtual}'" if virtual == physical else f"'{virtual}' (mapped to '{physical}')"
-    return DeviceNotFoundError(
-        f"the program needs device {wanted}, which this machine does not have", notes=notes
-    )
+    return DeviceNotFoundError(f"the program needs device {wanted}, which this machine does not have", notes=notes)
 
 
 def _type_of(name: str) -> str:

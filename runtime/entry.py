@@ -42,9 +42,7 @@ class EntryCaller:
     def check(self, values: Sequence[Any]) -> list[Array]:
         """The arguments of a call as arrays. Raises :class:`InputError`."""
         if len(values) != len(self._checks):
-            specs = ", ".join(
-                f"{spec.name}: {spec}" if spec.name else str(spec) for spec in self.entry.inputs
-            )
+            specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in self.entry.inputs)
             raise InputError(
                 f"'{self.name}' takes {len(self._checks)} arguments, got {len(values)}",
                 notes=[f"its arguments are: ({specs})"],
@@ -62,15 +60,15 @@ class EntryCaller:
             ctypes.memset(cells, 0, self._result_cells * _CELL)
         self._function(*self._pointers)
 
-    def take_results(self, arrays: Sequence[Array]) -> list[Any]:
+    def take_results(self) -> list[Any]:
         """The results of the last call, which now belong to the caller.
 
-        ``arrays`` are the arguments of the call. Memory that belongs to an argument or that was returned
-        twice must not be freed twice, whatever the compiled code says about ownership.
+        Memory that belongs to an argument or that was returned twice must not be freed twice, whatever the
+        compiled code says about ownership.
         """
         owners: dict[int, HostMemory] = {}
         results: list[Any] = []
-        given = {array.__array_interface__["data"][0] for array in arrays} if self._makers else set()
+        given = {self._cells[at] for at in self._argument_at}
         for maker, at in zip(self._makers, self._result_at, strict=True):
             allocated, aligned, offset = self._cells[at : at + _HEADER]
             sizes = self._cells[at + _HEADER : at + _HEADER + maker.rank]
@@ -82,9 +80,9 @@ class EntryCaller:
             results.append(array.copy() if borrowed else array)
         return results
 
-    def drop_results(self, arrays: Sequence[Array]) -> None:
+    def drop_results(self) -> None:
         """Frees the results of a call that failed; some may be missing."""
-        given = {array.__array_interface__["data"][0] for array in arrays}
+        given = {self._cells[at] for at in self._argument_at}
         for allocated in {self._cells[at] for at in self._result_at} - given - {0}:
             HostMemory(allocated)
 

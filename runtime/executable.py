@@ -50,13 +50,9 @@ class Executable:
         self.devices: dict[str, str] = {name: device.name for name, device in physical.items()}
         """The physical device of every virtual device."""
         self._lock = threading.Lock()
-        library = HostLibrary(
-            program, [CONTEXT_SYMBOL, *(entry.symbol for entry in program.entries.values())]
-        )
+        library = HostLibrary(program, [CONTEXT_SYMBOL, *(entry.symbol for entry in program.entries.values())])
         try:
-            self._context = NativeContext(
-                program, physical, open_cache if cache == "default" else lambda: cache
-            )
+            self._context = NativeContext(program, physical, open_cache if cache == "default" else lambda: cache)
         except BaseException:
             library.close()
             raise
@@ -113,9 +109,9 @@ class Executable:
             caller.call(arrays)
             error = self._context.take_error()
             if error is not None:
-                caller.drop_results(arrays)
+                caller.drop_results()
                 raise error
-            results = caller.take_results(arrays)
+            results = caller.take_results()
         if len(results) == 1:
             return results[0]
         return tuple(results) if results else None

@@ -126,8 +126,7 @@ def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str,
         "entries": {name: asdict(entry) for name, entry in program.entries.items()},
         "devices": [_device_record(device) for device in program.devices],
         "constants": [
-            {**asdict(spec), "offset": offset}
-            for spec, offset in zip(program.constants, offsets, strict=True)
+            {**asdict(spec), "offset": offset} for spec, offset in zip(program.constants, offsets, strict=True)
         ],
         "report": program.report,
         "members": members,
@@ -169,9 +168,7 @@ def _constant_chunks(program: Program) -> Iterator[bytes | memoryview]:
         yield bytes(_padded(spec.nbytes) - spec.nbytes)
 
 
-def _write_member(
-    archive: zipfile.ZipFile, name: str, chunks: Iterable[bytes | memoryview]
-) -> dict[str, Any]:
+def _write_member(archive: zipfile.ZipFile, name: str, chunks: Iterable[bytes | memoryview]) -> dict[str, Any]:
     """Adds a member whose data starts at a multiple of 64 bytes; gives its record for the manifest."""
     info = zipfile.ZipInfo(name, _EPOCH)
     info.external_attr = 0o644 << 16
@@ -198,6 +195,8 @@ def _alignment_field(archive: zipfile.ZipFile, name: str) -> bytes:
 def _read(where: str, verify: bool) -> Program:
     with zipfile.ZipFile(where) as archive, open(where, "rb") as file:
         image = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        if _MANIFEST not in archive.namelist():
+            raise ExecutableFormatError(f"'{where}' is a zip archive but not a devscope executable")
         text = bytes(_member(archive, image, _MANIFEST))
         if zlib.crc32(text) != archive.getinfo(_MANIFEST).CRC:
             raise _damaged(where, f"the contents of '{_MANIFEST}' are not what was written")
@@ -286,9 +285,7 @@ def _device(record: dict[str, Any], contents: dict[str, memoryview]) -> DeviceSp
     )
 
 
-def _constants(
-    records: list[dict[str, Any]], data: memoryview
-) -> tuple[list[ConstantSpec], list[ConstantData]]:
+def _constants(records: list[dict[str, Any]], data: memoryview) -> tuple[list[ConstantSpec], list[ConstantData]]:
     specs = [ConstantSpec(str(record["dtype"]), list(record["shape"])) for record in records]
     parts: list[ConstantData] = []
     for record, spec in zip(records, specs, strict=True):

@@ -91,9 +91,7 @@ class OpenCLDevice:
         if create is None:
             raise DeviceError(f"{self.label} has no function to create programs from SPIR-V")
         with self._errors("the driver refused the SPIR-V module"):
-            handle = self.library.create_with(
-                create, "clCreateProgramWithIL", self.context(), binary, len(binary)
-            )
+            handle = self.library.create_with(create, "clCreateProgramWithIL", self.context(), binary, len(binary))
         program = OpenCLProgram(self, handle)
         self._build(program)
         return program, program.driver_binary()
@@ -124,13 +122,9 @@ class OpenCLDevice:
         return program
 
     def _build(self, program: OpenCLProgram) -> None:
-        status = self.library.status(
-            "clBuildProgram", program.handle, 1, self._device_list(), b"", None, None
-        )
+        status = self.library.status("clBuildProgram", program.handle, 1, self._device_list(), b"", None, None)
         if status:
-            log = self.library.text(
-                "clGetProgramBuildInfo", program.handle, self.handle, cl.PROGRAM_BUILD_LOG
-            )
+            log = self.library.text("clGetProgramBuildInfo", program.handle, self.handle, cl.PROGRAM_BUILD_LOG)
             program.release()
             raise DeviceError(
                 f"{self.label} could not build the kernels for target 'opencl': {error_name(status)}",

@@ -141,9 +141,7 @@ class OpenCLLibrary:
                 function.restype = c_int32 if result is None else result
                 function.argtypes = arguments
                 self._functions[name] = function
-            addresses = [
-                ctypes.cast(getattr(self._library, name), c_void_p).value for name in NATIVE_FUNCTIONS
-            ]
+            addresses = [ctypes.cast(getattr(self._library, name), c_void_p).value for name in NATIVE_FUNCTIONS]
         except AttributeError as error:
             raise OSError(f"{path} does not export the OpenCL API: {error}") from None
         self.native_table = (c_void_p * len(addresses))(*addresses)

@@ -92,6 +92,10 @@ def _loaders() -> Iterator[str]:
 
 def _first_loader() -> OpenCLLibrary | None:
     for path in _loaders():
+        package, libs = os.path.split(os.path.dirname(path))
+        if libs == ".libs":
+            # pyopencl's loader reads this variable without a check; importing pyopencl sets it, too.
+            os.environ.setdefault("PYOPENCL_HOME", package)
         with contextlib.suppress(OSError):
             return OpenCLLibrary(path)
     return None

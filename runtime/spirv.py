@@ -2,7 +2,7 @@
 
 Drivers are known to end the process when they are given a truncated module, so what comes from a file or a
 compiler is looked over first. This does not replace a validator: it makes sure that the module consists of
-whole instructions.
+whole instructions and whole functions.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from devscope.errors import DeviceError
 
 MAGIC = 0x07230203
 _HEADER_WORDS = 5
+_OP_FUNCTION = 54
+_OP_FUNCTION_END = 56
 
 
 def check_spirv(binary: bytes, device: str) -> None:
@@ -32,9 +34,11 @@ def _problem(binary: bytes) -> str | None:
     if words[0] != MAGIC:
         return f"it starts with {words[0]:#010x} where {MAGIC:#010x} is expected"
     at = _HEADER_WORDS
+    open_functions = 0
     while at < count:
-        length = words[at] >> 16
+        length, opcode = words[at] >> 16, words[at] & 0xFFFF
         if length == 0 or at + length > count:
             return f"the instruction at word {at} is cut off"
+        open_functions += (opcode == _OP_FUNCTION) - (opcode == _OP_FUNCTION_END)
         at += length
-    return None
+    return "a function has no end" if open_functions else None

@@ -33,9 +33,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--entry", metavar="F", help="function to call (default: main, or the only public one)")
     inputs = parser.add_mutually_exclusive_group()
-    inputs.add_argument("--input", action="append", default=[], metavar="A.npy", help="an argument; repeat for more")
+    inputs.add_argument(
+        "--input", action="append", default=[], metavar="A.npy", help="an argument; repeat for more"
+    )
     inputs.add_argument("--random", type=int, metavar="SEED", help="random arguments")
-    add("--size", type=int, default=8, metavar="N", help="with --random: size of dynamic dimensions (default: 8)")
+    add(
+        "--size",
+        type=int,
+        default=8,
+        metavar="N",
+        help="with --random: size of dynamic dimensions (default: 8)",
+    )
     add("--output", metavar="OUT.npz", help="write the results (result0, result1, ...)")
     add("--check", action="store_true", help="compare with the same program built for the host alone")
     add("--no-cache", action="store_true", help="neither read nor write the cache of compiled programs")
@@ -88,7 +96,9 @@ def _entry(executable: Executable, name: str) -> Entry:
 def _inputs(arguments: argparse.Namespace, entry: Entry) -> list[Any]:
     if arguments.random is not None:
         generator = np.random.default_rng(arguments.random)
-        return [random_array(generator, spec.dtype, _shape(spec.shape, arguments.size)) for spec in entry.inputs]
+        return [
+            random_array(generator, spec.dtype, _shape(spec.shape, arguments.size)) for spec in entry.inputs
+        ]
     return [_read(path) for path in arguments.input]
 
 
@@ -137,7 +147,9 @@ def _check(
     if zipfile.is_zipfile(file):
         raise InputError("--check compiles the program again, which needs its source, not a .dsx file")
     everything_on_host = {kind: "cpu" for kind in device_types() if kind != "cpu"}
-    reference = Executable(build(file, CompileOptions(arguments.default, arguments.arguments, everything_on_host)))
+    reference = Executable(
+        build(file, CompileOptions(arguments.default, arguments.arguments, everything_on_host))
+    )
     expected = _as_tuple(reference.run(name, *values))
     entry = reference.entries[name]
     status = 0
@@ -145,7 +157,9 @@ def _check(
         error = relative_error(np.asarray(got), np.asarray(want))
         limit = _TOLERANCE.get(spec.dtype, 0.0)
         verdict = "agrees" if error <= limit else "DIFFERS"
-        print(f"check result{number}: {verdict} with the host (max relative error {error:.2e}, limit {limit:.0e})")
+        print(
+            f"check result{number}: {verdict} with the host (max relative error {error:.2e}, limit {limit:.0e})"
+        )
         status |= error > limit
     return int(status)
 

@@ -130,7 +130,13 @@ def _python_stage(item: PassItem, name: str, passes: Callable[[], PassTable]) ->
     table = passes()
     if name not in table:
         raise _unknown_pass(item, name, list(table), item.name.partition(".")[0])
-    return PythonStage(name, make_pass(table[name](), item))
+    try:
+        return PythonStage(name, make_pass(table[name](), item))
+    except OptionError as error:
+        if item.name != name or not mlir_pass_manager.is_pass(name):
+            raise
+        hint = f"MLIR has a pass of this name too: mlir.{name}"
+        raise OptionError(error.message, error.location, [*error.notes, hint]) from error
 
 
 def _mlir_stage(item: PassItem, name: str) -> Stage:

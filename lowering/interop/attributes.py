@@ -12,10 +12,8 @@ from xdsl.dialects.builtin import (
     BytesAttr,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
-    FloatAttr,
     FunctionType,
     IntegerAttr,
-    ShapedType,
     StringAttr,
     SymbolRefAttr,
     TensorType,
@@ -24,7 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 
-from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.bindings import ir, repair_casters
 from devscope.lowering.interop.payload import PayloadAttr, PayloadTable, PayloadType
 from devscope.lowering.interop.to_mlir import MLIRAttributes
 
@@ -105,10 +103,16 @@ class AttributeBridge:
                 return self.exported.remember(result, attribute)
         return self.exported.remember(self._payload(attribute), attribute)
 
-    @staticmethod
-    def _attempt(read: Callable[[Any], Attribute], mlir: Any) -> Attribute | None:
+    def _attempt(self, read: Callable[[Any], Attribute], mlir: Any) -> Attribute | None:
+        """What ``read`` makes of ``mlir``, or None when it fails."""
+        try:
+            return read(mlir)
+        except TypeError:  # perhaps from the bindings
+            repair_casters(self.exported.context)
         # xDSL refuses what it does not know with ParseError, VerifyException, ValueError, KeyError, IndexError,
         # AssertionError or NotImplementedError, depending on how far it came; all mean: not held by xDSL.
+        except Exception:
+            return None
         try:
             return read(mlir)
         except Exception:
@@ -124,7 +128,8 @@ class AttributeBridge:
         return Parser(self._xdsl_context, str(attribute)).parse_attribute()
 
     def _integer(self, attribute: Any) -> Attribute:
-        return IntegerAttr(attribute.value, self.types[attribute.type])  # pyright: ignore[reportArgumentType]
+        type: Any = self.types[attribute.type]
+        return IntegerAttr(attribute.value, type)
 
     def _string(self, attribute: Any) -> Attribute:
         return StringAttr(attribute.value)
@@ -136,10 +141,10 @@ class AttributeBridge:
         """Small constants through text; a large splat as its one element, which xDSL knows as a splat too."""
         if len(attribute) <= MAX_HELD_ELEMENTS:
             return self._from_text(attribute)
-        shaped, element = self.types[attribute.type], self.attributes[attribute.get_splat_value()]
-        assert isinstance(shaped, ShapedType) and isinstance(element, IntegerAttr | FloatAttr)
-        data = shaped.element_type.pack((element.value.data,))  # pyright: ignore
-        return DenseIntOrFPElementsAttr(shaped, BytesAttr(data))  # pyright: ignore
+        # Any: whatever is not a tensor or vector of numbers fails here, and then stays in MLIR.
+        shaped: Any = self.types[attribute.type]
+        element: Any = self.attributes[attribute.get_splat_value()]
+        return DenseIntOrFPElementsAttr(shaped, BytesAttr(shaped.element_type.pack((element.value.data,))))
 
 
 def _stays_in_mlir(attribute: Any) -> bool:

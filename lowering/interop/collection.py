@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
 @contextmanager
-def no_cyclic_collection() -> Iterator[None]:
+def no_cyclic_collection() -> Generator[None]:
     """Hold it off while many objects are made that all stay: it would look through all of them again and again."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -19,7 +19,7 @@ def translate(
     ``fallback`` is the message for an error without diagnostics; ``files`` renames files in locations.
     """
     names = files or {}
-    diagnostics = list(getattr(error, "error_diagnostics", ()))
+    diagnostics: list[Any] = list(error.error_diagnostics)
     if not diagnostics:
         return kind(fallback)
     first, *rest = diagnostics
@@ -35,5 +35,8 @@ def _position(diagnostic: Any, names: Mapping[str, str]) -> SourceLocation | Non
 
 
 def _line(diagnostic: Any, names: Mapping[str, str]) -> str:
+    # "see current operation:" shows the operation with its bodies, which can be a whole function.
+    message, more, _ = diagnostic.message.partition("\n")
+    message += " ..." if more else ""
     position = _position(diagnostic, names)
-    return diagnostic.message if position is None else f"{position}: {diagnostic.message}"
+    return message if position is None else f"{position}: {message}"

@@ -6,14 +6,14 @@ operations become `UnregisteredOp`s, which any pass can carry along.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
 Shape = tuple[Hashable, ...]
-"""The name of an operation, the types of its operands and results, and which attributes it has."""
+"""The class of an operation, the types of its operands and results, and which attributes it has."""
 
 _STRUCTURE = (ModuleOp, FuncOp)
 """Never unregistered: no pass works without them. Verifying them would mean a walk over all they hold."""
@@ -39,7 +39,7 @@ class Drift:
             if not refused:
                 break
             for op in list(_walk(root)):
-                if not isinstance(op, UnregisteredOp) and shape_of(op) in refused:
+                if not isinstance(op, UnregisteredOp) and _shape_of(op) in refused:
                     unregister(op)
             self._refused |= refused
             # Again: what a verifier accepts can depend on the classes of the operations around.
@@ -48,18 +48,16 @@ class Drift:
         self._accepted |= pending.keys()
 
 
-def shape_of(op: Operation) -> Shape:
-    """The shape of an operation that xDSL knows."""
-    return (
-        op.name,
-        *[id(operand.type) for operand in op.operands],
-        None,
-        *[id(result.type) for result in op.results],
-        None,
-        *op.properties,
-        None,
-        *op.attributes,
-    )
+def shape(
+    cls: type[Operation],
+    operands: Iterable[SSAValue],
+    result_types: Iterable[Attribute],
+    properties: Iterable[str],
+    attributes: Iterable[str],
+) -> Shape:
+    """The shape of an operation that xDSL knows, from its parts."""
+    operand_types = [id(operand.type) for operand in operands]
+    return (cls, len(operand_types), *operand_types, *map(id, result_types), *properties, *attributes)
 
 
 def unregister(op: Operation) -> None:
@@ -70,6 +68,10 @@ def unregister(op: Operation) -> None:
     op.attributes = {**op.attributes, **op.properties, "op_name__": StringAttr(op.name)}
     op.properties = {}
     op.__class__ = UnregisteredOp.with_name(op.name)  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _shape_of(op: Operation) -> Shape:
+    return shape(type(op), op.operands, op.result_types, op.properties, op.attributes)
 
 
 def _accepts(op: Operation) -> bool:

@@ -1,13 +1,17 @@
 """From xDSL to MLIR without text: a walk over xDSL's operations that creates MLIR's through the bindings."""
 
+# Operands and successors are read where xDSL keeps them: the public accessors make a view object per access.
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp, UnregisteredOp
+from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.collection import no_cyclic_collection
@@ -26,7 +30,7 @@ class Exporter:
         self.twins = twins
         self.hidden = hidden
         self.plain: set[str] = set()
-        """The operations all of whose attributes the bindings can set."""
+        """The operations of which the bindings can set all that xDSL may hold."""
 
     def module(self, module: ModuleOp) -> Any:
         """The MLIR twin of ``module``, an ``ir.Module``, not verified.
@@ -36,12 +40,15 @@ class Exporter:
         with no_cyclic_collection():
             return _Export(self).run(module)
 
-    def take_hidden(self, name: str, attributes: dict[str, Any]) -> dict[str, Any]:
-        """Remove from ``attributes`` those of operation ``name`` that the bindings cannot set."""
-        names = self.hidden.names(name) if self.hidden.is_registered(name) else ()
+    def divide(self, op: Operation, name: str) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+        """The attributes and properties of ``op`` that the bindings can set, and the hidden properties."""
+        if not self.hidden.is_registered(name):
+            return op.attributes, op.properties
+        names = self.hidden.names(name)
         if not names:
             self.plain.add(name)
-        return {key: attributes.pop(key) for key in names if key in attributes}
+        settable = op.attributes | op.properties
+        return settable, {key: settable.pop(key) for key in names if key in settable}
 
 
 class _Export:
@@ -53,6 +60,7 @@ class _Export:
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter
+        self._plain = exporter.plain
         self._context = exporter.twins.context
         self._types: dict[int, Any] = {}
         self._attributes: dict[int, Any] = {}
@@ -60,7 +68,7 @@ class _Export:
         self._forward: dict[SSAValue, Any] = {}
         self._unfilled: list[tuple[Block, Any, dict[Block, Any]]] = []
         self._unknown = ir.Location.unknown(self._context)
-        self._locations: dict[Attribute, Any] = {UNKNOWN_LOC: self._unknown}
+        self._locations: dict[Attribute, Any] = {}
 
     def run(self, module: ModuleOp) -> Any:
         result = ir.Module.create(self._location(module.location))
@@ -69,71 +77,71 @@ class _Export:
         self._unfilled.append((module.body.block, result.body, {}))
         # The list grows on the way; see the importer.
         for block, new_block, blocks in self._unfilled:
-            point = ir.InsertionPoint(new_block)
-            for op in block.ops:
-                self._operation(op, blocks, point)
+            self._fill(block, ir.InsertionPoint(new_block), blocks)
         for value, placeholder in self._forward.items():
             if value not in self._values:
                 raise LoweringError("an operand is defined outside of the module", _first_user(value))
             placeholder.result.replace_all_uses_with(self._values[value])
         return result
 
-    def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any) -> None:
-        try:
-            new = self._create(op, blocks, point)
-        except LoweringError as error:
-            error.location = error.location or source_location(op)
-            raise
-        except (ir.MLIRError, ValueError) as error:
-            raise _refused(error, op) from None
-        if op.results:
-            values = self._values
-            for result, new_result in zip(op.results, new.results, strict=True):
-                values[result] = new_result
-        if op.regions:
-            for region, new_region in zip(op.regions, new.regions, strict=True):
-                self._blocks(region, new_region)
+    def _fill(self, block: Block, point: Any, blocks: dict[Block, Any]) -> None:
+        values = self._values
+        op = block.first_op
+        while op is not None:
+            try:
+                new = self._operation(op, blocks, point)
+            except LoweringError as error:
+                error.location = error.location or source_location(op)
+                raise
+            except (ir.MLIRError, ValueError) as error:
+                raise _refused(error, op) from None
+            if op.results:
+                for result, new_result in zip(op.results, new.results, strict=True):
+                    values[result] = new_result
+            if op.regions:
+                for region, new_region in zip(op.regions, new.regions, strict=True):
+                    self._region(region, new_region)
+            op = op.next_op
 
-    def _create(self, op: Operation, blocks: dict[Block, Any], point: Any) -> Any:
-        attribute, values = self._attribute, self._values
-        attributes = {name: attribute(value) for name, value in op.attributes.items() if name != _NAME}
-        hidden: dict[str, Any] = {}
-        name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
-        if op.properties:
-            properties = {name: attribute(value) for name, value in op.properties.items()}
-            if self._exporter.hidden.is_registered(name):
-                attributes |= properties
-            else:
-                hidden = properties
-        if name not in self._exporter.plain:
-            hidden |= self._exporter.take_hidden(name, attributes)
+    def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any) -> Any:
+        name = op_name(op)
+        if name in self._plain:
+            settable, hidden = op.properties | op.attributes, None
+        else:
+            settable, hidden = self._exporter.divide(op, name)
+        types, attributes, values = self._types, self._attributes, self._values
         try:
-            operands = [values[operand] for operand in op.operands]
+            operands = [values[operand] for operand in op._operands]
         except KeyError:
-            operands = [self._value(operand) for operand in op.operands]
+            operands = [self._value(operand) for operand in op._operands]
         new = ir.Operation.create(
             name,
-            results=[self._type(result.type) for result in op.results],
-            operands=operands,
-            attributes=attributes,
-            successors=[blocks[successor] for successor in op.successors],
-            regions=len(op.regions),
-            loc=self._location(op.location),
-            ip=False if hidden else point,
+            [types.get(id(result.type)) or self._type(result.type) for result in op.results],
+            operands,
+            {
+                key: attributes.get(id(value)) or self._attribute(value)
+                for key, value in settable.items()
+                if key != _NAME
+            },
+            [blocks[successor] for successor in op._successors],
+            len(op.regions),
+            self._location(op.location),
+            False if hidden else point,
         )
         if hidden:
-            new = self._exporter.hidden.write(new, hidden)
+            new = self._exporter.hidden.write(new, {k: self._attribute(v) for k, v in hidden.items()})
             point.insert(new)
         return new
 
-    def _blocks(self, region: Region, new_region: Any) -> None:
+    def _region(self, region: Region, new_region: Any) -> None:
         """Give ``new_region`` the blocks of ``region``, with their arguments, to be filled."""
         blocks: dict[Block, Any] = {}
         for block in region.blocks:
-            types = [self._type(argument.type) for argument in block.args]
-            locations = [self._location(argument.location) for argument in block.args]
+            arguments = block.args
+            types = [self._type(argument.type) for argument in arguments]
+            locations = [self._location(argument.location) for argument in arguments]
             new_block = new_region.blocks.append(*types, arg_locs=locations)
-            for argument, new_argument in zip(block.args, new_block.arguments, strict=True):
+            for argument, new_argument in zip(arguments, new_block.arguments, strict=True):
                 self._values[argument] = new_argument
             blocks[block] = new_block
             self._unfilled.append((block, new_block, blocks))
@@ -145,12 +153,9 @@ class _Export:
             return found
         placeholder = self._forward.get(value)
         if placeholder is None:
-            placeholder = self._forward[value] = ir.Operation.create(
-                "builtin.unrealized_conversion_cast",
-                results=[self._type(value.type)],
-                loc=self._unknown,
-                ip=False,
-            )
+            name, types = "builtin.unrealized_conversion_cast", [self._type(value.type)]
+            placeholder = ir.Operation.create(name, results=types, loc=self._unknown, ip=False)
+            self._forward[value] = placeholder
         return placeholder.result
 
     def _type(self, type: Attribute) -> Any:
@@ -166,10 +171,12 @@ class _Export:
         return found
 
     def _location(self, location: Attribute) -> Any:
-        if isinstance(location, PayloadLocation):
+        if type(location) is PayloadLocation:
             if location.data.context is not self._context:
                 raise LoweringError("the module was imported by another session")
             return location.data
+        if location is UNKNOWN_LOC:
+            return self._unknown
         found = self._locations.get(location)
         if found is None:
             found = self._locations[location] = self._parse_location(location)
@@ -183,9 +190,8 @@ class _Export:
 
 def _refused(error: Exception, op: Operation) -> LoweringError:
     """The error for an operation that the bindings do not create."""
-    name = op.op_name.data if isinstance(op, UnregisteredOp) else op.name
     cause = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return LoweringError(f"MLIR cannot create '{name}': {cause}", source_location(op))
+    return LoweringError(f"MLIR cannot create '{op_name(op)}': {cause}", source_location(op))
 
 
 def _first_user(value: SSAValue) -> SourceLocation | None:

@@ -10,13 +10,16 @@ from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp, StringAttr, UnrealizedC
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import AttrSizedSegments, IRDLOperation
 
+from devscope.errors import ParseError
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir, repair_casters
+from devscope.lowering.interop.build import append, make_operation
 from devscope.lowering.interop.collection import no_cyclic_collection
-from devscope.lowering.interop.drift import Drift, Shape, shape_of
-from devscope.lowering.interop.location import PayloadLocation
+from devscope.lowering.interop.drift import Drift, Shape, shape
+from devscope.lowering.interop.location import PayloadLocation, decode
 from devscope.lowering.interop.properties import HiddenProperties
 
+_UNKNOWN: type = ir.UnknownLoc
 _NAME = "op_name__"
 """Where an `UnregisteredOp` keeps its real name."""
 
@@ -65,14 +68,16 @@ class Importer:
 
     def _learn(self, op: Any) -> _Kind:
         cls = self._context.get_op(op.name)
-        registered = self.hidden.is_registered(op.name)
-        hidden = not registered or bool(self.hidden.names(op.name))
-        if issubclass(cls, UnregisteredOp) or not issubclass(cls, IRDLOperation):
-            return _Kind(cls, frozenset(), StringAttr(op.name), hidden, registered)
-        definition = cls.get_irdl_definition()
-        segments = [o for o in definition.options if isinstance(o, AttrSizedSegments) and o.as_property]
-        properties = frozenset(definition.properties) | {option.attribute_name for option in segments}
-        return _Kind(cls, properties, None, hidden, registered)
+        name = StringAttr(op.name) if issubclass(cls, UnregisteredOp) else None
+        if not self.hidden.is_registered(op.name):
+            # What is a property then is for the text to say, not for xDSL's definition.
+            return _Kind(cls, frozenset(), name, hidden=True, registered=False)
+        properties: frozenset[str] = frozenset()
+        if issubclass(cls, IRDLOperation):
+            definition = cls.get_irdl_definition()
+            segments = [o for o in definition.options if isinstance(o, AttrSizedSegments) and o.as_property]
+            properties = frozenset(definition.properties) | {option.attribute_name for option in segments}
+        return _Kind(cls, properties, name, hidden=bool(self.hidden.names(op.name)), registered=True)
 
 
 class _Import:
@@ -93,7 +98,7 @@ class _Import:
         # stack, and values exist when they are used.
         for source, block, blocks in self._unfilled:
             for view in source.operations:
-                block.add_op(self._operation(view.operation, blocks))
+                append(block, self._operation(view.operation, blocks))
         for value, placeholder in self._forward.items():
             placeholder.replace_all_uses_with(self._values[value])
         self._importer.drift.settle(result, self._samples)
@@ -108,22 +113,17 @@ class _Import:
         except KeyError:  # used before it is defined: graph regions, blocks not in order of dominance
             operands = [self._value(operand) for operand in op.operands]
         results, regions, successors = list(op.results), op.regions, op.successors
-        # Operation.create, less its override that makes a name attribute for each unregistered operation.
-        new = kind.cls.__new__(kind.cls)
-        Operation.__init__(
-            new,
-            operands=operands,
-            result_types=[types[result.type] for result in results],
-            properties=properties,
-            attributes=attributes,
-            location=_location(op.location),
-            successors=[blocks[successor] for successor in successors] if len(successors) else (),
-            regions=[self._region(region) for region in regions] if len(regions) else (),
-        )
+        result_types = [types[result.type] for result in results]
+        new = make_operation(kind.cls, operands, result_types, properties, attributes, _location(op.location))
         for result, new_result in zip(results, new.results, strict=True):
             values[result] = new_result
+        if len(successors):
+            new.successors = [blocks[successor] for successor in successors]
+        if len(regions):
+            for region in regions:
+                new.add_region(self._region(region))
         if kind.name is None:
-            self._samples.setdefault(shape_of(new), new)
+            self._samples.setdefault(shape(kind.cls, operands, result_types, properties, attributes), new)
         return new
 
     def _inherent(self, op: Any, kind: _Kind) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
@@ -134,8 +134,7 @@ class _Import:
         try:
             items = op.attributes.items()
         except TypeError:
-            repair_casters(op.context)
-            items = op.attributes.items()
+            items = self._repaired_items(op)
         for name, value in items:
             (properties if name in known else attributes)[name] = converted[value]
         if kind.hidden:
@@ -145,6 +144,15 @@ class _Import:
         if kind.name is not None:
             attributes[_NAME] = kind.name
         return attributes, properties
+
+    @staticmethod
+    def _repaired_items(op: Any) -> list[tuple[str, Any]]:
+        repair_casters(op.context)
+        try:
+            return op.attributes.items()
+        except TypeError as error:
+            message = f"an attribute of '{op.name}' cannot be read through MLIR's Python bindings: {error}"
+            raise ParseError(message, decode(op.location)) from None
 
     def _region(self, region: Any) -> Region:
         """The twin of ``region``; its blocks have arguments, and are to be filled."""
@@ -169,4 +177,4 @@ class _Import:
 
 
 def _location(location: Any) -> Any:
-    return UNKNOWN_LOC if isinstance(location, ir.UnknownLoc) else PayloadLocation.wrap(location)
+    return UNKNOWN_LOC if type(location) is _UNKNOWN else PayloadLocation.wrap(location)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import BuiltinAttribute
-from xdsl.ir import Data
+from xdsl.ir import BuiltinAttribute, Data
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
@@ -50,7 +49,7 @@ def file_line_col(location: Any) -> tuple[str, int, int] | None:
     while stack:
         current = stack.pop()
         if isinstance(current, ir.FileLineColLoc):
-            return (current.filename.value, current.start_line, current.start_col)
+            return (current.filename, current.start_line, current.start_col)
         if isinstance(current, ir.NameLoc):
             stack.append(current.child_loc)
         elif isinstance(current, ir.CallSiteLoc):
@@ -96,7 +95,7 @@ class _RenamedFiles(dict[Any, Any]):
     def _rename(self, location: Any) -> Any:
         context = location.context
         if isinstance(location, ir.FileLineColLoc):
-            if location.filename.value != self._old:
+            if location.filename != self._old:
                 return location
             start, end = (location.start_line, location.start_col), (location.end_line, location.end_col)
             if start == end:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from xdsl.dialects.builtin import BuiltinAttribute, DenseResourceAttr, StringAttr
-from xdsl.ir import Attribute, Data, TypeAttribute
+from xdsl.dialects.builtin import DenseResourceAttr, StringAttr
+from xdsl.ir import Attribute, BuiltinAttribute, Data, TypeAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 

@@ -142,4 +142,3 @@ def _operation_text(op: Any, properties: Any, attributes: Any) -> str:
 
 def _list(types: Sequence[Any]) -> str:
     return f"({', '.join(map(str, types))})"
-

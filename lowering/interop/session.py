@@ -61,6 +61,7 @@ class Session:
         ``DenseResourceAttr``). Operations that xDSL does not know or does not accept are ``UnregisteredOp``s.
         Raises `ParseError` for what cannot be carried over faithfully.
         """
+        self._check_owner(module)
         return self._importer.module(module)
 
     def to_mlir(self, module: ModuleOp, verify: bool = True) -> Any:
@@ -82,6 +83,7 @@ class Session:
         ``pipeline`` is MLIR's textual form, ``"builtin.module(canonicalize,cse)"``. Raises `OptionError` when it
         names an unknown pass or option, `LoweringError`, with MLIR's diagnostics, when a pass fails.
         """
+        self._check_owner(module)
         try:
             manager = passmanager.PassManager.parse(pipeline, self.context)
         except ValueError as error:
@@ -90,6 +92,11 @@ class Session:
             manager.run(getattr(module, "operation", module))
         except ir.MLIRError as error:
             raise translate(error, LoweringError, f"a pass of {pipeline} failed") from None
+
+    def _check_owner(self, module: Any) -> None:
+        # MLIR itself would not notice, and crash.
+        if module.context is not self.context:
+            raise LoweringError("the module belongs to another session")
 
 
 def _bad_pipeline(pipeline: str, message: str) -> OptionError:
@@ -106,4 +113,3 @@ def _load_device_dialect(context: Any) -> None:
         bindings.load_irdl(ir.Module.parse(source))
         # IRDL has no traits; without this one, no region of device.region would verify.
         ir.IsTerminatorTrait.attach("device.yield")
-

@@ -155,4 +155,3 @@ class MLIRAttributes:
         except ir.MLIRError as error:
             details = [diagnostic.message for diagnostic in error.error_diagnostics]
             raise LoweringError(f"MLIR does not accept {text}", notes=details) from None
-

@@ -23,12 +23,12 @@ FOREIGN_BODY = ("device.compiler", "device.primitive")
 """Marks of functions whose body another compiler owns: their signature is planned, their body is not."""
 
 
-def build_system(module: ModuleOp, host: ScopeAttr, pin_to_host: bool) -> System:
-    """The constraints of every function in ``module``; ``pin_to_host`` pins public functions' data to the host.
+def build_system(system: System, module: ModuleOp, pin_to_host: bool) -> None:
+    """Add the constraints of every function in ``module``.
 
+    ``pin_to_host`` pins the tensors in public functions' signatures to the host, unless they carry a scope.
     Raises `Clash` and `PlanError`. The module is not changed.
     """
-    system = System(host)
     functions = canonical_order([op for op in module.body.ops if isinstance(op, FuncOp)])
     for func in functions:
         system.signatures[func.sym_name.data] = _signature(system, func, pin_to_host)
@@ -36,7 +36,6 @@ def build_system(module: ModuleOp, host: ScopeAttr, pin_to_host: bool) -> System
     for signature in system.signatures.values():
         if signature.has_plan:
             _walk(system, signature, rows)
-    return system
 
 
 def _signature(system: System, func: FuncOp, pin_to_host: bool) -> Signature:
@@ -54,9 +53,7 @@ def _signature(system: System, func: FuncOp, pin_to_host: bool) -> Signature:
     return Signature(func, arguments, results, node, bool(func.body.blocks) and not foreign)
 
 
-def _side(
-    system: System, func: FuncOp, side: str, types: tuple[Attribute, ...], pinned: bool
-) -> list[int]:
+def _side(system: System, func: FuncOp, side: str, types: tuple[Attribute, ...], pinned: bool) -> list[int]:
     """The nodes of all arguments, or all results, with the demands of their attributes."""
     nodes: list[int] = []
     for index, scope in enumerate(signature_attributes(func, side, len(types))):
@@ -85,7 +82,9 @@ def _walk(system: System, signature: Signature, rows: dict[str, Row | None]) -> 
     for argument, node in zip(func.body.blocks[0].args, signature.arguments, strict=True):
         system.define(argument, node)
     system.function = signature
-    stack = [(_operations(system, func.body), _function_frame(system, func))]
+    executed, remats = len(system.executed), len(system.remats)
+    signature.frame = _function_frame(system, func)
+    stack = [(_operations(system, func.body), signature.frame)]
     while stack:
         operations, frame = stack[-1]
         system.frame = frame
@@ -97,6 +96,8 @@ def _walk(system: System, signature: Signature, rows: dict[str, Row | None]) -> 
         else:
             stack.pop()
     system.frame = system.function = None
+    signature.executed = range(executed, len(system.executed))
+    signature.remats = range(remats, len(system.remats))
 
 
 def _apply(system: System, op: Operation, rows: dict[str, Row | None]) -> bool:

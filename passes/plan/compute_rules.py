@@ -92,9 +92,7 @@ def loop_body(system: System, op: Operation) -> None:
             system.require(node, system.scope_number(attribute, inner), ("attribute", inner, 0))
         if name == "func.call":
             callee = inner.get_attr_or_prop("callee")
-            signature = (
-                system.signatures.get(callee.string_value()) if isinstance(callee, SymbolRefAttr) else None
-            )
+            signature = system.signatures.get(callee.string_value()) if isinstance(callee, SymbolRefAttr) else None
             if signature is not None:
                 system.domains.link(signature.node, node, ("body_call", inner, 0))
 
@@ -182,8 +180,11 @@ def _is_fresh(system: System, op: Operation) -> bool:
 
 def _rematerialise(system: System, op: Operation) -> None:
     system.remats.append(op)
+    placement = system.placement(op)
     for result in op.results:
         system.define(result, REMATERIALISED)
+        if placement is not None:
+            system.remat_scopes[result] = placement[0]
 
 
 def with_host_operands(

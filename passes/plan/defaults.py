@@ -12,9 +12,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
-from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
+from devscope.dialects.device import ScopeAttr
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.scopes import CLASH, OPEN
 from devscope.passes.plan.system import BOUNDARY, LOOSE, Edge, Signature, System
@@ -72,9 +72,7 @@ def _adopt_from_definitions(system: System, edges: list[Edge], adopted: set[int]
     return _adopt_all(system, candidates, adopted)
 
 
-def _adopt_all(
-    system: System, candidates: dict[int, tuple[int, Edge]], adopted: set[int]
-) -> bool:
+def _adopt_all(system: System, candidates: dict[int, tuple[int, Edge]], adopted: set[int]) -> bool:
     progress = False
     for root, (scope, edge) in candidates.items():
         if system.domains.demand(root, scope, ("adopted", edge.op, edge.index)):
@@ -88,13 +86,12 @@ def _adopt_from_remats(system: System, adopted: set[int]) -> bool:
     progress = False
     for use in system.remat_uses:
         root = system.domains.find(use.dst)
-        owner = use.op.operands[use.index].owner
-        attribute = owner.attributes.get(SCOPE_ATTR) if owner in system.annotated_remats else None
-        if isinstance(attribute, ScopeAttr) and _may_adopt(system, root):
-            scope = system.scopes.number(attribute)
-            if system.domains.demand(root, scope, ("adopted", use.op, use.index)):
-                adopted.add(root)
-                progress = True
+        scope = system.remat_scopes.get(system.root(use.op.operands[use.index]))
+        if scope is None or not _may_adopt(system, root):
+            continue
+        if system.domains.demand(root, scope, ("adopted", use.op, use.index)):
+            adopted.add(root)
+            progress = True
     return progress
 
 
@@ -105,9 +102,7 @@ def complete(system: System, default: ScopeAttr, adopted: set[int]) -> None:
     _close(system, range(len(system.domains.parent)), default)
 
 
-def _complete_signature(
-    system: System, signature: Signature, default: ScopeAttr, adopted: set[int]
-) -> None:
+def _complete_signature(system: System, signature: Signature, default: ScopeAttr, adopted: set[int]) -> None:
     domains = system.domains
     results = [part for node in signature.results for part in domains.first_order(node)]
     first = domains.find(results[0]) if results else HOST_NODE
@@ -128,14 +123,26 @@ def _close(system: System, nodes: Iterable[int], default: ScopeAttr) -> None:
         domains.scope[root] = closed[scope]
 
 
+COMPLETIONS: dict[str, Callable[[System, ScopeAttr, set[int]], None]] = {"default": complete}
+"""Ways to choose the scopes that are still open after unification and adoption, by name."""
+
+
 def refine(system: System) -> None:
-    """Join scopes that meet at an edge and differ in open fields only."""
-    domains, scopes = system.domains, system.scopes
+    """Join scopes that meet at an edge and differ in open fields only.
+
+    Ends that are equal already are united too: what one of them learns holds for both.
+    """
+    if not _differ_in_open_fields(system):
+        return
     for edge in system.edges:
-        src, dst = domains.find(edge.src), domains.find(edge.dst)
-        left, right = domains.scope[src], domains.scope[dst]
-        if left == right:
-            continue
-        joined = scopes.join(left, right)
-        if joined not in (CLASH, OPEN):
-            domains.unify(edge.src, edge.dst, ("use", edge.op, edge.index))
+        system.domains.unify(edge.src, edge.dst, ("use", edge.op, edge.index))
+
+
+def _differ_in_open_fields(system: System) -> bool:
+    """Whether two scopes in use differ, but join."""
+    used = sorted({scope for scope in system.domains.scope if scope != OPEN})
+    return any(
+        system.scopes.join(left, right) != CLASH
+        for number, left in enumerate(used)
+        for right in used[number + 1 :]
+    )

@@ -80,9 +80,7 @@ def _may_name_function(op: Operation) -> bool:
     return op.name in ("func.call", "func.constant")
 
 
-def _refine(
-    prints: dict[FuncOp, bytes], callees: dict[FuncOp, list[FuncOp]]
-) -> dict[FuncOp, bytes]:
+def _refine(prints: dict[FuncOp, bytes], callees: dict[FuncOp, list[FuncOp]]) -> dict[FuncOp, bytes]:
     """Fingerprints that also tell functions apart by whom they call and who calls them."""
     callers: dict[FuncOp, list[FuncOp]] = {func: [] for func in prints}
     for func, called in callees.items():

@@ -19,13 +19,13 @@ from devscope.passes.plan.scopes import OPEN
 from devscope.passes.plan.system import BOUNDARY, FIRM, FREE, System
 
 
-def solve(system: System) -> None:
-    """Unify along all edges. Never fails: what does not unify is cut."""
+def solve(system: System) -> set[int]:
+    """Unify along all edges. Never fails: what does not unify is cut. The roots that adopted a scope."""
     unify_firm(system)
     try_free(system)
     adopted = adopt(system, set())
     boundaries(system, adopted)
-    adopt(system, adopted)
+    return adopt(system, adopted)
 
 
 def unify_firm(system: System) -> None:

@@ -88,6 +88,11 @@ class Signature:
     node: int
     has_plan: bool
     """Whether the body is planned: there is one, and nobody else (an external compiler) owns it."""
+    frame: Frame | None = None
+    """What the function itself says about its body."""
+    executed: range = range(0)
+    remats: range = range(0)
+    """The operations of the body, as indices into `System.executed` and `System.remats`."""
 
 
 @dataclass
@@ -99,6 +104,8 @@ class System:
     edges: list[Edge] = field(default_factory=list[Edge])
     remat_uses: list[RematUse] = field(default_factory=list[RematUse])
     remats: list[Operation] = field(default_factory=list[Operation])
+    remat_scopes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+    """Rematerialised values that stand on a scope in the input."""
     executed: list[tuple[Operation, int]] = field(default_factory=list[tuple[Operation, int]])
     """Operations that have a scope, with its node, in the order of the walk."""
     annotated: list[Operation] = field(default_factory=list[Operation])
@@ -170,6 +177,16 @@ class System:
         """A node for a value that is used before the walk meets its definition, as unreachable blocks may."""
         node = self.nodes[value] = self._undefined[value] = self.fresh(value.type)
         return node
+
+    def root(self, value: SSAValue) -> SSAValue:
+        """The value that ``value`` stands for, through annotations and frames."""
+        while (origin := self.origins.get(value)) is not None:
+            value = origin
+        return value
+
+    def final(self, node: int) -> int:
+        """The number of the scope of a node's class; closed once planning is complete."""
+        return self.domains.scope[self.domains.find(node)]
 
     # Scopes
 

@@ -38,6 +38,7 @@ def source(tmp_path: Path) -> str:
         ),
         ("device-plan{x=1}", "pass 'device-plan' has no option 'x'", "arguments: text = "),
         ("cse{x=1}", "1:5: error: pass 'cse' has no option 'x'", "'cse' has no options"),
+        ("cse{x=1}", "pass 'cse' has no option 'x'", "MLIR has a pass of this name too: mlir.cse"),
         ("mlir.canonicalize{x=1}", "MLIR pass 'canonicalize' has no option 'x'", "max-iterations=10"),
         (
             "mlir.canonicalize{max-iterations=x}",

@@ -204,7 +204,8 @@ define void @_mlir_ciface_devscope_entry_add(ptr %result, ptr %x, ptr %y) {{
   store i64 %n, ptr %cell3
   %up = add i64 %n, 63
   %groups = udiv i64 %up, 64
-  call void @devscope_launch(i64 {slot}, i64 {kernel}, i64 %groups, i64 1, i64 1, i64 64, i64 1, i64 1, ptr %cells, i64 4)
+  call void @devscope_launch(i64 {slot}, i64 {kernel}, i64 %groups, i64 1, i64 1, i64 64, i64 1, i64 1,
+                             ptr %cells, i64 4)
   %memory = call ptr @malloc(i64 %bytes)
   call void @devscope_copy(i64 {slot}, ptr %z.device, i64 0, i64 0, ptr %memory, i64 0, i64 %bytes)
   call void @devscope_free(i64 {slot}, ptr %x.device)
@@ -241,9 +242,7 @@ ADD_ENTRY = Entry(symbol("add"), [vector(name="x"), vector(name="y")], [vector()
 def spirv(ir: str = KERNELS) -> bytes:
     """SPIR-V of kernels given as LLVM IR."""
     emitter = Path(__file__).with_name("spirv_emitter.py")
-    process = subprocess.run(
-        [sys.executable, str(emitter)], input=ir.encode(), capture_output=True, check=False
-    )
+    process = subprocess.run([sys.executable, str(emitter)], input=ir.encode(), capture_output=True, check=False)
     assert process.returncode == 0, process.stderr.decode()
     return process.stdout
 
@@ -253,9 +252,7 @@ def host_object(ir: str) -> bytes:
     """Object code of LLVM IR text, with the helpers above and the native runtime linked in."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        opt=1, reloc="pic", codemodel="default"
-    )
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=1, reloc="pic", codemodel="default")
     module = llvm.parse_assembly(runtime_ir())
     declarations = "\n".join(
         f"declare {result} @devscope_{name}({', '.join(kinds.split())})"

@@ -1,7 +1,7 @@
 // One pipeline string mixes passes of devscope, xDSL and MLIR.
 // RUN: devscope-opt %s -p 'mlir.linalg-generalize-named-ops,canonicalize,device-plan{default=opencl:0 arguments=host},device-verify,mlir(builtin.module(cse,func.func(linalg-fuse-elementwise-ops)))' | filecheck %s
 // Names that only MLIR knows need no prefix, and passes for functions are nested on them.
-// RUN: devscope-opt %s -p 'linalg-generalize-named-ops,affine-loop-unroll{unroll-factor=2},gpu-map-parallel-loops{mapping-policy=innermost-first}' | filecheck %s --check-prefix=BARE
+// RUN: devscope-opt %s -p 'linalg-generalize-named-ops,affine-loop-unroll{unroll-factor=2},lower-vector-multi-reduction{lowering-strategy=inner-reduction}' | filecheck %s --check-prefix=BARE
 // A pipeline of mlir-opt works as it stands.
 // RUN: devscope-opt %s --pass-pipeline='builtin.module(func.func(linalg-generalize-named-ops,canonicalize{max-iterations=3}), cse)' | filecheck %s --check-prefix=BARE
 // RUN: devscope-opt < %s -p '' - | filecheck %s --check-prefix=NONE

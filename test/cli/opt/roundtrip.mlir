@@ -15,7 +15,6 @@
 // CHECK-NEXT: module
 // CHECK:      func.func @dense
 // CHECK:      linalg.matmul {device.scope = #opencl0}
-// CHECK-NOT:  // -----
 // GENERIC:    "linalg.matmul"
 // GENERIC:    device.scope = #opencl0
 func.func @dense(%x: tensor<64x784xf32>, %w: tensor<784x128xf32>) -> tensor<64x128xf32> {

@@ -2,16 +2,16 @@
 // RUN: devscope-opt %s --split-input-file --print-debuginfo --mlir-print-op-generic | filecheck %s
 // RUN: not devscope-opt %s 2>&1 | filecheck %s --check-prefix=WHOLE
 
-// WHOLE: split.mlir:[[@LINE+9]]:{{[0-9]+}}: error: redefinition of symbol named 'f'
+// WHOLE: split.mlir:[[# @LINE + 10]]:{{[0-9]+}}: error: redefinition of symbol named 'f'
 
 // CHECK: sym_name = "f"
-// CHECK: split.mlir":[[@LINE+1]]:1)
+// CHECK: split.mlir":[[# @LINE + 1]]:1)
 func.func @f() {
   return
 }
 // -----
 // CHECK: {{^}}// -----{{$}}
-// CHECK: split.mlir":[[@LINE+1]]:1)
+// CHECK: split.mlir":[[# @LINE + 1]]:1)
 func.func @f() {
   return
 }

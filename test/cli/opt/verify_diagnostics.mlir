@@ -2,7 +2,7 @@
 // RUN: not devscope-opt %s --split-input-file 2>&1 | filecheck %s
 
 // Without --verify-diagnostics every part is still read, and its first error reported.
-// CHECK: verify_diagnostics.mlir:[[@LINE+3]]:3: error: unregistered operation 'arith.foo'
+// CHECK: verify_diagnostics.mlir:[[# @LINE + 3]]:3: error: unregistered operation 'arith.foo'
 func.func @unknown_op_of_a_known_dialect() {
   // expected-error@+1 {{unregistered operation 'arith.foo' found in dialect ('arith')}}
   "arith.foo"() : () -> ()
@@ -11,7 +11,7 @@ func.func @unknown_op_of_a_known_dialect() {
 
 // -----
 
-// CHECK: verify_diagnostics.mlir:[[@LINE+2]]:3: error: custom op 'arith.foo' is unknown
+// CHECK: verify_diagnostics.mlir:[[# @LINE + 2]]:3: error: custom op 'arith.foo' is unknown
 func.func @unknown_op_in_custom_form() {
   arith.foo // expected-error {{custom op 'arith.foo' is unknown}}
   return
@@ -19,7 +19,7 @@ func.func @unknown_op_in_custom_form() {
 
 // -----
 
-// CHECK: verify_diagnostics.mlir:[[@LINE+2]]:8: error: 'arith.addi' op expected 2 operands, but found 1
+// CHECK: verify_diagnostics.mlir:[[# @LINE + 2]]:8: error: 'arith.addi' op expected 2 operands, but found 1
 func.func @verifier(%a: i32) {
   %0 = "arith.addi"(%a) : (i32) -> i32
   // expected-error@-1 {{op expected 2 operands, but found 1}}

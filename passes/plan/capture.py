@@ -1,0 +1,111 @@
+"""Writing the plan into the module: attributes, copies, and the end of annotations.
+
+Afterwards the module says everything that was decided, and nothing else does: planning it again finds all of it
+in the module and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import Operation
+
+from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, RegionOp, ScopeAttr
+from devscope.passes.placed_types import byte_size
+from devscope.passes.plan.copies import CopyPlanner
+from devscope.passes.plan.domains import HOST_NODE
+from devscope.passes.plan.explain import Copy, Plan, Reasons, name_of_op, name_of_value
+from devscope.passes.plan.rematerialise import (
+    Rematerialiser,
+    surroundings_of,
+    write_function,
+    write_scope,
+)
+from devscope.passes.plan.system import REMATERIALISED, Signature, System
+from devscope.passes.signature import ARGUMENTS, RESULTS, set_signature_attributes
+
+
+def capture(system: System) -> Plan:
+    """Write a completed system into its module, and say what was written."""
+    reasons = Reasons(system)
+    for signature in system.signatures.values():
+        _write_signature(system, signature)
+    _strip_control_flow(system)
+    _consume_annotations(system)
+    remats = Rematerialiser(system)
+    copies = CopyPlanner(system, remats)
+    copies.settle_existing()
+    copies.resolve_edges()
+    placed: list[tuple[Operation, int, int]] = []
+    for signature in system.signatures.values():
+        if signature.has_plan:
+            placed += _place(system, signature, remats)
+    made = [_describe(*copy) for copy in copies.insert()]
+    return Plan(made, system.remarks, placed, reasons, system.scopes.attributes)
+
+
+def _write_signature(system: System, signature: Signature) -> None:
+    for side, nodes in ((ARGUMENTS, signature.arguments), (RESULTS, signature.results)):
+        scopes = [_signature_scope(system, node) for node in nodes]
+        set_signature_attributes(signature.op, side, scopes)
+
+
+def _signature_scope(system: System, node: int) -> ScopeAttr | None:
+    """What an argument's or result's attribute says; for a function value, where its first result is."""
+    function = system.domains.functions.get(node)
+    if function is not None:
+        parts = (part for side in (function.results, function.arguments) for part in side)
+        node = next((first for part in parts for first in system.domains.first_order(part)), HOST_NODE)
+    return None if node == HOST_NODE else system.scopes.attributes[system.final(node)]
+
+
+def _strip_control_flow(system: System) -> None:
+    """Drop ``device.scope`` where it was a frame or cannot mean anything: control flow and scalars."""
+    keep = {op for op, _ in system.executed} | set(system.remats) if system.annotated else set()
+    for op in system.annotated:
+        if op not in keep:
+            del op.attributes[SCOPE_ATTR]
+
+
+def _consume_annotations(system: System) -> None:
+    """Replace annotations and frames by the values they stand for."""
+    for op in system.transparent:
+        for result in op.results:
+            result.replace_all_uses_with(system.root(result))
+        if isinstance(op, RegionOp):
+            _inline(op)
+        op.detach()
+        op.erase()
+
+
+def _inline(region: RegionOp) -> None:
+    """Move the body's operations to where the region stands."""
+    block = region.parent
+    assert block is not None
+    for op in list(region.body.block.ops):
+        op.detach()
+        if op.name == "device.yield":
+            op.erase()
+        else:
+            block.insert_op_before(op, region)
+
+
+def _place(system: System, signature: Signature, remats: Rematerialiser) -> Iterable[tuple[Operation, int, int]]:
+    """Write the scopes of a body's operations; yields operation, class and scope in program order."""
+    surroundings = surroundings_of(system, signature)
+    write_function(system, signature.op, surroundings)
+    attributes = system.scopes.attributes
+    for number in signature.executed:
+        op, node = system.executed[number]
+        scope = system.final(node)
+        write_scope(op, attributes[scope], scope == surroundings)
+        yield op, system.domains.find(node), scope
+    remats.place(signature, surroundings)
+    for number in signature.remats:
+        for op, scope in remats.placed[system.remats[number]]:
+            yield op, REMATERIALISED, scope
+
+
+def _describe(op: DeviceCopyOp, asked_by: Operation | None) -> Copy:
+    by = name_of_op(asked_by) if asked_by is not None else "the input"
+    return Copy(name_of_value(op.operand), op.src, op.dst, byte_size(op.operand.type), by, op)

@@ -1,0 +1,171 @@
+"""The copies of a planned module: one per value and destination, each where it serves all its uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from devscope.dialects.device import DeviceCopyOp
+from devscope.passes.plan.insertion import InsertionPoints, Point
+from devscope.passes.plan.rematerialise import Rematerialiser
+from devscope.passes.plan.system import REMATERIALISED, System
+
+
+@dataclass
+class Request:
+    """The uses that need one value on one scope."""
+
+    value: SSAValue
+    scope: int
+    existing: DeviceCopyOp | None = None
+    uses: list[tuple[Operation, int]] = field(default_factory=list[tuple[Operation, int]])
+
+
+class CopyPlanner:
+    """Decides on copies for the cut edges of a completed system, and inserts them."""
+
+    def __init__(self, system: System, remats: Rematerialiser) -> None:
+        self._system = system
+        self._remats = remats
+        self._requests: dict[tuple[SSAValue, int], Request] = {}
+        self._source: dict[SSAValue, SSAValue] = {}
+        """Results of explicit copies, and what they copy."""
+        self._points = InsertionPoints()
+        self._last: dict[Operation | Block, Operation] = {}
+        """Per definition, the last operation inserted after it."""
+
+    def _scope(self, value: SSAValue) -> int:
+        return self._system.final(self._system.nodes[value])
+
+    # Explicit copies
+
+    def settle_existing(self) -> None:
+        """Close the ends of explicit copies; drop those that change nothing, go back, or repeat another."""
+        folded: list[SSAValue] = []
+        for op in self._system.copies:
+            assert isinstance(op, DeviceCopyOp)
+            value = op.operand
+            scope = self._scope(op.result)
+            equal = self._on_scope(value, scope)
+            if equal is None:
+                request = self._requests.setdefault((value, scope), Request(value, scope))
+                if request.existing is None:
+                    request.existing = op
+                    self._source[op.result] = value
+                    self._write_ends(op, self._scope(value), scope)
+                    continue
+                equal = request.existing.result
+            elif equal is not value:
+                folded.append(value)
+            op.result.replace_all_uses_with(equal)
+            op.detach()
+            op.erase()
+        self._drop_unused(folded)
+
+    def _on_scope(self, value: SSAValue, scope: int) -> SSAValue | None:
+        """``value`` or a value that it was copied from, whichever is on ``scope``."""
+        current: SSAValue | None = value
+        while current is not None and self._scope(current) != scope:
+            current = self._source.get(current)
+        return current
+
+    def _write_ends(self, op: DeviceCopyOp, src: int, dst: int) -> None:
+        for name, scope in (("src", src), ("dst", dst)):
+            attribute = self._system.scopes.attributes[scope]
+            if op.attributes[name] != attribute:
+                op.attributes[name] = attribute
+
+    def _drop_unused(self, values: list[SSAValue]) -> None:
+        """Drop explicit copies whose only use was to be copied back."""
+        for value in values:
+            while value.first_use is None and value in self._source:
+                source = self._source.pop(value)
+                self._requests.pop((source, self._scope(value)))
+                op = value.owner
+                assert isinstance(op, Operation)
+                op.detach()
+                op.erase()
+                value = source
+
+    # Edges
+
+    def resolve_edges(self) -> None:
+        """Find every operand that is not where it is used, and what to use instead."""
+        for edge in self._system.edges:
+            if edge.op.parent is not None:
+                self._resolve(edge.op, edge.index, self._system.final(edge.dst))
+        for use in self._system.remat_uses:
+            if use.op.parent is not None:
+                self._resolve(use.op, use.index, self._system.final(use.dst))
+
+    def _resolve(self, op: Operation, index: int, scope: int) -> None:
+        value = op.operands[index]
+        if self._system.nodes[value] == REMATERIALISED:
+            self._remats.need(value, scope, op, index)
+            return
+        if self._scope(value) == scope:
+            return
+        equal = self._on_scope(value, scope)
+        if equal is not None:
+            op.operands[index] = equal
+            return
+        request = self._requests.setdefault((value, scope), Request(value, scope))
+        request.uses.append((op, index))
+
+    # Insertion
+
+    def insert(self) -> list[tuple[DeviceCopyOp, Operation | None]]:
+        """Make the copies that are missing. All copies of the module, each with the first use that asked.
+
+        An explicit copy was asked for by nobody but the user.
+        """
+        pending: dict[SSAValue, list[Operation]] = {}
+        for request in self._requests.values():
+            if request.existing is None:
+                pending.setdefault(request.value, []).extend(op for op, _ in request.uses)
+        made: list[tuple[DeviceCopyOp, Operation | None]] = []
+        for request in self._requests.values():
+            if request.existing is not None:
+                self._move_if_needed(request, pending)
+                made.append((request.existing, None))
+        for request in self._requests.values():
+            if request.existing is None:
+                made.append((self._create(request), request.uses[0][0]))
+        return made
+
+    def _move_if_needed(self, request: Request, pending: dict[SSAValue, list[Operation]]) -> None:
+        """Let an explicit copy serve all uses of its value on its scope, from where it stands if it can."""
+        op = request.existing
+        assert op is not None
+        for user, index in request.uses:
+            user.operands[index] = op.result
+        users = [use.operation for use in op.result.uses] + pending.get(op.result, [])
+        if users and not self._points.may_stay(op, request.value, users):
+            point = self._points.point(request.value, users)
+            op.detach()
+            self._insert(op, request.value, point)
+
+    def _create(self, request: Request) -> DeviceCopyOp:
+        attributes = self._system.scopes.attributes
+        op = DeviceCopyOp(request.value, attributes[self._scope(request.value)], attributes[request.scope])
+        op.location = request.uses[0][0].location
+        point = self._points.point(request.value, [user for user, _ in request.uses])
+        for user, index in request.uses:
+            user.operands[index] = op.result
+        self._insert(op, request.value, point)
+        return op
+
+    def _insert(self, op: Operation, value: SSAValue, point: Point) -> None:
+        if point.anchor is not None:
+            point.block.insert_op_before(op, point.anchor)
+            return
+        owner = value.owner
+        last = self._last.get(owner, owner if isinstance(owner, Operation) else None)
+        self._last[owner] = op
+        if last is not None:
+            point.block.insert_op_after(op, last)
+        elif (first := point.block.first_op) is not None:
+            point.block.insert_op_before(op, first)
+        else:
+            point.block.add_op(op)

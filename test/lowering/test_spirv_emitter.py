@@ -1,0 +1,51 @@
+"""The helper process that emits SPIR-V."""
+
+from __future__ import annotations
+
+import pytest
+
+from devscope.errors import LoweringError
+from devscope.lowering.codegen.spirv import SpirvEmitter, shared_emitter
+
+KERNEL = """
+declare spir_func i64 @_Z13get_global_idj(i32)
+define spir_kernel void @scale(ptr addrspace(1) %data, float %factor) {{
+  %i = call spir_func i64 @_Z13get_global_idj(i32 0)
+  %p = getelementptr float, ptr addrspace(1) %data, i64 %i
+  %x = load float, ptr addrspace(1) %p
+  %y = fmul float %x, {factor}
+  store float %y, ptr addrspace(1) %p
+  ret void
+}}
+"""
+MAGIC = 0x07230203
+
+
+def test_the_same_text_gives_the_same_bytes_every_time() -> None:
+    emitter = shared_emitter()
+    binaries = {emitter.emit(KERNEL.format(factor="%factor")) for _ in range(5)}
+    assert len(binaries) == 1
+    assert int.from_bytes(binaries.pop()[:4], "little") == MAGIC
+
+
+def test_bad_ir_is_an_error_and_the_helper_lives_on() -> None:
+    emitter = shared_emitter()
+    with pytest.raises(LoweringError, match="refused") as caught:
+        emitter.emit("define spir_kernel void @f() { nonsense }")
+    assert caught.value.notes
+    assert emitter.emit(KERNEL.format(factor="%factor"))
+
+
+def test_an_abort_of_the_backend_is_an_error() -> None:
+    """LLVM aborts on bfloat arithmetic without the SPIR-V extension; only the child process dies."""
+    emitter = SpirvEmitter()
+    try:
+        with pytest.raises(LoweringError):
+            emitter.emit(
+                "define spir_kernel void @f(ptr addrspace(1) %p) {\n"
+                "  %a = load bfloat, ptr addrspace(1) %p\n  %b = fadd bfloat %a, %a\n"
+                "  store bfloat %b, ptr addrspace(1) %p\n  ret void\n}\n"
+            )
+        assert emitter.emit(KERNEL.format(factor="%factor"))
+    finally:
+        emitter.close()

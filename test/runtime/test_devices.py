@@ -1,0 +1,184 @@
+"""Which devices there are and which of them a program gets."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from devscope.errors import DeviceNotFoundError, OptionError
+from devscope.runtime import devices, driver_problems, list_devices, opencl, opencl_drivers
+from devscope.runtime.devices import resolve_devices
+from devscope.runtime.format_bytes import format_bytes
+
+
+def test_list(device: Any) -> None:
+    found = list_devices()
+    assert [info.name for info in found] == ["cpu:0", *(f"opencl:{i}" for i in range(len(found) - 1))]
+    for info in found:
+        assert info.memory_bytes > 0
+        assert info.description
+        assert info.describe().startswith(f"{info.name}: {info.description} (")
+    opencl_info = found[1]
+    assert opencl_info.type == "opencl"
+    assert opencl_info.max_workgroup_size > 0
+    assert opencl_info.spirv_versions
+    assert json.loads(json.dumps(opencl_info.to_json()))["name"] == "opencl:0"
+
+
+def test_default_and_mapped(device: Any) -> None:
+    virtual = {"cpu:0": "cpu", "opencl:0": "opencl", "opencl:1": "opencl", "cuda:0": "opencl", "cpu:1": "cpu"}
+    mapping = {"opencl:1": "opencl:0", "cuda:0": "opencl:0", "cpu:1": "cpu:0"}
+    found = resolve_devices(virtual, mapping)
+    assert {name: physical.name for name, physical in found.items()} == {
+        "cpu:0": "cpu:0",
+        "opencl:0": "opencl:0",
+        "opencl:1": "opencl:0",
+        "cuda:0": "opencl:0",
+        "cpu:1": "cpu:0",
+    }
+
+
+@pytest.mark.parametrize(
+    ("virtual", "mapping", "message"),
+    [
+        (
+            {"opencl:9": "opencl"},
+            {},
+            "needs device 'opencl:9', .*\n.*has: cpu:0, opencl:0.*\n.*'opencl:9': 'opencl:0'",
+        ),
+        ({"opencl:0": "opencl"}, {"opencl:0": "opencl:9"}, r"'opencl:0' \(mapped to 'opencl:9'\)"),
+        ({"cuda:0": "opencl"}, {}, "needs device 'cuda:0'.*\n.*\n.*'cuda:0': 'opencl:0'"),
+        ({"cuda:0": "cuda"}, {}, "needs device 'cuda:0'.*\n.*\n.*not for 'cuda'"),
+        ({"cpu:3": "cpu"}, {}, "needs device 'cpu:3'.*\n.*\n.*'cpu:3': 'cpu:0'"),
+        ({"opencl:0": "opencl"}, {"opencl:0": "opencl"}, "mapped to 'opencl'"),
+    ],
+)
+def test_missing_devices(device: Any, virtual: Any, mapping: Any, message: str) -> None:
+    with pytest.raises(DeviceNotFoundError, match=message):
+        resolve_devices(virtual, mapping)
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        (
+            {"opencl:0": "cpu:0"},
+            "'opencl:0' cannot run on 'cpu:0': its code was compiled for device type 'opencl'",
+        ),
+        ({"cpu:0": "opencl:0"}, "'cpu:0' cannot run on 'opencl:0'"),
+        ({"opencl:1": "opencl:0"}, "names 'opencl:1', which the program does not use\n.*cpu:0, opencl:0"),
+        ({"opencl:0": 0}, "'opencl:0' is mapped to 0, which is not the name of a device"),
+    ],
+)
+def test_wrong_mappings(mapping: Any, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        resolve_devices({"cpu:0": "cpu", "opencl:0": "opencl"}, mapping)
+
+
+def test_without_any_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing() -> tuple[list[Any], list[str]]:
+        return [], ["/lib/libbroken.so could not be loaded: no such file"]
+
+    monkeypatch.setattr(devices, "opencl_devices", nothing)
+    assert [info.name for info in list_devices()] == ["cpu:0"]
+    assert driver_problems() == ["/lib/libbroken.so could not be loaded: no such file"]
+    with pytest.raises(DeviceNotFoundError, match=r"pip install 'devscope\[opencl\]'\n.*libbroken.so"):
+        resolve_devices({"opencl:0": "opencl"})
+
+
+def test_host_programs_load_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> Any:
+        raise AssertionError("a driver was looked for")
+
+    monkeypatch.setattr(devices, "opencl_devices", fail)
+    assert resolve_devices({"cpu:0": "cpu"})["cpu:0"].name == "cpu:0"
+
+
+def test_broken_driver_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / opencl_drivers.CPU_RUNTIME).write_bytes(b"not a library")
+    monkeypatch.setattr(opencl_drivers, "_prefixes", lambda: [str(tmp_path)])
+    libraries, problems = opencl_drivers.load_libraries()
+    assert f"{opencl_drivers.CPU_RUNTIME} could not be loaded" in problems[0]
+    # The list of files of the wheel still leads to the driver.
+    assert any(library.path.endswith(opencl_drivers.CPU_RUNTIME) for library in libraries)
+
+
+def test_library_without_the_api(device: Any) -> None:
+    with pytest.raises(OSError, match="does not export the OpenCL API"):
+        opencl.OpenCLLibrary("libc.so.6")
+
+
+LIST = """
+import sys
+from devscope.runtime import opencl, opencl_drivers
+if sys.argv[1] == "loader":
+    opencl_drivers._cpu_runtimes = lambda: iter(())
+if sys.argv[1] == "vendor":
+    opencl_drivers._cpu_runtimes = opencl_drivers._loaders = lambda: iter(())
+    opencl_drivers.VENDORS = sys.argv[2]
+devices, problems = opencl.opencl_devices()
+print([(d.name, d.description, d.library.path) for d in devices])
+device = devices[0]
+device.release_queue(device.create_queue())
+"""
+
+
+def list_in_process(environment: dict[str, str], *arguments: str) -> list[tuple[str, str, str]]:
+    """Device lists are made once per process: other conditions need another one."""
+    process = subprocess.run(
+        [sys.executable, "-c", LIST, *arguments], env=environment, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 0, process.stderr
+    return ast.literal_eval(process.stdout)
+
+
+def test_no_environment_is_needed(device: Any) -> None:
+    ((name, description, _),) = list_in_process({}, "default")[:1]
+    assert (name, description) == ("opencl:0", device.description)
+
+
+def vendor_directory(tmp_path: Path, path: str) -> str:
+    (tmp_path / "driver.icd").write_text(path + "\n", encoding="utf-8")
+    return str(tmp_path)
+
+
+def test_registered_driver_through_a_loader(device: Any, tmp_path: Path) -> None:
+    """A driver that the system registers is found through an ICD loader; Python packages bring one along."""
+    environment = {"OCL_ICD_VENDORS": vendor_directory(tmp_path, device.library.path)}
+    devices = list_in_process(environment, "loader")
+    assert [description for _, description, _ in devices] == [device.description]
+    assert "libOpenCL" in devices[0][2]
+
+
+def test_driver_known_twice_is_listed_once(device: Any, tmp_path: Path) -> None:
+    environment = {"OCL_ICD_VENDORS": vendor_directory(tmp_path, device.library.path)}
+    assert len(list_in_process(environment, "default")) == len(list_in_process({}, "default"))
+
+
+def test_registered_driver_without_a_loader(device: Any, tmp_path: Path) -> None:
+    directory = vendor_directory(tmp_path, device.library.path)
+    (tmp_path / "broken.icd").write_text("/nowhere/libnothing.so\n", encoding="utf-8")
+    devices = list_in_process({}, "vendor", directory)
+    assert [description for _, description, _ in devices] == [device.description]
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (1023, "1023 bytes"),
+        (1024, "1.0 KiB"),
+        (5 << 30, "5.0 GiB"),
+        (3 << 42, "12.0 TiB"),
+        (-8, "-8 bytes"),
+    ],
+)
+def test_format_bytes(count: int, text: str) -> None:
+    assert format_bytes(count) == text

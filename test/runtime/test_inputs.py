@@ -1,0 +1,218 @@
+"""What an entry accepts, what it gives back, and how it says no. Runs on the host alone."""
+
+from __future__ import annotations
+
+import array
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from handmade import program, symbol, vector
+
+from devscope.errors import InputError
+from devscope.runtime import Entry, Executable, TensorSpec
+from devscope.runtime.arrays import ArgumentCheck, HostMemory, ResultMaker
+
+# sum(x: 3x?xf32) -> f32; scalar entries give their argument back.
+SUM = """
+define void @_mlir_ciface_devscope_entry_sum(ptr %result, ptr %x) {
+  %data = call ptr @data(ptr %x)
+  %size0.p = getelementptr i64, ptr %x, i64 3
+  %size1.p = getelementptr i64, ptr %x, i64 4
+  %size0 = load i64, ptr %size0.p
+  %size1 = load i64, ptr %size1.p
+  %n = mul i64 %size0, %size1
+  %memory = call ptr @malloc(i64 4)
+  store float 0.0, ptr %memory
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %0 ], [ %next, %body ]
+  %more = icmp slt i64 %i, %n
+  br i1 %more, label %body, label %exit
+body:
+  %p = getelementptr float, ptr %data, i64 %i
+  %value = load float, ptr %p
+  %old = load float, ptr %memory
+  %new = fadd float %old, %value
+  store float %new, ptr %memory
+  %next = add i64 %i, 1
+  br label %loop
+exit:
+  call void @give(ptr %result, ptr %memory)
+  ret void
+}
+"""
+SUM_ENTRY = Entry(symbol("sum"), [TensorSpec("f32", [3, None], False, "x")], [TensorSpec("f32", [])])
+
+
+@pytest.fixture(scope="module")
+def total() -> Executable:
+    return Executable(program(SUM, {"main": SUM_ENTRY}))
+
+
+class Exporter:
+    """A foreign array: nothing but DLPack."""
+
+    def __init__(self, data: np.ndarray[Any, Any], device: tuple[int, int] = (1, 0)) -> None:
+        self.data = data
+        self.device = device
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.data.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device
+
+
+def numbers(columns: int = 4) -> np.ndarray[Any, Any]:
+    return np.arange(3 * columns, dtype=np.float32).reshape(3, columns)
+
+
+@pytest.mark.parametrize("columns", [0, 1, 4, 100])
+def test_dynamic_dimension(total: Executable, columns: int) -> None:
+    result = total(numbers(columns))
+    assert result.shape == ()
+    assert result == numbers(columns).sum()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Exporter(numbers()),
+        memoryview(numbers()),
+        numbers().T.copy().T,
+        numbers(8)[:, ::2] * 0 + numbers(),
+        np.frombuffer(b"x" + numbers().tobytes(), np.uint8)[1:].view(np.float32).reshape(3, 4),
+        np.lib.stride_tricks.as_strided(numbers(), (3, 4), (16, 4), writeable=False),
+    ],
+    ids=["dlpack", "buffer", "column order", "fresh", "unaligned", "read only"],
+)
+def test_sources_of_arrays(total: Executable, value: Any) -> None:
+    assert total(value) == numbers().sum()
+
+
+def test_strided_views_are_read_right(total: Executable) -> None:
+    whole = numbers(8)
+    assert total(whole[:, 1::2]) == whole[:, 1::2].sum()
+    assert total(whole[::-1]) == whole.sum()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), r"'main' takes 1 arguments, got 0\n.*\(x: 3x\?xf32\)"),
+        ((numbers(), numbers()), "takes 1 arguments, got 2"),
+        ((numbers().astype(np.float64),), "argument 0 'x': expected dtype float32, got float64\n.*np.float32"),
+        ((numbers().astype(">f4"),), "expected dtype float32"),
+        ((np.zeros((4, 3), np.float32),), r"argument 0 'x': expected shape \[3, \?\], got \[4, 3\]"),
+        ((np.zeros(3, np.float32),), r"expected shape \[3, \?\], got \[3\]"),
+        (([[1.0], [2.0], [3.0]],), "expected a numpy array or an object with __dlpack__, got list"),
+        ((1.0,), "got float"),
+        ((None,), "got NoneType"),
+        (("text",), "got str"),
+        ((b"bytes",), "got bytes"),
+        ((Exporter(numbers(), (2, 0)),), "not in host memory\n.*copy it to the CPU"),
+        ((Exporter(numbers().astype(np.int8)),), "expected dtype float32, got int8"),
+        ((array.array("d", [1.0, 2.0, 3.0]),), "expected dtype float32, got float64"),
+    ],
+)
+def test_wrong_arguments(total: Executable, arguments: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        total(*arguments)
+
+
+def test_dlpack_that_fails(total: Executable) -> None:
+    class Broken(Exporter):
+        def __dlpack__(self, **options: Any) -> Any:
+            raise BufferError("needs gradients")
+
+    with pytest.raises(InputError, match="through DLPack: needs gradients"):
+        total(Broken(numbers()))
+
+
+def test_arrays_are_not_copied() -> None:
+    check = ArgumentCheck(vector("f32"), 0)
+    data = np.arange(4, dtype=np.float32)
+    assert check(data) is data
+    assert np.shares_memory(check(Exporter(data)), data)
+
+
+def check_scalar(dtype: str, value: Any) -> Any:
+    result = ArgumentCheck(TensorSpec(dtype, [], True, "s"), 2)(value)
+    assert result.shape == ()
+    return result
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "numpy_type"),
+    [
+        ("i1", True, np.bool_),
+        ("i8", -128, np.int8),
+        ("i64", 2**63 - 1, np.int64),
+        ("index", 5, np.int64),
+        ("f32", 0.5, np.float32),
+        ("f64", 3, np.float64),
+        ("f16", float("inf"), np.float16),
+        ("f32", float("nan"), np.float32),
+        ("i32", np.int32(4), np.int32),
+        ("f64", np.float64(4), np.float64),
+        ("f32", np.array(4, np.float32), np.float32),
+    ],
+)
+def test_scalars(dtype: str, value: Any, numpy_type: type) -> None:
+    result = check_scalar(dtype, value)
+    assert result.dtype == numpy_type
+    assert result == value or np.isnan(value)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "message"),
+    [
+        ("i8", 128, "argument 2 's': 128 is outside the range of i8"),
+        ("i64", 2**63, "outside the range of i64"),
+        ("f16", 1e6, "outside the range of f16"),
+        ("f64", 10**400, "outside the range of f64"),
+        ("i32", 1.0, "expected a value of type i32, got 1.0 of type float"),
+        ("i1", 1, "expected a value of type i1, got 1 of type int"),
+        ("i32", True, "expected a value of type i32, got True of type bool"),
+        ("f32", np.float64(1), "expected dtype float32, got float64"),
+        ("f32", np.zeros(1, np.float32), r"expected shape \[\], got \[1\]"),
+        ("f32", "1", "expected a number, a numpy array or"),
+        ("bf16", 1.0, "cannot be given for a bf16 parameter"),
+    ],
+)
+def test_wrong_scalars(dtype: str, value: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        check_scalar(dtype, value)
+
+
+def test_numbers_are_for_scalars_only() -> None:
+    with pytest.raises(InputError, match="got float"):
+        ArgumentCheck(TensorSpec("f32", []), 0)(1.0)
+
+
+def test_bf16_arguments_are_bits() -> None:
+    check = ArgumentCheck(vector("bf16"), 0)
+    bits = np.array([0x3F80, 0x4000], np.uint16)
+    assert check(bits) is bits
+    with pytest.raises(InputError, match="expected dtype bfloat16"):
+        check(bits.astype(np.float32))
+
+
+def test_bf16_results_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from devscope.runtime import arrays
+
+    arrays._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    data = np.array([0x3F80], np.uint16)
+    result = ResultMaker(vector("bf16"))(HostMemory(0), data.ctypes.data, [1], [1])
+    arrays._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    assert result.dtype == np.uint16
+    assert result[0] == 0x3F80
+
+
+def test_strided_results() -> None:
+    data = np.arange(12, dtype=np.int32)
+    result = ResultMaker(TensorSpec("i32", [3, 2]))(HostMemory(0), data.ctypes.data, [3, 2], [4, 2])
+    assert result.tolist() == [[0, 2], [4, 6], [8, 10]]
