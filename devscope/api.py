@@ -167,9 +167,11 @@ def store_program(key: str, program: Program) -> None:
 
 def cache_key(data: bytes, options: CompileOptions) -> str:
     """Digest of everything that a compiled program depends on: source, options, versions, machine."""
+    from devscope.fingerprint import compiler_fingerprint
     from devscope.runtime.cache import environment_key
 
     digest = hashlib.sha256(data)
+    digest.update(compiler_fingerprint().encode())
     digest.update(options.key().encode())
     digest.update(environment_key().encode())
     return digest.hexdigest()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from devscope.dialects.device import ScopeAttr, verify_device_attributes
-from devscope.lowering.compiler import compile_split_module
+from devscope.lowering import compiler
+from devscope.lowering.compiler import Observer, compile_split_module
 from devscope.lowering.interop.session import Session
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from devscope.runtime.program import Program
 
 HOST = ScopeAttr.get("cpu", 0)
+
+#: The states of a program that can be looked at, in order.
+STAGES = ("plan", "split", *compiler.STAGES)
 
 
 @dataclass
@@ -62,11 +66,21 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     return PlannedProgram(session, module, plan)
 
 
-def compile_source(source: Any, options: CompileOptions) -> Program:
+def compile_source(source: Any, options: CompileOptions, observe: Observer | None = None) -> Program:
+    """Compile a program; ``observe`` is called with the name and the IR of every stage in `STAGES`."""
     planned = plan_source(source, options)
+    show = observe or _ignore
+    if observe is not None:
+        observe("plan", planned.session.to_mlir(planned.module))
     binding = TargetBinding(dict(options.targets))
     split_module(planned.module, HOST, binding)
     verify_module(planned.module)
-    program = compile_split_module(planned.session, planned.module, binding)
+    if observe is not None:
+        observe("split", planned.session.to_mlir(planned.module))
+    program = compile_split_module(planned.session, planned.module, binding, show)
     program.report["plan"] = planned.plan.to_json()
     return program
+
+
+def _ignore(stage: str, payload: Any) -> None:
+    """Nobody watches."""

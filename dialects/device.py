@@ -201,9 +201,7 @@ class RegionOp(IRDLOperation):
     def __init__(
         self, scope: ScopeAttr, result_types: Sequence[Attribute], body: Region | Sequence[Operation] | Block
     ) -> None:
-        region = (
-            body if isinstance(body, Region) else Region(body if isinstance(body, Block) else Block(body))
-        )
+        region = body if isinstance(body, Region) else Region(body if isinstance(body, Block) else Block(body))
         super().__init__(attributes={"scope": scope}, result_types=[result_types], regions=[region])
         for trait in self.get_traits_of_type(SingleBlockImplicitTerminator):
             ensure_terminator(self, trait)
@@ -235,8 +233,7 @@ class RegionOp(IRDLOperation):
     def verify_(self) -> None:
         if self.scope.is_open:
             raise VerifyException(
-                "device.region: a fully open scope says nothing; close one of its fields, such as "
-                "the device type"
+                "device.region: a fully open scope says nothing; close one of its fields, such as the device type"
             )
         block = self.body.block
         if block.args:

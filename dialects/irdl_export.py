@@ -75,9 +75,7 @@ class _Body:
                     self.variables[name] = self.constraint(inner)
                 return self.variables[name]
             case AnyOf(attr_constrs=choices):
-                return self.define(
-                    f"irdl.any_of({', '.join([self.constraint(choice) for choice in choices])})"
-                )
+                return self.define(f"irdl.any_of({', '.join([self.constraint(choice) for choice in choices])})")
             case BaseAttr(attr=attribute) | ParamAttrConstraint(base_attr=attribute):
                 base = self._base(attribute)
                 return self.define(f"irdl.base {base}" if base else "irdl.any")
@@ -88,9 +86,7 @@ class _Body:
         """The value that every element of a range has to satisfy."""
         while isinstance(constraint, RangeLengthConstraint):
             constraint = constraint.constraint
-        return (
-            self.constraint(constraint.constr) if isinstance(constraint, RangeOf) else self.define("irdl.any")
-        )
+        return self.constraint(constraint.constr) if isinstance(constraint, RangeOf) else self.define("irdl.any")
 
     def _base(self, attribute: type[Attribute]) -> str | None:
         if attribute in self.dialect.attributes:

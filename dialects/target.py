@@ -70,8 +70,7 @@ class TargetKind:
                 )
             if not spec.accepts(value):
                 raise OptionError(
-                    f"option '{name}' of target kind '{self.name}' must be {spec.type_text}, "
-                    f"not {_shown(value)}"
+                    f"option '{name}' of target kind '{self.name}' must be {spec.type_text}, not {_shown(value)}"
                 )
 
     def _legal_options(self) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, UnregisteredOp
 from xdsl.ir import Attribute, Dialect, Operation
+from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -31,20 +32,24 @@ def verify_operation(op: Operation, dialect: Dialect) -> None:
     name = op_name(op)
     problem = _attribute_problem(op, dialect)
     if problem is None and name.startswith(f"{dialect.name}."):
-        problem = _operation_problem(op, dialect)
+        problem = _operation_problem(op, name, dialect)
     if problem is not None:
         # The dialect's own messages begin with the operation's name already.
         raise VerifyError(f"{name}: {problem.removeprefix(f'{name}: ')}", source_location(op))
 
 
-def _operation_problem(op: Operation, dialect: Dialect) -> str | None:
-    if isinstance(op, UnregisteredOp):
+def _operation_problem(op: Operation, name: str, dialect: Dialect) -> str | None:
+    definition = next((known for known in dialect.operations if known.name == name), None)
+    if definition is None:
         legal = ", ".join(known.name for known in dialect.operations)
         return f"no such operation; the operations of the {dialect.name} dialect are: {legal}"
-    for name, attribute in op.attributes.items():
+    for key, attribute in op.attributes.items():
         if not isinstance(attribute, ScopeAttr | IntegerAttr) and (reason := _why(attribute, dialect)):
-            return f"attribute '{name}': {reason}"
+            return f"attribute '{key}': {reason}"
     try:
+        if isinstance(op, UnregisteredOp) and issubclass(definition, IRDLOperation):
+            # An importer leaves an operation that does not fit its definition unregistered.
+            definition.get_irdl_definition().verify(op)
         op.verify_()
     except VerifyException as error:
         return str(error)

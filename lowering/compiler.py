@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,17 @@ from devscope.runtime.program import ConstantSpec, DeviceSpec, Entry, KernelSpec
 #: Host constants up to this many elements are immediate data; larger ones go to the constant table.
 _INLINE_ELEMENTS = 16
 
+#: The states of a program that an observer sees, in order.
+STAGES = ("host-buffers", "launchers", "kernels", "host", "host-llvm")
+
+#: Called with a stage and a module of the bindings (for ``host-llvm``: LLVM IR text); must not change it.
+Observer = Callable[[str, Any], None]
+
+
+def _ignore(stage: str, payload: Any) -> None:
+    """Nobody watches."""
+
+
 #: Target kinds with a code generator for kernels.
 _KERNEL_TARGETS = {opencl.TARGET.kind: opencl.TARGET}
 
@@ -54,8 +65,10 @@ class _DevicePart:
         )
 
 
-def compile_split_module(session: Session, module: ModuleOp, binding: TargetBinding) -> Program:
-    """Compile a split xDSL module, which is consumed.
+def compile_split_module(
+    session: Session, module: ModuleOp, binding: TargetBinding, observe: Observer = _ignore
+) -> Program:
+    """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
     Raises LoweringError for what a target cannot compile, with its location in the source.
     """
@@ -73,7 +86,7 @@ def compile_split_module(session: Session, module: ModuleOp, binding: TargetBind
     ]
     constants = ConstantTable()
     with session.context:
-        text, symbols = _lower_all(session, cut.host, parts, list(signatures), constants)
+        text, symbols = _lower_all(session, cut.host, parts, list(signatures), constants, observe)
     code = _host_object(text, symbols.values(), host_target)
     return Program(
         entries={name: Entry(symbols[name], *signature) for name, signature in signatures.items()},
@@ -88,22 +101,31 @@ def compile_split_module(session: Session, module: ModuleOp, binding: TargetBind
 
 
 def _lower_all(
-    session: Session, host_part: ModuleOp, parts: list[_DevicePart], entries: list[str], constants: ConstantTable
+    session: Session,
+    host_part: ModuleOp,
+    parts: list[_DevicePart],
+    entries: list[str],
+    constants: ConstantTable,
+    observe: Observer,
 ) -> tuple[str, dict[str, str]]:
     """LLVM IR of all host code, and the symbol of each entry; fills in the parts' binaries."""
     module = session.to_mlir(host_part)
     _lower_host_functions(session, module, constants)
+    observe("host-buffers", module)
     kernels: dict[str, int] = {}
     for part in parts:
         launchers = session.to_mlir(part.module)
-        part.binary = _lower_device(session, launchers, part, constants)
+        part.binary = _lower_device(session, launchers, part, constants, observe)
         kernels.update(part.binary.numbers())
         _merge_functions(module, launchers)
     functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module)}
     symbols = {name: add_entry(module, functions[name]) for name in entries}
     slots = {_space_text(session, part.scope): part.slot for part in parts}
     lower_to_runtime_calls(module, slots, kernels)
-    return host.to_llvm_text(module, session.run_passes), symbols
+    observe("host", module)
+    text = host.to_llvm_text(module, session.run_passes)
+    observe("host-llvm", text)
+    return text, symbols
 
 
 def _host_object(text: str, exported: Iterable[str], target: TargetAttr) -> HostObject:
@@ -152,14 +174,18 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
     session.run_passes(module, pipelines.DEALLOCATE)
 
 
-def _lower_device(session: Session, module: Any, part: _DevicePart, constants: ConstantTable) -> DeviceBinary:
+def _lower_device(
+    session: Session, module: Any, part: _DevicePart, constants: ConstantTable, observe: Observer
+) -> DeviceBinary:
     """Turn the functions of ``module`` into launchers and compile their kernels."""
     target = _KERNEL_TARGETS[part.target.kind_name]
     options = part.target.option_values
     space = ir.Attribute.parse(_space_text(session, part.scope))
-    gpu_modules = device.lower_device_functions(
-        module, space, constants, target.schedule(options), session.run_passes
-    )
+    schedule = target.schedule(options)
+    device.lower_device_functions(module, space, constants, schedule, session.run_passes)
+    observe("launchers", module)
+    gpu_modules = device.take_kernels(module)
+    observe("kernels", gpu_modules)
     if not gpu_modules.body.operations:
         return DeviceBinary()
     return target.compile_kernels(gpu_modules, session.run_passes, options)

@@ -13,10 +13,10 @@ from devscope.lowering.tensors import prepare_tensors
 
 def lower_device_functions(
     module: Any, space: Any, constants: ConstantTable, schedule: GridSchedule, run_passes: RunPasses
-) -> Any:
+) -> None:
     """Turn the tensor functions of ``module`` into launchers over memrefs in memory space ``space``.
 
-    Returns a new module that holds their kernels as ``gpu.module`` operations.
+    Their kernels stand beside them as ``gpu.module`` operations.
     """
     for func in mlir_util.functions(module):
         protect_arguments(func)
@@ -28,6 +28,10 @@ def lower_device_functions(
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipelines.DEALLOCATE)
     carve_kernels(module, run_passes, schedule)
+
+
+def take_kernels(module: Any) -> Any:
+    """Move the ``gpu.module`` operations of ``module`` into a new module."""
     kernels = ir.Module.create(loc=ir.Location.unknown(module.context))
     for op in [op.operation for op in module.body.operations]:
         if op.name == "gpu.module":

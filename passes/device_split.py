@@ -19,7 +19,7 @@ from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.classify import CONTROL_FLOW, Classifier, body_operations, is_tensor
 from devscope.passes.split.outline import erase_operations, outline_piece, unique_name
-from devscope.passes.split.pieces import BlockSplit, Piece, ancestor_in, split_block
+from devscope.passes.split.pieces import BlockSplit, Piece, split_block, users_in
 from devscope.passes.split.targets import TargetBinding
 
 
@@ -140,7 +140,9 @@ def _split_function(
         names = [_piece_name(function, piece, taken) for piece in split.pieces]
         # Last piece first: a piece then sees the original values of the pieces before it.
         for piece, name in reversed(list(zip(split.pieces, names, strict=True))):
-            outlined = outline_piece(piece, split.clonable, dead, name, binding.target_of(piece.scope))
+            outlined = outline_piece(
+                piece, split.clonable_on(piece.scope), dead, name, binding.target_of(piece.scope)
+            )
             if outlined is not None:
                 module.body.block.insert_op_after(outlined, function)
         erase_operations(dead)
@@ -169,14 +171,18 @@ def _reorder(block: Block, split: BlockSplit) -> None:
 
 
 def _only_cloned(block: Block, split: BlockSplit) -> set[Operation]:
-    """Scalar code that only pieces use: pieces get copies of their own, so the original will go."""
-    members = {op for piece in split.pieces for op in piece.members}
+    """Scalar code that only pieces use, each through a copy of its own, so that the original will go."""
+    outlined = [piece for piece in split.pieces if not piece.is_call]
+    piece_scopes = {op: piece.scope for piece in outlined for op in piece.members}
+    used_on: dict[Operation, set[ScopeAttr]] = {}
     dead: set[Operation] = set()
-    for op in reversed(list(block.ops)):
-        if op in split.clonable and all(
-            user in members or user in dead
-            for result in op.results
-            for user in (ancestor_in(block, use.operation) for use in result.uses)
+    for op in reversed([op for op in block.ops if op in split.clonable]):
+        users = users_in(block, op)
+        scopes = {piece_scopes[user] for user in users if user in piece_scopes}
+        scopes.update(scope for user in users if user in used_on for scope in used_on[user])
+        used_on[op] = scopes
+        if all(user in piece_scopes or user in dead for user in users) and all(
+            split.can_clone(op, scope) for scope in scopes
         ):
             dead.add(op)
     return dead

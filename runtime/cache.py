@@ -51,13 +51,13 @@ def environment_key() -> str:
     import llvmlite
     import llvmlite.binding as llvm
 
-    from devscope import __version__
     from devscope.runtime.file_format import FORMAT_VERSION
     from devscope.runtime.native import runtime_ir
     from devscope.runtime.native.layout import ABI_VERSION
+    from devscope.runtime.version import devscope_version
 
     parts = [
-        __version__,
+        devscope_version(),
         str(FORMAT_VERSION),
         str(ABI_VERSION),
         hashlib.sha256(runtime_ir().encode()).hexdigest(),

@@ -25,7 +25,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from devscope import __version__
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.native.layout import ABI_VERSION
 from devscope.runtime.program import (
@@ -38,6 +37,7 @@ from devscope.runtime.program import (
     TensorSpec,
     memory_of,
 )
+from devscope.runtime.version import devscope_version
 
 FORMAT = "devscope-executable"
 FORMAT_VERSION = 1
@@ -121,7 +121,7 @@ def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str,
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "native_abi": ABI_VERSION,
-        "devscope_version": __version__,
+        "devscope_version": devscope_version(),
         "host": {"triple": program.host_triple, "cpu": program.host_cpu, "features": program.host_features},
         "entries": {name: asdict(entry) for name, entry in program.entries.items()},
         "devices": [_device_record(device) for device in program.devices],
@@ -162,7 +162,7 @@ def _padded(size: int) -> int:
 
 def _constant_chunks(program: Program) -> Iterator[bytes | memoryview]:
     for spec, data in zip(program.constants, program.constant_data, strict=True):
-        memory = memoryview(memory_of(data))
+        memory = memory_of(data).data
         for start in range(0, spec.nbytes, _CHUNK):
             yield memory[start : start + _CHUNK]
         yield bytes(_padded(spec.nbytes) - spec.nbytes)
@@ -238,7 +238,7 @@ def _check_versions(where: str, manifest: dict[str, Any]) -> None:
     if found != (FORMAT_VERSION, ABI_VERSION):
         raise ExecutableFormatError(
             f"'{where}' was written by devscope {manifest.get('devscope_version')} in format {found[0]} "
-            f"(native interface {found[1]}); this devscope {__version__} reads format {FORMAT_VERSION} "
+            f"(native interface {found[1]}); this devscope {devscope_version()} reads format {FORMAT_VERSION} "
             f"(native interface {ABI_VERSION})",
             notes=[_REBUILD],
         )

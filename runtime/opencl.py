@@ -194,13 +194,22 @@ class _Named:
             raise DeviceError(f"{self.prefix}: {error.message}", notes=error.notes) from None
 
 
-@cache
 def opencl_devices() -> tuple[list[OpenCLDevice], list[str]]:
     """All OpenCL devices that accept SPIR-V, and what went wrong while looking for them.
 
     The order is the same in every process: GPUs, accelerators, CPUs; within a type as the drivers list
-    them.
+    them. They are looked for once per process.
     """
+    # Two lists would mean two contexts for one device.
+    with _search_lock:
+        return _search()
+
+
+_search_lock = threading.Lock()
+
+
+@cache
+def _search() -> tuple[list[OpenCLDevice], list[str]]:
     libraries, problems = load_libraries()
     found: list[OpenCLDevice] = []
     seen: set[tuple[str, ...]] = set()

@@ -30,9 +30,9 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    from devscope.cli import command_build, command_devices, command_plan, command_run
+    from devscope.cli import command_build, command_devices, command_lower, command_plan, command_run
 
-    for module in (command_run, command_build, command_plan, command_devices):
+    for module in (command_run, command_build, command_plan, command_lower, command_devices):
         command = commands.add_parser(
             module.NAME,
             help=module.HELP,
@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(f"devscope {__version__}")
         return
     if arguments.command is None:
-        parser.error("a command is missing: run, build, plan or devices")
+        parser.error("a command is missing: run, build, plan, lower or devices")
     execute: Callable[[argparse.Namespace], int] = arguments.execute
     try:
         status = execute(arguments)

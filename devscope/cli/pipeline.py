@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from devscope.cli import mlir_pass_manager
 from devscope.cli.pass_registry import MlirStage, PythonStage, Stage
 from devscope.cli.timing import Timer
 from devscope.errors import DevscopeError, LoweringError
@@ -120,4 +121,6 @@ def _run_mlir(state: ModuleState, group: Sequence[Stage], name: str, timer: Time
 
 def _pass_failure(name: str, error: Exception) -> LoweringError:
     first, *rest = (str(error).strip() or "no message").splitlines()
+    if mlir_pass_manager.is_pass(name):
+        rest.append(f"MLIR has a pass of this name too: mlir.{name}")
     return LoweringError(f"pass '{name}' failed: {type(error).__name__}: {first}", notes=rest)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from devscope.dialects.device import ScopeAttr
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.scopes import CLASH, OPEN
-from devscope.passes.plan.system import BOUNDARY, LOOSE, Edge, Signature, System
+from devscope.passes.plan.system import BOUNDARY, LOOSE, PLACED, Edge, Signature, System
 
 
 def adopt(system: System, adopted: set[int]) -> set[int]:
@@ -66,6 +66,8 @@ def _adopt_from_definitions(system: System, edges: list[Edge], adopted: set[int]
         candidate = candidates.get(src)
         if edge.kind == BOUNDARY and src not in adopted and candidate is None:
             continue
+        if edge.kind == LOOSE and not system.flags[edge.src] & PLACED:
+            continue  # Out of an annotation: TVM's rule is the default.
         scope = candidate[0] if candidate is not None else domains.scope[src]
         if has_type[scope]:
             candidates[dst] = (scope, edge)

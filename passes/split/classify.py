@@ -114,6 +114,13 @@ class Classifier:
         scope = self._scopes.of_op(op)
         return (Role.HOST, self._host) if self.is_host(scope) else (Role.DEVICE, scope)
 
+    def queried_scope(self, op: Operation) -> ScopeAttr | None:
+        """Where the tensor lives whose shape ``op`` asks for; None if ``op`` is no shape query."""
+        if not is_scalar_code(op):
+            return None
+        tensor = next((value for value in op.operands if is_tensor(value)), None)
+        return None if tensor is None else self._scopes.of_value(tensor)
+
     def is_host(self, scope: ScopeAttr) -> bool:
         return scope.is_open or scope.same_device(self._host)
 

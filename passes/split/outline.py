@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, Strin
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
-from devscope.passes.split.classify import callee_name, is_tensor
+from devscope.passes.split.classify import is_tensor
 from devscope.passes.split.pieces import Piece, free_values
 
 
@@ -22,7 +22,7 @@ def outline_piece(
     are those that anything but ``dead`` code uses. Returns None if the piece is already a single call of a
     device function, which then stays.
     """
-    if len(piece.members) == 1 and callee_name(piece.members[0]) is not None:
+    if piece.is_call:
         return None
     inputs = _inputs(piece, clonable)
     outputs = _outputs(piece, dead)
@@ -70,12 +70,12 @@ def _inputs(piece: Piece, clonable: set[Operation]) -> list[SSAValue]:
 
 def _outputs(piece: Piece, dead: set[Operation]) -> list[SSAValue]:
     """Results that something outside the piece uses."""
-    ignored = dead | {inner for op in piece.members for inner in op.walk()}
+    inside = {inner for op in piece.members for inner in op.walk()}
     return [
         result
         for op in piece.members
         for result in op.results
-        if any(use.operation not in ignored for use in result.uses)
+        if any(use.operation not in inside and use.operation not in dead for use in result.uses)
     ]
 
 

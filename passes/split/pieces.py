@@ -15,6 +15,7 @@ from devscope.dialects.device import ScopeAttr
 from devscope.passes.split.classify import (
     Classifier,
     Role,
+    callee_name,
     has_side_effects,
     is_rematerialised,
     is_terminator,
@@ -27,6 +28,11 @@ class Piece:
     level: int
     members: list[Operation]
 
+    @property
+    def is_call(self) -> bool:
+        """Whether the piece is but one call of a function that lies on the device as a whole."""
+        return len(self.members) == 1 and callee_name(self.members[0]) is not None
+
 
 @dataclass
 class BlockSplit:
@@ -36,8 +42,18 @@ class BlockSplit:
     levels: dict[Operation, int] = field(default_factory=dict[Operation, int])
     clonable: set[Operation] = field(default_factory=set[Operation])
     """Scalar code, and constants and empties all of whose users are device work."""
+    tied: dict[Operation, ScopeAttr] = field(default_factory=dict[Operation, ScopeAttr])
+    """Shape queries: they are cloned to where their tensor lives; other pieces get their result passed."""
     control_flow: list[Operation] = field(default_factory=list[Operation])
     """Host operations with regions: their blocks are split on their own."""
+
+    def can_clone(self, op: Operation, scope: ScopeAttr) -> bool:
+        """Whether a piece on ``scope`` can have its own copy of ``op``."""
+        return op in self.clonable and self.tied.get(op, scope) == scope
+
+    def clonable_on(self, scope: ScopeAttr) -> set[Operation]:
+        """All operations of which a piece on ``scope`` can have its own copy."""
+        return {op for op in self.clonable if self.tied.get(op, scope) == scope}
 
 
 def free_values(op: Operation) -> list[SSAValue]:
@@ -62,6 +78,9 @@ def split_block(block: Block, classifier: Classifier) -> BlockSplit:
     needs = {op: free_values(op) for op in ops}
     result = BlockSplit()
     result.clonable = _clonable(block, ops, roles)
+    result.tied = {
+        op: scope for op in result.clonable if (scope := classifier.queried_scope(op)) is not None
+    }
     _assign_levels(ops, roles, needs, result)
     _sink_sources(ops, roles, needs, result)
     pieces: dict[tuple[ScopeAttr, int], Piece] = {}
@@ -111,17 +130,20 @@ def _assign_levels(
     needs: dict[Operation, list[SSAValue]],
     result: BlockSplit,
 ) -> None:
-    """Levels as early as possible; scalar code takes, per scope, the level at which it can be cloned."""
+    """Levels as early as possible; scalar code takes, per scope, the level at which it can be cloned.
+
+    Scalar code that waits for no work comes before all work, on level -1: passing its result costs no change.
+    """
     clone_levels: dict[Operation, dict[ScopeAttr, int]] = {}
     scopes = {scope for _, scope in roles.values()}
 
     def needed_level(op: Operation, scope: ScopeAttr) -> int:
-        level = 0
+        level = -1 if op in result.clonable else 0
         for value in needs[op]:
             owner = value.owner
             if not isinstance(owner, Operation) or owner not in roles:
                 continue
-            if owner in result.clonable:
+            if result.can_clone(owner, scope):
                 level = max(level, clone_levels[owner][scope])
             else:
                 level = max(level, result.levels[owner] + (roles[owner][1] != scope))
@@ -131,8 +153,8 @@ def _assign_levels(
     for op in ops:
         role, scope = roles[op]
         if op in result.clonable:
-            clone_levels[op] = {s: needed_level(op, s) for s in scopes}
-            result.levels[op] = clone_levels[op][scope]
+            clone_levels[op] = {s: needed_level(op, s) for s in scopes if result.can_clone(op, s)}
+            result.levels[op] = needed_level(op, scope)
             continue
         level = needed_level(op, scope)
         if role is Role.HOST and has_side_effects(op):

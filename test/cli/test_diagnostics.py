@@ -70,9 +70,7 @@ def test_unknown_location() -> None:
     assert check_diagnostics("", "f.mlir", [nowhere]) == ["error: unexpected error: boom"]
 
 
-@pytest.mark.parametrize(
-    "text", ["// expected-error {{boom}", "// expected-error@+1 boom", "//expected-note: x"]
-)
+@pytest.mark.parametrize("text", ["// expected-error {{boom}", "// expected-error@+1 boom", "//expected-note: x"])
 def test_malformed_annotation(text: str) -> None:
     (problem,) = check_diagnostics(text, "f.mlir", [])
     assert "malformed annotation" in problem

@@ -4,6 +4,9 @@ import io
 from pathlib import Path
 
 import pytest
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from devscope.cli.opt import main
 
@@ -129,21 +132,18 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
 def test_a_pass_that_breaks_the_module_is_named(
     source: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from xdsl.passes import ModulePass
-
     class BreakPass(ModulePass):
         name = "break"
 
-        def apply(self, ctx: object, op: object) -> None:
-            function = next(iter(op.walk()))  # type: ignore[attr-defined]
-            for inner in function.walk():
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
+            for inner in op.walk():
                 if inner.name == "func.return":
                     inner.operands = ()
 
     class CrashPass(ModulePass):
         name = "crash"
 
-        def apply(self, ctx: object, op: object) -> None:
+        def apply(self, ctx: Context, op: ModuleOp) -> None:
             raise NotImplementedError("not for this type\nsecond line")
 
     table = {"break": lambda: BreakPass, "crash": lambda: CrashPass}

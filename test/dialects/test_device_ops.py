@@ -98,17 +98,13 @@ def test_constrained_flags_may_be_spelled_out() -> None:
 @pytest.mark.parametrize(("body", "result"), [(True, False), (True, True), (False, True)])
 def test_an_open_scope_cannot_constrain(body: bool, result: bool) -> None:
     op = OnDeviceOp(a_value(), OPEN_SCOPE, constrain_body=body, constrain_result=result)
-    with pytest.raises(
-        VerifyException, match="a fully open scope constrains nothing; close one of its fields"
-    ):
+    with pytest.raises(VerifyException, match="a fully open scope constrains nothing; close one of its fields"):
         op.verify_()
 
 
 @pytest.mark.parametrize(("src", "dst", "name"), [(OPEN_SCOPE, CPU, "src"), (CPU, OPEN_SCOPE, "dst")])
 def test_a_copy_needs_both_device_types(src: ScopeAttr, dst: ScopeAttr, name: str) -> None:
-    with pytest.raises(
-        VerifyException, match=f"'{name}' leaves the device type open; a copy needs both ends"
-    ):
+    with pytest.raises(VerifyException, match=f"'{name}' leaves the device type open; a copy needs both ends"):
         DeviceCopyOp(a_value(), src, dst).verify_()
 
 

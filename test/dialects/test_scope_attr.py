@@ -128,9 +128,7 @@ def test_default_from_examples(left: Fields, right: Fields, result: Fields) -> N
 
 scopes = st.builds(
     lambda fields, device_id, memory: ScopeAttr.get(fields[0], device_id, fields[1], memory),
-    st.sampled_from(
-        [("", None), ("cpu", None), ("cpu", "cpu"), ("cuda", None), ("cuda", SM_90), ("", "rocm")]
-    ),
+    st.sampled_from([("", None), ("cpu", None), ("cpu", "cpu"), ("cuda", None), ("cuda", SM_90), ("", "rocm")]),
     st.integers(-1, 2**63 - 1),
     st.from_regex(r"([A-Za-z][A-Za-z0-9_.-]{0,3})?", fullmatch=True),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from xdsl.dialects import test
 from xdsl.dialects.builtin import (
     ArrayAttr,
     DictionaryAttr,
@@ -11,6 +12,7 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     StringAttr,
     UnregisteredOp,
+    f32,
 )
 from xdsl.ir import Attribute, BuiltinAttribute, Operation, ParametrizedAttribute
 from xdsl.irdl import irdl_attr_definition
@@ -120,16 +122,12 @@ def test_function_arguments_and_results(key: str, noun: str) -> None:
     as_property = unregistered("llvm.func")
     as_property.properties[key] = entries
     for op in (as_attribute, as_property):
-        assert error_of(op).message.startswith(
-            f"llvm.func: {noun} 1, attribute 'device.scope' must be a scope"
-        )
+        assert error_of(op).message.startswith(f"llvm.func: {noun} 1, attribute 'device.scope' must be a scope")
 
 
 def test_a_registered_function_is_checked_too() -> None:
     module = parse('func.func @f(%x: f32 {device.scope = "cpu"}) { func.return }')
-    with pytest.raises(
-        VerifyError, match=r"func\.func: argument 0, attribute 'device\.scope' must be a scope"
-    ):
+    with pytest.raises(VerifyError, match=r"func\.func: argument 0, attribute 'device\.scope' must be a scope"):
         verify_device_attributes(module)
 
 
@@ -177,6 +175,19 @@ def test_unknown_operations_of_the_dialect() -> None:
     assert error_of(unregistered("device.on")).message == (
         "device.on: no such operation; the operations of the device dialect are: "
         "device.on_device, device.device_copy, device.region, device.yield"
+    )
+
+
+def test_operations_that_an_importer_left_unregistered() -> None:
+    assert error_of(unregistered("device.on_device")).message.startswith("device.on_device: ")
+    source = test.TestOp(result_types=[f32])
+    malformed = UnregisteredOp.with_name("device.on_device").create(
+        operands=source.results,
+        result_types=[f32],
+        attributes={"scope": Held(StringAttr('#device.scope<"cpu", 0 : i64, "cuda", "">'))},
+    )
+    assert error_of(source, malformed).message.startswith(
+        "device.on_device: attribute 'scope': target 'cuda' compiles for devices of type 'cuda', not 'cpu'"
     )
 
 

@@ -1,0 +1,49 @@
+"""``devscope lower``: the IR of one stage of a compilation."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from devscope.cli.compile_options import add_compile_arguments, compile_options, require_file
+
+NAME = "lower"
+HELP = "show the IR of one stage of a compilation"
+EPILOG = """\
+stages, in order:
+  plan           scopes and copies
+  split          host functions and device functions
+  host-buffers   host functions over buffers; device data in the memory space of its scope
+  launchers      device functions over buffers, launching kernels (once per device)
+  kernels        the kernels (once per device)
+  host           all host code, calling the runtime
+  host-llvm      its LLVM IR, before the runtime is linked in and optimised
+
+example:
+  devscope lower model.mlir --stage kernels
+"""
+
+#: Written out because the list in devscope.pipeline takes a compiler to import.
+STAGES = ("plan", "split", "host-buffers", "launchers", "kernels", "host", "host-llvm")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_compile_arguments(parser)
+    parser.add_argument("--stage", required=True, choices=STAGES, metavar="STAGE", help=", ".join(STAGES))
+    parser.add_argument("-o", "--output", default="-", metavar="OUT", help="default: stdout")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    from devscope.cli.files import write_output
+    from devscope.cli.printing import PrintStyle, module_text
+    from devscope.pipeline import compile_source
+
+    texts: list[str] = []
+
+    def collect(stage: str, payload: Any) -> None:
+        if stage == arguments.stage:
+            texts.append(payload if isinstance(payload, str) else module_text(payload, PrintStyle()))
+
+    compile_source(require_file(arguments.file), compile_options(arguments), collect)
+    write_output(arguments.output, "// -----\n".join(texts))
+    return 0

@@ -1,0 +1,54 @@
+"""What identifies the compiler itself in cache keys."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+from functools import cache
+
+_PACKAGES = ("devscope", "devscope.dialects", "devscope.lowering", "devscope.passes", "devscope.runtime")
+_SUFFIXES = (".py", ".mlir", ".ll")
+_DEPENDENCIES = ("llvmlite", "mlir", "torch_mlir", "xdsl")
+
+
+@cache
+def compiler_fingerprint() -> str:
+    """Digest of devscope's files and of the compiler packages beneath it.
+
+    Files are identified by name, size and modification time, so that an edited checkout never gets programs
+    that an older state of it compiled. Nothing is imported: this runs before every cached start.
+    """
+    digest = hashlib.sha256()
+    for package in _PACKAGES:
+        for folder in _folders(package):
+            for path, status in _files(folder):
+                digest.update(f"{path}:{status.st_size}:{status.st_mtime_ns}\n".encode())
+    for package in _DEPENDENCIES:
+        for folder in _folders(package):
+            status = os.stat(folder)  # pip makes the folder anew for every version
+            digest.update(f"{folder}:{status.st_mtime_ns}\n".encode())
+    digest.update(os.environ.get("DEVSCOPE_MLIR", "").encode())
+    return digest.hexdigest()
+
+
+def _folders(package: str) -> list[str]:
+    try:
+        found = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        return []
+    locations = found.submodule_search_locations if found is not None else None
+    return sorted(path for path in locations or () if os.path.isdir(path))
+
+
+def _files(folder: str) -> list[tuple[str, os.stat_result]]:
+    found: list[tuple[str, os.stat_result]] = []
+    stack = [folder]
+    while stack:
+        with os.scandir(stack.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    stack.append(entry.path)
+                elif entry.name.endswith(_SUFFIXES):
+                    found.append((entry.path, entry.stat()))
+    return sorted(found, key=lambda item: item[0])

@@ -1,0 +1,19 @@
+// Several public functions: each is an entry; one calls another, one takes nothing, one gives nothing back.
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func @double(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = arith.addf %x, %x {device.scope = #dev} : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @quadruple(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = call @double(%x) : (tensor<?xf32>) -> tensor<?xf32>
+  %1 = call @double(%0) : (tensor<?xf32>) -> tensor<?xf32>
+  return %1 : tensor<?xf32>
+}
+func.func @table() -> tensor<2x3xi32> {
+  %0 = arith.constant dense<[[1, 2, 3], [4, 5, 6]]> : tensor<2x3xi32>
+  %1 = arith.muli %0, %0 {device.scope = #dev} : tensor<2x3xi32>
+  return %1 : tensor<2x3xi32>
+}
+func.func @nothing(%x: tensor<?xf32>) {
+  return
+}

@@ -1,0 +1,2 @@
+module @nothing attributes {test.a} {
+}

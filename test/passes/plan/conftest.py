@@ -1,0 +1,119 @@
+"""Helpers of the planner's tests: short texts in, short texts out."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from devscope.dialects.context import make_context
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.dialects.names import op_name
+from devscope.passes.device_verify import verify_module
+from devscope.passes.plan import Plan, PlanOptions, plan_module
+from devscope.passes.scope_analysis import ScopeAnalysis
+from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
+
+_SCOPE = re.compile(r"#(any|[a-z]+)([0-9]*)(?:@([A-Za-z.]+))?(?![A-Za-z0-9_.<])")
+
+
+def expand(text: str) -> str:
+    """Write ``#gpu0@A`` in full: gpu is cuda, dev is opencl, any is open; ``!t`` is a tensor type."""
+
+    def scope(match: re.Match[str]) -> str:
+        kind = {"gpu": "cuda", "dev": "opencl", "any": ""}.get(match[1], match[1])
+        return f'#device.scope<"{kind}", {match[2] or -1} : i64, "", "{match[3] or ""}">'
+
+    return _SCOPE.sub(scope, text).replace("!t", "tensor<5x7xf32>")
+
+
+def parse(text: str) -> ModuleOp:
+    return Parser(make_context(), expand(text), "<test>").parse_module()
+
+
+def generic(module: ModuleOp) -> str:
+    """The module in generic form: xDSL's custom form leaves out the attributes of declarations' arguments."""
+    stream = io.StringIO()
+    Printer(stream, print_generic_format=True).print_op(module)
+    return stream.getvalue()
+
+
+@dataclass
+class Planned:
+    """A planned module and shorthands to look into it."""
+
+    module: ModuleOp
+    plan: Plan
+
+    def signature(self, name: str) -> str:
+        """The scopes of a function, as in ``cpu:0, cuda:0 -> cpu:0``; ``-`` for what has none."""
+        func = self.function(name)
+        sides = (
+            (ARGUMENTS, len(func.function_type.inputs)),
+            (RESULTS, len(func.function_type.outputs)),
+        )
+        return " -> ".join(
+            ", ".join(
+                s.short() if isinstance(s, ScopeAttr) else "-" for s in signature_attributes(func, side, count)
+            )
+            for side, count in sides
+        )
+
+    def function(self, name: str) -> FuncOp:
+        return next(op for op in self.module.ops if isinstance(op, FuncOp) and op.sym_name.data == name)
+
+    def scopes(self, name: str = "main") -> str:
+        """Every operation of a function that has a scope, with it, in program order."""
+        analysis = ScopeAnalysis(self.module)
+        placed = {id(placement.operation) for placement in self.plan.placements}
+        return ", ".join(
+            f"{op_name(op)} {analysis.of_op(op).short()}"
+            for op in self.function(name).walk()
+            if id(op) in placed
+        )
+
+    def copies(self) -> list[str]:
+        """Every copy in the module, as in ``cpu:0>cuda:0``, in program order."""
+        return [
+            f"{op.src.short()}>{op.dst.short()}" for op in self.module.walk() if isinstance(op, DeviceCopyOp)
+        ]
+
+
+def plan(text: str, default: str = "cpu:0", arguments: str = "open", verify: bool = True) -> Planned:
+    """Plan ``text``; check that the outcome verifies and that planning it again changes nothing."""
+    options = PlanOptions(default=ScopeAttr.parse_text(default), arguments=arguments)
+    module = parse(text)
+    outcome = plan_module(module, options)
+    printed = generic(module)
+    module.verify()
+    if verify:
+        verify_module(module)
+    again = module.clone()
+    assert generic(again) == printed
+    plan_module(again, options)
+    assert generic(again) == printed
+    # What is planned stays planned, whatever the defaults are next time.
+    plan_module(again, PlanOptions(default=ScopeAttr.parse_text("rocm:3")))
+    assert generic(again) == printed
+    # The text says all that planning decided.
+    reparsed = Parser(make_context(), printed, "<printed>").parse_module()
+    plan_module(reparsed, options)
+    assert generic(reparsed) == printed
+    return Planned(module, outcome)
+
+
+@pytest.fixture(name="plan")
+def plan_fixture() -> Callable[..., Planned]:
+    return plan
+
+
+@pytest.fixture(name="parse")
+def parse_fixture() -> Callable[[str], ModuleOp]:
+    return parse
