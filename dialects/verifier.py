@@ -65,7 +65,8 @@ def _attribute_problem(op: Operation, dialect: Dialect) -> str | None:
         if problem := _disagreement(attributes.get(SCOPE_ATTR), attributes.get(TARGET_ATTR)):
             return f"{place}{problem}"
     for key, _, entries in _function_attributes(op):
-        if not isinstance(entries, ArrayAttr) and (reason := _why(entries, dialect)):
+        if not isinstance(entries, ArrayAttr) and f"#{dialect.name}." in str(entries):
+            reason = _why(entries, dialect) or "could not be imported, and what it says of devices would be lost"
             return f"attribute '{key}': {reason}"
     return None
 

@@ -39,8 +39,11 @@ ELEMENTWISE_NAMED_OPS = (
 #: arith/math on tensors -> linalg.generic, so that every payload op is a linalg op from here on.
 ELEMENTWISE_TO_LINALG = "builtin.module(func.func(convert-elementwise-to-linalg))"
 
+#: The first round of fusion only makes unused inits empty, whose sizes are then asked of the producers: an extra
+#: use that keeps producers from being fused until the sizes are traced back to the arguments.
 FUSE = (
-    "builtin.module(func.func(linalg-fuse-elementwise-ops,canonicalize,cse,"
+    "builtin.module(func.func(linalg-fuse-elementwise-ops),resolve-ranked-shaped-type-result-dims,"
+    "func.func(canonicalize,cse,linalg-fuse-elementwise-ops,canonicalize,cse,"
     "linalg-fold-unit-extent-dims,canonicalize,cse))"
 )
 

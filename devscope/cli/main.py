@@ -70,3 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     except KeyboardInterrupt:
         status = 130
     sys.exit(status)
+
+
+if __name__ == "__main__":
+    main()

@@ -26,7 +26,8 @@ def translate(
     notes = list(first.notes)
     for diagnostic in rest:
         notes += [diagnostic, *diagnostic.notes]
-    return kind(first.message, _position(first, names), [_line(note, names) for note in notes])
+    lines = [_line(note, names) for note in notes]
+    return kind(first.message, _position(first, names), [line for line in lines if line])
 
 
 def _position(diagnostic: Any, names: Mapping[str, str]) -> SourceLocation | None:
@@ -35,8 +36,10 @@ def _position(diagnostic: Any, names: Mapping[str, str]) -> SourceLocation | Non
 
 
 def _line(diagnostic: Any, names: Mapping[str, str]) -> str:
+    """The diagnostic in one line; empty if there is nothing to say."""
     # "see current operation:" shows the operation with its bodies, which can be a whole function.
     message, more, _ = diagnostic.message.partition("\n")
-    message += " ..." if more else ""
+    if more and message.rstrip().endswith(":"):
+        return ""
     position = _position(diagnostic, names)
-    return message if position is None else f"{position}: {message}"
+    return f"{'' if position is None else f'{position}: '}{message}{' ...' if more else ''}"

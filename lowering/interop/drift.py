@@ -6,7 +6,7 @@ operations become `UnregisteredOp`s, which any pass can carry along.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.dialects.func import FuncOp
@@ -26,7 +26,9 @@ class Drift:
     was found holds for the session: shapes compare types by identity, as one `AttributeBridge` allows.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_registered: Callable[[str], bool]) -> None:
+        """``is_registered`` says whether MLIR knows an operation."""
+        self._is_registered = is_registered
         self._accepted: set[Shape] = set()
         self._refused: set[Shape] = set()
 
@@ -40,12 +42,20 @@ class Drift:
                 break
             for op in list(_walk(root)):
                 if not isinstance(op, UnregisteredOp) and _shape_of(op) in refused:
-                    unregister(op)
+                    self._unregister(op)
             self._refused |= refused
             # Again: what a verifier accepts can depend on the classes of the operations around.
             pending = {shape: op for shape, op in pending.items() if shape not in refused}
             refused = set()
         self._accepted |= pending.keys()
+
+    def _unregister(self, op: Operation) -> None:
+        """Turn ``op`` into an unregistered operation of the same name, in place, so that its uses stay."""
+        if self._is_registered(op.name):  # then MLIR tells properties from attributes on export
+            op.attributes |= op.properties
+            op.properties = {}
+        op.attributes["op_name__"] = StringAttr(op.name)
+        op.__class__ = UnregisteredOp.with_name(op.name)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def shape(
@@ -58,16 +68,6 @@ def shape(
     """The shape of an operation that xDSL knows, from its parts."""
     operand_types = [id(operand.type) for operand in operands]
     return (cls, len(operand_types), *operand_types, *map(id, result_types), *properties, *attributes)
-
-
-def unregister(op: Operation) -> None:
-    """Turn ``op`` into an unregistered operation of the same name, in place, so that its uses stay.
-
-    Its properties become attributes; MLIR, which knows the operation, tells them apart on export.
-    """
-    op.attributes = {**op.attributes, **op.properties, "op_name__": StringAttr(op.name)}
-    op.properties = {}
-    op.__class__ = UnregisteredOp.with_name(op.name)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def _shape_of(op: Operation) -> Shape:

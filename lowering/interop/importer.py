@@ -45,7 +45,7 @@ class Importer:
     def __init__(self, bridge: AttributeBridge, hidden: HiddenProperties, context: Context) -> None:
         self.bridge = bridge
         self.hidden = hidden
-        self.drift = Drift()
+        self.drift = Drift(hidden.is_registered)
         self._context = context
         self._kinds: dict[str, _Kind] = {}
 

@@ -16,7 +16,9 @@ from devscope.lowering.interop.bindings import ir, repair_casters
 from devscope.lowering.interop.diagnostics import translate
 from devscope.lowering.interop.location import decode
 
+_MAX_ELEMENTS = 16
 _RESOURCE = "dense_resource<"
+_ELIDED = "__elided__"
 _OPERANDS_AND_SUCCESSORS = re.compile(r'"\([^)]*\)(?:\[[^\]]*\])?')
 _BRACE_OR_STRING = re.compile(r'[{}]|"(?:[^"\\]|\\.)*"')
 
@@ -43,7 +45,7 @@ class HiddenProperties:
             # An operation with nothing set: it has, at their defaults, all properties that are no attributes.
             blank = ir.Operation.create(name, loc=ir.Location.unknown(self._context), ip=False)
             shown = frozenset(blank.attributes)
-            found = self._names[name] = frozenset(self._parse(_properties_text(blank))) - shown
+            found = self._names[name] = frozenset(self._properties(blank)) - shown
         return found
 
     def read(self, op: Any) -> dict[str, Any]:
@@ -54,15 +56,12 @@ class HiddenProperties:
         names = self.names(op.name) if self.is_registered(op.name) else None
         if names is not None and not names:
             return {}
-        text = _properties_text(op.clone(ip=False))
-        if _RESOURCE in text:
-            raise ParseError(
-                f"a property of '{op.name}' holds a dense resource, which cannot be read",
-                decode(op.location),
-                notes=["hold it in an attribute of the operation, or in an arith.constant"],
-            )
-        properties = self._parse(text)
-        return {key: value for key, value in properties.items() if names is None or key in names}
+        # The text of an operation inside a function costs a walk over the function; that of a clone does not.
+        properties = self._properties(op.clone(ip=False))
+        if names is not None:
+            return {key: properties[key] for key in names if key in properties}
+        # To clone, MLIR puts an attribute of an unknown operation in the place of a property of the same name.
+        return properties if properties.keys().isdisjoint(op.attributes) else self._properties(op)
 
     def write(self, op: Any, hidden: Mapping[str, Any]) -> Any:
         """An operation in place of ``op``, which is detached and has no bodies yet, with properties ``hidden``.
@@ -72,7 +71,7 @@ class HiddenProperties:
         if len(op.successors):
             message = f"'{op.name}' has successors and properties that MLIR's bindings cannot set"
             raise LoweringError(message, decode(op.location))
-        properties = {**self._parse(_properties_text(op)), **hidden}
+        properties = {**self._properties(op), **hidden}
         attributes = dict(op.attributes.items())
         # An attribute of the same name as a property can only be told from it in the text.
         ambiguous = {} if self.is_registered(op.name) else {k: v for k, v in attributes.items() if k in properties}
@@ -99,23 +98,33 @@ class HiddenProperties:
             translated.location = decode(op.location)  # not the position in the text made here
             raise translated from None
 
-    def _parse(self, dictionary: str) -> dict[str, Any]:
-        attribute = ir.Attribute.parse(dictionary, self._context)
+    def _properties(self, op: Any) -> dict[str, Any]:
+        """All properties of ``op``. Raises `ParseError` when one holds a dense resource."""
+        text = _properties_text(op, large_elements_limit=_MAX_ELEMENTS, large_resource_limit=_MAX_ELEMENTS)
+        if _ELIDED in text:
+            text = _properties_text(op)
+        if _RESOURCE in text:
+            raise ParseError(
+                f"a property of '{op.name}' holds a dense resource, which cannot be read",
+                decode(op.location),
+                notes=["hold it in an attribute of the operation, or in an arith.constant"],
+            )
+        dictionary = ir.Attribute.parse(text, self._context)
         try:
-            return {item.name: item.attr for item in attribute}
+            return {item.name: item.attr for item in dictionary}
         except TypeError:
             repair_casters(self._context)
-            return {item.name: item.attr for item in attribute}
+            return {item.name: item.attr for item in dictionary}
 
 
-def _properties_text(op: Any) -> str:
-    """The text of the property dictionary of ``op``, a detached operation: ``{...}``."""
-    text: str = op.get_asm(print_generic_op_form=True, use_local_scope=True, skip_regions=True)
+def _properties_text(op: Any, **limits: int) -> str:
+    """The text of the property dictionary of ``op``: ``{...}``. ``limits`` keep large attributes out of it."""
+    text: str = op.get_asm(print_generic_op_form=True, use_local_scope=True, skip_regions=True, **limits)
     head = _OPERANDS_AND_SUCCESSORS.search(text)
     assert head is not None  # the generic form of every operation has an operand list
-    start = head.end() + len(" <")
     if not text.startswith(" <{", head.end()):
         return "{}"
+    start = head.end() + len(" <")
     depth = 0
     for token in _BRACE_OR_STRING.finditer(text, start):
         depth += {"{": 1, "}": -1}.get(token[0], 0)
@@ -135,7 +144,8 @@ def _operation_text(op: Any, properties: Any, attributes: Any) -> str:
         values = f"%0:{len(operand_types)}"
         lines.append(f'{values} = "builtin.unrealized_conversion_cast"() : () -> {_list(operand_types)}')
     results = f"%1:{len(result_types)} = " if result_types else ""
-    lines.append(f'{results}"{op.name}"({operands}) <{properties}>{regions} {attributes} :')
+    name = op.name.replace("\\", "\\\\").replace('"', '\\"')
+    lines.append(f'{results}"{name}"({operands}) <{properties}>{regions} {attributes} :')
     lines += [f"{_list(operand_types)} -> {_list(result_types)}", "}) : () -> ()"]
     return "\n".join(lines)
 

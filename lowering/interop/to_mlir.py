@@ -142,7 +142,10 @@ class MLIRAttributes:
     def _parse(self, kind: Any, attribute: Attribute) -> Any:
         """Through text; ``kind`` is ``ir.Type`` or ``ir.Attribute``."""
         stream = io.StringIO()
-        Printer(stream=stream, print_generic_format=True).print_attribute(attribute)
+        try:
+            Printer(stream=stream, print_generic_format=True).print_attribute(attribute)
+        except Exception as error:  # xDSL cannot print all that it can hold; it says so in several ways
+            raise LoweringError(f"xDSL cannot print a {attribute.name}: {error!r}") from None
         text = stream.getvalue()
         if HANDLE_PREFIX in text:
             raise LoweringError(f"a constant held by MLIR inside {attribute.name} cannot be exported")

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 
 from xdsl.ir import Operation
 
-from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, RegionOp, ScopeAttr
-from devscope.passes.placed_types import byte_size
+from devscope.dialects.device import SCOPE_ATTR, RegionOp, ScopeAttr
 from devscope.passes.plan.copies import CopyPlanner
 from devscope.passes.plan.domains import HOST_NODE
-from devscope.passes.plan.explain import Copy, Plan, Reasons, name_of_op, name_of_value
+from devscope.passes.plan.explain import Plan, Reasons
 from devscope.passes.plan.rematerialise import (
     Rematerialiser,
     surroundings_of,
@@ -40,8 +39,8 @@ def capture(system: System) -> Plan:
     for signature in system.signatures.values():
         if signature.has_plan:
             placed += _place(system, signature, remats)
-    made = [_describe(*copy) for copy in copies.insert()]
-    return Plan(made, system.remarks, placed, reasons, system.scopes.attributes)
+    made = [(op, op.operand, user) for op, user in copies.insert()]
+    return Plan(system.remarks, made, placed, reasons, system.scopes.attributes)
 
 
 def _write_signature(system: System, signature: Signature) -> None:
@@ -104,8 +103,3 @@ def _place(system: System, signature: Signature, remats: Rematerialiser) -> Iter
     for number in signature.remats:
         for op, scope in remats.placed[system.remats[number]]:
             yield op, REMATERIALISED, scope
-
-
-def _describe(op: DeviceCopyOp, asked_by: Operation | None) -> Copy:
-    by = name_of_op(asked_by) if asked_by is not None else "the input"
-    return Copy(name_of_value(op.operand), op.src, op.dst, byte_size(op.operand.type), by, op)

@@ -148,8 +148,15 @@ class CopyPlanner:
 
     def _create(self, request: Request) -> DeviceCopyOp:
         attributes = self._system.scopes.attributes
-        op = DeviceCopyOp(request.value, attributes[self._scope(request.value)], attributes[request.scope])
-        op.location = request.uses[0][0].location
+        op = DeviceCopyOp.create(
+            operands=[request.value],
+            result_types=[request.value.type],
+            attributes={
+                "src": attributes[self._scope(request.value)],
+                "dst": attributes[request.scope],
+            },
+            location=request.uses[0][0].location,
+        )
         point = self._points.point(request.value, [user for user, _ in request.uses])
         for user, index in request.uses:
             user.operands[index] = op.result

@@ -8,10 +8,11 @@ from functools import cached_property
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
+from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
+from devscope.passes.placed_types import byte_size
 from devscope.passes.plan.domains import Clash, Demand, Reason
 from devscope.passes.plan.system import REMATERIALISED, System
 from devscope.passes.signature import ARGUMENTS, RESULTS
@@ -47,8 +48,9 @@ class Copy:
 class Plan:
     """The outcome of planning one module. Stays valid when the module is transformed further."""
 
-    copies: list[Copy]
     remarks: list[str]
+    _copies: list[tuple[DeviceCopyOp, SSAValue, Operation | None]]
+    """Copy, value, first use that asked."""
     _placed: list[tuple[Operation, int, int]]
     """Operation, class, number of the scope."""
     _reasons: Reasons
@@ -60,6 +62,21 @@ class Plan:
         return [
             Placement(op_name(op), self._scopes[scope], self._reasons.text(root), op)
             for op, root, scope in self._placed
+        ]
+
+    @cached_property
+    def copies(self) -> list[Copy]:
+        """Every copy of the module."""
+        return [
+            Copy(
+                name_of_value(value),
+                op.src,
+                op.dst,
+                byte_size(value.type),
+                name_of_op(user) if user is not None else "the input",
+                op,
+            )
+            for op, value, user in self._copies
         ]
 
     def to_json(self) -> dict[str, object]:

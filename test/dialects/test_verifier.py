@@ -164,6 +164,12 @@ def test_an_attribute_that_the_importer_could_not_hold(text: str, reason: str) -
     assert reason in caught.value.message
 
 
+def test_scopes_are_not_lost_in_a_list_that_the_importer_could_not_hold() -> None:
+    held = Held(StringAttr('[{device.scope = #device.scope<"cpu", 0 : i64, "", "">}]'))
+    assert "what it says of devices would be lost" in error_of(unregistered("a.func", {"res_attrs": held})).message
+    verify_device_attributes(ModuleOp([unregistered("a.func", {"res_attrs": Held(StringAttr("[{a.b}]"))})]))
+
+
 def test_unknown_attributes_of_the_dialect() -> None:
     module = parse("""
       %x = "test.op"() {device.scope = #device.scop<"cpu">} : () -> f32""")

@@ -10,7 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import ADD, ADD_ENTRY, KERNEL, add_program, host_object, opencl, program, symbol, vector
+from handmade import (
+    ADD,
+    ADD_ENTRY,
+    KERNEL,
+    add_program,
+    host_object,
+    opencl,
+    program,
+    spirv,
+    symbol,
+    vector,
+)
 
 from devscope.errors import DeviceError, DeviceNotFoundError, ExecutableFormatError, InputError
 from devscope.runtime import DeviceSpec, Entry, Executable, KernelSpec, TensorSpec
@@ -455,3 +466,21 @@ def test_strided_copy() -> None:
         exe(x, y)
         # Descriptor of y: sizes 3 x 4, strides 1, 3; its memory is x in column order.
         assert np.array_equal(y, x.T)
+
+
+UNRESOLVED = """
+declare spir_func void @nowhere()
+define spir_kernel void @k() {
+  call spir_func void @nowhere()
+  ret void
+}
+"""
+
+
+def test_failed_build_shows_the_log(device: Any) -> None:
+    broken = DeviceSpec(1, "opencl", 0, "opencl", spirv(UNRESOLVED), [KernelSpec("k", [])])
+    with pytest.raises(DeviceError, match=r"opencl:0 \(.*\) could not build the kernels .*\n.*log: .*nowhere"):
+        Executable(add_program([broken]))
+    with Executable(add_program()) as exe:
+        x, y = arrays(10)
+        assert np.array_equal(exe(x, y), x + y)

@@ -12,6 +12,8 @@ func.func @f(%n: index, %m: memref<?xf32>) {
   %q = affine.apply affine_map<(d0)[s0] -> (d0 + s0 * 4)>(%n)[%n]
   %min = affine.min affine_map<(d0) -> (d0, 32)>(%n)
   %max = affine.max affine_map<(d0) -> (d0, 32)>(%n)
+  %lin = affine.linearize_index disjoint [%n, %q] by (4, 8) : index
+  %lin2 = affine.linearize_index [%n, %q] by (4, 8) : index
   "test.op"() {m = #map, e = affine_map<() -> ()>, s = affine_set<(d0) : (1 == 0)>} : () -> ()
   return
 }
