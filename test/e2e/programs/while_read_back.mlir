@@ -36,8 +36,7 @@ func.func @main(%x: tensor<?xf64>) -> (tensor<?xf64>, i64) {
     %4 = arith.addi %count, %count1 : i64
     scf.yield %3, %4 : tensor<?xf64>, i64
   }
-  %capped = arith.minsi %0#1, %most : i64
-  %done = arith.cmpi slt, %capped, %most : i64
+  %done = arith.cmpi slt, %0#1, %most : i64
   %converged = arith.extui %done : i1 to i64
   return %0#0, %converged : tensor<?xf64>, i64
 }
