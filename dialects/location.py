@@ -47,7 +47,7 @@ def decode_location(location: Attribute) -> SourceLocation | None:
     A call site gives the callee's position (where the operation is written), a name the position that
     it names, a fusion its first part that has one.
     """
-    stack = [location]
+    stack: list[object] = [location]
     while stack:
         current = stack.pop()
         match current:

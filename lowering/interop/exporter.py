@@ -68,7 +68,7 @@ class _Export:
         self._forward: dict[SSAValue, Any] = {}
         self._unfilled: list[tuple[Block, Any, dict[Block, Any]]] = []
         self._unknown = ir.Location.unknown(self._context)
-        self._locations: dict[Attribute, Any] = {}
+        self._locations: dict[str, Any] = {}
 
     def run(self, module: ModuleOp) -> Any:
         result = ir.Module.create(self._location(module.location))
@@ -177,15 +177,12 @@ class _Export:
             return location.data
         if location is UNKNOWN_LOC:
             return self._unknown
-        found = self._locations.get(location)
-        if found is None:
-            found = self._locations[location] = self._parse_location(location)
-        return found
-
-    def _parse_location(self, location: Attribute) -> Any:
-        """A location made in xDSL, through the text of an operation: the bindings parse no location alone."""
+        # Made in xDSL: through the text of an operation, because the bindings parse no location alone.
         text = f'"devscope.placed"() : () -> () {location}'
-        return ir.Operation.parse(text, context=self._context).location
+        found = self._locations.get(text)
+        if found is None:
+            found = self._locations[text] = ir.Operation.parse(text, context=self._context).location
+        return found
 
 
 def _refused(error: Exception, op: Operation) -> LoweringError:

@@ -133,7 +133,7 @@ class _Import:
         converted, known = self._attributes, kind.properties
         try:
             items = op.attributes.items()
-        except TypeError:
+        except (TypeError, RuntimeError):
             items = self._repaired_items(op)
         for name, value in items:
             (properties if name in known else attributes)[name] = converted[value]
@@ -150,7 +150,7 @@ class _Import:
         repair_casters(op.context)
         try:
             return op.attributes.items()
-        except TypeError as error:
+        except (TypeError, RuntimeError) as error:  # RuntimeError: a name that is not UTF-8
             message = f"an attribute of '{op.name}' cannot be read through MLIR's Python bindings: {error}"
             raise ParseError(message, decode(op.location)) from None
 

@@ -14,6 +14,10 @@ from devscope.lowering.interop.bindings import ir
 
 __all__ = ["PayloadLocation", "decode", "file_line_col", "rename_file", "source_location"]
 
+_KINDS: dict[Any, Any] = {
+    kind.static_typeid: kind for kind in (ir.FileLineColLoc, ir.NameLoc, ir.CallSiteLoc, ir.FusedLoc)
+}
+
 
 class PayloadLocation(Data[Any], BuiltinAttribute):
     """An MLIR location (``ir.Location``) as an xDSL attribute; nothing of it is decoded before it is asked for."""
@@ -60,8 +64,9 @@ def file_line_col(location: Any) -> tuple[str, int, int] | None:
 
 
 def decode(location: Any) -> SourceLocation | None:
-    """`file_line_col` in the form that errors carry."""
-    position = file_line_col(location)
+    """`file_line_col` in the form that errors carry; takes what diagnostics give, a bare ``ir.Location``, too."""
+    kind = _KINDS.get(location.typeid)
+    position = file_line_col(location if kind is None else kind(location))
     return None if position is None else SourceLocation(*position)
 
 
@@ -102,10 +107,17 @@ class _RenamedFiles(dict[Any, Any]):
                 return ir.Location.file(self._new, *start, context=context)
             return ir.Location.file(self._new, *start, *end, context=context)
         if isinstance(location, ir.NameLoc):
-            return ir.Location.name(location.name_str.value, self[location.child_loc], context=context)
+            return ir.Location.name(_string(location.name_str), self[location.child_loc], context=context)
         if isinstance(location, ir.CallSiteLoc):
             return ir.Location.callsite(self[location.callee], [self[location.caller]], context=context)
         if isinstance(location, ir.FusedLoc):
-            parts = [self[part] for part in location.locations]
-            return ir.Location.fused(parts, location.metadata, context=context)
+            old_parts = list(location.locations)
+            parts = [self[part] for part in old_parts]
+            # Not when nothing changes: to fuse is to drop unknown and repeated parts.
+            return location if parts == old_parts else ir.Location.fused(parts, location.metadata, context=context)
         return location
+
+
+def _string(value: Any) -> str:
+    """A name in a location: versions of the bindings give a ``str`` or a string attribute."""
+    return value if isinstance(value, str) else value.value

@@ -55,14 +55,20 @@ class MLIRAttributes:
 
     def type(self, type: Attribute) -> Any:
         """The ``ir.Type`` of an xDSL type. Raises `LoweringError` when MLIR has none."""
-        found = self._types.get(type)
+        try:
+            found = self._types.get(type)
+        except TypeError:  # xDSL lets attributes hold lists, which cannot be hashed
+            return self._build_type(type)
         if found is None:
             found = self._types[type] = self._build_type(type)
         return found
 
     def attribute(self, attribute: Attribute) -> Any:
         """The ``ir.Attribute`` of an xDSL attribute. Raises `LoweringError` when MLIR has none."""
-        found = self._attributes.get(attribute)
+        try:
+            found = self._attributes.get(attribute)
+        except TypeError:
+            return self._build(attribute)
         if found is None:
             found = self._attributes[attribute] = self._build(attribute)
         return found

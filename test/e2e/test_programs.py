@@ -1,0 +1,93 @@
+"""Every program in ``programs/`` computes what numpy computes, wherever its work is placed.
+
+Arguments are new in every run. A failure prints the seed; ``DEVSCOPE_TEST_SEED=<seed>`` repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import references  # noqa: F401  (registers the cases)
+from program_case import CASES, TOLERANCES, Array, Case
+
+import devscope
+from devscope.runtime.executable import Executable
+
+PROGRAMS = Path(__file__).parent / "programs"
+SEED = int(os.environ.get("DEVSCOPE_TEST_SEED") or secrets.randbits(32))
+
+#: How a program with annotations for the device is run.
+CONFIGURATIONS = ("host", "opencl", "mixed")
+
+
+def compile_for(configuration: str, name: str) -> Executable:
+    """``host``: all devices mapped to the host; ``opencl``: the device by default; ``mixed``: as annotated."""
+    path = PROGRAMS / f"{name}.mlir"
+    second = '"opencl", 1' in path.read_text()
+    if configuration == "host":
+        return devscope.compile(path, cache=False, devices={"opencl:0": "cpu:0", "opencl:1": "cpu:0"})
+    default = "opencl:0" if configuration == "opencl" else "cpu:0"
+    return devscope.compile(path, default=default, cache=False, devices={"opencl:1": "opencl:0"} if second else {})
+
+
+def check_result(value: object, expected: Array, result: str, tolerance: float | None) -> None:
+    dtype, *scalar = result.split()
+    assert isinstance(value, np.generic if scalar else np.ndarray)
+    assert isinstance(value, np.generic | np.ndarray)
+    assert value.dtype == expected.dtype
+    assert value.shape == expected.shape
+    if expected.dtype.kind != "f":
+        np.testing.assert_array_equal(value, expected)
+        return
+    finite = expected[np.isfinite(expected)].astype(np.float64)
+    magnitude = np.abs(finite).max(initial=0)
+    allowed = (tolerance or TOLERANCES[dtype]) * magnitude
+    np.testing.assert_allclose(
+        np.asarray(value, np.float64), expected.astype(np.float64), rtol=0, atol=allowed, equal_nan=True
+    )
+
+
+def check_case(executable: Executable, case: Case, rng: np.random.Generator) -> None:
+    for sizes in case.sizes:
+        arrays = [argument.array(rng, sizes) for argument in case.arguments]
+        given = [array.copy() for array in arrays]
+        values = executable.run(case.entry, *arrays)
+        for array, copy in zip(arrays, given, strict=True):
+            np.testing.assert_array_equal(array, copy, "the program changed its argument")
+        values = values if isinstance(values, tuple) else () if values is None else (values,)
+        expected = case.expected(arrays)
+        assert len(values) == len(expected)
+        for number, (value, wanted) in enumerate(zip(values, expected, strict=True)):
+            try:
+                check_result(value, wanted, case.results[number], case.tolerance)
+            except AssertionError as error:
+                error.add_note(f"{case.entry}, result {number}, sizes {dict(sizes)}")
+                raise
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS)
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_program(name: str, configuration: str) -> None:
+    rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])
+    with compile_for(configuration, name) as executable:
+        for case in CASES[name]:
+            executable.reset_counters()
+            try:
+                check_case(executable, case, rng)
+            except AssertionError as error:
+                error.add_note(f"repeat with DEVSCOPE_TEST_SEED={SEED}")
+                raise
+            launches = sum(executable.counters().launches.values())
+            if configuration == "host":
+                assert launches == 0
+            elif case.device_work:
+                assert launches > 0, "no work reached the device"
+
+
+def test_every_program_has_a_reference() -> None:
+    assert sorted(path.stem for path in PROGRAMS.glob("*.mlir")) == sorted(CASES)

@@ -1,0 +1,92 @@
+"""Exports: order of definitions, what MLIR refuses, and sessions that do not mix."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.builtin import IntAttr, StringAttr, UnregisteredOp, f32, i32
+from xdsl.dialects.test import TestOp
+from xdsl.utils.test_value import create_ssa_value
+
+from devscope.errors import LoweringError, SourceLocation
+from devscope.lowering.interop.session import Session
+
+FUNCTION = "func.func @f(%x: f32) -> f32 {\n  %0 = arith.negf %x : f32\n  return %0 : f32\n}"
+
+
+def body(imported):
+    return next(iter(imported.body.block.ops)).regions[0].block
+
+
+def export_error(session, imported) -> LoweringError:
+    with pytest.raises(LoweringError) as caught:
+        session.to_mlir(imported)
+    return caught.value
+
+
+def test_a_module_that_mlir_refuses(session):
+    imported = session.to_xdsl(session.parse(FUNCTION, "m.mlir"))
+    negf = body(imported).first_op
+    imported.body.block.first_op.properties["function_type"].outputs.data  # noqa: B018
+    negf.properties["fastmath"] = StringAttr("warp")
+    error = export_error(session, imported)
+    assert error.location == SourceLocation("m.mlir", 2, 8)
+    assert "fastmath" in error.message
+
+
+def test_verification_can_be_left_out(session):
+    imported = session.to_xdsl(session.parse(FUNCTION))
+    body(imported).last_op.detach()
+    assert "negf" in str(session.to_mlir(imported, verify=False))
+    assert "terminator" in export_error(session, imported).message
+
+
+def test_an_attribute_that_mlir_has_not(session):
+    imported = session.to_xdsl(session.parse(FUNCTION, "m.mlir"))
+    body(imported).first_op.attributes["test.count"] = IntAttr(3)
+    error = export_error(session, imported)
+    assert error.location == SourceLocation("m.mlir", 2, 8)
+    assert error.message.startswith("MLIR does not accept #builtin.int")
+
+
+def test_an_operation_that_the_device_dialect_has_not(session):
+    imported = session.to_xdsl(session.parse(FUNCTION, "m.mlir"))
+    negf = body(imported).first_op
+    unknown = UnregisteredOp.with_name("device.teleport").create(location=negf.location)
+    negf.parent.insert_op_before(unknown, negf)
+    error = export_error(session, imported)
+    assert error.location == SourceLocation("m.mlir", 2, 8)
+
+
+def test_an_operand_from_elsewhere(session):
+    imported = session.to_xdsl(session.parse(FUNCTION, "m.mlir"))
+    negf = body(imported).first_op
+    negf.operands[0] = create_ssa_value(f32)
+    error = export_error(session, imported)
+    assert str(error) == "m.mlir:2:8: error: an operand is defined outside of the module"
+
+
+def test_uses_before_definitions(session):
+    imported = session.to_xdsl(session.parse('"test.op"() ({\n}) : () -> ()'))
+    first = TestOp(result_types=[i32])
+    second = TestOp(operands=[first.results[0]], result_types=[f32])
+    imported.body.block.add_ops([second, first])
+    second.operands = [first.results[0], second.results[0]]
+    text = str(session.to_mlir(imported))
+    assert '%0 = "test.op"(%1, %0) : (i32, f32) -> f32' in text
+    assert "unrealized_conversion_cast" not in text
+
+
+@pytest.mark.parametrize("empty", [True, False], ids=["a location", "nothing but the module's location"])
+def test_modules_of_another_session_are_refused(session, empty):
+    other = Session()
+    imported = other.to_xdsl(other.parse("module {\n}" if empty else FUNCTION))
+    assert export_error(session, imported).message == "the module was imported by another session"
+    with pytest.raises(LoweringError, match="another session"):
+        session.to_xdsl(other.parse(FUNCTION))
+    with pytest.raises(LoweringError, match="another session"):
+        session.run_passes(other.parse(FUNCTION), "builtin.module(cse)")
+
+
+def test_an_export_can_be_repeated(session, generic_text):
+    imported = session.to_xdsl(session.parse(FUNCTION))
+    assert generic_text(session.to_mlir(imported)) == generic_text(session.to_mlir(imported))
