@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,7 @@ def parameters(seed: int = 0) -> list[Array]:
     """Weights [inputs, outputs] and biases [outputs], alternating."""
     generator = np.random.default_rng(seed)
     arrays: list[Array] = []
-    for inputs, outputs in zip(SIZES[:-1], SIZES[1:], strict=True):
+    for inputs, outputs in itertools.pairwise(SIZES):
         arrays.append((generator.standard_normal((inputs, outputs)) / inputs**0.5).astype(np.float32))
         arrays.append(generator.standard_normal(outputs).astype(np.float32))
     return arrays
@@ -43,7 +45,7 @@ def module_text(constants: bool, on_opencl: int = 0) -> str:
     arrays = parameters() if constants else []
     arguments = [f"%x0: tensor<{BATCH}x{SIZES[0]}xf32>"]
     body: list[str] = []
-    for n, (inputs, outputs) in enumerate(zip(SIZES[:-1], SIZES[1:], strict=True)):
+    for n, (inputs, outputs) in enumerate(itertools.pairwise(SIZES)):
         types = [f"tensor<{inputs}x{outputs}xf32>", f"tensor<{outputs}xf32>"]
         if constants:
             body += [

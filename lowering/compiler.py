@@ -15,6 +15,7 @@ from devscope.lowering import device, host, mlir_util, opencl, pipelines
 from devscope.lowering.boundary import cut_module
 from devscope.lowering.codegen.host_object import HostObject, compile_host_object
 from devscope.lowering.constants import ConstantTable, constant_array, extract_constants
+from devscope.lowering.control_flow import lift_control_flow
 from devscope.lowering.entries import add_entry
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
@@ -167,7 +168,7 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
     for function in mlir_util.functions(module):
         if mlir_util.has_body(function):
             device.protect_arguments(function)
-    session.run_passes(module, pipelines.LIFT_CONTROL_FLOW)
+    lift_control_flow(module, session.run_passes)
     extract_constants(module, constants, wanted=lambda elements: elements > _INLINE_ELEMENTS)
     prepare_tensors(module, session.run_passes, UNIT_STRIDE_INNERMOST)
     session.run_passes(module, pipelines.BUFFERIZE)
@@ -199,11 +200,11 @@ def _space_text(session: Session, scope: ScopeAttr) -> str:
 def _merge_functions(target: Any, source: Any) -> None:
     """Move all operations of ``source`` into ``target``; definitions replace declarations of their name."""
     present = {
-        mlir_util.symbol_name(op.operation): op.operation
-        for op in target.body.operations
-        if "sym_name" in op.operation.attributes
+        mlir_util.symbol_name(op): op
+        for op in mlir_util.children(target.operation)
+        if "sym_name" in op.attributes
     }
-    for op in [op.operation for op in source.body.operations]:
+    for op in mlir_util.children(source.operation):
         old = present.get(mlir_util.symbol_name(op))
         if old is not None and old.name == "func.func" and not mlir_util.has_body(old):
             old.erase()

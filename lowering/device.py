@@ -6,6 +6,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util, pipelines
 from devscope.lowering.constants import ConstantTable, extract_constants
+from devscope.lowering.control_flow import lift_control_flow
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels import GridSchedule, RunPasses, carve_kernels
 from devscope.lowering.tensors import prepare_tensors
@@ -20,7 +21,7 @@ def lower_device_functions(
     """
     for func in mlir_util.functions(module):
         protect_arguments(func)
-    run_passes(module.operation, pipelines.LIFT_CONTROL_FLOW)
+    lift_control_flow(module, run_passes)
     # All constants but splats: their data reaches the device once, through the runtime.
     extract_constants(module, constants, wanted=lambda elements: True)
     prepare_tensors(module, run_passes, loop_order={})
@@ -33,7 +34,7 @@ def lower_device_functions(
 def take_kernels(module: Any) -> Any:
     """Move the ``gpu.module`` operations of ``module`` into a new module."""
     kernels = ir.Module.create(loc=ir.Location.unknown(module.context))
-    for op in [op.operation for op in module.body.operations]:
+    for op in mlir_util.children(module.operation):
         if op.name == "gpu.module":
             op.detach_from_parent()
             kernels.body.append(op)

@@ -39,7 +39,7 @@ def add_entry(module: Any, func: Any) -> str:
         f"    func.return {', '.join(returned)}{' : ' if returned else ''}{', '.join(results)}\n}}"
     )
     parsed = ir.Module.parse(text, module.context)  # must outlive the move below
-    wrapper = parsed.body.operations[1].operation
+    wrapper = mlir_util.children(parsed.operation)[1]
     wrapper.detach_from_parent()
     module.body.append(wrapper)
     return f"_mlir_ciface_{ENTRY_PREFIX}{name}"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.location import file_line_col
+
+_CAST = "builtin.unrealized_conversion_cast"
 
 
 def mlir_location(op: Any) -> SourceLocation | None:
@@ -26,10 +29,19 @@ def require_fully_lowered(root: Any, target: str) -> None:
         if not op.name.startswith("llvm.") and op.name != "builtin.module":
             left.setdefault(op.name, mlir_location(op))
     if left:
-        name, location = next(iter(left.items()))
-        others = [f"also left: {', '.join(list(left)[1:])}"] if len(left) > 1 else []
-        advice = "place the operation on another device, or rewrite it with linalg, arith, math or tensor"
-        raise LoweringError(f"target '{target}' cannot lower operation '{name}'", location, [*others, advice])
+        # A cast is what a neighbour's failed conversion leaves behind, not the cause.
+        name = next((name for name in left if name != _CAST), _CAST)
+        others = [other for other in left if other not in (name, _CAST)]
+        raise cannot_lower(target, name, left[name], others)
+
+
+def cannot_lower(
+    target: str, name: str, location: SourceLocation | None, others: Sequence[str] = ()
+) -> LoweringError:
+    """The error for operation ``name``, which ``target`` cannot compile; neither can it ``others``."""
+    notes = [f"also left: {', '.join(others)}"] if others else []
+    advice = "place the operation on another device, or rewrite it with linalg, arith, math or tensor"
+    return LoweringError(f"target '{target}' cannot lower operation '{name}'", location, [*notes, advice])
 
 
 def to_llvm_ir(module: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.children import children
 
 
 def blocks_of(op: Any) -> Iterator[Any]:
@@ -19,13 +20,13 @@ def walk(op: Any) -> Iterator[Any]:
     while stack:
         current = stack.pop()
         yield current
-        children = [child.operation for block in blocks_of(current) for child in block.operations]
-        stack.extend(reversed(children))
+        if len(current.regions):
+            stack.extend(reversed(children(current)))
 
 
 def functions(module: Any) -> list[Any]:
     """The ``func.func`` operations of a module, in order."""
-    return [op.operation for op in module.body.operations if op.operation.name == "func.func"]
+    return [op for op in children(module.operation) if op.name == "func.func"]
 
 
 def symbol_name(op: Any) -> str:

@@ -104,7 +104,7 @@ def to_llvm_text(gpu_modules: Any, run_passes: RunPasses) -> str:
     i64 = ir.IntegerType.get_signless(64, context)
     space = ir.IntegerAttr.get(i64, _GLOBAL_MEMORY)
     mlir_util.retype_memrefs(gpu_modules.operation, space, lambda old: _is_device_scope(old))
-    for gpu_module in [op.operation for op in gpu_modules.body.operations]:
+    for gpu_module in mlir_util.children(gpu_modules.operation):
         _call_builtins(gpu_module)
     written = _written_pointers(gpu_modules)
     run_passes(gpu_modules.operation, _GPU_TO_LLVM)
@@ -197,7 +197,7 @@ def _mark_noalias(module: Any, written: dict[str, list[int]]) -> None:
     context = module.context
     noalias = ir.DictAttr.get({"llvm.noalias": ir.UnitAttr.get(context)}, context)
     empty = ir.DictAttr.get({}, context)
-    for op in [op.operation for op in module.body.operations]:
+    for op in mlir_util.children(module.operation):
         pointers = written.get(mlir_util.symbol_name(op)) if op.name == "llvm.func" else None
         if pointers:
             count = len(mlir_util.entry_block(op).arguments)
@@ -208,8 +208,8 @@ def _mark_noalias(module: Any, written: dict[str, list[int]]) -> None:
 def _merge(gpu_modules: Any) -> None:
     """Move the functions of every ``gpu.module`` to the top: one binary per device builds fastest."""
     names: set[str] = set()
-    for gpu_module in [op.operation for op in gpu_modules.body.operations]:
-        for op in [op.operation for op in gpu_module.regions[0].blocks[0].operations]:
+    for gpu_module in mlir_util.children(gpu_modules.operation):
+        for op in mlir_util.children(gpu_module):
             if "sym_name" not in op.attributes:
                 continue
             name = mlir_util.symbol_name(op)
@@ -223,9 +223,9 @@ def _merge(gpu_modules: Any) -> None:
 
 def _kernel_signatures(module: Any) -> list[tuple[str, list[int]]]:
     return [
-        (mlir_util.symbol_name(op.operation), [_argument_bytes(a) for a in op.regions[0].blocks[0].arguments])
-        for op in module.body.operations
-        if op.operation.name == "llvm.func" and mlir_util.has_body(op.operation)
+        (mlir_util.symbol_name(op), [_argument_bytes(a) for a in mlir_util.entry_block(op).arguments])
+        for op in mlir_util.children(module.operation)
+        if op.name == "llvm.func" and mlir_util.has_body(op)
     ]
 
 

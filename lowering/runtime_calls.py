@@ -221,7 +221,7 @@ _REWRITES: dict[str, Rewrite] = {
 
 
 def _remove_constant_globals(module: Any) -> None:
-    for op in [op.operation for op in module.body.operations]:
+    for op in mlir_util.children(module.operation):
         if op.name == "memref.global" and mlir_util.symbol_name(op).startswith(CONSTANT_PREFIX):
             op.erase()
 
@@ -229,6 +229,6 @@ def _remove_constant_globals(module: Any) -> None:
 def _append_support_functions(module: Any) -> None:
     text = resources.files("devscope.lowering").joinpath("runtime_calls.mlir").read_text()
     support = ir.Module.parse(text, module.context)
-    for op in [op.operation for op in support.body.operations]:
+    for op in mlir_util.children(support.operation):
         op.detach_from_parent()
         module.body.append(op)

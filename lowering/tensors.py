@@ -79,7 +79,7 @@ def _transform(module: Any, sequences: Sequence[str]) -> None:
             module.context,
         )
         bindings.transform_interpreter().apply_named_sequence(
-            module.operation, script.body.operations[0], script.operation
+            module.operation, mlir_util.children(script.operation)[0], script.operation
         )
 
 

@@ -111,9 +111,7 @@ def _parse_annotations(text: str, filename: str) -> tuple[list[_Expectation], li
             expectations.append(_Expectation(match["kind"], pattern, match["text"], target, location))
         elif (attempt := _LOOKS_LIKE_ANNOTATION.search(line)) is not None:
             location = SourceLocation(filename, number, attempt.start() + 1)
-            problems.append(
-                f"{location}: error: malformed annotation, write: expected-error@+1 {{{{message}}}}"
-            )
+            problems.append(f"{location}: error: malformed annotation, write: expected-error@+1 {{{{message}}}}")
     return expectations, problems
 
 

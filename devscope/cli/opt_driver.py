@@ -27,14 +27,14 @@ def run(arguments: argparse.Namespace) -> int:
     Raises DevscopeError for what concerns the whole run: a bad pipeline, an unreadable file.
     """
     stages = parse_stages(arguments.pass_pipeline)
-    run_ = _Run(arguments, stages)
-    status = run_.run()
+    job = _Job(arguments, stages)
+    status = job.run()
     if arguments.timing:
-        sys.stderr.write(run_.timer.table())
+        sys.stderr.write(job.timer.table())
     return status
 
 
-class _Run:
+class _Job:
     """One run of the command over all modules of its input."""
 
     def __init__(self, arguments: argparse.Namespace, stages: Sequence[Stage]) -> None:
@@ -62,9 +62,7 @@ class _Run:
         if failed:
             return 1
         if self._arguments.emit_bytecode:
-            write_output(
-                self._arguments.output, b"".join(part for part in outputs if isinstance(part, bytes))
-            )
+            write_output(self._arguments.output, b"".join(part for part in outputs if isinstance(part, bytes)))
         else:
             texts = [part for part in outputs if isinstance(part, str)]
             write_output(self._arguments.output, f"{SEPARATOR}\n\n".join(texts))
@@ -142,9 +140,7 @@ class _Run:
             before=(lambda name, state: dump("Before", name, state))
             if self._arguments.print_ir_before_all
             else None,
-            after=(lambda name, state: dump("After", name, state))
-            if self._arguments.print_ir_after_all
-            else None,
+            after=(lambda name, state: dump("After", name, state)) if self._arguments.print_ir_after_all else None,
         )
 
     def _on_diagnostic(self, diagnostic: Any) -> bool:

@@ -90,9 +90,7 @@ def _legal(pass_name: str, fields: dict[str, _Field]) -> str:
     return f"options of '{pass_name}' are: {described}"
 
 
-def _unknown_option(
-    pass_type: type[ModulePass], option: PassOption, fields: dict[str, _Field]
-) -> OptionError:
+def _unknown_option(pass_type: type[ModulePass], option: PassOption, fields: dict[str, _Field]) -> OptionError:
     notes = [_legal(pass_type.name, fields)]
     close = difflib.get_close_matches(option.key.replace("_", "-"), [_spelling(name) for name in fields], n=1)
     if close:

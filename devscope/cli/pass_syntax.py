@@ -148,9 +148,7 @@ def _matching_close(text: str, start: int, base: int) -> int:
             expected.append(_CLOSERS[char])
         elif char in "})]":
             if char != expected[-1]:
-                raise OptionError(
-                    f"expected '{expected[-1]}' before '{char}'", pipeline_location(base + position)
-                )
+                raise OptionError(f"expected '{expected[-1]}' before '{char}'", pipeline_location(base + position))
             expected.pop()
             if not expected:
                 return position
@@ -173,9 +171,7 @@ def _quote_end(text: str, start: int, base: int) -> int:
 def _parse_option(text: str, position: int, base: int) -> tuple[PassOption, int]:
     match = _KEY.match(text, position)
     if match is None:
-        raise OptionError(
-            f"expected an option name, found '{text[position]}'", pipeline_location(base + position)
-        )
+        raise OptionError(f"expected an option name, found '{text[position]}'", pipeline_location(base + position))
     offset, position = base + position, match.end()
     if text[position : position + 1] != "=":
         if position < len(text) and not text[position].isspace():

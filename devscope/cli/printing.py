@@ -19,9 +19,7 @@ class PrintStyle:
 
 def module_text(module: Any, style: PrintStyle) -> str:
     """The text of an MLIR module, ending in a newline, that MLIR parses back to the same module."""
-    text: str = module.operation.get_asm(
-        print_generic_op_form=style.generic, enable_debug_info=style.locations
-    )
+    text: str = module.operation.get_asm(print_generic_op_form=style.generic, enable_debug_info=style.locations)
     if not text.endswith("\n"):
         text += "\n"
     return add_scope_aliases(text) if style.aliases else text

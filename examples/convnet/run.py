@@ -1,6 +1,6 @@
 """A convolutional network whose layers run on opencl:0 and whose softmax runs on the host, against numpy.
 
-    python examples/convnet/run.py
+python examples/convnet/run.py
 """
 
 from __future__ import annotations

@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
+from train import Digits, prepare
 
 import devscope
 from devscope.cli.command_plan import print_table
 from devscope.errors import DevscopeError
 from devscope.runtime.executable import Executable
-from train import Digits, prepare
 
 TOLERANCE = 1e-5
 RUNS = 21

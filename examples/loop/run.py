@@ -1,6 +1,6 @@
 """Power iteration with its vectors on opencl:0 and its loop condition on the host, against numpy.
 
-    python examples/loop/run.py
+python examples/loop/run.py
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """One executable with two entries, whose shared function runs on opencl:0, against numpy.
 
-    python examples/two_functions/run.py
+python examples/two_functions/run.py
 """
 
 from __future__ import annotations

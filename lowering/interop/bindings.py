@@ -65,13 +65,13 @@ passmanager: Any = load("passmanager")
 
 
 def transform_interpreter() -> Any:
-    """The module that holds ``apply_named_sequence``."""
-    return load("dialects.transform.interpreter")
+    """The module that holds ``apply_named_sequence``, which takes plain operations."""
+    return load("_mlir_libs._mlirTransformInterpreter")
 
 
 def llvm_translation() -> Any:
-    """The module that holds ``translate_module_to_llvmir``."""
-    return load("dialects.llvm")
+    """The module that holds ``translate_module_to_llvmir``; ``dialects.llvm`` would define 300 classes more."""
+    return load("_mlir_libs._mlirDialectsLLVM")
 
 
 def load_irdl(module: Any) -> None:

@@ -69,11 +69,14 @@ class _Export:
         self._unfilled: list[tuple[Block, Any, dict[Block, Any]]] = []
         self._unknown = ir.Location.unknown(self._context)
         self._locations: dict[str, Any] = {}
+        self._kept: set[tuple[str, str, int]] = set()
 
     def run(self, module: ModuleOp) -> Any:
         result = ir.Module.create(self._location(module.location))
-        for name, attribute in (module.attributes | module.properties).items():
-            result.operation.attributes[name] = self._attribute(attribute)
+        attributes = {k: self._attribute(v) for k, v in (module.attributes | module.properties).items()}
+        for name, attribute in attributes.items():
+            result.operation.attributes[name] = attribute
+        self._check(result.operation, attributes)
         self._unfilled.append((module.body.block, result.body, {}))
         # The list grows on the way; see the importer.
         for block, new_block, blocks in self._unfilled:
@@ -114,24 +117,35 @@ class _Export:
             operands = [values[operand] for operand in op._operands]
         except KeyError:
             operands = [self._value(operand) for operand in op._operands]
+        settable = {
+            key: attributes.get(id(value)) or self._attribute(value)
+            for key, value in settable.items()
+            if key != _NAME
+        }
         new = ir.Operation.create(
             name,
             [types.get(id(result.type)) or self._type(result.type) for result in op.results],
             operands,
-            {
-                key: attributes.get(id(value)) or self._attribute(value)
-                for key, value in settable.items()
-                if key != _NAME
-            },
+            settable,
             [blocks[successor] for successor in op._successors],
             len(op.regions),
             self._location(op.location),
             False if hidden else point,
         )
+        for key, value in settable.items():
+            if (name, key, id(value)) not in self._kept:
+                self._check(new, settable)
         if hidden:
             new = self._exporter.hidden.write(new, {k: self._attribute(v) for k, v in hidden.items()})
             point.insert(new)
         return new
+
+    def _check(self, op: Any, attributes: dict[str, Any]) -> None:
+        """MLIR drops without a word an inherent attribute that is not of the kind it expects."""
+        for key, value in attributes.items():
+            if key not in op.attributes or op.attributes[key] != value:
+                raise LoweringError(f"'{op.name}' cannot have {key} = {value}")
+            self._kept.add((op.name, key, id(value)))
 
     def _region(self, region: Region, new_region: Any) -> None:
         """Give ``new_region`` the blocks of ``region``, with their arguments, to be filled."""

@@ -14,6 +14,7 @@ from devscope.errors import ParseError
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir, repair_casters
 from devscope.lowering.interop.build import append, make_operation
+from devscope.lowering.interop.children import children
 from devscope.lowering.interop.collection import no_cyclic_collection
 from devscope.lowering.interop.drift import Drift, Shape, shape
 from devscope.lowering.interop.location import PayloadLocation, decode
@@ -90,15 +91,17 @@ class _Import:
         self._values: dict[Any, SSAValue] = {}
         self._forward: dict[Any, SSAValue] = {}
         self._samples: dict[Shape, Operation] = {}
-        self._unfilled: list[tuple[Any, Block, dict[Any, Block]]] = []
+        self._unfilled: list[tuple[Any, dict[Any, Block]]] = []
 
     def run(self, root: Any) -> Operation:
         result = self._operation(root, {})
         # A body is filled after the block that holds its operation (the list grows on the way): nesting costs no
         # stack, and values exist when they are used.
-        for source, block, blocks in self._unfilled:
-            for view in source.operations:
-                append(block, self._operation(view.operation, blocks))
+        for parent, blocks in self._unfilled:
+            only = next(iter(blocks.values())) if len(blocks) == 1 else None
+            for inner in children(parent):
+                block = blocks[inner.block] if only is None else only
+                append(block, self._operation(inner, blocks))
         for value, placeholder in self._forward.items():
             placeholder.replace_all_uses_with(self._values[value])
         self._importer.drift.settle(result, self._samples)
@@ -120,8 +123,10 @@ class _Import:
         if len(successors):
             new.successors = [blocks[successor] for successor in successors]
         if len(regions):
+            inside: dict[Any, Block] = {}
             for region in regions:
-                new.add_region(self._region(region))
+                new.add_region(self._region(region, inside))
+            self._unfilled.append((op, inside))
         if kind.name is None:
             self._samples.setdefault(shape(kind.cls, operands, result_types, properties, attributes), new)
         return new
@@ -154,18 +159,18 @@ class _Import:
             message = f"an attribute of '{op.name}' cannot be read through MLIR's Python bindings: {error}"
             raise ParseError(message, decode(op.location)) from None
 
-    def _region(self, region: Any) -> Region:
-        """The twin of ``region``; its blocks have arguments, and are to be filled."""
-        blocks: dict[Any, Block] = {}
+    def _region(self, region: Any, twins: dict[Any, Block]) -> Region:
+        """The twin of ``region``; its blocks have arguments, are to be filled, and are added to ``twins``."""
+        blocks: list[Block] = []
         for source in region.blocks:
             arguments = list(source.arguments)
             block = Block(arg_types=[self._types[argument.type] for argument in arguments])
             for argument, new_argument in zip(arguments, block.args, strict=True):
                 new_argument.location = _location(argument.location)
                 self._values[argument] = new_argument
-            blocks[source] = block
-            self._unfilled.append((source, block, blocks))
-        return Region(blocks.values())
+            twins[source] = block
+            blocks.append(block)
+        return Region(blocks)
 
     def _value(self, value: Any) -> SSAValue:
         """The twin of ``value``, or a placeholder until there is one."""

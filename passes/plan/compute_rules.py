@@ -11,9 +11,9 @@ from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.placed_types import FUNCTION, HOST, kind_of
+from devscope.passes.placed_types import FUNCTION, HOST, TENSOR, kind_of
 from devscope.passes.plan.domains import HOST_NODE
-from devscope.passes.plan.system import NOT_COMPUTED, PLACED, PLAIN, REMATERIALISED, System
+from devscope.passes.plan.system import FIRM, NOT_COMPUTED, PLACED, PLAIN, REMATERIALISED, Edge, System
 
 NOTHING: frozenset[int] = frozenset()
 
@@ -117,18 +117,23 @@ def view(system: System, op: Operation, host_operands: Container[int] = NOTHING)
     elif node in (HOST_NODE, REMATERIALISED):
         compute(system, op, host_operands)
     else:
-        _follow(system, op, node, host_operands)
+        follow(system, op, node)
+        for result in op.results:
+            if kind_of(result.type) != HOST:
+                system.define(result, node)
+        for index, value in enumerate(op.operands):
+            if index in host_operands:
+                shape = system.demanded(system.host_scope, ("shape", op, index), NOT_COMPUTED)
+                system.use(op, index, value, shape)
 
 
-def _follow(system: System, op: Operation, node: int, host_operands: Container[int]) -> None:
+def follow(system: System, op: Operation, node: int) -> None:
+    """``op`` executes where its operand 0 is."""
     system.executed.append((op, node))
-    for result in op.results:
-        if kind_of(result.type) != HOST:
-            system.define(result, node)
-    for index, value in enumerate(op.operands):
-        if index in host_operands:
-            shape = system.demanded(system.host_scope, ("shape", op, index), NOT_COMPUTED)
-            system.use(op, index, value, shape)
+    value = op.operands[0]
+    if value in system.origins and kind_of(value.type) == TENSOR:
+        # The annotation goes away, and what it stands for may turn out to be elsewhere.
+        system.edges.append(Edge(node, node, op, 0, FIRM))
 
 
 def read(system: System, op: Operation) -> None:
@@ -144,7 +149,7 @@ def read(system: System, op: Operation) -> None:
         system.executed.append((op, node))
         system.use(op, 0, op.operands[0], node)
     else:
-        system.executed.append((op, node))
+        follow(system, op, node)
 
 
 def inspect(system: System, op: Operation) -> None:
@@ -165,11 +170,11 @@ def generate(system: System, op: Operation) -> None:
 
 
 def fill(system: System, op: Operation) -> None:
-    """A scalar spread over a tensor that is itself made anew. Placed by the user, it executes there."""
-    if SCOPE_ATTR in op.attributes or not _is_fresh(system, op):
-        compute(system, op)
-    else:
+    """A scalar spread over a tensor that is itself made anew, is made anew too."""
+    if _is_fresh(system, op):
         _rematerialise(system, op)
+    else:
+        compute(system, op)
 
 
 def _is_fresh(system: System, op: Operation) -> bool:

@@ -55,6 +55,12 @@ class ScopeTable:
 
 
 def close_scope(scope: ScopeAttr, default: ScopeAttr) -> ScopeAttr:
-    """``scope`` completed from ``default``; an id that is still open becomes 0."""
+    """``scope`` completed from ``default``; an id that is still open becomes 0.
+
+    A scope that names a device already is left alone: its memory scope and target stay open until somebody
+    asks for one. So what an earlier planning wrote does not depend on later defaults.
+    """
+    if scope.type_name and scope.id_value >= 0:
+        return scope
     scope = scope.default_from(default)
     return scope.default_from(ScopeAttr.get(scope.type_name, 0)) if scope.id_value < 0 else scope

@@ -62,7 +62,8 @@ def has_side_effects(op: Operation) -> bool:
         return False
     dialect = name.split(".", 1)[0]
     if name in CONTROL_FLOW:
-        return any(has_side_effects(inner) for inner in body_operations(op))
+        # Nested control flow is covered by what it contains.
+        return any(op_name(inner) not in CONTROL_FLOW and has_side_effects(inner) for inner in body_operations(op))
     return not (touches_tensors(op) and dialect in ("arith", "math", "tensor", "linalg", "stablehlo", "tosa"))
 
 

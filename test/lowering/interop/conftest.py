@@ -20,8 +20,6 @@ def generic_text() -> Callable[[Any], str]:
     """All that a module says: every property, and every location in full."""
 
     def text(module: Any) -> str:
-        return module.operation.get_asm(
-            print_generic_op_form=True, enable_debug_info=True, use_local_scope=True
-        )
+        return module.operation.get_asm(print_generic_op_form=True, enable_debug_info=True, use_local_scope=True)
 
     return text

@@ -25,7 +25,10 @@ from devscope.lowering.interop.session import Session
 
 SESSION = Session()
 FLOAT_BITS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64, "f8E4M3FN": 8, "f8E5M2": 8}
-SPECIAL = {16: [0x7C00, 0xFC00, 0x7E00, 0x7C01, 0x0001, 0x8000], 32: [0x7F800000, 0x7FC00001, 0x7F800001, 0x80000000]}
+SPECIAL = {
+    16: [0x7C00, 0xFC00, 0x7E00, 0x7C01, 0x0001, 0x8000],
+    32: [0x7F800000, 0x7FC00001, 0x7F800001, 0x80000000],
+}
 
 
 def import_attributes(text: str, session: Session = SESSION):
@@ -146,7 +149,9 @@ def test_equal_attributes_are_one_object():
 
 
 def test_types_that_xdsl_lacks_are_payloads_inside_types_that_it_has():
-    text = "(tensor<4xf32, #sparse_tensor.encoding<{map = (d0) -> (d0 : compressed)}>>, !quant.uniform<i8:f32, 0.5>)"
+    text = (
+        "(tensor<4xf32, #sparse_tensor.encoding<{map = (d0) -> (d0 : compressed)}>>, !quant.uniform<i8:f32, 0.5>)"
+    )
     function = import_attributes(f"a = {text} -> ()")["a"]
     assert isinstance(function, FunctionType)
     tensor, quantised = function.inputs
@@ -178,7 +183,7 @@ def test_a_dense_resource_of_unknown_origin_is_refused():
     imported = SESSION.to_xdsl(SESSION.parse('"test.op"() : () -> () loc("m.mlir":3:4)'))
     (op,) = imported.body.block.ops
     op.attributes["a"] = DenseResourceAttr.from_params("elsewhere", TensorType(f32, [4]))
-    with pytest.raises(LoweringError, match="m.mlir:3:4: error: the data of constant 'elsewhere' is unknown"):
+    with pytest.raises(LoweringError, match=r"m\.mlir:3:4: error: the data of constant 'elsewhere' is unknown"):
         SESSION.to_mlir(imported)
 
 

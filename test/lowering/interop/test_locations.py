@@ -62,7 +62,7 @@ def test_a_file_is_named_as_the_caller_wrote_it(session, tmp_path, monkeypatch):
 
 def test_locations_in_the_text_keep_their_files(session, generic_text):
     written = [
-        'loc(callsite("n"("a.py":1:2) at fused<"meta">["b.py":3:4 to 5:6, unknown, unknown]))',
+        'loc(callsite("n"("a.py":1:2) at fused<"meta">["b.py":3:4 to 5:6]))',
         'loc(fused<"meta">["-":1:2, "c.py":3:4, "-":7:8 to 9:10])',
     ]
     text = "\n".join(f'"a.b"() : () -> () {location}' for location in written)
@@ -112,7 +112,10 @@ def file_location(line: int) -> FileLineColLoc:
         (NameLoc(StringAttr("n"), file_location(2)), 'loc("n"("x.py":2:9))'),
         (NameLoc(StringAttr("n"), NoneAttr()), 'loc("n")'),
         (CallSiteLoc(file_location(1), file_location(2)), 'loc(callsite("x.py":1:9 at "x.py":2:9))'),
-        (FusedLoc([file_location(1), file_location(2)], StringAttr("m")), 'loc(fused<"m">["x.py":1:9, "x.py":2:9])'),
+        (
+            FusedLoc([file_location(1), file_location(2)], StringAttr("m")),
+            'loc(fused<"m">["x.py":1:9, "x.py":2:9])',
+        ),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )

@@ -21,7 +21,9 @@ def test_a_syntax_error_has_a_position(session):
 
 @pytest.mark.parametrize("second", ["", "func.func private @g()"], ids=["one operation", "several"])
 def test_the_verifier_s_error_has_position_and_note(session, second):
-    error = parse_error(session, f"func.func @f(%x: f32) {{\n  %0 = arith.addi %x, %x : f32\n  return\n}}\n{second}")
+    error = parse_error(
+        session, f"func.func @f(%x: f32) {{\n  %0 = arith.addi %x, %x : f32\n  return\n}}\n{second}"
+    )
     assert error.location == SourceLocation("m.mlir", 2, 8)
     assert "operand #0 must be signless-non-zero-bitwidth-integer-like, but got 'f32'" in error.message
     (note,) = error.notes

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import struct
+
 import pytest
 from xdsl.transforms.canonicalize import CanonicalizePass
 from xdsl.transforms.common_subexpression_elimination import CommonSubexpressionElimination
@@ -17,12 +19,13 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %n: index) -> tensor<4
   %c1 = arith.constant 1 : index
   %zero = arith.constant 0.0 : f32
   %same = arith.constant 0.0 : f32
-  %large = arith.constant dense<"0x%s"> : tensor<4x8xf32>
+  %large = arith.constant dense<"0xHEX"> : tensor<4x8xf32>
   %e = tensor.empty() : tensor<4x8xf32>
   %f = linalg.fill ins(%same : f32) outs(%e : tensor<4x8xf32>) -> tensor<4x8xf32>
   %unused = math.exp %x : tensor<4x8xf32>
   %r = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %x) -> (tensor<4x8xf32>) {
-    %m = linalg.matmul ins(%acc, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%f : tensor<4x8xf32>) -> tensor<4x8xf32>
+    %m = linalg.matmul ins(%acc, %w : tensor<4x8xf32>, tensor<8x8xf32>) outs(%f : tensor<4x8xf32>)
+        -> tensor<4x8xf32>
     %a = arith.addf %m, %large : tensor<4x8xf32>
     %b = arith.addf %m, %large : tensor<4x8xf32>
     %g = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]}
@@ -36,7 +39,7 @@ func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>, %n: index) -> tensor<4
   }
   return %r : tensor<4x8xf32>
 }
-""".replace("%s\"", "00112233" * 32 + '"')
+""".replace("HEX", struct.pack("<32f", *range(32)).hex())
 
 
 def names(module):
@@ -60,11 +63,13 @@ def test_xdsl_passes_see_through_the_bridge(session):
     assert left.count("arith.addf") == 3, "matmul's, generic's, and one of two equal ones"
     text = str(session.to_mlir(imported))
     assert text.count("arith.constant 0.000000e+00") == 1
-    assert "00112233" in text, "the large constant"
+    assert "3.000000e+01, 3.100000e+01]" in text, "the large constant"
 
 
 def test_new_operations_are_exported(session):
-    imported = session.to_xdsl(session.parse("func.func @f() -> i32 {\n%0 = arith.constant 20 : i32\nreturn %0 : i32\n}"))
+    imported = session.to_xdsl(
+        session.parse("func.func @f() -> i32 {\n%0 = arith.constant 20 : i32\nreturn %0 : i32\n}")
+    )
     (constant, _) = imported.body.block.first_op.body.block.ops
     twice = type(constant).from_int_and_width(22, 32)
     constant.parent.insert_op_before(twice, constant)
@@ -95,7 +100,7 @@ def test_a_bad_pipeline_is_an_option_error(session, pipeline, cause):
 
 
 def test_a_failing_pass_says_where(session):
-    text = 'func.func @f() {\n  %0 = "foo.bar"() : () -> tensor<4xf32>\n  "foo.use"(%0) : (tensor<4xf32>) -> ()\n  return\n}'
+    text = 'func.func @f() {\n  %0 = "foo.bar"() : () -> tensor<4xf32>\n  return\n}'
     with pytest.raises(LoweringError) as caught:
         session.run_passes(session.parse(text, "m.mlir"), "builtin.module(one-shot-bufferize)")
     assert caught.value.location == SourceLocation("m.mlir", 2, 8)
@@ -103,5 +108,5 @@ def test_a_failing_pass_says_where(session):
 
 
 def test_a_pass_on_the_wrong_operation(session):
-    with pytest.raises(LoweringError, match="can't run 'func.func' pass manager on 'builtin.module' op"):
+    with pytest.raises(LoweringError, match=r"can't run 'func.func' pass manager on 'builtin.module' op"):
         session.run_passes(session.parse(""), "func.func(canonicalize)")

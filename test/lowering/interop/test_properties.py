@@ -58,8 +58,8 @@ def test_properties_of_an_unknown_operation_made_in_xdsl(session):
 
 def test_large_elements_in_properties_of_an_unknown_operation(session):
     values = ", ".join(map(str, range(100)))
-    text = f'"foo.bar"() <{{p = dense<[{values}]> : tensor<100xi32>}}> {{a = dense<[{values}]> : tensor<100xi16>}} : () -> ()'
-    module = session.parse(text)
+    small, large = (f"dense<[{values}]> : tensor<100x{type}>" for type in ("i8", "i64"))
+    module = session.parse(f'"foo.bar"() <{{p = {small}}}> {{a = {large}}} : () -> ()')
     assert str(session.to_mlir(session.to_xdsl(module))) == str(module)
 
 
@@ -71,7 +71,8 @@ def test_a_resource_in_a_property_of_an_unknown_operation_is_refused(session):
 
 
 def test_successors_and_properties_of_an_unknown_operation_are_refused(session):
-    text = '"foo.func"() ({\n  "foo.jump"()[^next] <{p = 1 : i8}> : () -> ()\n^next:\n  "foo.end"() : () -> ()\n}) : () -> ()'
+    jump = '"foo.jump"()[^next] <{p = 1 : i8}> : () -> ()'
+    text = f'"foo.func"() ({{\n  {jump}\n^next:\n  "foo.end"() : () -> ()\n}}) : () -> ()'
     imported = session.to_xdsl(session.parse(text, "m.mlir"))
     with pytest.raises(LoweringError) as caught:
         session.to_mlir(imported)

@@ -57,9 +57,10 @@ class Generator:
         lines: list[str] = []
         for _ in range(self.rng.randint(1, 5)):
             kinds = [self.compute, self.compute, self.constant, self.filled, self.view, self.scalar, self.generate]
-            kinds += [self.annotate, self.copy] if self.rng.random() < self.annotations else []
+            if self.rng.random() < self.annotations:
+                kinds += [self.annotate, self.copy, *([self.region] if depth else [])]
             kinds += [self.call] if self.callees else []
-            kinds += [self.if_, self.for_, self.while_, self.region] if depth else []
+            kinds += [self.if_, self.for_, self.while_] if depth else []
             lines += self.rng.choice(kinds)(values, depth)
         return lines
 

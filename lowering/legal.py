@@ -1,0 +1,107 @@
+"""What no target can lower, refused before MLIR sees it.
+
+MLIR's pipelines refuse foreign operations in terms of their own ("op was not bufferized"), and on some input
+they crash the process. Here each refusal names the target, the operation and the user's line.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from devscope.errors import LoweringError
+from devscope.lowering import mlir_util
+from devscope.lowering.constants import CONSTANT_PREFIX
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.llvm_dialect import cannot_lower, mlir_location
+
+_DIALECTS = frozenset(
+    {
+        "affine",
+        "arith",
+        "bufferization",
+        "builtin",
+        "cf",
+        "complex",
+        "func",
+        "index",
+        "linalg",
+        "llvm",
+        "math",
+        "memref",
+        "scf",
+        "tensor",
+        "ub",
+        "vector",
+    }
+)
+#: Operations of these dialects that bufferisation or the conversion to LLVM does not know.
+_WITHOUT_LOWERING = frozenset(
+    {
+        "linalg.pack",
+        "linalg.unpack",
+        "linalg.winograd_filter_transform",
+        "linalg.winograd_input_transform",
+        "linalg.winograd_output_transform",
+        "tensor.gather",
+        "tensor.scatter",
+        "vector.print",
+    }
+)
+#: Sizes and offsets in compiled code are signed 64-bit numbers of bytes.
+_MOST_BYTES = 2**63 - 1
+
+
+def check_module(module: Any, target: str) -> None:
+    """Raise LoweringError, located, for the first operation or type of ``module`` that cannot be compiled."""
+    defined = {mlir_util.symbol_name(f) for f in mlir_util.functions(module)}
+    types: set[Any] = set()
+    for op in mlir_util.walk(module.operation):
+        name = op.name
+        if name.partition(".")[0] not in _DIALECTS or name in _WITHOUT_LOWERING:
+            raise cannot_lower(target, name, mlir_location(op))
+        if name == "func.call" and ir.FlatSymbolRefAttr(op.attributes["callee"]).value not in defined:
+            raise _unreachable_callee(op, target)
+        if name == "memref.global" and mlir_util.symbol_name(op).startswith(CONSTANT_PREFIX):
+            raise LoweringError(f"names that begin with '{CONSTANT_PREFIX}' are devscope's", mlir_location(op))
+        for type_ in (*_result_types(op), *_argument_types(op)):
+            if type_ not in types:
+                types.add(type_)
+                _check_type(type_, op)
+
+
+def _result_types(op: Any) -> list[Any]:
+    return [result.type for result in op.results]
+
+
+def _argument_types(op: Any) -> list[Any]:
+    return [argument.type for block in mlir_util.blocks_of(op) for argument in block.arguments]
+
+
+def _unreachable_callee(call: Any, target: str) -> LoweringError:
+    callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+    return LoweringError(
+        f"code for target '{target}' cannot call '{callee}', which is not compiled for that target",
+        mlir_location(call),
+        ["place the operation that contains the call on the host, or write the function's body in its place"],
+    )
+
+
+def _check_type(type_: Any, op: Any) -> None:
+    if not isinstance(type_, ir.RankedTensorType):
+        return
+    tensor = ir.RankedTensorType(type_)
+    if tensor.encoding is not None:
+        raise LoweringError(
+            f"tensors with an encoding cannot be compiled: {type_}",
+            mlir_location(op),
+            ["dense tensors without an encoding can be"],
+        )
+    if tensor.has_static_shape and math.prod(tensor.shape) * _element_bytes(tensor) > _MOST_BYTES:
+        raise LoweringError(f"{type_} has more bytes than can be addressed", mlir_location(op))
+
+
+def _element_bytes(tensor: Any) -> int:
+    element = tensor.element_type
+    scalar = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType)
+    return mlir_util.element_bytes(element) if scalar else 1

@@ -1,0 +1,83 @@
+"""Which package the bindings come from."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from devscope.errors import OptionError
+from devscope.lowering.interop import bindings
+
+
+@pytest.fixture
+def fake(tmp_path, monkeypatch):
+    """Puts a package in front of all others: with bindings, or the empty placeholder of that name."""
+
+    def make(name: str, with_bindings: bool = True) -> Path:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").touch()
+        if with_bindings:
+            for module in ("ir", "passmanager"):
+                (tmp_path / name / f"{module}.py").write_text("UnknownLoc = int\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        return tmp_path
+
+    monkeypatch.delenv("DEVSCOPE_MLIR", raising=False)
+    for name in ("mlir", "mlir.ir"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    yield make
+    sys.modules.pop("mlir", None)
+
+
+def test_the_official_package_is_preferred(fake):
+    fake("mlir")
+    assert bindings.select_package() == "mlir"
+
+
+def test_a_placeholder_is_passed_over(fake):
+    fake("mlir", with_bindings=False)
+    assert bindings.select_package() == "torch_mlir"
+
+
+def test_the_environment_decides(fake, monkeypatch):
+    fake("mlir")
+    monkeypatch.setenv("DEVSCOPE_MLIR", "torch_mlir")
+    assert bindings.select_package() == "torch_mlir"
+
+
+def test_an_illegal_wish(fake, monkeypatch):
+    monkeypatch.setenv("DEVSCOPE_MLIR", "llvm")
+    with pytest.raises(OptionError) as caught:
+        bindings.select_package()
+    assert str(caught.value) == "error: DEVSCOPE_MLIR names 'llvm'\n  note: legal values are: mlir, torch_mlir"
+
+
+def test_a_wish_that_is_not_installed(fake, monkeypatch):
+    fake("mlir", with_bindings=False)
+    monkeypatch.setenv("DEVSCOPE_MLIR", "mlir")
+    with pytest.raises(OptionError, match=r"no MLIR Python bindings are installed \(looked for: mlir\)"):
+        bindings.select_package()
+
+
+def test_modules_come_from_the_package_selected(fake):
+    """In a process of its own: the choice is made once, on import."""
+    path = fake("mlir")
+    code = "from devscope.lowering.interop import bindings as b; print(b.PACKAGE, b.ir.__name__, b.load_optional('x'))"
+    environment = {**os.environ, "PYTHONPATH": str(path)}
+    result = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == ["mlir", "mlir.ir", "None"]
+
+
+def test_no_other_module_names_a_package():
+    folder = Path(bindings.__file__).parent.parent
+    others = [path for path in folder.rglob("*.py") if path.name != "bindings.py"]
+    assert len(others) > 10
+    package = re.compile(r"\btorch_mlir\b|\b(?:import|from) mlir\b")
+    assert not [path for path in others if package.search(path.read_text())]

@@ -1,0 +1,62 @@
+"""Long chains, deep nesting and large constants."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from devscope.lowering.interop.bindings import ir
+
+MEMORY_SCRIPT = """
+import resource, struct, sys
+from devscope.lowering.interop.session import Session
+session = Session()
+small = session.parse('"a.b"() {a = dense<"0x' + '01FF' * 16 + '"> : tensor<32xi8>} : () -> ()')
+session.to_mlir(session.to_xdsl(small))
+module = session.parse_file(sys.argv[1])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+imported = session.to_xdsl(module)
+imported.clone()
+str(imported)
+session.to_mlir(imported)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+MEBIBYTE = 1024 * 1024
+
+
+def test_a_long_chain(session, generic_text):
+    lines = ["func.func @f(%v0: tensor<8xf32>) -> tensor<8xf32> {"]
+    lines += [f"  %v{i + 1} = math.exp %v{i} : tensor<8xf32>" for i in range(5000)]
+    module = session.parse("\n".join([*lines, "  return %v5000 : tensor<8xf32>", "}"]))
+    imported = session.to_xdsl(module)
+    assert generic_text(session.to_mlir(imported)) == generic_text(module)
+
+
+def test_nesting_deeper_than_python_s_stack(session):
+    depth = 2 * sys.getrecursionlimit()
+    module = session.parse("")
+    block = module.body
+    for _ in range(depth):
+        point = ir.InsertionPoint(block)
+        outer = ir.Operation.create("test.outer", regions=1, loc=module.operation.location, ip=point)
+        block = outer.regions[0].blocks.append()
+    exported = session.to_mlir(session.to_xdsl(module), verify=False)
+    block = exported.body
+    for _ in range(depth):
+        (outer,) = block.operations
+        assert outer.operation.name == "test.outer"
+        (block,) = outer.operation.regions[0].blocks
+    assert len(block.operations) == 0
+
+
+def test_a_large_constant_never_enters_python(tmp_path):
+    """20 MiB of elements; the text of them in Python would be 40 MiB, the list of them far more."""
+    path = tmp_path / "large.mlir"
+    elements = 5 * MEBIBYTE
+    with path.open("w") as file:
+        file.write(f'func.func @f() -> tensor<{elements}xi32> {{\n  %0 = arith.constant dense<"0x')
+        file.write("01020304" * (elements - 1) + "05060708")
+        file.write(f'"> : tensor<{elements}xi32>\n  return %0 : tensor<{elements}xi32>\n}}\n')
+    command = [sys.executable, "-c", MEMORY_SCRIPT, str(path)]
+    result = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert int(result.stdout) < 2 * 1024, "KiB that the process grew by"
