@@ -45,10 +45,15 @@ def interleaved(cases: Sequence[Case], rounds: int) -> dict[str, list[dict[str, 
     runs: dict[str, list[dict[str, Any]]] = {case.name: [] for case in cases}
     for number in range(rounds):
         for case in cases:
-            print(f"\rround {number + 1}/{rounds}: {case.name:<40}", end="", file=sys.stderr, flush=True)
+            _progress(f"round {number + 1}/{rounds}: {case.name}")
             runs[case.name].append(run_case(case))
-    print("\r" + " " * 60 + "\r", end="", file=sys.stderr, flush=True)
+    _progress("")
     return runs
+
+
+def _progress(text: str) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{text:<70}\r", end="", file=sys.stderr, flush=True)
 
 
 def column(runs: Sequence[Mapping[str, Any]], key: str) -> list[float]:

@@ -29,6 +29,7 @@ from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError
 from devscope.passes.scope_analysis import ScopeAnalysis
+from devscope.passes.split.classify import callee_name
 from devscope.passes.split.targets import TargetBinding
 
 
@@ -52,7 +53,22 @@ def cut_module(module: ModuleOp, binding: TargetBinding) -> CutModules:
         module.body.block.insert_op_before(declaration, function)
         function.detach()
         devices.setdefault(scope, ModuleOp([])).body.block.add_op(function)
+    for scope, part in devices.items():
+        _check_calls(part, scope)
     return CutModules(module, devices)
+
+
+def _check_calls(part: ModuleOp, scope: ScopeAttr) -> None:
+    """Code on a device calls only what is compiled for it."""
+    present = {op.sym_name.data for op in part.body.block.ops if isinstance(op, func.FuncOp)}
+    for op in part.walk():
+        callee = callee_name(op)
+        if callee is not None and callee not in present:
+            raise LoweringError(
+                f"'{callee}' is called by code on {scope.short()}, but runs on the host",
+                source_location(op),
+                ["put the operation that contains the call on the host, or the callee's body in place of the call"],
+            )
 
 
 def _declaration(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> func.FuncOp:

@@ -10,16 +10,18 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.location import source_location
 from devscope.errors import LoweringError
 from devscope.lowering import device, host, mlir_util, opencl, pipelines
 from devscope.lowering.boundary import cut_module
 from devscope.lowering.codegen.host_object import HostObject, compile_host_object
-from devscope.lowering.constants import ConstantTable, constant_array, extract_constants
+from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
-from devscope.lowering.entries import add_entry
+from devscope.lowering.entries import add_entry, separate_names
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.kernels import DeviceBinary
+from devscope.lowering.legal import check_module, check_names
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
@@ -73,6 +75,7 @@ def compile_split_module(
 
     Raises LoweringError for what a target cannot compile, with its location in the source.
     """
+    check_names(module)
     signatures = {f.sym_name.data: function_signature(f) for f in public_functions(module)}
     if not signatures:
         raise LoweringError(
@@ -97,7 +100,7 @@ def compile_split_module(
         host_features=code.machine.features,
         devices=[part.spec() for part in parts],
         constants=[_constant_spec(attribute) for attribute in constants.attributes()],
-        constant_data=[constant_array(attribute) for attribute in constants.attributes()],
+        constant_data=constants.arrays,
     )
 
 
@@ -119,8 +122,8 @@ def _lower_all(
         part.binary = _lower_device(session, launchers, part, constants, observe)
         kernels.update(part.binary.numbers())
         _merge_functions(module, launchers)
-    functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module)}
-    symbols = {name: add_entry(module, functions[name]) for name in entries}
+    functions = separate_names(module)
+    symbols = {name: add_entry(module, functions[name], name, session.run_passes) for name in entries}
     slots = {_space_text(session, part.scope): part.slot for part in parts}
     lower_to_runtime_calls(module, slots, kernels)
     observe("host", module)
@@ -154,22 +157,25 @@ def _checked_target(scope: ScopeAttr, part: ModuleOp) -> TargetAttr:
     target = _function_target(part)
     assert target is not None  # device-split gives every function one
     if target.kind_name not in _KERNEL_TARGETS:
+        first = part.body.block.first_op
         raise LoweringError(
             f"no code generator for target '{target.kind_name}', which '{scope.short()}' asks for",
-            notes=[
+            source_location(first) if first is not None else None,
+            [
                 f"targets with one: {HOST_KIND}, {', '.join(_KERNEL_TARGETS)}",
-                f"build it for another target: --devices {scope.short()}=opencl:0",
+                f"build it for another target: --devices {scope.type_name}:{max(scope.id_value, 0)}=opencl:0",
             ],
         )
     return target
 
 
 def _lower_host_functions(session: Session, module: Any, constants: ConstantTable) -> None:
+    check_module(module, HOST_KIND)
     for function in mlir_util.functions(module):
         if mlir_util.has_body(function):
             device.protect_arguments(function)
     lift_control_flow(module, session.run_passes)
-    extract_constants(module, constants, wanted=lambda elements: elements > _INLINE_ELEMENTS)
+    extract_constants(module, constants, most_inline=_INLINE_ELEMENTS)
     prepare_tensors(module, session.run_passes, UNIT_STRIDE_INNERMOST)
     session.run_passes(module, pipelines.BUFFERIZE)
     session.run_passes(module, pipelines.DEALLOCATE)
@@ -183,6 +189,7 @@ def _lower_device(
     options = part.target.option_values
     space = ir.Attribute.parse(_space_text(session, part.scope))
     schedule = target.schedule(options)
+    check_module(module, target.kind)
     device.lower_device_functions(module, space, constants, schedule, session.run_passes)
     observe("launchers", module)
     gpu_modules = device.take_kernels(module)

@@ -6,9 +6,8 @@ is written; compiled code asks the runtime for it by number. Device constants ar
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,26 +15,33 @@ import numpy as np
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.llvm_dialect import mlir_location
 from devscope.lowering.runtime_calls import CONSTANT_PREFIX
 
 
-@dataclass
 class ConstantTable:
     """The constants of one program; equal attributes share an entry."""
 
-    _numbers: dict[Any, int] = field(default_factory=dict[Any, int])
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self.arrays: list[np.ndarray[Any, Any]] = []
 
     def number(self, attribute: Any) -> int:
-        return self._numbers.setdefault(attribute, len(self._numbers))
+        """The number of a constant. Raises LoweringError, without a location, when its data cannot be read."""
+        if attribute not in self._numbers:
+            self.arrays.append(constant_array(attribute))
+            self._numbers[attribute] = len(self._numbers)
+        return self._numbers[attribute]
 
     def attributes(self) -> list[Any]:
         return list(self._numbers)
 
 
-def extract_constants(module: Any, table: ConstantTable, wanted: Callable[[int], bool]) -> None:
+def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> None:
     """Replace tensor constants by reads of external globals named after their number in ``table``.
 
-    Splats stay (they become fills); of the others, those for whose element count ``wanted`` holds go.
+    Splats stay (they become fills), and so do constants of up to ``most_inline`` elements. Raises LoweringError
+    for a constant whose data cannot be read.
     """
     context = module.context
     declared: set[int] = set()
@@ -43,9 +49,14 @@ def extract_constants(module: Any, table: ConstantTable, wanted: Callable[[int],
         if op.name != "arith.constant" or not isinstance(op.results[0].type, ir.RankedTensorType):
             continue
         value = op.attributes["value"]
-        if _is_splat(value) or not wanted(_element_count(op.results[0].type)):
+        is_dense = isinstance(value, ir.DenseElementsAttr)
+        if is_dense and (value.is_splat or _element_count(op.results[0].type) <= most_inline):
             continue
-        number = table.number(value)
+        try:
+            number = table.number(value)
+        except LoweringError as error:
+            error.location = mlir_location(op)
+            raise
         type_ = ir.RankedTensorType(op.results[0].type)
         memref = ir.MemRefType.get(type_.shape, type_.element_type, loc=op.location)
         name = f"{CONSTANT_PREFIX}{number}"
@@ -70,34 +81,31 @@ def extract_constants(module: Any, table: ConstantTable, wanted: Callable[[int],
         mlir_util.replace_op(op, [tensor])
 
 
-def _is_splat(value: Any) -> bool:
-    return isinstance(value, ir.DenseElementsAttr) and ir.DenseElementsAttr(value).is_splat
-
-
 def _element_count(type_: Any) -> int:
-    count = 1
-    for extent in ir.RankedTensorType(type_).shape:
-        count *= extent
-    return count
+    return math.prod(ir.RankedTensorType(type_).shape)
 
 
 def constant_array(attribute: Any) -> np.ndarray[Any, Any]:
     """The elements of a constant, as they stand in memory at run time; i1 takes one byte per element.
 
-    Dense attributes are viewed, not copied. Raises LoweringError for element types without a numpy twin.
+    Dense attributes are viewed where numpy has their element type. Raises LoweringError, without a location.
     """
-    try:
-        if isinstance(attribute, ir.DenseElementsAttr):
-            return np.ascontiguousarray(np.array(attribute, copy=None))
-        return _resource_array(attribute)
-    except (TypeError, KeyError) as error:
+    element = str(ir.ShapedType(attribute.type).element_type)
+    dtype = _DTYPES.get(element)
+    if dtype is None:
         raise LoweringError(
-            f"constant of type {attribute.type} cannot be read: {error}",
-            notes=["element types of constants: f16, f32, f64, i1, i8, i16, i32, i64, index"],
-        ) from None
+            f"a constant of type {attribute.type} cannot be compiled",
+            notes=[f"element types of constants: {', '.join(_DTYPES)}"],
+        )
+    if not isinstance(attribute, ir.DenseElementsAttr):
+        return _resource_array(attribute, dtype)
+    if element == "bf16":
+        return _bf16_array(attribute)
+    return np.ascontiguousarray(np.array(attribute, copy=None))
 
 
-_RESOURCE_DTYPES = {
+_DTYPES = {
+    "bf16": "<u2",
     "f16": "<f2",
     "f32": "<f4",
     "f64": "<f8",
@@ -110,13 +118,41 @@ _RESOURCE_DTYPES = {
 }
 
 
-def _resource_array(attribute: Any) -> np.ndarray[Any, Any]:
+def _bf16_array(attribute: Any) -> np.ndarray[Any, Any]:
+    """The bindings show no bf16 elements, so they are read from the text: digits, or all of them as hexadecimal."""
+    body = str(attribute).removeprefix("dense<").rpartition("> : ")[0]
+    if body.startswith('"0x'):
+        flat = np.frombuffer(bytes.fromhex(body[3:-1]), "<u2")
+    else:
+        words = re.findall(r"[^\[\], ]+", body)
+        flat = np.array([_bf16_bits(word) for word in words], "<u2")
+    return flat.reshape(ir.ShapedType(attribute.type).shape)
+
+
+def _bf16_bits(word: str) -> int:
+    if word.startswith("0x"):  # infinities and NaNs
+        return int(word, 16)
+    return int(np.array(float(word), np.float32).view(np.uint32)) >> 16
+
+
+def _resource_array(attribute: Any, dtype: str) -> np.ndarray[Any, Any]:
     """The bindings give no access to a resource's blob, so it is read from the printed form of one op."""
-    type_ = ir.ShapedType(attribute.type)
-    dtype = _RESOURCE_DTYPES[str(type_.element_type)]
-    holder = ir.Module.parse(f'"devscope.holder"() {{value = {attribute}}} : () -> ()', attribute.context)
-    blob = re.search(r'"0x([0-9A-Fa-f]+)"', holder.operation.get_asm(large_resource_limit=1 << 62))
+    if not str(attribute).startswith("dense_resource<"):
+        raise LoweringError(
+            "a sparse constant cannot be compiled", notes=["write all of its elements: dense<[...]>"]
+        )
+    shape = ir.ShapedType(attribute.type).shape
+    holder = ir.Operation.create(
+        "devscope.holder", attributes={"value": attribute}, loc=ir.Location.unknown(attribute.context), ip=False
+    )
+    blob = re.search(r'"0x([0-9A-Fa-f]+)"', holder.get_asm(large_resource_limit=1 << 62))
     if blob is None:
-        raise LoweringError(f"the data of {attribute} is missing from the module")
+        raise LoweringError(
+            f"the data of {attribute} is missing from the module",
+            notes=["it belongs between '{-#' and '#-}' at the end of the file"],
+        )
     data = bytes.fromhex(blob[1])[4:]  # the first four bytes hold the blob's alignment
-    return np.frombuffer(data, dtype).reshape(list(type_.shape))
+    needed = math.prod(shape) * np.dtype(dtype).itemsize
+    if len(data) != needed:
+        raise LoweringError(f"the data of {attribute} has {len(data)} bytes, its type needs {needed}")
+    return np.frombuffer(data, dtype).reshape(shape)

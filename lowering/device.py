@@ -23,7 +23,7 @@ def lower_device_functions(
         protect_arguments(func)
     lift_control_flow(module, run_passes)
     # All constants but splats: their data reaches the device once, through the runtime.
-    extract_constants(module, constants, wanted=lambda elements: True)
+    extract_constants(module, constants, most_inline=0)
     prepare_tensors(module, run_passes, loop_order={})
     run_passes(module.operation, pipelines.BUFFERIZE)
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)

@@ -8,15 +8,43 @@ from __future__ import annotations
 
 from typing import Any
 
-from devscope.lowering import mlir_util
+from devscope.lowering import mlir_util, pipelines
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels import RunPasses
 
 ENTRY_PREFIX = "devscope_entry_"
+_FUNCTION_PREFIX = "devscope_function_"
 
 
-def add_entry(module: Any, func: Any) -> str:
-    """Append the wrapper of ``func``, a bufferised function of ``module``; returns the wrapper's C symbol."""
-    name = mlir_util.symbol_name(func)
+def separate_names(module: Any) -> dict[str, Any]:
+    """Rename every function with a body, so that none has the name of a library's or the runtime's.
+
+    Returns the functions by their old names.
+    """
+    functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module) if mlir_util.has_body(f)}
+    context = module.context
+    for op in mlir_util.walk(module.operation):
+        key = _CALLEES.get(op.name)
+        callee = ir.FlatSymbolRefAttr(op.attributes[key]).value if key else None
+        if callee in functions:
+            op.attributes[key] = ir.FlatSymbolRefAttr.get(f"{_FUNCTION_PREFIX}{callee}", context)
+    for name, function in functions.items():
+        function.attributes["sym_name"] = ir.StringAttr.get(f"{_FUNCTION_PREFIX}{name}", context)
+    return functions
+
+
+#: Operations that name a function, and the attribute that does.
+_CALLEES = {"func.call": "callee", "func.constant": "value"}
+
+
+def add_entry(module: Any, func: Any, name: str, run_passes: RunPasses) -> str:
+    """Append the entry ``name``, which calls ``func``, a bufferised function of ``module``.
+
+    Returns the entry's C symbol.
+    """
+    context = module.context
+    callee = ir.FlatSymbolRefAttr.get(mlir_util.symbol_name(func), context)
+    wrapper_name = ir.FlatSymbolRefAttr.get(f"{ENTRY_PREFIX}{name}", context)
     type_ = mlir_util.function_type(func)
     lines: list[str] = []
     arguments = [_host_type(t) for t in type_.inputs]
@@ -25,23 +53,24 @@ def add_entry(module: Any, func: Any) -> str:
     values = ", ".join(f"%r{i}" for i in range(len(results)))
     assign = f"{values} = " if results else ""
     signature = f"({', '.join(map(str, type_.inputs))}) -> ({', '.join(map(str, type_.results))})"
-    lines.append(f'{assign}func.call @"{name}"({", ".join(passed)}) : {signature}')
-    for i, argument in enumerate(type_.inputs):
-        if mlir_util.memory_space(argument) is not None:
-            lines.append(f"memref.dealloc %a{i}_device : {argument}")
+    lines.append(f'{assign}func.call {callee}({", ".join(passed)}) : {signature}')
     returned = [_bring_out(lines, f"r{i}", t) for i, t in enumerate(type_.results)]
     parameters = ", ".join(f"%a{i}: {t}" for i, t in enumerate(arguments))
     body = "\n    ".join(lines)
     text = (
-        f'func.func private @"{name}"{signature}\n'
-        f'func.func @"{ENTRY_PREFIX}{name}"({parameters}) -> ({", ".join(results)})'
+        f"func.func private {callee}{signature}\n"
+        f'func.func {wrapper_name}({parameters}) -> ({", ".join(results)})'
         f" attributes {{llvm.emit_c_interface}} {{\n    {body}\n"
         f"    func.return {', '.join(returned)}{' : ' if returned else ''}{', '.join(results)}\n}}"
     )
-    parsed = ir.Module.parse(text, module.context)  # must outlive the move below
-    wrapper = mlir_util.children(parsed.operation)[1]
-    wrapper.detach_from_parent()
-    module.body.append(wrapper)
+    parsed = ir.Module.parse(text, context)  # must outlive the move below
+    # Frees device copies; one buffer may be the result several times, which only shows at run time.
+    run_passes(parsed.operation, pipelines.DEALLOCATE)
+    present = {mlir_util.symbol_name(f) for f in mlir_util.functions(module)}
+    for function in mlir_util.functions(parsed):
+        if mlir_util.symbol_name(function) not in present:
+            function.detach_from_parent()
+            module.body.append(function)
     return f"_mlir_ciface_{ENTRY_PREFIX}{name}"
 
 
@@ -86,5 +115,4 @@ def _bring_out(lines: list[str], name: str, type_: Any) -> str:
     sizes = _dynamic_sizes(lines, name, str(type_), type_)
     lines.append(f"%{name}_host = memref.alloc({sizes}) {{alignment = 64 : i64}} : {host}")
     lines.append(f"memref.copy %{name}, %{name}_host : {type_} to {host}")
-    lines.append(f"memref.dealloc %{name} : {type_}")
     return f"%{name}_host"

@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+
+from devscope.dialects.location import source_location
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
-from devscope.lowering.constants import CONSTANT_PREFIX
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.llvm_dialect import cannot_lower, mlir_location
 
@@ -20,7 +23,6 @@ _DIALECTS = frozenset(
         "affine",
         "arith",
         "bufferization",
-        "builtin",
         "cf",
         "complex",
         "func",
@@ -48,22 +50,33 @@ _WITHOUT_LOWERING = frozenset(
         "vector.print",
     }
 )
+_RESERVED = "devscope_"
 #: Sizes and offsets in compiled code are signed 64-bit numbers of bytes.
 _MOST_BYTES = 2**63 - 1
 
 
+def check_names(module: ModuleOp) -> None:
+    """Raise LoweringError, located, for a symbol that would stand for a part of devscope's runtime.
+
+    Functions with a body get names of their own later; everything else keeps its name.
+    """
+    for op in module.body.block.ops:
+        name = op.get_attr_or_prop("sym_name")
+        is_definition = isinstance(op, func.FuncOp) and bool(op.body.blocks)
+        if isinstance(name, StringAttr) and name.data.startswith(_RESERVED) and not is_definition:
+            raise LoweringError(
+                f"'{name.data}': names that begin with '{_RESERVED}' are reserved", source_location(op)
+            )
+
+
 def check_module(module: Any, target: str) -> None:
     """Raise LoweringError, located, for the first operation or type of ``module`` that cannot be compiled."""
-    defined = {mlir_util.symbol_name(f) for f in mlir_util.functions(module)}
     types: set[Any] = set()
-    for op in mlir_util.walk(module.operation):
+    _, *ops = mlir_util.walk(module.operation)
+    for op in ops:
         name = op.name
         if name.partition(".")[0] not in _DIALECTS or name in _WITHOUT_LOWERING:
             raise cannot_lower(target, name, mlir_location(op))
-        if name == "func.call" and ir.FlatSymbolRefAttr(op.attributes["callee"]).value not in defined:
-            raise _unreachable_callee(op, target)
-        if name == "memref.global" and mlir_util.symbol_name(op).startswith(CONSTANT_PREFIX):
-            raise LoweringError(f"names that begin with '{CONSTANT_PREFIX}' are devscope's", mlir_location(op))
         for type_ in (*_result_types(op), *_argument_types(op)):
             if type_ not in types:
                 types.add(type_)
@@ -76,15 +89,6 @@ def _result_types(op: Any) -> list[Any]:
 
 def _argument_types(op: Any) -> list[Any]:
     return [argument.type for block in mlir_util.blocks_of(op) for argument in block.arguments]
-
-
-def _unreachable_callee(call: Any, target: str) -> LoweringError:
-    callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-    return LoweringError(
-        f"code for target '{target}' cannot call '{callee}', which is not compiled for that target",
-        mlir_location(call),
-        ["place the operation that contains the call on the host, or write the function's body in its place"],
-    )
 
 
 def _check_type(type_: Any, op: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from devscope.errors import LoweringError
+from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.codegen.llvm_text import to_llvm22
 from devscope.lowering.codegen.spirv import shared_emitter
@@ -21,9 +21,11 @@ _GPU_TO_LLVM = (
     "convert-gpu-to-llvm-spv{use-64bit-index=true},canonicalize))"
 )
 _REST_TO_LLVM = (
-    "builtin.module(expand-strided-metadata,lower-affine,convert-scf-to-cf,convert-vector-to-llvm,"
-    "convert-math-to-llvm,arith-expand,convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,"
-    "convert-func-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
+    "builtin.module(expand-strided-metadata,lower-affine,convert-scf-to-cf,"
+    # integer powers become functions of several blocks, which only code without scf can take in
+    "convert-math-to-funcs,inline,symbol-dce,convert-vector-to-llvm,convert-math-to-llvm,arith-expand,"
+    "convert-arith-to-llvm,convert-index-to-llvm,finalize-memref-to-llvm,convert-func-to-llvm,"
+    "convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
 )
 
 #: math op -> OpenCL C built-in (OpenCL C specification 3.0, section 6.15.2).
@@ -76,7 +78,19 @@ def compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Mapping[st
     """
     _check_types(gpu_modules, options)
     text = to_llvm_text(gpu_modules, run_passes)
-    return DeviceBinary(shared_emitter().emit(text), _kernel_signatures(gpu_modules))
+    try:
+        binary = shared_emitter().emit(text)
+    except LoweringError as error:
+        error.location = _named_kernel(gpu_modules, error)
+        raise
+    return DeviceBinary(binary, _kernel_signatures(gpu_modules))
+
+
+def _named_kernel(module: Any, error: LoweringError) -> SourceLocation | None:
+    """Where the kernel stands whose name LLVM's message has, if it has one."""
+    text = "".join(error.notes)
+    kernels = [op for op in mlir_util.children(module.operation) if op.name == "llvm.func"]
+    return next((mlir_location(op) for op in kernels if f"in function: {mlir_util.symbol_name(op)})" in text), None)
 
 
 TARGET = KernelTarget("opencl", _schedule, compile_kernels)
@@ -86,16 +100,34 @@ _OPTIONAL_TYPES = {"f64": "fp64", "f16": "fp16"}
 
 
 def _check_types(gpu_modules: Any, options: Mapping[str, Any]) -> None:
-    missing = {type_ for type_, option in _OPTIONAL_TYPES.items() if options.get(option) is False}
-    missing.add("bf16")  # not in OpenCL C, and LLVM's SPIR-V backend aborts on it
+    """LLVM's SPIR-V backend aborts on types that SPIR-V lacks, without a word about the operation."""
+    lacking = {type_ for type_, option in _OPTIONAL_TYPES.items() if options.get(option) is False}
+    known: set[Any] = set()
     for op in mlir_util.walk(gpu_modules.operation):
-        for result in op.results:
-            if str(result.type) in missing:
+        arguments = [argument for block in mlir_util.blocks_of(op) for argument in block.arguments]
+        for type_ in [value.type for value in (*op.results, *arguments)]:
+            if type_ in known:
+                continue
+            scalar = ir.ShapedType(type_).element_type if isinstance(type_, ir.ShapedType) else type_
+            if str(scalar) in lacking or not _exists_in_spirv(scalar):
+                where = " on this device" if str(scalar) in lacking else ""
                 raise LoweringError(
-                    f"target 'opencl' cannot compute with {result.type} on this device",
+                    f"target 'opencl' cannot compute with {scalar}{where}",
                     mlir_location(op),
-                    ["compute with f32, or place the operation on another device"],
+                    [f"compute with {_advice(scalar)}, or place the operation on another device"],
                 )
+            known.add(type_)
+
+
+def _advice(scalar: Any) -> str:
+    return "integers of up to 64 bits" if isinstance(scalar, ir.IntegerType) else "f32"
+
+
+def _exists_in_spirv(scalar: Any) -> bool:
+    if isinstance(scalar, ir.IntegerType):
+        return scalar.width <= 64
+    is_float = isinstance(scalar, ir.FloatType) or str(scalar) in ("f80", "f128")  # no classes for these
+    return not is_float or str(scalar) in ("f16", "f32", "f64")
 
 
 def to_llvm_text(gpu_modules: Any, run_passes: RunPasses) -> str:

@@ -16,4 +16,8 @@ def no_cyclic_collection() -> Generator[None]:
         yield
     finally:
         if was_enabled:
+            if gc.get_freeze_count() == 0:
+                # To the oldest generation at once; else the next collection of the youngest looks at them all.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

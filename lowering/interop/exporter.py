@@ -54,8 +54,8 @@ class Exporter:
 class _Export:
     """One export: the values and blocks known so far, and the blocks still to fill.
 
-    Types and attributes are looked up by identity, which is safe while the module holds them: hashing them,
-    as the session's tables do, takes longer than creating an operation.
+    Types, attributes and values are looked up by identity, which is safe while the module holds them: xDSL's own
+    hashes of a few of them take longer than creating an operation.
     """
 
     def __init__(self, exporter: Exporter) -> None:
@@ -64,8 +64,8 @@ class _Export:
         self._context = exporter.twins.context
         self._types: dict[int, Any] = {}
         self._attributes: dict[int, Any] = {}
-        self._values: dict[SSAValue, Any] = {}
-        self._forward: dict[SSAValue, Any] = {}
+        self._values: dict[int, Any] = {}
+        self._forward: dict[int, tuple[SSAValue, Any]] = {}
         self._unfilled: list[tuple[Block, Any, dict[Block, Any]]] = []
         self._unknown = ir.Location.unknown(self._context)
         self._locations: dict[str, Any] = {}
@@ -81,10 +81,10 @@ class _Export:
         # The list grows on the way; see the importer.
         for block, new_block, blocks in self._unfilled:
             self._fill(block, ir.InsertionPoint(new_block), blocks)
-        for value, placeholder in self._forward.items():
-            if value not in self._values:
+        for value, placeholder in self._forward.values():
+            if id(value) not in self._values:
                 raise LoweringError("an operand is defined outside of the module", _first_user(value))
-            placeholder.result.replace_all_uses_with(self._values[value])
+            placeholder.result.replace_all_uses_with(self._values[id(value)])
         return result
 
     def _fill(self, block: Block, point: Any, blocks: dict[Block, Any]) -> None:
@@ -100,7 +100,7 @@ class _Export:
                 raise _refused(error, op) from None
             if op.results:
                 for result, new_result in zip(op.results, new.results, strict=True):
-                    values[result] = new_result
+                    values[id(result)] = new_result
             if op.regions:
                 for region, new_region in zip(op.regions, new.regions, strict=True):
                     self._region(region, new_region)
@@ -109,12 +109,12 @@ class _Export:
     def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any) -> Any:
         name = op_name(op)
         if name in self._plain:
-            settable, hidden = op.properties | op.attributes, None
+            settable, hidden = (op.properties | op.attributes if op.attributes else op.properties), None
         else:
             settable, hidden = self._exporter.divide(op, name)
         types, attributes, values = self._types, self._attributes, self._values
         try:
-            operands = [values[operand] for operand in op._operands]
+            operands = [values[key] for key in map(id, op._operands)]
         except KeyError:
             operands = [self._value(operand) for operand in op._operands]
         settable = {
@@ -127,7 +127,7 @@ class _Export:
             [types.get(id(result.type)) or self._type(result.type) for result in op.results],
             operands,
             settable,
-            [blocks[successor] for successor in op._successors],
+            [blocks[successor] for successor in op._successors] if op._successors else None,
             len(op.regions),
             self._location(op.location),
             False if hidden else point,
@@ -156,21 +156,20 @@ class _Export:
             locations = [self._location(argument.location) for argument in arguments]
             new_block = new_region.blocks.append(*types, arg_locs=locations)
             for argument, new_argument in zip(arguments, new_block.arguments, strict=True):
-                self._values[argument] = new_argument
+                self._values[id(argument)] = new_argument
             blocks[block] = new_block
             self._unfilled.append((block, new_block, blocks))
 
     def _value(self, value: SSAValue) -> Any:
         """The twin of ``value``, or a placeholder until there is one."""
-        found = self._values.get(value)
+        found = self._values.get(id(value))
         if found is not None:
             return found
-        placeholder = self._forward.get(value)
-        if placeholder is None:
+        if id(value) not in self._forward:
             name, types = "builtin.unrealized_conversion_cast", [self._type(value.type)]
             placeholder = ir.Operation.create(name, results=types, loc=self._unknown, ip=False)
-            self._forward[value] = placeholder
-        return placeholder.result
+            self._forward[id(value)] = (value, placeholder)
+        return self._forward[id(value)][1].result
 
     def _type(self, type: Attribute) -> Any:
         found = self._types.get(id(type))

@@ -47,7 +47,8 @@ class CopyPlanner:
             assert isinstance(op, DeviceCopyOp)
             value = op.operand
             scope = self._scope(op.result)
-            equal = self._on_scope(value, scope)
+            made_anew = self._system.nodes[value] == REMATERIALISED
+            equal = value if made_anew else self._on_scope(value, scope)
             if equal is None:
                 request = self._requests.setdefault((value, scope), Request(value, scope))
                 if request.existing is None:

@@ -36,6 +36,7 @@ def outline_piece(
         block.add_op(_without_scope(op.clone(mapping)))
     block.add_op(func.ReturnOp(*(mapping[v] for v in outputs)))
     function = _function(name, block, outputs, piece.scope, target)
+    function.location = piece.members[0].location
     call = func.CallOp(SymbolRefAttr(name), inputs, [v.type for v in outputs])
     call.location = piece.members[0].location
     last = piece.members[-1]

@@ -71,7 +71,7 @@ class ArgumentType:
 
 
 f16, f32, f64 = (ArgumentType(name, -2, 2) for name in ("f16", "f32", "f64"))
-i8, i32, i64, index = (ArgumentType(name, -20, 20) for name in ("i8", "i32", "i64", "index"))
+i8, i16, i32, i64, index = (ArgumentType(name, -20, 20) for name in ("i8", "i16", "i32", "i64", "index"))
 i1 = ArgumentType("i1", 0, 2)
 
 

@@ -6,9 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from program_case import Array, Rng, case, f16, f32, f64, i1, i8, i32, i64, index
+from program_case import Array, Rng, case, f16, f32, f64, i1, i8, i16, i32, i64, index
 
 erf = np.vectorize(math.erf, otypes=[np.float64])
+
+
+def few_values(rng: Rng, shape: tuple[int, ...]) -> Array:
+    return rng.choice([-1.0, 0.0, 2.5, np.nan, np.inf], shape)
 
 
 def softmax_of(x: Array, axis: int) -> Array:
@@ -168,6 +172,28 @@ def activations(x: Array) -> Any:
     return sigmoid_of(x), x * sigmoid_of(x), gelu, np.log1p(np.exp(x)), np.where(x >= 0, x, x * 0.01)
 
 
+@case(
+    f32("n", make=few_values),
+    f32("n", make=few_values),
+    i32("n", low=-50, high=50),
+    results="f32, f32, i32, i32, f32, i64",
+    sizes=({"n": 1}, {"n": 7}, {"n": 67}),
+)
+def arithmetic_extras(x: Array, y: Array, k: Array) -> Any:
+    cube = k**3
+    product = k.astype(np.int64) * cube
+    low, high = product.astype(np.int32), (product >> 32).astype(np.int32)
+    places = np.arange(len(x))
+    return np.fmod(x, y), np.fmax(x, y), cube, low + high, y**3, 2 * places // 3 + places % 5
+
+
+@case(i8("n", low=-128, high=128), i8("n", low=-128, high=128), i16("n"), results="i8, i8, i16, i1, i16")
+def narrow_integers(a: Array, b: Array, c: Array) -> Any:
+    product = (a + b) * b
+    difference = product.astype(np.int16) - c
+    return a + b, product, difference, a < b, difference.sum(dtype=np.int16)
+
+
 # ---- reductions ----
 
 
@@ -267,6 +293,12 @@ def masks(x: Array) -> Any:
     return np.tril(x), np.eye(len(x)), x.repeat(2, axis=0).repeat(2, axis=1)
 
 
+@case(f32(), f32(2, 1, "n", 3, 2), i32(1, 1), f32(4, 5), results="f32, f32, i32, f32, f32, f32")
+def ranks(s: Array, x: Array, u: Array, k: Array) -> Any:
+    sine = np.sin(k)
+    return np.exp(s), x * x, u + u, sine, sine.T, sine.sum(axis=1)
+
+
 # ---- constants and element types ----
 
 
@@ -286,10 +318,6 @@ def constants(x: Array, k: Array, h: Array) -> Any:
     big = np.array([-(2**63), 2**62, 7])
     doubles = np.array([-np.inf, -0.1, 0.1])
     return special, selected, (special < np.inf) ^ mask, k + big, h + np.array([1, -np.inf]), doubles, [6, 1, 13]
-
-
-def few_values(rng: Rng, shape: tuple[int, ...]) -> Array:
-    return rng.choice([-1.0, 0.0, 2.5, np.nan, np.inf], shape)
 
 
 @case(
@@ -478,6 +506,37 @@ def life(cells: Array, turns: Array) -> Array:
     return cells
 
 
+@case(f32("n", 6), results="f32")
+def forall(x: Array) -> Array:
+    return 2 * np.sin(x)
+
+
+@case(f32("n"), f32("n"), index(low=0, high=5), results="f32, f32, f32, f32")
+def swaps(x: Array, y: Array, steps: Array) -> Any:
+    first = np.sin(x)
+    a, b, c = first, y, first
+    for _ in range(int(steps)):
+        a, b, c = b, a + b, a
+    p, q = a, first
+    turn = 0
+    while True:
+        p, q = p - q, p
+        if turn >= steps:
+            return b, c, p, q
+        p, q, turn = q, p, int(steps)
+
+
+@case(f64("n"), f64("n", low=0.5, high=1), results="f64")
+def alternating_chain(x: Array, y: Array) -> Array:
+    value = x
+    for i in range(12):
+        value = np.sin(value) if i % 3 else np.cos(value)
+    for i in range(12, 36):
+        other = y if i % 3 else x
+        value = value + other if i % 2 else value * other
+    return value
+
+
 # ---- functions, arguments, results ----
 
 
@@ -590,6 +649,29 @@ def read_elements(x: Array, i: Array) -> Any:
     b = np.exp(x[i, 1])
     total = np.exp(x[0, 2]) + b
     return total, np.log([total, b]), np.trunc(total)
+
+
+@case(f32("n"), i1(), results="f32, f32, f32")
+def identity_calls(x: Array, flag: Array) -> Any:
+    e = np.exp(x)
+    return np.sqrt(2 * e if flag else e), x, 2 * e
+
+
+@case(*[f32("n")] * 12, *[f32()] * 12, results="f32, " * 12)
+def many_arguments(*values: Array) -> Any:
+    total = sum(a * s for a, s in zip(values[:12], values[12:], strict=True))
+    return tuple(total + a for a in values[:12])
+
+
+@case(f32("n", 4), f32(4, 4), results="f32")
+def foreign_device(x: Array, w: Array) -> Array:
+    return np.abs(x @ w)
+
+
+@case(f32("n", 3), f32("n", 3), results="f32, f32")
+def open_scopes(x: Array, y: Array) -> Any:
+    t = np.tanh(x + y)
+    return t, -t
 
 
 # ---- models ----

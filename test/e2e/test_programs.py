@@ -21,18 +21,28 @@ from devscope.runtime.executable import Executable
 PROGRAMS = Path(__file__).parent / "programs"
 SEED = int(os.environ.get("DEVSCOPE_TEST_SEED") or secrets.randbits(32))
 
-#: How a program with annotations for the device is run.
-CONFIGURATIONS = ("host", "opencl", "mixed")
+#: How a program with annotations for the device is run: all devices mapped to the host; the device as the
+#: default; the host as the default; the plan free to keep arguments and results of entries on the device.
+CONFIGURATIONS = ("host", "opencl", "mixed", "open")
 
 
 def compile_for(configuration: str, name: str) -> Executable:
-    """``host``: all devices mapped to the host; ``opencl``: the device by default; ``mixed``: as annotated."""
     path = PROGRAMS / f"{name}.mlir"
-    second = '"opencl", 1' in path.read_text()
-    if configuration == "host":
-        return devscope.compile(path, cache=False, devices={"opencl:0": "cpu:0", "opencl:1": "cpu:0"})
-    default = "opencl:0" if configuration == "opencl" else "cpu:0"
-    return devscope.compile(path, default=default, cache=False, devices={"opencl:1": "opencl:0"} if second else {})
+    text = path.read_text()
+    used = [device for device in ("opencl:0", "opencl:1", "cuda:0") if _mentions(text, device)]
+    physical = "cpu:0" if configuration == "host" else "opencl:0"
+    return devscope.compile(
+        path,
+        default="opencl:0" if configuration == "opencl" else "cpu:0",
+        arguments="open" if configuration == "open" else "host",
+        devices={device: physical for device in used if device != physical},
+        cache=False,
+    )
+
+
+def _mentions(text: str, device: str) -> bool:
+    kind, number = device.split(":")
+    return f'"{kind}", {number}' in text
 
 
 def check_result(value: object, expected: Array, result: str, tolerance: float | None) -> None:

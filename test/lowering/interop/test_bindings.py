@@ -67,7 +67,8 @@ def test_a_wish_that_is_not_installed(fake, monkeypatch):
 def test_modules_come_from_the_package_selected(fake):
     """In a process of its own: the choice is made once, on import."""
     path = fake("mlir")
-    code = "from devscope.lowering.interop import bindings as b; print(b.PACKAGE, b.ir.__name__, b.load_optional('x'))"
+    imports = "from devscope.lowering.interop import bindings as b"
+    code = f"{imports}; print(b.PACKAGE, b.ir.__name__, b.load_optional('x'))"
     environment = {**os.environ, "PYTHONPATH": str(path)}
     result = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
