@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute
 
-from devscope.dialects.device import ScopeAttr, verify_device_attributes
+from devscope.dialects.context import make_planning_context
+from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr, verify_device_attributes
+from devscope.errors import InputError, OptionError
 from devscope.lowering import compiler
 from devscope.lowering.compiler import Observer, compile_split_module
 from devscope.lowering.interop.session import Session
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
+from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.passes.split.targets import TargetBinding
+from devscope.source import encoded, is_executable_file, source_path
 
 if TYPE_CHECKING:
     from devscope.api import CompileOptions
@@ -37,9 +43,19 @@ class PlannedProgram:
 
 
 def import_source(session: Session, source: Any) -> Any:
-    """An MLIR module from a path, text, bytecode, or a module of the bindings. Raises ParseError."""
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and _is_path(source)):
-        return session.parse_file(os.fspath(source))
+    """An MLIR module from a path, text, bytecode, or a module of the bindings.
+
+    Raises ParseError, or InputError for what is none of these.
+    """
+    path = source_path(source)
+    if path is not None:
+        if is_executable_file(path):
+            raise InputError(
+                f"'{path}' is a compiled program, or called like one", notes=["load it: devscope.load(path)"]
+            )
+        return session.parse_file(path)
+    if isinstance(source, str):
+        encoded(source)
     if isinstance(source, str | bytes):
         return session.parse(source)
     # A module of another context: bytecode carries it over, locations included.
@@ -50,12 +66,8 @@ def import_source(session: Session, source: Any) -> Any:
     return session.parse(buffer.getvalue())
 
 
-def _is_path(text: str) -> bool:
-    return "\n" not in text and len(text) < 4096 and os.path.exists(text)
-
-
 def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
-    session = Session()
+    session = Session(make_planning_context())
     module = session.to_xdsl(import_source(session, source))
     verify_device_attributes(module)
     plan_options = PlanOptions(
@@ -72,6 +84,7 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     show = observe or _ignore
     if observe is not None:
         observe("plan", planned.session.to_mlir(planned.module))
+    _check_targets(planned.module, options.targets)
     binding = TargetBinding(dict(options.targets))
     split_module(planned.module, HOST, binding)
     verify_module(planned.module)
@@ -80,6 +93,34 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     program = compile_split_module(planned.session, planned.module, binding, show)
     program.report["plan"] = planned.plan.to_json()
     return program
+
+
+def _check_targets(module: ModuleOp, targets: Mapping[str, str]) -> None:
+    """Raise OptionError for a virtual device that is built for another target but does not occur."""
+    named = {name for name in targets if ":" in name}
+    unused = sorted(named - _devices(module)) if named else []
+    if unused:
+        used = ", ".join(sorted(_devices(module)))
+        raise OptionError(
+            f"the device mapping names '{unused[0]}', which the program does not use",
+            notes=[f"the program uses: {used}"],
+        )
+
+
+def _devices(module: ModuleOp) -> set[str]:
+    """The virtual devices of a planned module."""
+    scopes: set[Attribute | None] = {HOST}
+    for op in module.walk():
+        scopes.add(op.attributes.get(SCOPE_ATTR))
+        if isinstance(op, DeviceCopyOp):
+            scopes |= {op.src, op.dst}
+        elif isinstance(op, FuncOp):
+            for side, types in (
+                (ARGUMENTS, op.function_type.inputs.data),
+                (RESULTS, op.function_type.outputs.data),
+            ):
+                scopes.update(signature_attributes(op, side, len(types)))
+    return {f"{s.type_name}:{max(s.id_value, 0)}" for s in scopes if isinstance(s, ScopeAttr) and s.type_name}
 
 
 def _ignore(stage: str, payload: Any) -> None:

@@ -23,6 +23,20 @@ def _func() -> Dialect:
     return FuncExt
 
 
+def make_planning_context() -> Context:
+    """A context with the dialects that planning and splitting look into: builtin, ``func`` and ``device``.
+
+    All other operations are unregistered there, which saves a compiler the import of the dialects that a program
+    uses: more time than it takes to compile a small one.
+    """
+    from xdsl.dialects.builtin import Builtin
+
+    context = Context(allow_unregistered=True)
+    for name, factory in {"builtin": lambda: Builtin, "func": _func, "device": _device}.items():
+        context.register_dialect(name, factory)
+    return context
+
+
 def make_context() -> Context:
     """A context with every xDSL dialect, ``device``, and ``func`` completed, each loaded on first use.
 

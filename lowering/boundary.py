@@ -9,20 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import arith, bufferization, func, memref
-from xdsl.dialects.builtin import (
-    DYNAMIC_INDEX,
-    FunctionType,
-    IndexType,
-    IntegerAttr,
-    MemRefType,
-    ModuleOp,
-    NoneAttr,
-    TensorType,
-    UnitAttr,
-)
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, NoneAttr, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
@@ -109,10 +99,10 @@ class _HostBuffers:
         places = {op: (self._space(op.operand), self._space(op.result)) for op in copies}
         for value, type_ in new_types:
             Rewriter.replace_value_with_new_type(value, type_)
-        for copy in copies:
-            _lower_copy(copy, *places[copy])
+        if new_types or copies:
+            _lower_transfers(hosts, places)
         for function in hosts:
-            _replace_dims(function)
+            _check_operations(function)
             _update_signature(function)
 
     def _is_host(self, function: func.FuncOp) -> bool:
@@ -139,68 +129,21 @@ def _values(function: func.FuncOp) -> list[SSAValue]:
     return values
 
 
-def _lower_copy(copy: DeviceCopyOp, source: ScopeAttr | None, target: ScopeAttr | None) -> None:
-    """The copy stands right behind the read of its source: bufferisation orders only tensor reads."""
-    point = InsertPoint.before(copy)
-    block = copy.parent
-    assert block is not None
-    if source == target:
-        Rewriter.replace_op(copy, [], [copy.operand])
-        return
-    ops: list[Operation] = []
-    operand: SSAValue = copy.operand
-    host_type = _host_buffer_type(copy.result.type if target is None else operand.type)
-    if source is None:
-        read = bufferization.ToBufferOp.create(
-            operands=[operand], result_types=[host_type], properties={"read_only": UnitAttr()}
-        )
-        ops.append(read)
-        operand = read.results[0]
-    buffer_type = host_type if target is None else copy.result.type
-    sizes = _dynamic_sizes(operand, ops)
-    alloc = memref.AllocOp(sizes, [], buffer_type, IntegerAttr(64, 64))
-    move = memref.CopyOp(operand, alloc.memref)
-    ops += [alloc, move]
-    result: SSAValue = alloc.memref
-    if target is None:
-        tensor = bufferization.ToTensorOp.create(
-            operands=[result],
-            result_types=[copy.result.type],
-            properties={"restrict": UnitAttr(), "writable": UnitAttr()},
-        )
-        ops.append(tensor)
-        result = tensor.results[0]
-    for op in ops:
-        op.location = copy.location
-    Rewriter.insert_op(ops, point)
-    Rewriter.replace_op(copy, [], [result])
+def _lower_transfers(
+    functions: list[func.FuncOp], copies: dict[DeviceCopyOp, tuple[ScopeAttr | None, ScopeAttr | None]]
+) -> None:
+    # Imported here because the dialects behind it are: programs for the host alone do without them.
+    from devscope.lowering.transfers import lower_copy, lower_dims
+
+    for copy, (source, target) in copies.items():
+        lower_copy(copy, source, target)
+    for function in functions:
+        lower_dims(function)
 
 
-def _host_buffer_type(type_: Attribute) -> MemRefType[Attribute]:
-    assert isinstance(type_, TensorType | MemRefType)
-    return MemRefType(type_.get_element_type(), type_.get_shape())
-
-
-def _dynamic_sizes(buffer: SSAValue, ops: list[Operation]) -> list[SSAValue]:
-    assert isinstance(buffer.type, MemRefType)
-    sizes: list[SSAValue] = []
-    for axis, extent in enumerate(buffer.type.get_shape()):
-        if extent == DYNAMIC_INDEX:
-            index = arith.ConstantOp(IntegerAttr(axis, IndexType()))
-            size = memref.DimOp(buffer, index)
-            ops += [index, size]
-            sizes.append(size.result)
-    return sizes
-
-
-def _replace_dims(function: func.FuncOp) -> None:
-    """Shape queries of device data: the host knows the shape of a buffer without reading it."""
-    for op in list(function.walk()):
-        if op_name(op) == "tensor.dim" and isinstance(op.operands[0].type, MemRefType):
-            dim = memref.DimOp(op.operands[0], op.operands[1])
-            dim.location = op.location
-            Rewriter.replace_op(op, dim)
-        elif not _fits(op):
+def _check_operations(function: func.FuncOp) -> None:
+    for op in function.walk():
+        if not _fits(op):
             raise LoweringError(
                 f"operation '{op_name(op)}' uses data of a device on the host",
                 source_location(op),

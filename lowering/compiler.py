@@ -123,7 +123,7 @@ def _lower_all(
         kernels.update(part.binary.numbers())
         _merge_functions(module, launchers)
     functions = separate_names(module)
-    symbols = {name: add_entry(module, functions[name], name, session.run_passes) for name in entries}
+    symbols = {name: add_entry(module, functions[name], name) for name in entries}
     slots = {_space_text(session, part.scope): part.slot for part in parts}
     lower_to_runtime_calls(module, slots, kernels)
     observe("host", module)

@@ -6,11 +6,11 @@ memrefs, copies inputs that the plan keeps on a device, calls ``F``, and brings 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from devscope.lowering import mlir_util, pipelines
+from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import RunPasses
 
 ENTRY_PREFIX = "devscope_entry_"
 _FUNCTION_PREFIX = "devscope_function_"
@@ -37,7 +37,7 @@ def separate_names(module: Any) -> dict[str, Any]:
 _CALLEES = {"func.call": "callee", "func.constant": "value"}
 
 
-def add_entry(module: Any, func: Any, name: str, run_passes: RunPasses) -> str:
+def add_entry(module: Any, func: Any, name: str) -> str:
     """Append the entry ``name``, which calls ``func``, a bufferised function of ``module``.
 
     Returns the entry's C symbol.
@@ -53,24 +53,24 @@ def add_entry(module: Any, func: Any, name: str, run_passes: RunPasses) -> str:
     values = ", ".join(f"%r{i}" for i in range(len(results)))
     assign = f"{values} = " if results else ""
     signature = f"({', '.join(map(str, type_.inputs))}) -> ({', '.join(map(str, type_.results))})"
-    lines.append(f'{assign}func.call {callee}({", ".join(passed)}) : {signature}')
+    lines.append(f"{assign}func.call {callee}({', '.join(passed)}) : {signature}")
+    for i, argument in enumerate(type_.inputs):
+        if mlir_util.memory_space(argument) is not None:
+            lines.append(f"memref.dealloc %a{i}_device : {argument}")
     returned = [_bring_out(lines, f"r{i}", t) for i, t in enumerate(type_.results)]
+    _free_results(lines, {f"r{i}": t for i, t in enumerate(type_.results)})
     parameters = ", ".join(f"%a{i}: {t}" for i, t in enumerate(arguments))
     body = "\n    ".join(lines)
     text = (
         f"func.func private {callee}{signature}\n"
-        f'func.func {wrapper_name}({parameters}) -> ({", ".join(results)})'
+        f"func.func {wrapper_name}({parameters}) -> ({', '.join(results)})"
         f" attributes {{llvm.emit_c_interface}} {{\n    {body}\n"
         f"    func.return {', '.join(returned)}{' : ' if returned else ''}{', '.join(results)}\n}}"
     )
     parsed = ir.Module.parse(text, context)  # must outlive the move below
-    # Frees device copies; one buffer may be the result several times, which only shows at run time.
-    run_passes(parsed.operation, pipelines.DEALLOCATE)
-    present = {mlir_util.symbol_name(f) for f in mlir_util.functions(module)}
-    for function in mlir_util.functions(parsed):
-        if mlir_util.symbol_name(function) not in present:
-            function.detach_from_parent()
-            module.body.append(function)
+    wrapper = mlir_util.children(parsed.operation)[1]
+    wrapper.detach_from_parent()
+    module.body.append(wrapper)
     return f"_mlir_ciface_{ENTRY_PREFIX}{name}"
 
 
@@ -116,3 +116,18 @@ def _bring_out(lines: list[str], name: str, type_: Any) -> str:
     lines.append(f"%{name}_host = memref.alloc({sizes}) {{alignment = 64 : i64}} : {host}")
     lines.append(f"memref.copy %{name}, %{name}_host : {type_} to {host}")
     return f"%{name}_host"
+
+
+def _free_results(lines: list[str], results: Mapping[str, Any]) -> None:
+    """Free the results that live on a device: once each, since one buffer may be several results."""
+    freed: list[str] = []
+    for name, type_ in results.items():
+        if mlir_util.memory_space(type_) is None:
+            continue
+        pointer, dealloc = f"%{name}_pointer", f"memref.dealloc %{name} : {type_}"
+        lines.append(f"{pointer} = memref.extract_aligned_pointer_as_index %{name} : {type_} -> index")
+        for number, other in enumerate(freed):
+            lines.append(f"%{name}_new{number} = arith.cmpi ne, {pointer}, {other} : index")
+            dealloc = f"scf.if %{name}_new{number} {{ {dealloc} }}"
+        lines.append(dealloc)
+        freed.append(pointer)

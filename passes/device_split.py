@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr
+from devscope.dialects.names import op_name
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.classify import CONTROL_FLOW, Classifier, body_operations, is_tensor
 from devscope.passes.split.outline import erase_operations, outline_piece, unique_name
@@ -97,7 +98,7 @@ def _function_operations(function: func.FuncOp) -> list[Operation]:
         for op in block.ops:
             if op is not block.last_op:
                 found.append(op)
-                found.extend(body_operations(op) if op.name in CONTROL_FLOW else [])
+                found.extend(body_operations(op) if op_name(op) in CONTROL_FLOW else [])
     return found
 
 
@@ -131,7 +132,7 @@ def _split_function(
         block = blocks.pop()
         split = split_block(block, classifier)
         for inner in split.control_flow:
-            if inner.name in CONTROL_FLOW:
+            if op_name(inner) in CONTROL_FLOW:
                 blocks.extend(b for region in inner.regions for b in region.blocks)
         if not split.pieces:
             continue

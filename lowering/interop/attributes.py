@@ -10,6 +10,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BytesAttr,
+    DenseArrayBase,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
     FunctionType,
@@ -18,6 +19,8 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
     UnitAttr,
+    i32,
+    i64,
 )
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
@@ -51,7 +54,8 @@ class AttributeBridge:
     """Converts between one ``ir.Context`` and xDSL, both ways.
 
     A converted attribute is kept only if exporting it gives the identical MLIR attribute; otherwise xDSL gets
-    a payload that stands for it. ``types`` and ``attributes`` are indexed by MLIR objects.
+    a payload that stands for it. ``types`` and ``attributes`` are indexed by MLIR objects; so is ``enumerators``,
+    which is ``attributes`` for arrays of a dialect's enumerators, such as linalg's iterator types.
     """
 
     def __init__(self, mlir_context: Any, xdsl_context: Context) -> None:
@@ -60,6 +64,7 @@ class AttributeBridge:
         self.exported = MLIRAttributes(mlir_context, self.payloads)
         self.types = _Memo(self._import_type)
         self.attributes = _Memo(self._import_attribute)
+        self.enumerators = _Memo(self._import_enumerators)
         self._readers: dict[type, Callable[[Any], Attribute]] = {
             ir.IntegerAttr: self._integer,
             ir.StringAttr: self._string,
@@ -70,6 +75,8 @@ class AttributeBridge:
             ir.DictAttr: lambda attribute: DictionaryAttr(
                 {item.name: self.attributes[item.attr] for item in attribute}
             ),
+            ir.DenseI64ArrayAttr: lambda attribute: DenseArrayBase.from_list(i64, list(attribute)),
+            ir.DenseI32ArrayAttr: lambda attribute: DenseArrayBase.from_list(i32, list(attribute)),
             ir.DenseIntElementsAttr: self._dense,
             ir.DenseFPElementsAttr: self._dense,
         }
@@ -102,6 +109,13 @@ class AttributeBridge:
             if result is not None and self.exported.is_attribute(result, attribute):
                 return self.exported.remember(result, attribute)
         return self.exported.remember(self._payload(attribute), attribute)
+
+    def _import_enumerators(self, array: Any) -> Attribute:
+        """As text: a look at an item would have the bindings import the dialect's module (``HEAVY_DIALECT``)."""
+        result = self._attempt(self._from_text, array)
+        if result is not None and self.exported.is_attribute(result, array):
+            return self.exported.remember(result, array)
+        return self.attributes[array]
 
     def _attempt(self, read: Callable[[Any], Attribute], mlir: Any) -> Attribute | None:
         """What ``read`` makes of ``mlir``, or None when it fails."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import os
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -60,6 +61,18 @@ def load_optional(module: str) -> ModuleType | None:
         return None
 
 
+HEAVY_DIALECT = "linalg"
+"""A dialect whose Python module takes longer to import than all that a compilation needs together. The bindings
+import it as soon as Python looks at one of its attributes, or iterates over one of its operations."""
+
+
+def declare_without_module(dialect: str) -> None:
+    """Spare the bindings the search for a Python module of ``dialect`` at every look at one of its attributes."""
+    name = f"{PACKAGE}.dialects.{dialect}"
+    if load_optional(f"dialects.{dialect}") is None:
+        sys.modules[name] = ModuleType(name, "Stands for the Python module that this dialect does not have.")
+
+
 ir: Any = load("ir")
 passmanager: Any = load("passmanager")
 
@@ -76,7 +89,7 @@ def llvm_translation() -> Any:
 
 def load_irdl(module: Any) -> None:
     """Make the dialects that ``module``, an ``ir.Module`` of IRDL operations, defines known to its context."""
-    load("dialects.irdl").load_dialects(module)
+    load("_mlir_libs._mlirDialectsIRDL").load_dialects(module)
 
 
 def register_stablehlo(context: Any) -> bool:

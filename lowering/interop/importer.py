@@ -23,6 +23,8 @@ from devscope.lowering.interop.properties import HiddenProperties
 _UNKNOWN: type = ir.UnknownLoc
 _NAME = "op_name__"
 """Where an `UnregisteredOp` keeps its real name."""
+_ENUMERATORS = "iterator_types"
+"""Where structured operations keep an array of enumerators."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class _Import:
         self._importer = importer
         self._types = importer.bridge.types
         self._attributes = importer.bridge.attributes
+        self._enumerators = importer.bridge.enumerators
         self._values: dict[Any, SSAValue] = {}
         self._forward: dict[Any, SSAValue] = {}
         self._samples: dict[Shape, Operation] = {}
@@ -141,7 +144,8 @@ class _Import:
         except (TypeError, RuntimeError):
             items = self._repaired_items(op)
         for name, value in items:
-            (properties if name in known else attributes)[name] = converted[value]
+            memo = self._enumerators if name == _ENUMERATORS else converted
+            (properties if name in known else attributes)[name] = memo[value]
         if kind.hidden:
             for name, value in self._importer.hidden.read(op).items():
                 is_property = name in known or not kind.registered

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from xdsl.ir import BuiltinAttribute, Data
@@ -17,6 +18,8 @@ __all__ = ["PayloadLocation", "decode", "file_line_col", "rename_file", "source_
 _KINDS: dict[Any, Any] = {
     kind.static_typeid: kind for kind in (ir.FileLineColLoc, ir.NameLoc, ir.CallSiteLoc, ir.FusedLoc)
 }
+
+_ESCAPE = re.compile(rb"\\([0-9A-F]{2})")
 
 
 class PayloadLocation(Data[Any], BuiltinAttribute):
@@ -53,7 +56,7 @@ def file_line_col(location: Any) -> tuple[str, int, int] | None:
     while stack:
         current = stack.pop()
         if isinstance(current, ir.FileLineColLoc):
-            return (current.filename, current.start_line, current.start_col)
+            return (_file_name(current), current.start_line, current.start_col)
         if isinstance(current, ir.NameLoc):
             stack.append(current.child_loc)
         elif isinstance(current, ir.CallSiteLoc):
@@ -100,14 +103,14 @@ class _RenamedFiles(dict[Any, Any]):
     def _rename(self, location: Any) -> Any:
         context = location.context
         if isinstance(location, ir.FileLineColLoc):
-            if location.filename != self._old:
+            if _file_name(location) != self._old:
                 return location
             start, end = (location.start_line, location.start_col), (location.end_line, location.end_col)
             if start == end:
                 return ir.Location.file(self._new, *start, context=context)
             return ir.Location.file(self._new, *start, *end, context=context)
         if isinstance(location, ir.NameLoc):
-            return ir.Location.name(_string(location.name_str), self[location.child_loc], context=context)
+            return ir.Location.name(location.name_str, self[location.child_loc], context=context)
         if isinstance(location, ir.CallSiteLoc):
             return ir.Location.callsite(self[location.callee], [self[location.caller]], context=context)
         if isinstance(location, ir.FusedLoc):
@@ -118,6 +121,11 @@ class _RenamedFiles(dict[Any, Any]):
         return location
 
 
-def _string(value: Any) -> str:
-    """A name in a location: versions of the bindings give a ``str`` or a string attribute."""
-    return value if isinstance(value, str) else value.value
+def _file_name(location: Any) -> str:
+    """The file of an ``ir.FileLineColLoc``."""
+    text = str(location).encode()
+    if _ESCAPE.search(text) is None:
+        return location.filename
+    # To ask the bindings for a name that is not UTF-8 ends the process; the text has it with escapes.
+    name = text[text.index(b'"') + 1 : text.rindex(b'":')]
+    return _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), name).decode(errors="replace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -22,19 +23,33 @@ def parse_file(path: str | Path, context: Any) -> Any:
 
     Raises `ParseError`, also when the file cannot be read.
     """
+    name = _printable(os.fspath(path))
     try:
-        with open(path, "rb"):
-            pass
+        if os.path.isdir(path):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if name != os.fspath(path):  # the bindings take no such path
+            return parse_text(Path(path).read_bytes(), name, context)
+        os.stat(path)
+        if not os.access(path, os.R_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
-        raise ParseError(f"cannot read {path}: {error.strerror}") from None
+        raise ParseError(f"cannot read {name}: {error.strerror}") from None
+    except ValueError as error:  # a zero in the path
+        raise ParseError(f"cannot read {name!r}: {error}") from None
     try:
-        return ir.Module.parseFile(os.fspath(path), context)
+        return ir.Module.parseFile(name, context)
     except ir.MLIRError as error:
-        raise translate(error, ParseError, f"{path} is not an MLIR module") from None
+        raise translate(error, ParseError, f"{name} is not an MLIR module") from None
+
+
+def _printable(name: str) -> str:
+    """``name`` without what UTF-8, and so MLIR, cannot hold."""
+    return name.encode(errors="replace").decode()
 
 
 def parse_text(text: str | bytes, filename: str, context: Any) -> Any:
     """The ``ir.Module`` in text or bytecode. Raises `ParseError`."""
+    filename = _printable(filename)
     if isinstance(text, bytes):
         if text.startswith(_BYTECODE_MAGIC):
             return _parse_unnamed(text, filename, context)
@@ -49,6 +64,8 @@ def parse_text(text: str | bytes, filename: str, context: Any) -> Any:
         if any(d.message.startswith(_SEVERAL_OPERATIONS) for d in error.error_diagnostics):
             return _parse_unnamed(text, filename, context)
         raise translate(error, ParseError, f"{filename} is not an MLIR module") from None
+    except TypeError:  # from the bindings: the only argument that can be of a wrong kind is the text
+        raise ParseError(f"{filename} has characters that are not Unicode") from None
     return _as_module(op, filename)
 
 

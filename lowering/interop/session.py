@@ -109,6 +109,7 @@ def _bad_pipeline(pipeline: str, message: str) -> OptionError:
 def _load_device_dialect(context: Any) -> None:
     """Define the ``device`` dialect in ``context`` from its IRDL form, which dialects/device.py generates."""
     source = resources.files("devscope.dialects").joinpath("device.irdl.mlir").read_text(encoding="utf-8")
+    bindings.declare_without_module("device")
     with context, ir.Location.unknown():
         bindings.load_irdl(ir.Module.parse(source))
         # IRDL has no traits; without this one, no region of device.region would verify.

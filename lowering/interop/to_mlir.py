@@ -8,6 +8,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DenseArrayBase,
     DenseResourceAttr,
     DictionaryAttr,
     FunctionType,
@@ -17,12 +18,15 @@ from xdsl.dialects.builtin import (
     StringAttr,
     SymbolRefAttr,
     UnitAttr,
+    UnregisteredAttr,
+    i32,
+    i64,
 )
 from xdsl.ir import Attribute, TypeAttribute
 from xdsl.printer import Printer
 
 from devscope.errors import LoweringError
-from devscope.lowering.interop.bindings import ir, repair_casters
+from devscope.lowering.interop.bindings import HEAVY_DIALECT, ir, repair_casters
 from devscope.lowering.interop.payload import HANDLE_PREFIX, PayloadAttr, PayloadTable, PayloadType
 
 _MAX_INTEGER_WIDTH = 64
@@ -47,7 +51,8 @@ class MLIRAttributes:
             StringAttr: lambda a: ir.StringAttr.get(a.data.encode(), context),
             UnitAttr: lambda _: ir.UnitAttr.get(context),
             SymbolRefAttr: self._symbol,
-            ArrayAttr: lambda a: ir.ArrayAttr.get([self.attribute(item) for item in a.data], context),
+            DenseArrayBase: self._dense_array,
+            ArrayAttr: self._array,
             DictionaryAttr: lambda a: ir.DictAttr.get(
                 {key: self.attribute(value) for key, value in a.data.items()}, context
             ),
@@ -138,6 +143,19 @@ class MLIRAttributes:
             return ir.IntegerAttr.get(self.type(type), attribute.value.data)
         return self._parse(ir.Attribute, attribute)
 
+    def _array(self, attribute: ArrayAttr[Attribute]) -> Any:
+        """As text where an item of its own would have the bindings import ``HEAVY_DIALECT``."""
+        if any(_dialect(item) == HEAVY_DIALECT for item in attribute.data):
+            return self._parse(ir.Attribute, attribute)
+        return ir.ArrayAttr.get([self.attribute(item) for item in attribute.data], self.context)
+
+    def _dense_array(self, attribute: Any) -> Any:
+        kinds: dict[Attribute, Any] = {i32: ir.DenseI32ArrayAttr, i64: ir.DenseI64ArrayAttr}
+        kind = kinds.get(attribute.elt_type)
+        if kind is None:
+            return self._parse(ir.Attribute, attribute)
+        return kind.get(attribute.get_values(), self.context)
+
     def _symbol(self, attribute: SymbolRefAttr) -> Any:
         path = [attribute.root_reference.data, *(name.data for name in attribute.nested_references.data)]
         if len(path) == 1:
@@ -164,3 +182,8 @@ class MLIRAttributes:
         except ir.MLIRError as error:
             details = [diagnostic.message for diagnostic in error.error_diagnostics]
             raise LoweringError(f"MLIR does not accept {text}", notes=details) from None
+
+
+def _dialect(attribute: Attribute) -> str:
+    name = attribute.attr_name.data if isinstance(attribute, UnregisteredAttr) else attribute.name
+    return name.partition(".")[0]

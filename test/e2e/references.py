@@ -657,6 +657,14 @@ def identity_calls(x: Array, flag: Array) -> Any:
     return np.sqrt(2 * e if flag else e), x, 2 * e
 
 
+@case(f32("n"), i1(), results="f32, f32, f32, f32, f32")
+def aliased_results(x: Array, flag: Array) -> Any:
+    e = np.exp(x)
+    s = np.sin(2 * e)
+    t = s if flag else -s
+    return e, np.exp(2 * e), s, t, s * t
+
+
 @case(*[f32("n")] * 12, *[f32()] * 12, results="f32, " * 12)
 def many_arguments(*values: Array) -> Any:
     total = sum(a * s for a, s in zip(values[:12], values[12:], strict=True))

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import references  # noqa: F401  (registers the cases)
+from memory_check import assert_nothing_leaks
 from program_case import CASES, TOLERANCES, Array, Case
 
 import devscope
@@ -62,7 +63,9 @@ def check_result(value: object, expected: Array, result: str, tolerance: float |
     )
 
 
-def check_case(executable: Executable, case: Case, rng: np.random.Generator) -> None:
+def check_case(executable: Executable, case: Case, rng: np.random.Generator) -> list[Array]:
+    """Returns the arguments of the last call."""
+    arrays: list[Array] = []
     for sizes in case.sizes:
         arrays = [argument.array(rng, sizes) for argument in case.arguments]
         given = [array.copy() for array in arrays]
@@ -78,6 +81,7 @@ def check_case(executable: Executable, case: Case, rng: np.random.Generator) -> 
             except AssertionError as error:
                 error.add_note(f"{case.entry}, result {number}, sizes {dict(sizes)}")
                 raise
+    return arrays
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS)
@@ -88,7 +92,7 @@ def test_program(name: str, configuration: str) -> None:
         for case in CASES[name]:
             executable.reset_counters()
             try:
-                check_case(executable, case, rng)
+                arrays = check_case(executable, case, rng)
             except AssertionError as error:
                 error.add_note(f"repeat with DEVSCOPE_TEST_SEED={SEED}")
                 raise
@@ -97,6 +101,7 @@ def test_program(name: str, configuration: str) -> None:
                 assert launches == 0
             elif case.device_work:
                 assert launches > 0, "no work reached the device"
+            assert_nothing_leaks(executable, case.entry, arrays, only_host=configuration == "host")
 
 
 def test_every_program_has_a_reference() -> None:

@@ -11,8 +11,9 @@ func.func @main(%x: tensor<?xf32>, %s: f32) -> (tensor<?xf32>, index) {
 // CHECK-SAME:    -> (memref<?xf32>, memref<index>) attributes {llvm.emit_c_interface}
 // CHECK:         call @devscope_alloc_buffer
 // CHECK:         call @devscope_copy_bytes
-// CHECK:         call @main(
+// CHECK:         call @devscope_function_main(
 // CHECK:         call @devscope_free_buffer
 // CHECK:         memref.alloc
 // CHECK:         call @devscope_copy_bytes
 // CHECK:         memref.store {{.*}} : memref<index>
+// CHECK:         call @devscope_free_buffer

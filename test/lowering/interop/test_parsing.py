@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from devscope.errors import ParseError, SourceLocation
+from devscope.lowering.interop.location import source_location
 
 
 def parse_error(session, text, filename="m.mlir") -> ParseError:
@@ -72,6 +75,30 @@ def test_a_bad_file(session, tmp_path):
     with pytest.raises(ParseError) as caught:
         session.parse_file(path)
     assert caught.value.location == SourceLocation(str(path), 2, 3)
+
+
+@pytest.mark.parametrize("path", ["bad\0path", "/no/such\udcff"])
+def test_a_path_that_cannot_be(session, path):
+    with pytest.raises(ParseError, match="cannot read"):
+        session.parse_file(path)
+
+
+def test_a_path_that_is_not_utf8(session, tmp_path):
+    path = tmp_path / os.fsdecode(b"\xff.mlir")
+    path.write_text("nonsense")
+    with pytest.raises(ParseError) as caught:
+        session.parse_file(path)
+    assert caught.value.location == SourceLocation(str(tmp_path / "?.mlir"), 1, 1)
+
+
+def test_text_that_is_not_unicode(session):
+    error = parse_error(session, "// \udcff", "m\udcff.mlir")
+    assert str(error) == "error: m?.mlir has characters that are not Unicode"
+
+
+def test_a_file_name_in_the_text_that_is_not_utf8(session):
+    imported = session.to_xdsl(session.parse(r'"a.b"() : () -> () loc("a\FF":1:2)'))
+    assert source_location(imported.body.block.first_op) == SourceLocation("a\N{REPLACEMENT CHARACTER}", 1, 2)
 
 
 def test_a_name_that_is_not_utf8(session):
