@@ -13,18 +13,21 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from devscope.errors import InputError, OptionError
-from devscope.runtime.executable import Executable
+from devscope.source import source_bytes
 
 if TYPE_CHECKING:
-    from devscope.lowering.interop.session import Session
     from devscope.passes.plan import Plan
+    from devscope.runtime.executable import Executable
     from devscope.runtime.program import Program
+
+HOST = "cpu:0"
+_DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:[0-9]+")
 
 Source = str | bytes | os.PathLike[str]
 
@@ -65,9 +68,12 @@ def compile(
     ``source`` is a path, MLIR text or bytecode, or a module of the MLIR bindings. ``devices`` maps virtual
     devices to physical ones (``{"cuda:0": "opencl:0"}``). Compiled programs are kept on disk and reused.
 
-    Raises a `DevscopeError`: ParseError, PlanError, LoweringError, DeviceNotFoundError, OptionError.
+    Raises a `DevscopeError`: InputError (no such file), ParseError, VerifyError, PlanError, LoweringError,
+    DeviceNotFoundError, OptionError.
     """
-    mapping = dict(devices or {})
+    from devscope.runtime.executable import Executable
+
+    mapping = checked_mapping(devices)
     options = CompileOptions(default, arguments, target_overrides(mapping))
     program, key = cached_program(source, options) if cache else (None, None)
     if program is None:
@@ -96,7 +102,9 @@ def load(path: str | os.PathLike[str], *, devices: Mapping[str, str] | None = No
 
     Raises ExecutableFormatError for a damaged or foreign file, DeviceNotFoundError for a missing device.
     """
-    return Executable.load(path, devices=dict(devices or {}))
+    from devscope.runtime.executable import Executable
+
+    return Executable.load(path, devices=checked_mapping(devices))
 
 
 def run(source: Source | Any, *inputs: Any, entry: str | None = None, **options: Any) -> Any:
@@ -116,6 +124,23 @@ def only_entry(executable: Executable) -> str:
     )
 
 
+def checked_mapping(devices: Mapping[str, str] | None) -> dict[str, str]:
+    """A device mapping as a dictionary. Raises OptionError for names that no device can have."""
+    from devscope.dialects.target import check_device_type
+
+    mapping = dict(devices or {})
+    for virtual, physical in mapping.items():
+        for name in (virtual, physical):
+            if not isinstance(name, str) or _DEVICE.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise OptionError(f"{name!r} is not a device", notes=["write TYPE:NUMBER, such as opencl:0"])
+            check_device_type(name.partition(":")[0])
+        if virtual == HOST and physical != HOST:
+            raise OptionError(f"'{HOST}' is the host and cannot be mapped to '{physical}'")
+        if physical.startswith("cpu:") and physical != HOST:
+            raise OptionError(f"no machine has a device '{physical}'", notes=[f"the host is '{HOST}'"])
+    return mapping
+
+
 def target_overrides(devices: Mapping[str, str]) -> dict[str, str]:
     """Target kinds that a device mapping implies: a virtual device is built for the kind it runs on."""
     overrides: dict[str, str] = {}
@@ -129,20 +154,7 @@ def target_overrides(devices: Mapping[str, str]) -> dict[str, str]:
 def runtime_mapping(program: Program, devices: Mapping[str, str]) -> dict[str, str]:
     """The part of a device mapping that is left at run time: devices built for the host are gone."""
     used = {device.name for device in program.devices}
-    return {v: p for v, p in devices.items() if v in used or not p.startswith("cpu")}
-
-
-def source_bytes(source: Source | Any) -> bytes | None:
-    """What a source says, for cache keys; None if it is a module object."""
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and _is_path(source)):
-        return Path(source).read_bytes()
-    if isinstance(source, str):
-        return source.encode()
-    return source if isinstance(source, bytes) else None
-
-
-def _is_path(text: str) -> bool:
-    return "\n" not in text and len(text) < 4096 and os.path.exists(text)
+    return {v: p for v, p in devices.items() if v in used or p != HOST}
 
 
 def cached_program(source: Source | Any, options: CompileOptions) -> tuple[Program | None, str | None]:
@@ -177,4 +189,4 @@ def cache_key(data: bytes, options: CompileOptions) -> str:
     return digest.hexdigest()
 
 
-__all__ = ["CompileOptions", "Session", "build", "compile", "load", "plan", "run"]
+__all__ = ["CompileOptions", "build", "compile", "load", "plan", "run"]

@@ -11,22 +11,39 @@ from devscope.errors import OptionError
 class Parser(argparse.ArgumentParser):
     """Reports bad options as one message and status 1, like every other user error.
 
-    argparse on its own would print the usage and exit with status 2.
+    argparse on its own would print the usage and exit with status 2. Options cannot be abbreviated, so that new
+    ones break no scripts; the epilog is printed as it was written.
     """
+
+    def __init__(self, prog: str, description: str, epilog: str) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
 
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"error: {message}\n  note: options are listed by: {self.prog} --help\n")
 
 
+def count(text: str) -> int:
+    """An option's value that is a whole number, 0 or more."""
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number of 0 or more")
+    return int(text)
+
+
 def parse_device_mapping(text: str) -> dict[str, str]:
-    """``cuda:0=opencl:0,opencl:1=cpu:0`` as a mapping from virtual to physical devices."""
+    """``cuda:0=opencl:0,opencl:1=cpu:0`` as a mapping from virtual to physical devices. Raises OptionError."""
     mapping: dict[str, str] = {}
-    for item in filter(None, text.split(",")):
+    for item in filter(None, (part.strip() for part in text.split(","))):
         virtual, separator, physical = (part.strip() for part in item.partition("="))
         if not separator or not virtual or not physical:
             raise OptionError(
                 f"'{item}' does not map a device", notes=["write VIRTUAL=PHYSICAL, such as cuda:0=opencl:0"]
             )
         if mapping.setdefault(virtual, physical) != physical:
-            raise OptionError(f"'{virtual}' is mapped to both {mapping[virtual]} and {physical}")
+            raise OptionError(f"'{virtual}' is mapped to both '{mapping[virtual]}' and '{physical}'")
     return mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from devscope.cli.compile_options import add_compile_arguments, compile_options, require_file
-from devscope.errors import InputError
+from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
+from devscope.cli.files import require_place
 
 NAME = "build"
 HELP = "compile a program into a .dsx file that runs without MLIR"
@@ -25,9 +25,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from devscope.api import build
     from devscope.runtime.file_format import save_program
 
-    file = require_file(arguments.file)
-    output = Path(arguments.output) if arguments.output else file.with_suffix(".dsx")
-    if not output.parent.is_dir():
-        raise InputError(f"cannot write '{output}': folder '{output.parent}' does not exist")
+    file = require_source(arguments.file)
+    output = Path(arguments.output) if arguments.output is not None else file.with_suffix(".dsx")
+    require_place(output)
     save_program(build(file, compile_options(arguments)), output)
     return 0

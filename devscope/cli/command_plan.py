@@ -6,24 +6,25 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from devscope.cli.compile_options import add_compile_arguments, compile_options, require_file
+from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
 
 if TYPE_CHECKING:
-    from devscope.passes.plan import Plan
+    from devscope.passes.plan import Copy, Placement, Plan
 
 NAME = "plan"
-HELP = "show the plan of a program: annotated IR, or a table of scopes, reasons and copies"
+HELP = "show the plan of a program: annotated IR, or tables of scopes, reasons and copies"
 EPILOG = """\
 examples:
   devscope plan model.mlir                  the annotated IR
-  devscope plan model.mlir --table          op, scope, why, bytes copied
+  devscope plan model.mlir --table          op, scope, why; copies and their bytes
+  devscope plan model.mlir --json           the same for programs
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_arguments(parser)
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--table", action="store_true", help="print a table instead of IR")
+    form.add_argument("--table", action="store_true", help="print tables instead of IR")
     form.add_argument("--json", action="store_true", help="print JSON instead of IR")
 
 
@@ -31,36 +32,61 @@ def execute(arguments: argparse.Namespace) -> int:
     from devscope.cli.printing import PrintStyle, module_text
     from devscope.pipeline import plan_source
 
-    planned = plan_source(require_file(arguments.file), compile_options(arguments))
+    planned = plan_source(require_source(arguments.file), compile_options(arguments))
     if arguments.json:
         print(json.dumps(planned.plan.to_json(), indent=2))
     elif arguments.table:
-        print_table(planned.plan)
+        from devscope.cli.tables import output_width
+
+        print(plan_text(planned.plan, arguments.file, output_width()), end="")
     else:
         print(module_text(planned.session.to_mlir(planned.module), PrintStyle()), end="")
     return 0
 
 
-def print_table(plan: Plan) -> None:
-    """The plan as two tables: operations with their scopes, copies with their sizes."""
-    from rich.console import Console
-    from rich.table import Table
+def plan_text(plan: Plan, file: str, width: int) -> str:
+    """The plan as two tables, operations and copies, and remarks; positions in ``file`` are line:column."""
+    from devscope.cli.tables import Column, table_text
 
-    console = Console(soft_wrap=True)
-    table = Table(title="plan", title_justify="left", box=None, pad_edge=False)
-    for column in ("op", "scope", "why"):
-        table.add_column(column, overflow="fold")
-    for placement in plan.placements:
-        table.add_row(placement.op, placement.scope.short(), placement.reason)
-    console.print(table)
-    if not plan.copies:
-        console.print("no copies")
-        return
-    copies = Table(title="copies", title_justify="left", box=None, pad_edge=False)
-    for column in ("value", "from", "to", "asked by"):
-        copies.add_column(column, overflow="fold")
-    copies.add_column("bytes", justify="right")
-    for copy in plan.copies:
-        size = "dynamic" if copy.bytes is None else f"{copy.bytes:,}"
-        copies.add_row(copy.value, copy.src.short(), copy.dst.short(), copy.asked_by, size)
-    console.print(copies)
+    columns = (Column("op"), Column("at"), Column("scope"), Column("why", wraps=True))
+    rows = [_placement_row(placement, file) for placement in plan.placements]
+    parts = [table_text(columns, rows, width) if rows else "no operations\n"]
+    if plan.copies:
+        columns = (
+            Column("copy of", wraps=True),
+            Column("from"),
+            Column("to"),
+            Column("bytes", right=True),
+            Column("asked by", wraps=True),
+        )
+        parts.append(table_text(columns, [_copy_row(copy, file) for copy in plan.copies], width))
+    parts.append(_total(plan.copies))
+    parts += [f"remark: {remark}\n" for remark in plan.remarks]
+    return "\n".join(parts)
+
+
+def _placement_row(placement: Placement, file: str) -> tuple[str, ...]:
+    from devscope.dialects.location import source_location
+
+    where = source_location(placement.operation)
+    position = "" if where is None else _short(str(where), file)
+    return placement.op, position, placement.scope.short(), _short(placement.reason, file)
+
+
+def _copy_row(copy: Copy, file: str) -> tuple[str, ...]:
+    size = "dynamic" if copy.bytes is None else f"{copy.bytes:,}"
+    return _short(copy.value, file), copy.src.short(), copy.dst.short(), size, _short(copy.asked_by, file)
+
+
+def _total(copies: list[Copy]) -> str:
+    if not copies:
+        return "no copies\n"
+    known = sum(copy.bytes for copy in copies if copy.bytes is not None)
+    unknown = sum(copy.bytes is None for copy in copies)
+    more = f" and {unknown} of dynamic size" if unknown else ""
+    return f"{len(copies)} {'copy' if len(copies) == 1 else 'copies'}, {known:,} bytes{more}\n"
+
+
+def _short(text: str, file: str) -> str:
+    """``text`` without the name of the file that all of it is about."""
+    return text.replace(f"{file}:", "")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import zipfile
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
+from devscope.cli.arguments import count
+from devscope.cli.compile_options import add_compile_arguments, compile_options, device_mapping, require_file
+from devscope.cli.files import require_place
+from devscope.errors import InputError, OptionError
 
-from devscope.cli.compile_options import add_compile_arguments, compile_options, require_file
-from devscope.errors import InputError
-from devscope.runtime.executable import Executable
-from devscope.runtime.program import Entry
+if TYPE_CHECKING:
+    from devscope.runtime.executable import Executable
+    from devscope.runtime.program import Entry
 
 NAME = "run"
 HELP = "compile a program, or load a .dsx file, and call a function"
@@ -24,22 +24,24 @@ examples:
   devscope run model.dsx --random 0 --devices cuda:0=opencl:0
 """
 
-#: Largest relative error that ``--check`` accepts, by dtype; integers must agree exactly.
-_TOLERANCE = {"f16": 2e-2, "bf16": 5e-2, "f32": 1e-4, "f64": 1e-10}
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_compile_arguments(parser)
+    add_compile_arguments(parser, "MLIR text or bytecode, or a .dsx file")
     add = parser.add_argument
     add("--entry", metavar="F", help="function to call (default: main, or the only public one)")
     inputs = parser.add_mutually_exclusive_group()
     inputs.add_argument(
         "--input", action="append", default=[], metavar="A.npy", help="an argument; repeat for more"
     )
-    inputs.add_argument("--random", type=int, metavar="SEED", help="random arguments")
+    inputs.add_argument(
+        "--random",
+        type=count,
+        metavar="SEED",
+        help="random arguments: floats are normally distributed, integers from 0 to 7",
+    )
     add(
         "--size",
-        type=int,
+        type=count,
         default=8,
         metavar="N",
         help="with --random: size of dynamic dimensions (default: 8)",
@@ -51,34 +53,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from devscope.api import only_entry
+    from devscope.cli.arrays import print_results, save_results
+    from devscope.source import is_executable_file
 
     file = require_file(arguments.file)
-    executable = _load(file, arguments)
-    name = arguments.entry or only_entry(executable)
+    if arguments.output is not None:
+        require_place(Path(arguments.output))
+    saved = is_executable_file(file)
+    executable = _load(file, arguments) if saved else _compile(file, arguments)
+    name = only_entry(executable) if arguments.entry is None else arguments.entry
     entry = _entry(executable, name)
-    values = _inputs(arguments, entry)
+    values = _inputs(arguments, name, entry)
     results = _as_tuple(executable.run(name, *values))
-    for number, (spec, result) in enumerate(zip(entry.outputs, results, strict=True)):
-        print(f"result{number}: {spec}, shape {list(np.shape(result))}")
-        print(np.array2string(np.asarray(result), threshold=20, precision=6))
-    if arguments.output:
-        _save(Path(arguments.output), results)
-    return _check(file, arguments, name, values, results) if arguments.check else 0
+    print_results(entry, results)
+    if arguments.output is not None:
+        save_results(arguments.output, entry, results)
+    if arguments.check:
+        from devscope.cli.check import check_against_host
+
+        check_against_host(file, compile_options(arguments), name, values, results)
+    return 0
 
 
 def _load(file: Path, arguments: argparse.Namespace) -> Executable:
-    from devscope.api import compile, load
-    from devscope.cli.arguments import parse_device_mapping
+    from devscope.api import load
 
-    devices = parse_device_mapping(arguments.devices)
-    if zipfile.is_zipfile(file):
-        return load(file, devices=devices)
+    given = {"--default": arguments.default, "--arguments": arguments.arguments, "--check": arguments.check}
+    for option, value in given.items():
+        if value:
+            raise OptionError(
+                f"{option} does not go with a compiled program", notes=[f"'{file}' is one: give its source"]
+            )
+    return load(file, devices=device_mapping(arguments))
+
+
+def _compile(file: Path, arguments: argparse.Namespace) -> Executable:
+    from devscope.api import compile
+
     options = compile_options(arguments)
     return compile(
         file,
         default=options.default,
         arguments=options.arguments,
-        devices=devices,
+        devices=device_mapping(arguments),
         cache=not arguments.no_cache,
     )
 
@@ -93,88 +110,24 @@ def _entry(executable: Executable, name: str) -> Entry:
     return entry
 
 
-def _inputs(arguments: argparse.Namespace, entry: Entry) -> list[Any]:
+def _inputs(arguments: argparse.Namespace, name: str, entry: Entry) -> list[object]:
+    from devscope.cli.arrays import random_array, read_array
+
     if arguments.random is not None:
-        generator = np.random.default_rng(arguments.random)
         return [
-            random_array(generator, spec.dtype, _shape(spec.shape, arguments.size)) for spec in entry.inputs
+            random_array((arguments.random, number), spec, arguments.size)
+            for number, spec in enumerate(entry.inputs)
         ]
-    return [_read(path) for path in arguments.input]
-
-
-def _shape(shape: Sequence[int | None], dynamic: int) -> list[int]:
-    return [dynamic if size is None else size for size in shape]
-
-
-def random_array(generator: np.random.Generator, dtype: str, shape: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Random values of a dtype: floats are standard normal, integers small and not negative."""
-    if dtype == "i1":
-        return generator.integers(0, 2, shape).astype(np.bool_)
-    if dtype[0] == "f":
-        return generator.standard_normal(shape).astype(f"f{int(dtype[1:]) // 8}")
-    bits = 64 if dtype == "index" else int(dtype[1:])
-    return generator.integers(0, 8, shape).astype(f"i{bits // 8}")
-
-
-def _read(path: str) -> Any:
-    try:
-        return np.load(path, allow_pickle=False)
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read the array '{path}': {error}") from None
-
-
-def _as_tuple(results: Any) -> tuple[Any, ...]:
-    return results if isinstance(results, tuple) else () if results is None else (results,)
-
-
-def _save(path: Path, results: Sequence[Any]) -> None:
-    import io
-
-    from devscope.cli.files import write_output
-
-    buffer = io.BytesIO()
-    np.savez(buffer, **{f"result{number}": np.asarray(r) for number, r in enumerate(results)})
-    write_output(str(path), buffer.getvalue())
-
-
-def _check(
-    file: Path, arguments: argparse.Namespace, name: str, values: Sequence[Any], results: Sequence[Any]
-) -> int:
-    """Run the same program with every device mapped to the host, and compare."""
-    from devscope.api import CompileOptions, build
-    from devscope.dialects.target import device_types
-
-    if zipfile.is_zipfile(file):
-        raise InputError("--check compiles the program again, which needs its source, not a .dsx file")
-    everything_on_host = {kind: "cpu" for kind in device_types() if kind != "cpu"}
-    reference = Executable(
-        build(file, CompileOptions(arguments.default, arguments.arguments, everything_on_host))
-    )
-    expected = _as_tuple(reference.run(name, *values))
-    entry = reference.entries[name]
-    status = 0
-    for number, (spec, got, want) in enumerate(zip(entry.outputs, results, expected, strict=True)):
-        error = relative_error(np.asarray(got), np.asarray(want))
-        limit = _TOLERANCE.get(spec.dtype, 0.0)
-        verdict = "agrees" if error <= limit else "DIFFERS"
-        print(
-            f"check result{number}: {verdict} with the host (max relative error {error:.2e}, limit {limit:.0e})"
+    if entry.inputs and not arguments.input:
+        specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in entry.inputs)
+        raise InputError(
+            f"'{name}' takes arguments: ({specs})",
+            notes=["give --input A.npy once for each of them, or --random SEED"],
         )
-        status |= error > limit
-    return int(status)
+    return [read_array(path) for path in arguments.input]
 
 
-def relative_error(got: np.ndarray[Any, Any], want: np.ndarray[Any, Any]) -> float:
-    """Largest absolute difference over the largest magnitude; NaNs and infinities must stand in the same places."""
-    if got.shape != want.shape:
-        return float("inf")
-    if got.size == 0 or np.array_equal(got, want, equal_nan=want.dtype.kind == "f"):
-        return 0.0
-    if want.dtype.kind != "f":
-        return float(np.max(got != want))
-    finite = np.isfinite(want)
-    if not np.array_equal(np.where(finite, 0, want), np.where(np.isfinite(got), 0, got), equal_nan=True):
-        return float("inf")
-    wide_got, wide_want = got[finite].astype(np.float64), want[finite].astype(np.float64)
-    scale = float(np.max(np.abs(wide_want))) or 1.0
-    return float(np.max(np.abs(wide_got - wide_want))) / scale
+def _as_tuple(results: object) -> tuple[object, ...]:
+    if isinstance(results, tuple):
+        return results  # pyright: ignore[reportUnknownVariableType]
+    return () if results is None else (results,)

@@ -1,29 +1,32 @@
-"""The options that ``run``, ``build`` and ``plan`` share."""
+"""The options that all commands share which compile a program."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from devscope.api import CompileOptions, target_overrides
 from devscope.cli.arguments import parse_device_mapping
 from devscope.errors import InputError
 
+if TYPE_CHECKING:
+    from devscope.api import CompileOptions
 
-def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="MLIR text or bytecode")
+_DEFAULT = "cpu:0"
+_ARGUMENTS = "host"
+
+
+def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLIR text or bytecode") -> None:
+    parser.add_argument("file", metavar="FILE", help=file_help)
     parser.add_argument(
         "--default",
-        default="cpu:0",
         metavar="SCOPE",
-        help="where operations go that no annotation reaches (default: cpu:0)",
+        help=f"where operations go that no annotation reaches (default: {_DEFAULT})",
     )
     parser.add_argument(
         "--arguments",
-        default="host",
         choices=("host", "open"),
-        help="host (default): arguments and results of public functions are on the host; "
-        "open: the plan decides",
+        help="host (default): arguments and results of public functions are on the host; open: the plan decides",
     )
     parser.add_argument(
         "--devices",
@@ -33,16 +36,40 @@ def add_compile_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def device_mapping(arguments: argparse.Namespace) -> dict[str, str]:
+    """The value of ``--devices``. Raises OptionError."""
+    from devscope.api import checked_mapping
+
+    return checked_mapping(parse_device_mapping(arguments.devices))
+
+
 def compile_options(arguments: argparse.Namespace) -> CompileOptions:
-    mapping = parse_device_mapping(arguments.devices)
-    return CompileOptions(arguments.default, arguments.arguments, target_overrides(mapping))
+    """How to compile, as the options say. Raises OptionError."""
+    from devscope.api import CompileOptions, target_overrides
+
+    return CompileOptions(
+        arguments.default or _DEFAULT,
+        arguments.arguments or _ARGUMENTS,
+        target_overrides(device_mapping(arguments)),
+    )
 
 
 def require_file(path: str) -> Path:
     """The path of an input file; raises InputError if it cannot be read."""
+    from devscope.source import require_readable
+
     file = Path(path)
-    try:
-        with file.open("rb"):
-            return file
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror or error}") from None
+    require_readable(file)
+    return file
+
+
+def require_source(path: str) -> Path:
+    """As `require_file`, for a program that has to be compiled."""
+    from devscope.source import is_executable_file
+
+    file = require_file(path)
+    if is_executable_file(file):
+        raise InputError(
+            f"'{path}' is a compiled program, or called like one", notes=["this command needs its source"]
+        )
+    return file

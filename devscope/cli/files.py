@@ -31,6 +31,20 @@ def write_output(path: str, data: str | bytes) -> None:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
+def require_place(path: Path) -> None:
+    """Raise InputError when no file can be written to ``path``, before the work that would fill it."""
+    folder = path.parent
+    if path.is_dir():
+        reason = "it is a folder"
+    elif not folder.is_dir():
+        reason = f"folder '{folder}' does not exist"
+    elif not os.access(path if path.exists() else folder, os.W_OK):
+        reason = "permission denied"
+    else:
+        return
+    raise InputError(f"cannot write '{path}': {reason}")
+
+
 def _replace(target: Path, content: bytes) -> None:
     final = target.resolve()
     temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")

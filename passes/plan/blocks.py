@@ -34,14 +34,15 @@ def _successors(block: Block) -> list[Block]:
 
 
 class Dominators:
-    """Immediate dominators and natural loops of the blocks of one region.
+    """Order, immediate dominators and natural loops of the blocks of one region.
 
     The algorithm is Cooper, Harvey and Kennedy's ("A Simple, Fast Dominance Algorithm"). Unreachable blocks
     count as dominated by the entry.
     """
 
     def __init__(self, region: Region) -> None:
-        order = reverse_post_order(region)
+        self.order = order = reverse_post_order(region)
+        """The blocks, each after its dominators; unreachable ones last."""
         self._number = {block: number for number, block in enumerate(order)}
         self._predecessors: dict[Block, list[Block]] = {block: [] for block in order}
         for block in order:
@@ -77,6 +78,14 @@ class Dominators:
         while not self._loops[block] <= allowed:
             block = self._idom[block]
         return block
+
+    def is_header(self, block: Block) -> bool:
+        """Whether ``block`` begins a loop."""
+        return block in self._loops[block]
+
+    def in_loop(self, header: Block, block: Block) -> bool:
+        """Whether ``block`` belongs to the loop that ``header`` begins."""
+        return header in self._loops[block]
 
     def _find_loops(self, order: list[Block]) -> dict[Block, set[Block]]:
         """Per block, the headers of the natural loops that contain it."""

@@ -11,12 +11,12 @@ from xdsl.ir import Attribute, Operation, Region
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
 from devscope.dialects.names import op_name
 from devscope.passes.placed_types import FUNCTION, TENSOR, kind_of
-from devscope.passes.plan.blocks import reverse_post_order
+from devscope.passes.plan.blocks import Dominators
 from devscope.passes.plan.constraints import Row, row_of, unknown
 from devscope.passes.plan.domains import Reason
 from devscope.passes.plan.order import canonical_order
 from devscope.passes.plan.scopes import OPEN
-from devscope.passes.plan.system import NOT_COMPUTED, PLACED, Frame, Signature, System
+from devscope.passes.plan.system import HEADER, NOT_COMPUTED, PLACED, Frame, Signature, System
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
 FOREIGN_BODY = ("device.compiler", "device.primitive")
@@ -125,10 +125,12 @@ def _operations(system: System, region: Region) -> Iterator[Operation]:
         for block in region.blocks:
             yield from block.ops
         return
+    graph = system.graphs[region] = Dominators(region)
     for block in list(region.blocks)[1:]:
+        flags = NOT_COMPUTED | (HEADER if graph.is_header(block) else 0)
         for argument in block.args:
-            system.define(argument, system.fresh(argument.type))
-    for block in reverse_post_order(region):
+            system.define(argument, system.fresh(argument.type, flags))
+    for block in graph.order:
         yield from block.ops
 
 

@@ -13,7 +13,7 @@ from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.plan.compute_rules import compute
 from devscope.passes.plan.domains import HOST_NODE
-from devscope.passes.plan.system import BOUNDARY, CARRIED_OUT, NOT_COMPUTED, Signature, System
+from devscope.passes.plan.system import BOUNDARY, CARRIED_OUT, FIRM, NOT_COMPUTED, Signature, System
 
 
 def call(system: System, op: Operation) -> None:
@@ -76,11 +76,15 @@ def return_(system: System, op: Operation) -> None:
 
 
 def branch(system: System, op: Operation) -> None:
-    """``cf``: the trailing operands flow to the successors' arguments, in order."""
-    targets = [argument for block in op.successors for argument in block.args]
+    """``cf``: the trailing operands flow to the successors' arguments, in order.
+
+    What enters a loop crosses its boundary.
+    """
+    targets = [(argument, block) for block in op.successors for argument in block.args]
     first = len(op.operands) - len(targets)
-    for index, argument in enumerate(targets, first):
-        system.use(op, index, op.operands[index], system.node_of(argument))
+    for index, (argument, block) in enumerate(targets, first):
+        kind = BOUNDARY if system.is_outside(block, op) else FIRM
+        system.use(op, index, op.operands[index], system.node_of(argument), kind)
 
 
 def yield_(system: System, op: Operation) -> None:

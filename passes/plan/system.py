@@ -25,13 +25,14 @@ from typing import NamedTuple
 
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.placed_types import FUNCTION, HOST, TENSOR, kind_of
+from devscope.passes.plan.blocks import Dominators
 from devscope.passes.plan.domains import HOST_NODE, Clash, Domains, Reason
 from devscope.passes.plan.scopes import OPEN, ScopeTable
 
@@ -41,13 +42,14 @@ REMATERIALISED = -2
 FIRM, BOUNDARY, LOOSE, FREE = range(4)
 """Kinds of edges."""
 
-PLAIN, PLACED, ANNOTATED, CARRIED_OUT, NOT_COMPUTED = 0, 1, 2, 4, 8
+PLAIN, PLACED, ANNOTATED, CARRIED_OUT, NOT_COMPUTED, HEADER = 0, 1, 2, 4, 8, 16
 """Flags of nodes.
 
 * `PLACED`: all its edges are loose.
 * `ANNOTATED`: a body-only ``device.on_device``; its edges are loose, except to a ``func.return``: an annotated
   result fixes the function's result (TVM's rewrite of top-level annotations).
 * `CARRIED_OUT`: a loop's result; its edges are boundaries.
+* `HEADER`: an argument of a block that begins a loop; its edges to uses outside the loop are boundaries.
 * `NOT_COMPUTED`: an argument, a carried value or a copy. An annotation of it that cannot hold means "a copy of
   it there"; on a computed value it is an error, since one operation cannot execute on two scopes.
 """
@@ -119,6 +121,8 @@ class System:
     signatures: dict[str, Signature] = field(default_factory=dict[str, Signature])
     slots: dict[Region, list[int]] = field(default_factory=dict[Region, list[int]])
     """What the operands of a region's terminator flow to."""
+    graphs: dict[Region, Dominators] = field(default_factory=dict[Region, Dominators])
+    """The control flow of every region of several blocks."""
     remarks: list[str] = field(default_factory=list[str])
     frame: Frame | None = None
     function: Signature | None = None
@@ -229,7 +233,25 @@ class System:
             flags = self.flags[src] | self.flags[dst]
             if flags:
                 kind = _edge_kind(flags, kind, returns)
+                if kind == FIRM and flags & HEADER and self._leaves_loop(value, op):
+                    kind = BOUNDARY
             self.edges.append(Edge(src, dst, op, index, kind))
+
+    def is_outside(self, header: Block, op: Operation) -> bool:
+        """Whether ``header`` begins a loop in its region that ``op`` is outside of."""
+        region = header.parent
+        graph = self.graphs.get(region) if region is not None else None
+        if graph is None or not graph.is_header(header):
+            return False
+        inside: Operation | None = op
+        while inside is not None and inside.parent_region() is not region:
+            inside = inside.parent_op()
+        return inside is None or inside.parent is None or not graph.in_loop(header, inside.parent)
+
+    def _leaves_loop(self, value: SSAValue, op: Operation) -> bool:
+        """Whether ``value`` is carried by a loop of blocks, and ``op`` is outside of that loop."""
+        owner = value.owner
+        return isinstance(owner, Block) and self.is_outside(owner, op)
 
     def remark_unknown(self, op: Operation, name: str) -> None:
         """Say once per name that an operation is planned by the rule for unknown ones."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 from devscope.lowering.interop.bindings import ir
 
 MEMORY_SCRIPT = """
@@ -49,14 +51,14 @@ def test_nesting_deeper_than_python_s_stack(session):
     assert len(block.operations) == 0
 
 
-def test_a_large_constant_never_enters_python(tmp_path):
+@pytest.mark.parametrize("place", ["arith.constant {}", "arith.constant {{a = [{{b = [{}]}}]}} 0 : i8"])
+def test_a_large_constant_never_enters_python(tmp_path, place):
     """20 MiB of elements; the text of them in Python would be 40 MiB, the list of them far more."""
     path = tmp_path / "large.mlir"
     elements = 5 * MEBIBYTE
-    with path.open("w") as file:
-        file.write(f'func.func @f() -> tensor<{elements}xi32> {{\n  %0 = arith.constant dense<"0x')
-        file.write("01020304" * (elements - 1) + "05060708")
-        file.write(f'"> : tensor<{elements}xi32>\n  return %0 : tensor<{elements}xi32>\n}}\n')
+    data = "01020304" * (elements - 1) + "05060708"
+    constant = place.format(f'dense<"0x{data}"> : tensor<{elements}xi32>')
+    path.write_text(f"func.func @f() {{\n  %0 = {constant}\n  return\n}}\n")
     command = [sys.executable, "-c", MEMORY_SCRIPT, str(path)]
     result = subprocess.run(command, capture_output=True, text=True, check=True)
     assert int(result.stdout) < 2 * 1024, "KiB that the process grew by"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 
@@ -43,6 +44,48 @@ def generic(module: ModuleOp) -> str:
     stream = io.StringIO()
     Printer(stream, print_generic_format=True).print_op(module)
     return stream.getvalue()
+
+
+_PURE = {"arith.constant", "tensor.empty", "linalg.fill", "tensor.bitcast"}
+"""Operations that planning may clone or leave unused: what counts is what they compute."""
+
+_IDENTITIES = {"device.on_device", "device.device_copy", "device.region", "device.yield"}
+
+
+def meaning(module: ModuleOp) -> list[str]:
+    """What the module computes, less where: equal before and after planning."""
+    alias: dict[SSAValue, SSAValue] = {}
+    numbers: dict[SSAValue, str] = {}
+    for op in module.walk():
+        if op_name(op) == "device.region":
+            end = op.regions[0].block.last_op
+            alias.update(zip(op.results, end.operands if end is not None else (), strict=True))
+        elif op_name(op) in _IDENTITIES:
+            alias.update(zip(op.results, op.operands, strict=False))
+        elif op_name(op) not in _PURE:
+            for value in (*op.results, *(a for region in op.regions for b in region.blocks for a in b.args)):
+                numbers[value] = f"%{len(numbers)}"
+
+    def expression(value: SSAValue) -> str:
+        while value in alias:
+            value = alias[value]
+        if value in numbers:
+            return numbers[value]
+        owner = value.owner
+        if isinstance(owner, Block):
+            return "body"
+        return f"{op_name(owner)}{owner.properties}({', '.join(map(expression, owner.operands))})"
+
+    return [
+        f"{op_name(op)}({', '.join(map(expression, op.operands))})"
+        for op in module.walk()
+        if op_name(op) not in _IDENTITIES | _PURE and not _inside_pure(op)
+    ]
+
+
+def _inside_pure(op: Operation) -> bool:
+    parent = op.parent_op()
+    return parent is not None and op_name(parent) in _PURE
 
 
 @dataclass
@@ -90,9 +133,11 @@ def plan(text: str, default: str = "cpu:0", arguments: str = "open", verify: boo
     """Plan ``text``; check that the outcome verifies and that planning it again changes nothing."""
     options = PlanOptions(default=ScopeAttr.parse_text(default), arguments=arguments)
     module = parse(text)
+    meant = meaning(module)
     outcome = plan_module(module, options)
     printed = generic(module)
     module.verify()
+    assert meaning(module) == meant
     if verify:
         verify_module(module)
     plan_module(module, options)
