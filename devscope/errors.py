@@ -73,5 +73,9 @@ class DeviceError(DevscopeError):
     """A driver refused a request: out of memory, failed build, lost device."""
 
 
+class ExecutionError(DevscopeError):
+    """A program stopped itself: an assertion of its own does not hold."""
+
+
 class ExecutableFormatError(DevscopeError):
     """A ``.dsx`` file is damaged, foreign, or of another format version or machine."""

@@ -85,13 +85,14 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     if observe is not None:
         observe("plan", planned.session.to_mlir(planned.module))
     _check_targets(planned.module, options.targets)
+    report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
     split_module(planned.module, HOST, binding)
     verify_module(planned.module)
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))
     program = compile_split_module(planned.session, planned.module, binding, show)
-    program.report["plan"] = planned.plan.to_json()
+    program.report["plan"] = report
     return program
 
 

@@ -35,21 +35,26 @@ def _shown(value: object) -> str:
 
 @dataclass(frozen=True)
 class OptionSpec:
-    """One option of a target kind: the type of its value and what it means."""
+    """One option of a target kind: the type of its value, what it means, and for integers the legal range."""
 
     type: type[str] | type[int] | type[bool]
     doc: str = ""
+    minimum: int = -(2**63)
+    maximum: int = 2**63 - 1
 
     def accepts(self, value: object) -> bool:
-        """Whether ``value`` is of this option's type; a bool is no integer here."""
-        if type(value) is int and not -(2**63) <= value < 2**63:
+        """Whether ``value`` is of this option's type and in its range; a bool is no integer here."""
+        if type(value) is int and not self.minimum <= value <= self.maximum:
             return False
         return type(value) is self.type
 
     @property
     def type_text(self) -> str:
-        """The type in words, for error messages."""
-        return _TYPE_NAMES[self.type]
+        """What is legal, in words, for error messages."""
+        text = _TYPE_NAMES[self.type]
+        if self.minimum > -(2**63):
+            text += f", from {self.minimum}" + (f" to {self.maximum}" if self.maximum < 2**63 - 1 else " on")
+        return text
 
 
 @dataclass(frozen=True)
@@ -135,14 +140,14 @@ for _kind in (
         {
             "cpu": OptionSpec(str, "LLVM's name of the processor; the machine's own by default"),
             "features": OptionSpec(str, "LLVM's feature string, such as +avx2,+fma"),
-            "opt": OptionSpec(int, "LLVM's optimisation level, 0 to 3"),
+            "opt": OptionSpec(int, "LLVM's optimisation level", minimum=0, maximum=3),
         },
     ),
     TargetKind(
         "opencl",
         "opencl",
         {
-            "workgroup": OptionSpec(int, "work items per workgroup"),
+            "workgroup": OptionSpec(int, "work items per workgroup", minimum=1),
             "fp64": OptionSpec(bool, "whether the device has double precision"),
             "fp16": OptionSpec(bool, "whether the device has half precision"),
         },

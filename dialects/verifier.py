@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, UnregisteredOp
 from xdsl.ir import Attribute, Dialect, Operation
-from xdsl.irdl import IRDLOperation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
@@ -20,6 +19,9 @@ from devscope.dialects.names import op_name
 from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import TARGET_ATTR, TargetAttr
 from devscope.errors import VerifyError
+
+_NAME = "op_name__"
+"""Where an `UnregisteredOp` keeps its real name."""
 
 _EXPECTED: dict[str, tuple[type[Attribute], str]] = {
     SCOPE_ATTR: (ScopeAttr, 'a scope, such as #device.scope<"cpu", 0 : i64, "", "">'),
@@ -47,13 +49,35 @@ def _operation_problem(op: Operation, name: str, dialect: Dialect) -> str | None
         if not isinstance(attribute, ScopeAttr | IntegerAttr) and (reason := _why(attribute, dialect)):
             return f"attribute '{key}': {reason}"
     try:
-        if isinstance(op, UnregisteredOp) and issubclass(definition, IRDLOperation):
+        if isinstance(op, UnregisteredOp):
             # An importer leaves an operation that does not fit its definition unregistered.
-            definition.get_irdl_definition().verify(op)
+            copy = _registered(op, definition, dialect)
+            try:
+                copy.verify(verify_nested_ops=False)
+            finally:
+                copy.erase(safe_erase=False)
         op.verify_()
     except VerifyException as error:
         return str(error)
     return None
+
+
+def _registered(op: Operation, definition: type[Operation], dialect: Dialect) -> Operation:
+    """A copy of ``op`` as an operation of class ``definition``, with the terminators of its regions likewise."""
+    copy = definition.create(
+        operands=op.operands,
+        result_types=[result.type for result in op.results],
+        attributes={name: value for name, value in op.attributes.items() if name != _NAME},
+        regions=[region.clone() for region in op.regions],
+    )
+    for block in [block for region in copy.regions for block in region.blocks]:
+        last = block.last_op
+        if isinstance(last, UnregisteredOp):
+            known = next((known for known in dialect.operations if known.name == op_name(last)), None)
+            if known is not None:
+                block.insert_op_after(_registered(last, known, dialect), last)
+                last.detach()
+    return copy
 
 
 def _attribute_problem(op: Operation, dialect: Dialect) -> str | None:

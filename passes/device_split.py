@@ -15,8 +15,10 @@ from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr
+from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.errors import VerifyError
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.classify import CONTROL_FLOW, Classifier, body_operations, is_tensor
 from devscope.passes.split.outline import erase_operations, outline_piece, unique_name
@@ -59,7 +61,14 @@ def split_module(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> N
 def _bind(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> None:
     """A target that stands already is never overwritten."""
     function.attributes[SCOPE_ATTR] = scope
-    function.attributes.setdefault(TARGET_ATTR, binding.target_of(scope))
+    default = binding.target_of(scope)
+    target = function.attributes.setdefault(TARGET_ATTR, default)
+    if isinstance(target, TargetAttr) and target.device_type not in (default.device_type, scope.type_name):
+        raise VerifyError(
+            f"function '{function.sym_name.data}' is for target '{target.kind_name}', but runs on {scope.short()}",
+            source_location(function),
+            [f"drop its '{TARGET_ATTR}': where a function runs follows from '{SCOPE_ATTR}'"],
+        )
 
 
 def _device_functions(
@@ -134,10 +143,9 @@ def _split_function(
         for inner in split.control_flow:
             if op_name(inner) in CONTROL_FLOW:
                 blocks.extend(b for region in inner.regions for b in region.blocks)
-        if not split.pieces:
-            continue
         dead = _only_cloned(block, split)
-        _reorder(block, split)
+        if split.pieces:
+            _reorder(block, split)
         names = [_piece_name(function, piece, taken) for piece in split.pieces]
         # Last piece first: a piece then sees the original values of the pieces before it.
         for piece, name in reversed(list(zip(split.pieces, names, strict=True))):

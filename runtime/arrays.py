@@ -37,9 +37,10 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 
 _CPU_DEVICE_TYPES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
 
-_free = ctypes.CDLL(None).free
-_free.argtypes = [ctypes.c_void_p]
-_free.restype = None
+free_memory: Any = ctypes.CDLL(None).free
+"""``free`` of the C library."""
+free_memory.argtypes = [ctypes.c_void_p]
+free_memory.restype = None
 
 
 class ArgumentCheck:
@@ -174,7 +175,7 @@ class HostMemory:
         self.__array_interface__: dict[str, Any] = {}
 
     # Bound as a default: at interpreter exit the module's names are gone before the last arrays.
-    def __del__(self, free: Any = _free) -> None:
+    def __del__(self, free: Any = free_memory) -> None:
         free(self.address)
 
 

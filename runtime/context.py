@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from devscope.errors import DeviceError
+from devscope.errors import DevscopeError
+from devscope.runtime.arrays import free_memory
 from devscope.runtime.cache import DiskCache
 from devscope.runtime.device_error import describe_error
 from devscope.runtime.devices import PhysicalDevice
@@ -42,7 +43,8 @@ class Counters:
     The dictionaries are keyed by virtual device. ``allocations`` counts buffers that the program asked for,
     ``driver_allocations`` those that could not be served from freed ones. ``copies`` is keyed by source and
     destination; pairs without copies are left out. h2d, d2h, d2d: copies to devices, from devices, and
-    between or inside devices.
+    between or inside devices. ``live`` is not a sum: the buffers that the program has now and will free (its
+    constants stay), none between calls.
     """
 
     launches: dict[str, int] = field(default_factory=dict[str, int])
@@ -52,6 +54,7 @@ class Counters:
     h2d: CopyCount = CopyCount()
     d2h: CopyCount = CopyCount()
     d2d: CopyCount = CopyCount()
+    live: dict[str, int] = field(default_factory=dict[str, int])
 
 
 class NativeContext:
@@ -97,12 +100,9 @@ class NativeContext:
         """Address of the context struct, for ``@devscope_context``."""
         return ctypes.addressof(self._context)
 
-    def take_error(self) -> DeviceError | None:
-        """The error of the last call as an exception, and clears it."""
-        error = self._context.error
-        if error.origin == layout.Origin.NONE:
-            return None
-        exception = describe_error(error, self._specs, self._physical)
+    def take_error(self) -> DevscopeError:
+        """The error of the last call, which failed, as an exception; clears it."""
+        exception = describe_error(self._context.error, self._specs, self._physical)
         self._context.error = layout.Error()
         return exception
 
@@ -111,10 +111,12 @@ class NativeContext:
         launches: dict[str, int] = defaultdict(int)
         allocations: dict[str, int] = defaultdict(int)
         driver_allocations: dict[str, int] = defaultdict(int)
+        live: dict[str, int] = defaultdict(int)
         for spec, device in zip(self._specs, self._devices, strict=True):
             launches[spec.name] += device.counters.launches
             allocations[spec.name] += device.counters.allocations
             driver_allocations[spec.name] += device.counters.driver_allocations
+            live[spec.name] += device.live.count
         copies: dict[tuple[str, str], CopyCount] = defaultdict(CopyCount)
         totals = {"h2d": CopyCount(), "d2h": CopyCount(), "d2d": CopyCount()}
         for index, cell in enumerate(self._traffic):
@@ -125,7 +127,9 @@ class NativeContext:
                 direction = self._direction(source, target)
                 if direction is not None:
                     totals[direction] += count
-        return Counters(dict(launches), dict(allocations), dict(driver_allocations), dict(copies), **totals)
+        return Counters(
+            dict(launches), dict(allocations), dict(driver_allocations), dict(copies), **totals, live=dict(live)
+        )
 
     def reset_counters(self) -> None:
         """Sets all counters to zero."""
@@ -138,6 +142,8 @@ class NativeContext:
         for physical, record, uploads in zip(self._physical, self._devices, self._uploads, strict=False):
             if physical.opencl is not None:
                 _close_device(physical.opencl, record, uploads)
+            free_memory(record.live.entries)
+            record.live = layout.LiveList()
         for program in self._programs.values():
             program.release()
         self._programs.clear()

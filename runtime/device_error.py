@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import re
 from collections.abc import Sequence
 
-from devscope.errors import DeviceError
+from devscope.errors import DeviceError, DevscopeError, ExecutionError, SourceLocation
 from devscope.runtime.devices import PhysicalDevice
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.native.layout import Error, Operation, Origin, RuntimeCode
@@ -12,14 +14,22 @@ from devscope.runtime.opencl_api import error_name
 from devscope.runtime.program import DeviceSpec
 
 _HOST_CODES = {1: "out of host memory", 2: "not possible on the host"}
+_SHAPES = "check the shapes that were given to the program"
 _DEFECT = "the compiled program is wrong: please report this with the program that was compiled"
 
 
-def describe_error(error: Error, specs: Sequence[DeviceSpec], physical: Sequence[PhysicalDevice]) -> DeviceError:
-    """The exception for a recorded error; names the virtual and the physical device and the operation."""
+def describe_error(error: Error, specs: Sequence[DeviceSpec], physical: Sequence[PhysicalDevice]) -> DevscopeError:
+    """The exception for a recorded error; names the virtual and the physical device and the operation.
+
+    The host code whose error it is must still be loaded.
+    """
+    if error.operation == Operation.ASSERT:
+        return _failed_assertion(error.detail)
     known = 0 <= error.slot < len(specs)
     where = _device(specs[error.slot], physical[error.slot]) if known else f"slot {error.slot}"
     what = _operation(error, specs[error.slot]) if known else _NAMES[Operation(error.operation)]
+    if error.origin == Origin.RUNTIME and error.code == RuntimeCode.NEGATIVE_SIZE and error.operation == Operation.ALLOC:
+        return negative_size(where, error.detail)
     if error.origin == Origin.RUNTIME:
         reason, note = _runtime_reason(error)
         return DeviceError(f"{where}: {what} failed: {reason}", notes=[note] if note else ())
@@ -28,6 +38,23 @@ def describe_error(error: Error, specs: Sequence[DeviceSpec], physical: Sequence
     else:
         reason = _HOST_CODES.get(error.code, f"error {error.code}")
     return DeviceError(f"{where}: {what} failed: {reason}")
+
+
+def negative_size(where: str, size: int) -> DeviceError:
+    """The error for a tensor that has a dimension of a negative size."""
+    return DeviceError(f"{where}: a tensor would have a dimension of size {size}", notes=[_SHAPES])
+
+
+_MESSAGE = re.compile(r"(?:(.*?):(\d+):(\d+): )?(assertion failed.*)", re.DOTALL)
+
+
+def _failed_assertion(address: int) -> ExecutionError:
+    """The lowering puts where the assertion stands in front of its message, see assertions.py there."""
+    text = ctypes.string_at(address).decode(errors="replace")
+    match = _MESSAGE.fullmatch(text)
+    if match is None or match[1] is None:
+        return ExecutionError(text)
+    return ExecutionError(match[4], SourceLocation(match[1], int(match[2]), int(match[3])))
 
 
 def _device(spec: DeviceSpec, physical: PhysicalDevice) -> str:
@@ -74,6 +101,6 @@ def _runtime_reason(error: Error) -> tuple[str, str | None]:
         case RuntimeCode.BAD_CONSTANT:
             return "the program has no such constant", _DEFECT
         case RuntimeCode.NEGATIVE_SIZE:
-            return "the size is negative", "check the shapes that were given to the program"
+            return "the size is negative", _SHAPES
         case _:
             return "out of host memory", None

@@ -2,7 +2,8 @@
 
 Arguments and results are memref descriptors, cells of 8 bytes: allocated pointer, aligned pointer, offset,
 sizes, strides (in elements). The function takes a pointer to its results' descriptors, one after the other
-(left out when there are none), then a pointer to the descriptor of each argument.
+(left out when there are none), then a pointer to the descriptor of each argument. It is called through a
+function of the native runtime that takes these pointers as an array, see :func:`.native.call_symbol`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 
 from devscope.errors import InputError
 from devscope.runtime.arrays import ArgumentCheck, Array, HostMemory, ResultMaker
+from devscope.runtime.device_error import negative_size
+from devscope.runtime.native.layout import HOST_HEADER
 from devscope.runtime.program import Entry
 
 _HEADER = 3  # allocated, aligned, offset
@@ -36,8 +39,9 @@ class EntryCaller:
                 self._write_sizes(at, [size for size in check.shape if size is not None])
         base = ctypes.addressof(self._cells)
         starts = ([0] if self._makers else []) + self._argument_at
-        self._pointers = [base + start * _CELL for start in starts]
-        self._function = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * len(starts))(address)
+        self._pointers = (ctypes.c_void_p * max(len(starts), 1))(*[base + start * _CELL for start in starts])
+        self._pointers_at = ctypes.c_void_p(ctypes.addressof(self._pointers))
+        self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)
 
     def check(self, values: Sequence[Any]) -> list[Array]:
         """The arguments of a call as arrays. Raises :class:`InputError`."""
@@ -49,42 +53,41 @@ class EntryCaller:
             )
         return [check(value) for check, value in zip(self._checks, values, strict=True)]
 
-    def call(self, arrays: Sequence[Array]) -> None:
-        """Runs the function; other Python threads run meanwhile. Its results stay in the descriptors."""
+    def call(self, arrays: Sequence[Array]) -> bool:
+        """Runs the function; other Python threads run meanwhile. Its results stay in the descriptors.
+
+        False when it failed: there are no results, and the context has the error.
+        """
         cells = self._cells
         for check, at, array in zip(self._checks, self._argument_at, arrays, strict=True):
             cells[at] = cells[at + 1] = array.__array_interface__["data"][0]
             if not check.is_static:
                 self._write_sizes(at, array.shape)
-        if self._result_cells:
-            ctypes.memset(cells, 0, self._result_cells * _CELL)
-        self._function(*self._pointers)
+        return self._function(self._pointers_at) == 0
 
     def take_results(self) -> list[Any]:
         """The results of the last call, which now belong to the caller.
 
         Memory that belongs to an argument or that was returned twice must not be freed twice, whatever the
-        compiled code says about ownership.
+        compiled code says about ownership. Raises :class:`DeviceError` for a tensor of a negative size.
         """
-        owners: dict[int, HostMemory] = {}
+        cells = self._cells
+        given = {cells[at] for at in self._argument_at}
+        # All of them first: if a result cannot be made, the others must be freed nevertheless.
+        owners = {
+            allocated: HostMemory(0 if allocated in given else allocated - HOST_HEADER)
+            for allocated in {cells[at] for at in self._result_at}
+        }
         results: list[Any] = []
-        given = {self._cells[at] for at in self._argument_at}
-        for maker, at in zip(self._makers, self._result_at, strict=True):
-            allocated, aligned, offset = self._cells[at : at + _HEADER]
-            sizes = self._cells[at + _HEADER : at + _HEADER + maker.rank]
-            strides = self._cells[at + _HEADER + maker.rank : at + _HEADER + 2 * maker.rank]
-            borrowed = allocated in given
-            if borrowed or allocated not in owners:
-                owners[allocated] = HostMemory(0 if borrowed else allocated)
+        for position, (maker, at) in enumerate(zip(self._makers, self._result_at, strict=True)):
+            allocated, aligned, offset = cells[at : at + _HEADER]
+            sizes = cells[at + _HEADER : at + _HEADER + maker.rank]
+            strides = cells[at + _HEADER + maker.rank : at + _HEADER + 2 * maker.rank]
+            if sizes and min(sizes) < 0:
+                raise negative_size(f"result {position} of '{self.name}'", min(sizes))
             array = maker(owners[allocated], aligned + offset * maker.dtype.itemsize, sizes, strides)
-            results.append(array.copy() if borrowed else array)
+            results.append(array.copy() if allocated in given else array)
         return results
-
-    def drop_results(self) -> None:
-        """Frees the results of a call that failed; some may be missing."""
-        given = {self._cells[at] for at in self._argument_at}
-        for allocated in {self._cells[at] for at in self._result_at} - given - {0}:
-            HostMemory(allocated)
 
     def _write_sizes(self, at: int, sizes: Sequence[int]) -> None:
         """Sizes and strides of a contiguous array into the descriptor that starts at cell ``at``."""

@@ -95,8 +95,9 @@ class Executable:
     def run(self, name: str, *arguments: Any) -> Any:
         """Calls an entry: an array for one result, a tuple for several, None for none.
 
-        Raises :class:`InputError` for a wrong name, number, dtype or shape; :class:`DeviceError` when a
-        device fails. The executable stays usable after either.
+        Raises :class:`InputError` for a wrong name, number, dtype or shape; :class:`DeviceError` when a device
+        fails, when memory runs out, on the host too, or when a tensor would get a negative size;
+        :class:`ExecutionError` when an assertion of the program does not hold. The executable stays usable.
         """
         caller = self._callers.get(name)
         if caller is None:
@@ -106,11 +107,8 @@ class Executable:
         with self._lock:
             if not self._release.alive:
                 raise InputError("the executable was closed", notes=["load or compile the program again"])
-            caller.call(arrays)
-            error = self._context.take_error()
-            if error is not None:
-                caller.drop_results()
-                raise error
+            if not caller.call(arrays):
+                raise self._context.take_error()
             results = caller.take_results()
         if len(results) == 1:
             return results[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from devscope.errors import OptionError
 
@@ -15,13 +15,9 @@ class Parser(argparse.ArgumentParser):
     ones break no scripts; the epilog is printed as it was written.
     """
 
-    def __init__(self, prog: str, description: str, epilog: str) -> None:
+    def __init__(self, **settings: Any) -> None:
         super().__init__(
-            prog=prog,
-            description=description,
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-            allow_abbrev=False,
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **settings
         )
 
     def error(self, message: str) -> NoReturn:

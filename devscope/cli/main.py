@@ -6,7 +6,6 @@ import argparse
 import io
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from devscope.cli import command_build, command_devices, command_lower, command_plan, command_run
 from devscope.cli.arguments import Parser
@@ -26,14 +25,50 @@ examples:
 
 
 def make_parser() -> Parser:
-    parser = Parser("devscope", "Runs one MLIR program on several devices.", _EPILOG)
+    parser = Parser(prog="devscope", description="Runs one MLIR program on several devices.", epilog=_EPILOG)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=argparse.ArgumentParser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for module in _COMMANDS:
-        description = module.HELP[0].upper() + module.HELP[1:] + "."
-        command = Parser(f"devscope {module.NAME}", description, module.EPILOG)
+        command = commands.add_parser(
+            module.NAME,
+            help=module.HELP,
+            description=module.HELP[0].upper() + module.HELP[1:] + ".",
+            epilog=module.EPILOG,
+        )
         module.add_arguments(command)
         command.add_argument("--traceback", action="store_true", help="with an error, show where it came from")
         command.set_defaults(execute=module.execute)
-        _add_command(commands, module.NAME, module.HELP, command)
     return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status: 0, or 1 after one error message on stderr."""
+    for stream in (sys.stdout, sys.stderr):
+        # Names in programs can have any character; a terminal that lacks one must not end the command.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    parser = make_parser()
+    arguments = parser.parse_args(argv)
+    if arguments.version:
+        from devscope import __version__
+
+        print(f"devscope {__version__}")
+        return 0
+    if arguments.command is None:
+        parser.error(f"a command is missing: {', '.join(module.NAME for module in _COMMANDS)}")
+    execute: Callable[[argparse.Namespace], int] = arguments.execute
+    try:
+        status = execute(arguments)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        return ignore_closed_output()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        sys.stdout.flush()
+        return report(error, arguments.traceback)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
-from devscope.errors import DevscopeError
+from devscope.cli.arguments import Parser
+from devscope.cli.failures import INTERRUPTED, report
 
 _DESCRIPTION = "Reads MLIR, runs passes of devscope, xDSL and MLIR on it, prints it."
 _EPILOG = """\
@@ -21,20 +21,8 @@ passes:
 """
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        # One message and status 1, like every other user error; argparse prints the usage and exits with 2.
-        self.exit(1, f"error: {message}\n  note: options are listed by: {self.prog} --help\n")
-
-
 def make_parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="devscope-opt",
-        description=_DESCRIPTION,
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser(prog="devscope-opt", description=_DESCRIPTION, epilog=_EPILOG)
     add = parser.add_argument
     add("file", nargs="?", default="-", metavar="FILE", help="MLIR text or bytecode; '-' (default): stdin")
     add("-p", "--pass-pipeline", default="", metavar="PIPELINE", help="passes to run, separated by commas")
@@ -81,22 +69,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from devscope.cli.opt_driver import run
 
         return run(arguments)
-    except DevscopeError as error:
-        return _fail(arguments, error, str(error))
     except KeyboardInterrupt:
-        return 130
+        return INTERRUPTED
     except Exception as error:
-        text = f"error: internal error: {type(error).__name__}: {error}\n  note: --traceback shows where"
-        return _fail(arguments, error, text)
-
-
-def _fail(arguments: argparse.Namespace, error: Exception, text: str) -> int:
-    if arguments.traceback:
-        import traceback
-
-        traceback.print_exception(error)
-    sys.stderr.write(f"{text}\n")
-    return 1
+        return report(error, arguments.traceback)
 
 
 if __name__ == "__main__":

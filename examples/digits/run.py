@@ -23,7 +23,7 @@ from rich.table import Table
 from train import Digits, prepare
 
 import devscope
-from devscope.cli.command_plan import print_table
+from devscope.cli.command_plan import plan_text
 from devscope.errors import DevscopeError
 from devscope.runtime.executable import Executable
 
@@ -62,7 +62,7 @@ def show_plan(console: Console, model: Path) -> int:
     """Print the plan; returns how many copies stand in it."""
     console.rule("plan")
     plan = devscope.plan(model, arguments="host")
-    print_table(plan)
+    print(plan_text(plan, str(model), console.width), end="")
     return len(plan.copies)
 
 

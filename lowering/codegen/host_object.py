@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from devscope.errors import LoweringError
+from devscope.runtime.native import EXPORTS, call_symbol, calls_ir
+from devscope.lowering.codegen.host_options import check_host_options
 
 
 @dataclass(frozen=True)
@@ -25,26 +27,32 @@ class HostObject:
 
 
 def compile_host_object(
-    text: str, runtime_text: str, exported: Sequence[str], cpu: str = "", features: str = "", level: int = 3
+    text: str, runtime_text: str, entries: Sequence[str], cpu: str = "", features: str = "", level: int = 3
 ) -> HostObject:
-    """Relocatable object code; every function but ``exported`` and the runtime's context is internal.
+    """Relocatable object code; every symbol but the runtime's context and what calls ``entries`` is internal.
 
-    ``cpu`` and ``features`` default to those of this machine. Raises LoweringError if LLVM refuses the text.
+    ``entries`` are functions of ``text``; the loader calls them through their `call_symbol`.
+    ``cpu`` and ``features`` default to those of this machine, ``features`` to none when ``cpu`` is given.
+    Raises OptionError for a CPU or features that do not exist, LoweringError if LLVM refuses the text.
     """
+    if cpu or features:
+        check_host_options(cpu, features)
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    cpu = cpu or llvm.get_host_cpu_name()
-    # Without this, LLVM splits 512-bit vectors on CPUs whose tuning prefers 256 bits.
-    features = features or llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
+    if not cpu:
+        # Without the last one, LLVM splits 512-bit vectors on CPUs whose tuning prefers 256 bits.
+        features = features or llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
+        cpu = llvm.get_host_cpu_name()
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default"
     )
     try:
         module = llvm.parse_assembly(text)
         module.link_in(llvm.parse_assembly(runtime_text))
-        _internalize(module, {*exported, "devscope_context"})
+        module.link_in(llvm.parse_assembly(calls_ir(_parameter_counts(module, entries))))
+        _internalize(module, {*map(call_symbol, entries), *EXPORTS})
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         _optimize(llvm, module, machine, level)
@@ -54,10 +62,15 @@ def compile_host_object(
     return HostObject(data, HostMachine(machine.triple, cpu, features))
 
 
-def _internalize(module: Any, exported: set[str]) -> None:
-    missing = exported - {f.name for f in module.functions} - {g.name for g in module.global_variables}
+def _parameter_counts(module: Any, entries: Sequence[str]) -> dict[str, int]:
+    counts = {function.name: len(list(function.arguments)) for function in module.functions}
+    missing = sorted(set(entries) - counts.keys())
     if missing:
-        raise LoweringError(f"host code lacks the symbols {', '.join(sorted(missing))}")
+        raise LoweringError(f"host code lacks the symbols {', '.join(missing)}")
+    return {entry: counts[entry] for entry in entries}
+
+
+def _internalize(module: Any, exported: set[str]) -> None:
     for value in [*module.functions, *module.global_variables]:
         if not value.is_declaration and value.name not in exported:
             value.linkage = "internal"

@@ -12,6 +12,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
+from devscope.lowering.interop.foreign import foreign_class
+
 Shape = tuple[Hashable, ...]
 """The class of an operation, the types of its operands and results, and which attributes it has."""
 
@@ -55,7 +57,7 @@ class Drift:
             op.attributes |= op.properties
             op.properties = {}
         op.attributes["op_name__"] = StringAttr(op.name)
-        op.__class__ = UnregisteredOp.with_name(op.name)  # pyright: ignore[reportAttributeAccessIssue]
+        op.__class__ = foreign_class(op.name)
 
 
 def shape(

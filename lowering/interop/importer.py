@@ -17,6 +17,7 @@ from devscope.lowering.interop.build import append, make_operation
 from devscope.lowering.interop.children import children
 from devscope.lowering.interop.collection import no_cyclic_collection
 from devscope.lowering.interop.drift import Drift, Shape, shape
+from devscope.lowering.interop.foreign import foreign_class
 from devscope.lowering.interop.location import PayloadLocation, decode
 from devscope.lowering.interop.properties import HiddenProperties
 
@@ -71,7 +72,9 @@ class Importer:
 
     def _learn(self, op: Any) -> _Kind:
         cls = self._context.get_op(op.name)
-        name = StringAttr(op.name) if issubclass(cls, UnregisteredOp) else None
+        name = None
+        if issubclass(cls, UnregisteredOp):
+            cls, name = foreign_class(op.name), StringAttr(op.name)
         if not self.hidden.is_registered(op.name):
             # What is a property then is for the text to say, not for xDSL's definition.
             return _Kind(cls, frozenset(), name, hidden=True, registered=False)

@@ -8,8 +8,11 @@ from __future__ import annotations
 import ctypes
 from enum import IntEnum
 
-ABI_VERSION = 1
+ABI_VERSION = 2
 """Changes whenever a struct or a function of the native runtime changes. Stored in saved executables."""
+
+HOST_HEADER = 16
+"""Memory that an entry returns was allocated this many bytes before its ``allocated`` pointer."""
 
 
 class Kind(IntEnum):
@@ -28,13 +31,14 @@ class Origin(IntEnum):
 
 
 class Operation(IntEnum):
-    """The runtime call that failed."""
+    """What failed."""
 
     ALLOC = 1
     FREE = 2
     COPY = 3
     CONSTANT = 4
     LAUNCH = 5
+    ASSERT = 6
 
 
 class RuntimeCode(IntEnum):
@@ -46,10 +50,15 @@ class RuntimeCode(IntEnum):
     BAD_CONSTANT = 4
     NEGATIVE_SIZE = 5
     OUT_OF_HOST_MEMORY = 6
+    ASSERTION_FAILED = 7
 
 
 class Error(ctypes.Structure):
-    """The first failure of a call; ``detail`` is a byte count or an index, depending on the operation."""
+    """The first failure of a call.
+
+    ``detail``, depending on the operation: a byte count (or the negative size of a dimension), an index, or the
+    address of an assertion's message.
+    """
 
     origin: int
     code: int
@@ -65,6 +74,12 @@ class Error(ctypes.Structure):
     ]
 
 
+class Block(ctypes.Structure):
+    """Head of the list of host memory that the current call made; the native runtime alone uses it."""
+
+    _fields_ = [("next", ctypes.c_void_p), ("previous", ctypes.c_void_p)]
+
+
 class Context(ctypes.Structure):
     """The root: what ``@devscope_context`` points to."""
 
@@ -74,6 +89,8 @@ class Context(ctypes.Structure):
     constant_count: int
     constants: int
     traffic: int
+    calls: int
+    blocks: Block
     _fields_ = [
         ("error", Error),
         ("device_count", ctypes.c_int64),
@@ -81,6 +98,9 @@ class Context(ctypes.Structure):
         ("constant_count", ctypes.c_int64),
         ("constants", ctypes.c_void_p),
         ("traffic", ctypes.c_void_p),
+        ("calls", ctypes.c_int64),
+        ("blocks", Block),
+        ("stop", ctypes.c_int64 * 64),
     ]
 
 
@@ -122,6 +142,23 @@ class DeviceCounters(ctypes.Structure):
     ]
 
 
+class LiveBuffer(ctypes.Structure):
+    """A buffer that host code has not freed, and the number of the call that made it."""
+
+    handle: int | None
+    call: int
+    _fields_ = [("handle", ctypes.c_void_p), ("call", ctypes.c_int64)]
+
+
+class LiveList(ctypes.Structure):
+    """The live buffers of one device; ``entries`` comes from ``malloc``."""
+
+    count: int
+    capacity: int
+    entries: int | None
+    _fields_ = [("count", ctypes.c_int64), ("capacity", ctypes.c_int64), ("entries", ctypes.c_void_p)]
+
+
 class Device(ctypes.Structure):
     """One virtual device of a program."""
 
@@ -135,6 +172,7 @@ class Device(ctypes.Structure):
     constants: int | None
     free_list: FreeList
     counters: DeviceCounters
+    live: LiveList
     _fields_ = [
         ("kind", ctypes.c_int32),
         ("pending", ctypes.c_int32),
@@ -146,6 +184,7 @@ class Device(ctypes.Structure):
         ("constants", ctypes.c_void_p),
         ("free_list", FreeList),
         ("counters", DeviceCounters),
+        ("live", LiveList),
     ]
 
 

@@ -8,10 +8,11 @@
 ;
 ; Rules that hold everywhere:
 ;   * slot 0 is host memory; the other slots are the program's virtual devices;
-;   * the first failure is recorded in the context. From then on the devices are left alone: launches
-;     and copies do nothing, allocations give null. Frees still free (nothing leaks), host memory
+;   * the first failure is recorded in the context. After one of a device, host code runs on and the devices
+;     are left alone: launches and copies do nothing, allocations give null. Frees still free, host memory
 ;     still works, and a copy to the host that cannot be made gives zeros, so that host code which
-;     branches on the result is at least deterministic;
+;     branches on the result is at least deterministic. After one of the host (no memory, an assertion)
+;     nothing can run on: devscope_stop leaves the call, and devscope_end frees what the call had made;
 ;   * a "status" is an i32, 0 for success, else the driver's own error code.
 ;
 ; Most functions carry #0, which keeps LLVM from optimising them: their time is the driver's, and this
@@ -21,16 +22,31 @@
 ; The structs below are mirrored by layout.py: change both, and ABI_VERSION there.
 
 ; origin: 0 no error, 1 the checks in this file, 2 the driver of the slot
-; (origin, code, operation, slot, detail)
+; (origin, code, operation, slot, detail: a number of bytes, an index or the address of a text)
 %devscope.Error = type { i64, i64, i64, i64, i64 }
 
-; (error, number of devices, devices, number of constants, constants, traffic[source * devices + destination])
-%devscope.Context = type { %devscope.Error, i64, ptr, i64, ptr, ptr }
+; calls: how many were begun. blocks: the host memory that the current call made. stop: the jmp_buf of the
+; current call; the largest one of a supported C library has 312 bytes (glibc on aarch64).
+; (error, number of devices, devices, number of constants, constants, traffic[source * devices + destination],
+;  calls, blocks, stop)
+%devscope.Context = type { %devscope.Error, i64, ptr, i64, ptr, ptr, i64, %devscope.Block, [64 x i64] }
+
+; Stands before the memory of every host allocation, and as the head of the (circular) list. Memory that is
+; returned to the loader keeps it, unused: the loader frees what stands 16 bytes before what it was given.
+; (next, previous)
+%devscope.Block = type { ptr, ptr }
 
 ; kind: 0 host, 1 OpenCL. domain: devices of one kind and one domain copy to each other directly (the
 ; cl_context). pending: work was enqueued that the driver may not have been told to start.
-; (kind, pending, domain, queue, driver functions, number of kernels, kernels, constants, free list, counters)
-%devscope.Device = type { i32, i32, ptr, ptr, ptr, i64, ptr, ptr, %devscope.FreeList, %devscope.Counters }
+; (kind, pending, domain, queue, driver functions, number of kernels, kernels, constants, free list, counters,
+;  live buffers)
+%devscope.Device = type { i32, i32, ptr, ptr, ptr, i64, ptr, ptr, %devscope.FreeList, %devscope.Counters,
+                          %devscope.LiveList }
+
+; The buffers that host code has and must free. (entries in use, capacity, entries from malloc)
+%devscope.LiveList = type { i64, i64, ptr }
+; (handle, number of the call that made it)
+%devscope.LiveBuffer = type { ptr, i64 }
 
 ; Freed buffers kept for reuse, oldest first. (entries in use, capacity, bytes held, byte limit, entries)
 %devscope.FreeList = type { i64, i64, i64, i64, ptr }
@@ -73,14 +89,16 @@
 
 declare ptr @malloc(i64)
 declare ptr @aligned_alloc(i64, i64)
+declare ptr @realloc(ptr, i64)
 declare void @free(ptr)
+declare void @_longjmp(ptr, i32) noreturn
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1 immarg)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)
 
 ; ---------------------------------------------------------------------------------------------- errors
-; Operations: 1 alloc, 2 free, 3 copy, 4 constant, 5 launch.
+; Operations: 1 alloc, 2 free, 3 copy, 4 constant, 5 launch, 6 assert.
 ; Codes of origin 1: 1 slot out of range, 2 kernel out of range, 3 wrong number of arguments,
-; 4 constant out of range, 5 negative size, 6 out of host memory.
+; 4 constant out of range, 5 negative size, 6 out of host memory, 7 assertion failed.
 
 define internal void @devscope.fail(i64 %origin, i64 %code, i64 %operation, i64 %slot, i64 %detail) cold #0 {
 entry:
@@ -110,6 +128,152 @@ define internal i1 @devscope.failed() alwaysinline {
   %origin = load i64, ptr %context
   %failed = icmp ne i64 %origin, 0
   ret i1 %failed
+}
+
+; ----------------------------------------------------------------------------------------------- calls
+; The loader calls a function of the program through code that is generated for it (see __init__.py): it
+; asks devscope_begin for a jmp_buf, sets it, calls the function, and returns what devscope_end says.
+; All of this, and host memory, is #0 for another reason too: compiled code is told that allocations touch no
+; memory that it knows of, which holds as long as LLVM cannot look into the functions that share the list.
+
+define ptr @devscope_begin() #0 {
+  %context = load ptr, ptr @devscope_context
+  %calls.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 6
+  %calls = load i64, ptr %calls.p
+  %calls.new = add i64 %calls, 1
+  store i64 %calls.new, ptr %calls.p
+  %blocks = getelementptr %devscope.Context, ptr %context, i32 0, i32 7
+  %last.p = getelementptr %devscope.Block, ptr %blocks, i32 0, i32 1
+  store ptr %blocks, ptr %blocks
+  store ptr %blocks, ptr %last.p
+  %stop = getelementptr %devscope.Context, ptr %context, i32 0, i32 8
+  ret ptr %stop
+}
+
+; 0: the results of the call belong to the loader. 1: an error was recorded, there are no results, and all
+; memory that the call made is freed.
+define i32 @devscope_end() #0 {
+entry:
+  %failed = call i1 @devscope.failed()
+  br i1 %failed, label %clean, label %good
+
+good:
+  ret i32 0
+
+clean:
+  call void @devscope.host.free_all()
+  call void @devscope.live.free_all()
+  ret i32 1
+}
+
+; Leaves the call. Everything that runs on the host's behalf is compiled code: no frame in between needs
+; to be unwound.
+define void @devscope_stop(i64 %code, i64 %operation, i64 %detail) noreturn cold #0 {
+  call void @devscope.fail(i64 1, i64 %code, i64 %operation, i64 0, i64 %detail)
+  %context = load ptr, ptr @devscope_context
+  %stop = getelementptr %devscope.Context, ptr %context, i32 0, i32 8
+  call void @_longjmp(ptr %stop, i32 1)
+  unreachable
+}
+
+; message: a C string that outlives the call.
+define void @devscope_assert(i1 %holds, ptr %message) alwaysinline {
+entry:
+  br i1 %holds, label %done, label %stop
+
+stop:
+  %address = ptrtoint ptr %message to i64
+  call void @devscope_stop(i64 7, i64 6, i64 %address)
+  unreachable
+
+done:
+  ret void
+}
+
+; ----------------------------------------------------------------------------------------- host memory
+
+; Memory for compiled code, aligned as malloc does it. A negative number of bytes is the size of a dimension
+; that made no sense; it and a lack of memory stop the call.
+define noalias nonnull ptr @devscope_host_alloc(i64 %bytes) allockind("alloc,uninitialized")
+    memory(inaccessiblemem: readwrite) "alloc-family"="devscope" #0 {
+entry:
+  ; Also keeps what is added to the size, here and by the caller, from wrapping around.
+  %sensible = icmp ult i64 %bytes, 9223372036854774784
+  br i1 %sensible, label %request, label %refuse
+
+request:
+  %size = add i64 %bytes, 16
+  %block = call ptr @malloc(i64 %size)
+  %none = icmp eq ptr %block, null
+  br i1 %none, label %refuse, label %link
+
+link:
+  %context = load ptr, ptr @devscope_context
+  %head = getelementptr %devscope.Context, ptr %context, i32 0, i32 7
+  %next = load ptr, ptr %head
+  %previous.p = getelementptr %devscope.Block, ptr %block, i32 0, i32 1
+  %next.previous.p = getelementptr %devscope.Block, ptr %next, i32 0, i32 1
+  store ptr %next, ptr %block
+  store ptr %head, ptr %previous.p
+  store ptr %block, ptr %head
+  store ptr %block, ptr %next.previous.p
+  %memory = getelementptr %devscope.Block, ptr %block, i64 1
+  ret ptr %memory
+
+refuse:
+  %negative = icmp slt i64 %bytes, 0
+  %code = select i1 %negative, i64 5, i64 6
+  call void @devscope_stop(i64 %code, i64 1, i64 %bytes)
+  unreachable
+}
+
+; The names by which MLIR calls allocation and release.
+
+define noalias nonnull ptr @_mlir_memref_to_llvm_alloc(i64 %bytes) alwaysinline {
+  %memory = call ptr @devscope_host_alloc(i64 %bytes)
+  ret ptr %memory
+}
+
+define void @_mlir_memref_to_llvm_free(ptr allocptr captures(none) %memory) allockind("free")
+    memory(argmem: readwrite, inaccessiblemem: readwrite) "alloc-family"="devscope" #0 {
+entry:
+  %null = icmp eq ptr %memory, null
+  br i1 %null, label %done, label %unlink
+
+unlink:
+  %block = getelementptr %devscope.Block, ptr %memory, i64 -1
+  %previous.p = getelementptr %devscope.Block, ptr %block, i32 0, i32 1
+  %next = load ptr, ptr %block
+  %previous = load ptr, ptr %previous.p
+  %next.previous.p = getelementptr %devscope.Block, ptr %next, i32 0, i32 1
+  store ptr %next, ptr %previous
+  store ptr %previous, ptr %next.previous.p
+  call void @free(ptr %block)
+  br label %done
+
+done:
+  ret void
+}
+
+define internal void @devscope.host.free_all() #0 {
+entry:
+  %context = load ptr, ptr @devscope_context
+  %head = getelementptr %devscope.Context, ptr %context, i32 0, i32 7
+  %first = load ptr, ptr %head
+  br label %loop
+
+loop:
+  %block = phi ptr [ %first, %entry ], [ %next, %release ]
+  %end = icmp eq ptr %block, %head
+  br i1 %end, label %done, label %release
+
+release:
+  %next = load ptr, ptr %block
+  call void @free(ptr %block)
+  br label %loop
+
+done:
+  ret void
 }
 
 ; ------------------------------------------------------------------------------------- devices and ops
@@ -329,9 +493,180 @@ refuse:
   ret i1 false
 }
 
+; --------------------------------------------------------------------------------------- live buffers
+; Constants are not among them: they stay until the executable is closed.
+
+; False when there is no memory for the entry.
+define internal i1 @devscope.live.add(ptr %list, ptr %handle) #0 {
+entry:
+  %count = load i64, ptr %list
+  %capacity.p = getelementptr %devscope.LiveList, ptr %list, i32 0, i32 1
+  %capacity = load i64, ptr %capacity.p
+  %entries.p = getelementptr %devscope.LiveList, ptr %list, i32 0, i32 2
+  %room = icmp ult i64 %count, %capacity
+  br i1 %room, label %append, label %grow
+
+grow:
+  %old = load ptr, ptr %entries.p
+  %twice = mul i64 %capacity, 2
+  %larger = add i64 %twice, 64
+  %size = mul i64 %larger, 16
+  %new = call ptr @realloc(ptr %old, i64 %size)
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %full, label %grown
+
+grown:
+  store ptr %new, ptr %entries.p
+  store i64 %larger, ptr %capacity.p
+  br label %append
+
+append:
+  %entries = load ptr, ptr %entries.p
+  %item = getelementptr %devscope.LiveBuffer, ptr %entries, i64 %count
+  %call.p = getelementptr %devscope.LiveBuffer, ptr %item, i32 0, i32 1
+  %context = load ptr, ptr @devscope_context
+  %calls.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 6
+  %call = load i64, ptr %calls.p
+  store ptr %handle, ptr %item
+  store i64 %call, ptr %call.p
+  %count.new = add i64 %count, 1
+  store i64 %count.new, ptr %list
+  ret i1 true
+
+full:
+  ret i1 false
+}
+
+; The last buffer made is mostly the first to be freed, so the search begins at the end. The last entry
+; takes the place of the one that goes.
+define internal void @devscope.live.remove(ptr %list, ptr %handle) #0 {
+entry:
+  %count = load i64, ptr %list
+  %entries.p = getelementptr %devscope.LiveList, ptr %list, i32 0, i32 2
+  %entries = load ptr, ptr %entries.p
+  br label %loop
+
+loop:
+  %left = phi i64 [ %count, %entry ], [ %index, %look ]
+  %empty = icmp eq i64 %left, 0
+  br i1 %empty, label %done, label %look
+
+look:
+  %index = sub i64 %left, 1
+  %item = getelementptr %devscope.LiveBuffer, ptr %entries, i64 %index
+  %here = load ptr, ptr %item
+  %match = icmp eq ptr %here, %handle
+  br i1 %match, label %hit, label %loop
+
+hit:
+  %count.new = sub i64 %count, 1
+  %last = getelementptr %devscope.LiveBuffer, ptr %entries, i64 %count.new
+  call void @llvm.memmove.p0.p0.i64(ptr %item, ptr %last, i64 16, i1 false)
+  store i64 %count.new, ptr %list
+  br label %done
+
+done:
+  ret void
+}
+
+; Frees the buffers that the current call made, on all devices.
+define internal void @devscope.live.free_all() #0 {
+entry:
+  %context = load ptr, ptr @devscope_context
+  %count.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 1
+  %count = load i64, ptr %count.p
+  %devices.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 2
+  %devices = load ptr, ptr %devices.p
+  %calls.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 6
+  %call = load i64, ptr %calls.p
+  br label %next_device
+
+next_device:
+  %slot = phi i64 [ 0, %entry ], [ %slot.next, %device_done ]
+  %more = icmp ult i64 %slot, %count
+  br i1 %more, label %device, label %done
+
+device:
+  %device.p = getelementptr %devscope.Device, ptr %devices, i64 %slot
+  %list = getelementptr %devscope.Device, ptr %device.p, i32 0, i32 10
+  %entries.p = getelementptr %devscope.LiveList, ptr %list, i32 0, i32 2
+  %live = load i64, ptr %list
+  br label %loop
+
+loop:
+  %left = phi i64 [ %live, %device ], [ %index, %look ], [ %index, %release ]
+  %empty = icmp eq i64 %left, 0
+  br i1 %empty, label %device_done, label %look
+
+look:
+  %index = sub i64 %left, 1
+  %entries = load ptr, ptr %entries.p
+  %item = getelementptr %devscope.LiveBuffer, ptr %entries, i64 %index
+  %made.p = getelementptr %devscope.LiveBuffer, ptr %item, i32 0, i32 1
+  %made = load i64, ptr %made.p
+  %ours = icmp eq i64 %made, %call
+  br i1 %ours, label %release, label %loop
+
+release:
+  ; Entries above this one that stay were looked at before: the one that takes its place is one of them.
+  %handle = load ptr, ptr %item
+  call void @devscope_free(i64 %slot, ptr %handle)
+  br label %loop
+
+device_done:
+  %slot.next = add i64 %slot, 1
+  br label %next_device
+
+done:
+  ret void
+}
+
 ; ------------------------------------------------------------------------------- alloc, free, constant
 
+; A negative number of bytes is the size of a dimension that made no sense.
 define ptr @devscope_alloc(i64 %slot, i64 %bytes) #0 {
+entry:
+  %handle = call ptr @devscope.obtain(i64 %slot, i64 %bytes)
+  %none = icmp eq ptr %handle, null
+  br i1 %none, label %done, label %enter
+
+enter:
+  %device = call ptr @devscope.device(i64 %slot, i64 1)
+  %list = getelementptr %devscope.Device, ptr %device, i32 0, i32 10
+  %entered = call i1 @devscope.live.add(ptr %list, ptr %handle)
+  br i1 %entered, label %done, label %drop
+
+drop:
+  call void @devscope.release(i64 %slot, ptr %handle)
+  call void @devscope.fail(i64 1, i64 6, i64 1, i64 %slot, i64 %bytes)
+  ret ptr null
+
+done:
+  ret ptr %handle
+}
+
+define void @devscope_free(i64 %slot, ptr %handle) #0 {
+entry:
+  %null = icmp eq ptr %handle, null
+  br i1 %null, label %done, label %find
+
+find:
+  %device = call ptr @devscope.device(i64 %slot, i64 2)
+  %unknown = icmp eq ptr %device, null
+  br i1 %unknown, label %done, label %remove
+
+remove:
+  %list = getelementptr %devscope.Device, ptr %device, i32 0, i32 10
+  call void @devscope.live.remove(ptr %list, ptr %handle)
+  call void @devscope.release(i64 %slot, ptr %handle)
+  br label %done
+
+done:
+  ret void
+}
+
+; A buffer of the free list, else of the driver; null with the error recorded.
+define internal ptr @devscope.obtain(i64 %slot, i64 %bytes) #0 {
 entry:
   %handle.p = alloca ptr
   store ptr null, ptr %handle.p
@@ -396,7 +731,8 @@ none:
   ret ptr null
 }
 
-define void @devscope_free(i64 %slot, ptr %handle) #0 {
+; To the free list, else to the driver.
+define internal void @devscope.release(i64 %slot, ptr %handle) #0 {
 entry:
   %null = icmp eq ptr %handle, null
   br i1 %null, label %done, label %find
@@ -468,7 +804,7 @@ uploaded:
 first:
   %bytes.p = getelementptr %devscope.Constant, ptr %constant, i32 0, i32 1
   %bytes = load i64, ptr %bytes.p
-  %handle = call ptr @devscope_alloc(i64 %slot, i64 %bytes)
+  %handle = call ptr @devscope.obtain(i64 %slot, i64 %bytes)
   call void @devscope_copy(i64 0, ptr %data, i64 0, i64 %slot, ptr %handle, i64 0, i64 %bytes)
   %failed = call i1 @devscope.failed()
   br i1 %failed, label %drop, label %store
@@ -478,7 +814,7 @@ store:
   ret ptr %handle
 
 drop:
-  call void @devscope_free(i64 %slot, ptr %handle)
+  call void @devscope.release(i64 %slot, ptr %handle)
   br label %none
 
 none:

@@ -1,5 +1,4 @@
 // Results that are arguments: the same one twice, two exchanged, a constant, a splat, a scalar.
-#dev = #device.scope<"opencl", 0 : i64, "", "">
 func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>, %s: i64)
     -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<3xf32>, tensor<2x2xi32>, i64, f64) {
   %small = arith.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32>

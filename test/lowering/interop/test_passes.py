@@ -66,6 +66,24 @@ def test_xdsl_passes_see_through_the_bridge(session):
     assert "3.000000e+01, 3.100000e+01]" in text, "the large constant"
 
 
+def test_operations_that_xdsl_does_not_know_stay_where_they_are(session, generic_text):
+    """xDSL's canonicalisation moves what looks like a constant out of loops."""
+    text = """func.func @f(%a: tensor<4x4xf32>, %x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+      %r = scf.for %i = %n to %n step %n iter_args(%v = %x) -> (tensor<4xf32>) {
+        %0 = linalg.matvec ins(%a, %v : tensor<4x4xf32>, tensor<4xf32>) outs(%x : tensor<4xf32>) -> tensor<4xf32>
+        "foo.effect"() : () -> ()
+        %unused = "foo.other"() : () -> i8
+        scf.yield %0 : tensor<4xf32>
+      }
+      return %r : tensor<4xf32>
+    }"""
+    module = session.parse(text)
+    imported = session.to_xdsl(module)
+    for pass_type in (CanonicalizePass, CommonSubexpressionElimination, DeadCodeElimination):
+        pass_type().apply(session.xdsl_context, imported)
+        assert generic_text(session.to_mlir(imported)) == generic_text(module)
+
+
 def test_new_operations_are_exported(session):
     imported = session.to_xdsl(
         session.parse("func.func @f() -> i32 {\n%0 = arith.constant 20 : i32\nreturn %0 : i32\n}")

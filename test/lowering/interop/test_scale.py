@@ -40,13 +40,13 @@ def test_nesting_deeper_than_python_s_stack(session):
     block = module.body
     for _ in range(depth):
         point = ir.InsertionPoint(block)
-        outer = ir.Operation.create("test.outer", regions=1, loc=module.operation.location, ip=point)
+        outer = ir.Operation.create("scf.execute_region", regions=1, loc=module.operation.location, ip=point)
         block = outer.regions[0].blocks.append()
     exported = session.to_mlir(session.to_xdsl(module), verify=False)
     block = exported.body
     for _ in range(depth):
         (outer,) = block.operations
-        assert outer.operation.name == "test.outer"
+        assert outer.operation.name == "scf.execute_region"
         (block,) = outer.operation.regions[0].blocks
     assert len(block.operations) == 0
 

@@ -1,0 +1,52 @@
+"""Programs made up at random compute what numpy computes, whatever is placed where.
+
+Programs are new in every run. A failure prints the seed and the program; ``DEVSCOPE_TEST_SEED=<seed>``
+repeats it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+import numpy as np
+import pytest
+from memory_check import assert_nothing_leaks
+from random_program import Generator
+
+import devscope
+
+SEED = int(os.environ.get("DEVSCOPE_TEST_SEED") or secrets.randbits(32))
+PROGRAMS = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 24)
+
+#: Default scope, treatment of arguments.
+CONFIGURATIONS = (("cpu:0", "host"), ("opencl:0", "host"), ("cpu:0", "open"), ("opencl:0", "open"))
+
+
+def check_program(number: int) -> None:
+    rng = np.random.default_rng([SEED, number])
+    program = Generator(rng).program()
+    default, arguments = CONFIGURATIONS[number % len(CONFIGURATIONS)]
+    mapping = {"opencl:1": "opencl:0"} if "= #second" in program.text else {}
+    try:
+        with devscope.compile(
+            program.text, default=default, arguments=arguments, devices=mapping, cache=False
+        ) as executable:
+            for rows, steps in ((1, 0), (5, 1), (3, 3)):
+                x, y = rng.uniform(-1, 1, (2, rows, 4))
+                given = (x, y, float(rng.uniform(-1, 1)), bool(rng.integers(2)), steps)
+                values = executable(*given)
+                wanted = program.run(*given)
+                values = values if isinstance(values, tuple) else (values,)
+                for value, expected in zip(values, wanted, strict=True):
+                    np.testing.assert_allclose(value, expected, rtol=1e-9, atol=1e-9)
+            assert_nothing_leaks(executable, "main", [np.asarray(g) for g in given], only_host=False)
+    except BaseException as error:
+        error.add_note(f"program {number} with DEVSCOPE_TEST_SEED={SEED}, {default=}, {arguments=}")
+        error.add_note(program.text)
+        raise
+
+
+@pytest.mark.parametrize("number", range(PROGRAMS))
+def test_random_program(number: int) -> None:
+    check_program(number)
