@@ -26,7 +26,7 @@ from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
 from devscope.passes.split.targets import HOST_KIND, TargetBinding
-from devscope.runtime.native import runtime_ir
+from devscope.runtime.native import call_symbol, runtime_ir
 from devscope.runtime.program import ConstantSpec, DeviceSpec, Entry, KernelSpec, Program
 
 #: Host constants up to this many elements are immediate data; larger ones go to the constant table.
@@ -93,7 +93,7 @@ def compile_split_module(
         text, symbols = _lower_all(session, cut.host, parts, list(signatures), constants, observe)
     code = _host_object(text, symbols.values(), host_target)
     return Program(
-        entries={name: Entry(symbols[name], *signature) for name, signature in signatures.items()},
+        entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
         host_object=code.data,
         host_triple=code.machine.triple,
         host_cpu=code.machine.cpu,
@@ -132,12 +132,12 @@ def _lower_all(
     return text, symbols
 
 
-def _host_object(text: str, exported: Iterable[str], target: TargetAttr) -> HostObject:
+def _host_object(text: str, entries: Iterable[str], target: TargetAttr) -> HostObject:
     options = target.option_values
     return compile_host_object(
         text,
         runtime_ir(),
-        list(exported),
+        list(entries),
         cpu=str(options.get("cpu", "")),
         features=str(options.get("features", "")),
         level=int(options.get("opt", 3)),

@@ -15,7 +15,7 @@ _TO_LLVM = (
     "func.func(math-expand-ops{ops=rsqrt,tan}),"
     # before math becomes calls of libm: those must not get C wrappers
     "convert-scf-to-cf,convert-math-to-funcs,convert-vector-to-llvm,convert-math-to-llvm,"
-    "convert-math-to-libm,arith-expand,finalize-memref-to-llvm,convert-func-to-llvm,convert-arith-to-llvm,"
+    "convert-math-to-libm,arith-expand,finalize-memref-to-llvm{use-generic-functions=true},convert-func-to-llvm,convert-arith-to-llvm,"
     "convert-index-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
 )
 

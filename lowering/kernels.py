@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.assertions import drop_assertions
 from devscope.lowering.interop.bindings import ir
 
 RunPasses = Callable[[Any, str], None]
@@ -185,6 +186,7 @@ def _outline(module: Any, launcher: Any, group: list[Any], index: int) -> Any:
             mlir_util.remap_operands(op, mapping)
             if op.name == "memref.copy":
                 copy_as_linalg(op)
+            drop_assertions(op)
         block.append(ir.Operation.create("func.return"))
     return kernel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
@@ -128,6 +128,8 @@ def element_bytes(type_: Any) -> int:
     """Bytes that one element takes in memory: i1 and other odd widths are padded to a power of two of bytes."""
     if isinstance(type_, ir.IndexType):
         return 8
+    if isinstance(type_, ir.ComplexType):
+        return 2 * element_bytes(ir.ComplexType(type_).element_type)
     if isinstance(type_, ir.IntegerType):
         width = ir.IntegerType(type_).width
     else:
@@ -136,6 +138,11 @@ def element_bytes(type_: Any) -> int:
     while size * 8 < width:
         size *= 2
     return size
+
+
+_MOST_BYTES = 2**63 - 1
+#: ``eq`` and ``sge`` of arith.cmpi, which compares signed here.
+_EQUAL, _AT_LEAST = 0, 5
 
 
 class Builder:
@@ -197,6 +204,36 @@ class Builder:
         for size in sizes:
             total = self.multiply(total, size)
         return total
+
+    def allocation_bytes(self, type_: Any, dynamic: Sequence[Any]) -> Any:
+        """Bytes of a new buffer, as the runtime's allocation functions want them.
+
+        ``dynamic`` are the sizes of the dynamic dimensions. If one is negative the result is the smallest of
+        them, if the product is too large the largest number: neither must turn into some other amount of memory.
+        """
+        least = element_bytes(type_.element_type)
+        for size in type_.shape:
+            least *= 1 if size == ir.ShapedType.get_dynamic_size() else size
+        total = self.constant(min(least, _MOST_BYTES))
+        if not dynamic:
+            return total
+        zero = self.constant(0)
+        smallest = dynamic[0]
+        fits: Any = None
+        for size in dynamic:
+            total, high = self.op("arith.mului_extended", [total, size], [self.index] * 2).results
+            none = self._compare(_EQUAL, high, zero)
+            fits = none if fits is None else self.value("arith.andi", [fits, none], none.type)
+            smallest = size if size is smallest else self.value("arith.minsi", [smallest, size], self.index)
+        fits = self.value("arith.andi", [fits, self._compare(_AT_LEAST, total, zero)], fits.type)
+        total = self.value("arith.select", [fits, total, self.constant(_MOST_BYTES)], self.index)
+        sensible = self._compare(_AT_LEAST, smallest, zero)
+        return self.value("arith.select", [sensible, total, smallest], self.index)
+
+    def _compare(self, predicate: int, left: Any, right: Any) -> Any:
+        attribute = {"predicate": ir.IntegerAttr.get(self.i64, predicate)}
+        bit = ir.IntegerType.get_signless(1, self._context)
+        return self.value("arith.cmpi", [left, right], bit, attribute)
 
     def pointer(self, memref: Any) -> Any:
         return self.value("memref.extract_aligned_pointer_as_index", [memref], self.index)

@@ -12,12 +12,15 @@ module {
   func.func private @devscope_constant(i64, i64) -> !llvm.ptr
   func.func private @devscope_launch(i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64)
 
-  func.func private @devscope_wrap(%pointer: !llvm.ptr, %bytes: i64) -> memref<?xi8> {
+  func.func private @devscope_assert(i1, !llvm.ptr)
+  func.func private @devscope_host_alloc(i64) -> !llvm.ptr
+
+  func.func private @devscope_wrap(%allocated: !llvm.ptr, %aligned: !llvm.ptr, %bytes: i64) -> memref<?xi8> {
     %zero = llvm.mlir.constant(0 : i64) : i64
     %one = llvm.mlir.constant(1 : i64) : i64
     %0 = llvm.mlir.poison : !descriptor
-    %1 = llvm.insertvalue %pointer, %0[0] : !descriptor
-    %2 = llvm.insertvalue %pointer, %1[1] : !descriptor
+    %1 = llvm.insertvalue %allocated, %0[0] : !descriptor
+    %2 = llvm.insertvalue %aligned, %1[1] : !descriptor
     %3 = llvm.insertvalue %zero, %2[2] : !descriptor
     %4 = llvm.insertvalue %bytes, %3[3, 0] : !descriptor
     %5 = llvm.insertvalue %one, %4[4, 0] : !descriptor
@@ -25,16 +28,28 @@ module {
     return %6 : memref<?xi8>
   }
 
+  // Host memory. Found by getelementptr and ptrmask and not by integer arithmetic, the aligned address is one
+  // of which LLVM knows that nothing else points there.
+  func.func private @devscope_host_buffer(%bytes: index) -> memref<?xi8> {
+    %size = arith.index_cast %bytes : index to i64
+    %memory = call @devscope_host_alloc(%size) : (i64) -> !llvm.ptr
+    %mask = llvm.mlir.constant(-64 : i64) : i64
+    %end = llvm.getelementptr %memory[63] : (!llvm.ptr) -> !llvm.ptr, i8
+    %aligned = llvm.intr.ptrmask %end, %mask : (!llvm.ptr, i64) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%memory, %aligned, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
+    return %buffer : memref<?xi8>
+  }
+
   func.func private @devscope_alloc_buffer(%slot: i64, %bytes: index) -> memref<?xi8> {
     %size = arith.index_cast %bytes : index to i64
     %handle = call @devscope_alloc(%slot, %size) : (i64, i64) -> !llvm.ptr
-    %buffer = call @devscope_wrap(%handle, %size) : (!llvm.ptr, i64) -> memref<?xi8>
+    %buffer = call @devscope_wrap(%handle, %handle, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
     return %buffer : memref<?xi8>
   }
 
   func.func private @devscope_constant_buffer(%slot: i64, %number: i64, %bytes: i64) -> memref<?xi8> {
     %handle = call @devscope_constant(%slot, %number) : (i64, i64) -> !llvm.ptr
-    %buffer = call @devscope_wrap(%handle, %bytes) : (!llvm.ptr, i64) -> memref<?xi8>
+    %buffer = call @devscope_wrap(%handle, %handle, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
     return %buffer : memref<?xi8>
   }
 

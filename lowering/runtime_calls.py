@@ -1,4 +1,5 @@
-"""Turns what touches device memory from the host side into calls of the native runtime.
+"""Turns what host code cannot do by itself into calls of the native runtime: whatever touches device memory,
+allocation of host memory, and assertions.
 
 Device memrefs carry the ``#device.scope`` they live in as memory space until here. Afterwards the module is
 ordinary host code: no memory spaces, no ``gpu`` operations, only calls to ``devscope_*`` functions, whose
@@ -13,6 +14,7 @@ from typing import Any
 
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
+from devscope.lowering.assertions import is_assertion, lower_assertions
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 
@@ -29,10 +31,13 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     ``slots`` maps the text of a memory space attribute to a runtime slot, ``kernels`` a kernel
     function to its number within its device.
     """
-    work = [item for op in mlir_util.walk(module.operation) if (item := _classify(op, slots)) is not None]
+    ops = list(mlir_util.walk(module.operation))
+    work = [item for op in ops if (item := _classify(op, slots)) is not None]
+    assertions = [op for op in ops if is_assertion(op)]
     mlir_util.retype_memrefs(module.operation, None, lambda space: space is not None)
     for op, rewrite, where in work:
         rewrite(op, where, kernels)
+    lower_assertions(module, assertions)
     _remove_constant_globals(module)
     _append_support_functions(module)
 
@@ -61,7 +66,9 @@ def _classify(op: Any, slots: Slots) -> tuple[Any, Rewrite, tuple[int, ...]] | N
         return None
     values = [*op.operands, *op.results]
     where = tuple(slot for v in values if (slot := _slot_of(v, slots)) is not None)
-    return (op, rewrite, where) if any(where) else None
+    if any(where):
+        return op, rewrite, where
+    return (op, _host_alloc, where) if op.name == "memref.alloc" and _has_plain_type(op) else None
 
 
 def _required(slot: int | None) -> int:
@@ -73,15 +80,31 @@ def _alloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
     build = Builder(op)
     type_ = ir.MemRefType(op.results[0].type)
     dynamic = list(op.operands)
-    sizes = iter(dynamic)
-    all_sizes = [
-        next(sizes) if size == ir.ShapedType.get_dynamic_size() else build.constant(size)
-        for size in type_.shape
-    ]
-    size = build.bytes_of(type_, all_sizes)
+    size = build.allocation_bytes(type_, dynamic)
     slot = build.constant(where[0], build.i64)
     raw = build.call("devscope_alloc_buffer", [slot, size], [build.bytes_type()]).results[0]
     mlir_util.replace_op(op, [build.view(raw, dynamic, type_)])
+
+
+def _host_alloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    """MLIR's own lowering would take a negative or too large size for some other one.
+
+    Releasing is left to it: it knows which pointer an allocation gave.
+    """
+    build = Builder(op)
+    type_ = ir.MemRefType(op.results[0].type)
+    dynamic = list(op.operands)
+    size = build.allocation_bytes(type_, dynamic)
+    raw = build.call("devscope_host_buffer", [size], [build.bytes_type()]).results[0]
+    mlir_util.replace_op(op, [build.view(raw, dynamic, type_)])
+
+
+def _has_plain_type(alloc: Any) -> bool:
+    """Whether the buffer is dense, and the size of its elements known here."""
+    type_ = ir.MemRefType(alloc.results[0].type)
+    element = type_.element_type
+    known = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType | ir.ComplexType)
+    return known and type_ == ir.MemRefType.get(type_.shape, element, loc=alloc.location)
 
 
 def _dealloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:

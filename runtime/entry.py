@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from devscope.errors import InputError
+from devscope.errors import DeviceError, InputError
 from devscope.runtime.arrays import ArgumentCheck, Array, HostMemory, ResultMaker
 from devscope.runtime.device_error import negative_size
 from devscope.runtime.native.layout import HOST_HEADER
@@ -69,7 +69,7 @@ class EntryCaller:
         """The results of the last call, which now belong to the caller.
 
         Memory that belongs to an argument or that was returned twice must not be freed twice, whatever the
-        compiled code says about ownership. Raises :class:`DeviceError` for a tensor of a negative size.
+        compiled code says about ownership. Raises :class:`DeviceError` for a shape that no array can have.
         """
         cells = self._cells
         given = {cells[at] for at in self._argument_at}
@@ -85,7 +85,12 @@ class EntryCaller:
             strides = cells[at + _HEADER + maker.rank : at + _HEADER + 2 * maker.rank]
             if sizes and min(sizes) < 0:
                 raise negative_size(f"result {position} of '{self.name}'", min(sizes))
-            array = maker(owners[allocated], aligned + offset * maker.dtype.itemsize, sizes, strides)
+            try:
+                array = maker(owners[allocated], aligned + offset * maker.dtype.itemsize, sizes, strides)
+            except ValueError as error:
+                raise DeviceError(
+                    f"result {position} of '{self.name}', of shape {sizes}, cannot be an array: {error}"
+                ) from None
             results.append(array.copy() if allocated in given else array)
         return results
 

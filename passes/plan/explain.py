@@ -176,7 +176,9 @@ def name_of_value(value: SSAValue) -> str:
     if value.name_hint is not None:
         return f"%{value.name_hint}"
     if isinstance(value, BlockArgument):
-        return f"argument #{value.index} of {name_of_op(value.block.parent_op())}"
+        parent = value.block.parent_op()
+        owner = _function(parent) if parent is not None and parent.name == "func.func" else name_of_op(parent)
+        return f"argument #{value.index} of {owner}"
     owner = value.owner
     assert isinstance(owner, Operation)
     number = f" #{owner.results.index(value)}" if len(owner.results) > 1 else ""

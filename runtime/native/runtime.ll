@@ -192,17 +192,17 @@ done:
 
 ; ----------------------------------------------------------------------------------------- host memory
 
-; Memory for compiled code, aligned as malloc does it. A negative number of bytes is the size of a dimension
-; that made no sense; it and a lack of memory stop the call.
+; Memory for compiled code, aligned as malloc does it; the caller may move on to the next multiple of 64. A
+; negative number of bytes is the size of a dimension that made no sense; it and a lack of memory stop the call.
 define noalias nonnull ptr @devscope_host_alloc(i64 %bytes) allockind("alloc,uninitialized")
     memory(inaccessiblemem: readwrite) "alloc-family"="devscope" #0 {
 entry:
-  ; Also keeps what is added to the size, here and by the caller, from wrapping around.
+  ; Also keeps what is added to the size from wrapping around.
   %sensible = icmp ult i64 %bytes, 9223372036854774784
   br i1 %sensible, label %request, label %refuse
 
 request:
-  %size = add i64 %bytes, 16
+  %size = add i64 %bytes, 79
   %block = call ptr @malloc(i64 %size)
   %none = icmp eq ptr %block, null
   br i1 %none, label %refuse, label %link

@@ -19,7 +19,7 @@ func.func private @f(%x: T {device.scope = DEV}) -> (T {device.scope = CPU}) {
 GOOD = {
     "copy": '%v = "device.device_copy"(%a) {src = DEV, dst = CPU} : (T) -> T "ml.op"(%v, %b) : (T, T) -> ()',
     "call": "%v = func.call @f(%a) : (T) -> T",
-    "shape": '%s = arith.constant dense<2> : tensor<2xi64> '
+    "shape": "%s = arith.constant dense<2> : tensor<2xi64> "
     '%v = "tensor.reshape"(%a, %s) {device.scope = DEV} : (T, tensor<2xi64>) -> T',
     "query": '%v = "tensor.dim"(%a, %i) : (T, index) -> index',
     "loop": '"scf.for"(%i, %i, %i, %a) ({ ^bb0(%k: index, %w: T): scf.yield %w : T })'
@@ -41,7 +41,7 @@ BAD = {
         "'ml.in' stands in 'ml.op', which runs on opencl:0",
     ),
     "shape operand": (
-        '%s = arith.constant {device.scope = DEV} dense<2> : tensor<2xi64> '
+        "%s = arith.constant {device.scope = DEV} dense<2> : tensor<2xi64> "
         '%v = "tensor.reshape"(%a, %s) {device.scope = DEV} : (T, tensor<2xi64>) -> T LOC',
         "operand #1 of 'tensor.reshape' is on opencl:0, but is used on cpu:0",
     ),

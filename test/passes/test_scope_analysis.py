@@ -44,8 +44,7 @@ CASES = {
         "opencl:0",
     ),
     "carried": (
-        '"scf.for"(%i, %i, %i, %a) ({ ^bb0(%k: index, %w: T): scf.yield %w : T })'
-        " : (index, index, index, T) -> T",
+        '"scf.for"(%i, %i, %i, %a) ({ ^bb0(%k: index, %w: T): scf.yield %w : T }) : (index, index, index, T) -> T',
         "%w",
         "opencl:0",
     ),
@@ -57,7 +56,7 @@ CASES = {
         "%u",
         "opencl:1",
     ),
-    "call": ('%h = func.constant @h : (T) -> T  %v = func.call @f(%h, %a) : ((T) -> T, T) -> T', "%v", "opencl:0"),
+    "call": ("%h = func.constant @h : (T) -> T  %v = func.call @f(%h, %a) : ((T) -> T, T) -> T", "%v", "opencl:0"),
     "call through a value": (
         '%h = func.constant @h : (T) -> T  %v = "func.call_indirect"(%h, %a) : ((T) -> T, T) -> T',
         "%v",
@@ -91,7 +90,9 @@ def parse(body: str) -> ModuleOp:
     )
     for short, scope in (("DEV1", '"opencl", 1'), ("DEV", '"opencl", 0'), ("CPU", '"cpu", 0')):
         text = text.replace(short, f'#device.scope<{scope} : i64, "", "">')
-    return Parser(make_context(), text.replace("(T", "(tensor<4xf32>").replace(" T", " tensor<4xf32>")).parse_module()
+    return Parser(
+        make_context(), text.replace("(T", "(tensor<4xf32>").replace(" T", " tensor<4xf32>")
+    ).parse_module()
 
 
 def named(module: ModuleOp, name: str) -> SSAValue:
@@ -117,7 +118,9 @@ def test_of_op() -> None:
         " scf.yield }, {}) : (i1) -> ()"
     )
     analysis = ScopeAnalysis(module)
-    found = {op.name if op.name != "builtin.unregistered" else _name(op): analysis.of_op(op) for op in module.walk()}
+    found = {
+        op.name if op.name != "builtin.unregistered" else _name(op): analysis.of_op(op) for op in module.walk()
+    }
     assert {name: found[name].short() for name in ("device.device_copy", "scf.if", "ml.loop", "ml.inner")} == {
         "device.device_copy": "cpu:0",
         "scf.if": "cpu:0",

@@ -117,16 +117,12 @@ class Planned:
         analysis = ScopeAnalysis(self.module)
         placed = {id(placement.operation) for placement in self.plan.placements}
         return ", ".join(
-            f"{op_name(op)} {analysis.of_op(op).short()}"
-            for op in self.function(name).walk()
-            if id(op) in placed
+            f"{op_name(op)} {analysis.of_op(op).short()}" for op in self.function(name).walk() if id(op) in placed
         )
 
     def copies(self) -> list[str]:
         """Every copy in the module, as in ``cpu:0>cuda:0``, in program order."""
-        return [
-            f"{op.src.short()}>{op.dst.short()}" for op in self.module.walk() if isinstance(op, DeviceCopyOp)
-        ]
+        return [f"{op.src.short()}>{op.dst.short()}" for op in self.module.walk() if isinstance(op, DeviceCopyOp)]
 
 
 def plan(text: str, default: str = "cpu:0", arguments: str = "open", verify: bool = True) -> Planned:
