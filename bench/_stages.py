@@ -30,7 +30,6 @@ STAGES = (
     ("MLIR, host", "devscope.lowering.compiler", "lower_to_runtime_calls"),
     ("MLIR, host", "devscope.lowering.host", "to_llvm_text"),
     ("LLVM, host", "devscope.lowering.compiler", "compile_host_object"),
-    ("constants", "devscope.lowering.compiler", "constant_array"),
     ("find devices", "devscope.runtime.executable", "resolve_devices"),
     ("link", "devscope.runtime.executable", "HostLibrary"),
     ("driver build", "devscope.runtime.executable", "NativeContext"),

@@ -105,7 +105,8 @@ def measure(weights: str, rounds: int) -> bool:
         interleaved(cases[3:], 1)  # fill the cache
         runs = interleaved(cases, rounds)
     print(
-        f"\nMLP 64 x (784-1024-1024-10), weights as {weights}: source text -> first result, {rounds} processes each"
+        f"\nMLP 64 x (784-1024-1024-10), weights as {weights}: "
+        f"source text -> first result, {rounds} processes each"
     )
     print(f"{'':34}{'median (range)':26}{'whole process':16}ratio to IREE")
     iree = column(runs["IREE"], "seconds")

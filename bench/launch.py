@@ -20,7 +20,7 @@ from collections.abc import Callable
 from devscope.lowering.codegen.host_object import compile_host_object
 from devscope.lowering.codegen.spirv import shared_emitter
 from devscope.runtime import DeviceSpec, Entry, Executable, KernelSpec, Program, TensorSpec
-from devscope.runtime.native import layout, runtime_ir
+from devscope.runtime.native import ENTRY_PREFIX, call_symbol, layout, runtime_ir
 from devscope.runtime.opencl_api import NATIVE_FUNCTIONS
 
 TARGET = 1.2
@@ -106,11 +106,11 @@ exit:
 declare void @devscope_launch(i64, i64, i64, i64, i64, i64, i64, i64, ptr, i64)
 declare void @devscope_copy(i64, ptr, i64, i64, ptr, i64, i64)
 declare ptr @devscope_alloc(i64, i64)
-declare ptr @malloc(i64)
+declare ptr @devscope_host_alloc(i64)
 
 define void @_mlir_ciface_devscope_entry_alloc(ptr %result) {
   %handle = call ptr @devscope_alloc(i64 1, i64 4096)
-  %memory = call ptr @malloc(i64 8)
+  %memory = call ptr @devscope_host_alloc(i64 8)
   store ptr %handle, ptr %memory
   %aligned = getelementptr ptr, ptr %result, i64 1
   %offset = getelementptr i64, ptr %result, i64 2
@@ -136,14 +136,14 @@ define void @_mlir_ciface_devscope_entry_alloc(ptr %result) {
 
 def program() -> Program:
     scalar = TensorSpec("i64", [], True)
-    symbols = {name: f"_mlir_ciface_devscope_entry_{name}" for name in ("ours", "raw", "alloc")}
+    symbols = {name: f"{ENTRY_PREFIX}{name}" for name in ("ours", "raw", "alloc")}
     host = compile_host_object(host_ir(), runtime_ir(), list(symbols.values()))
     kernels = [KernelSpec("empty", [8] * ARGUMENTS)]
     return Program(
         entries={
-            "ours": Entry(symbols["ours"], [scalar] * 5, []),
-            "raw": Entry(symbols["raw"], [scalar] * 5, []),
-            "alloc": Entry(symbols["alloc"], [], [scalar]),
+            "ours": Entry(call_symbol(symbols["ours"]), [scalar] * 5, []),
+            "raw": Entry(call_symbol(symbols["raw"]), [scalar] * 5, []),
+            "alloc": Entry(call_symbol(symbols["alloc"]), [], [scalar]),
         },
         host_object=host.data,
         host_triple=host.machine.triple,

@@ -186,8 +186,8 @@ def _outline(module: Any, launcher: Any, group: list[Any], index: int) -> Any:
             mlir_util.remap_operands(op, mapping)
             if op.name == "memref.copy":
                 copy_as_linalg(op)
-            drop_assertions(op)
         block.append(ir.Operation.create("func.return"))
+    drop_assertions(kernel)
     return kernel
 
 

@@ -71,6 +71,8 @@ class EntryCaller:
         Memory that belongs to an argument or that was returned twice must not be freed twice, whatever the
         compiled code says about ownership. Raises :class:`DeviceError` for a shape that no array can have.
         """
+        if not self._makers:
+            return []
         cells = self._cells
         given = {cells[at] for at in self._argument_at}
         # All of them first: if a result cannot be made, the others must be freed nevertheless.

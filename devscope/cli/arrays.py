@@ -21,10 +21,16 @@ _SHOWN = 20
 
 
 def random_array(seed: Sequence[int], spec: TensorSpec, dynamic: int) -> Array:
-    """A random argument; dynamic dimensions have size ``dynamic``."""
-    generator = np.random.default_rng(seed)
+    """A random argument; dynamic dimensions have size ``dynamic``. Raises InputError when it has no room."""
     shape = [dynamic if size is None else size for size in spec.shape]
-    match spec.dtype:
+    try:
+        return _random(np.random.default_rng(seed), spec.dtype, shape)
+    except (MemoryError, ValueError, OverflowError) as error:
+        raise InputError(f"cannot make a random array of shape {shape}: {error}") from None
+
+
+def _random(generator: np.random.Generator, dtype: str, shape: Sequence[int]) -> Array:
+    match dtype:
         case "i1":
             return generator.integers(0, 2, shape).astype(np.bool_)
         case "bf16":
@@ -32,9 +38,9 @@ def random_array(seed: Sequence[int], spec: TensorSpec, dynamic: int) -> Array:
             return (wide.view(np.uint32) >> 16).astype(np.uint16)
         case "index":
             return generator.integers(0, 8, shape)
-        case dtype if dtype.startswith("f"):
+        case _ if dtype.startswith("f"):
             return generator.standard_normal(shape).astype(f"f{int(dtype[1:]) // 8}")
-        case dtype:
+        case _:
             return generator.integers(0, 8, shape).astype(f"i{int(dtype[1:]) // 8}")
 
 

@@ -80,7 +80,7 @@ def _load(file: Path, arguments: argparse.Namespace) -> Executable:
 
     given = {"--default": arguments.default, "--arguments": arguments.arguments, "--check": arguments.check}
     for option, value in given.items():
-        if value:
+        if value not in (None, False):
             raise OptionError(
                 f"{option} does not go with a compiled program", notes=[f"'{file}' is one: give its source"]
             )

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from devscope.api import CompileOptions
 
 _DEFAULT = "cpu:0"
-_ARGUMENTS = "host"
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLIR text or bytecode") -> None:
@@ -48,8 +47,8 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
     from devscope.api import CompileOptions, target_overrides
 
     return CompileOptions(
-        arguments.default or _DEFAULT,
-        arguments.arguments or _ARGUMENTS,
+        _DEFAULT if arguments.default is None else arguments.default,
+        arguments.arguments or "host",
         target_overrides(device_mapping(arguments)),
     )
 

@@ -95,10 +95,10 @@ class CopyPlanner:
         """Find every operand that is not where it is used, and what to use instead."""
         for edge in self._system.edges:
             if edge.op.parent is not None:
-                self._resolve(edge.op, edge.index, self._system.final(edge.dst))
+                self._resolve(edge.op, edge.operand, self._system.final(edge.dst))
         for use in self._system.remat_uses:
             if use.op.parent is not None:
-                self._resolve(use.op, use.index, self._system.final(use.dst))
+                self._resolve(use.op, use.operand, self._system.final(use.dst))
 
     def _resolve(self, op: Operation, index: int, scope: int) -> None:
         value = op.operands[index]

@@ -77,7 +77,7 @@ def _adopt_from_definitions(system: System, edges: list[Edge], adopted: set[int]
 def _adopt_all(system: System, candidates: dict[int, tuple[int, Edge]], adopted: set[int]) -> bool:
     progress = False
     for root, (scope, edge) in candidates.items():
-        if system.domains.demand(root, scope, ("adopted", edge.op, edge.index)):
+        if system.domains.demand(root, scope, ("adopted", edge.op, edge.operand)):
             adopted.add(root)
             progress = True
     return progress
@@ -88,10 +88,10 @@ def _adopt_from_remats(system: System, adopted: set[int]) -> bool:
     progress = False
     for use in system.remat_uses:
         root = system.domains.find(use.dst)
-        scope = system.remat_scopes.get(system.root(use.op.operands[use.index]))
+        scope = system.remat_scopes.get(system.root(use.op.operands[use.operand]))
         if scope is None or not _may_adopt(system, root):
             continue
-        if system.domains.demand(root, scope, ("adopted", use.op, use.index)):
+        if system.domains.demand(root, scope, ("adopted", use.op, use.operand)):
             adopted.add(root)
             progress = True
     return progress
@@ -137,7 +137,7 @@ def refine(system: System) -> None:
     if not _differ_in_open_fields(system):
         return
     for edge in system.edges:
-        system.domains.unify(edge.src, edge.dst, ("use", edge.op, edge.index))
+        system.domains.unify(edge.src, edge.dst, ("use", edge.op, edge.operand))
 
 
 def _differ_in_open_fields(system: System) -> bool:

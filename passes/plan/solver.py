@@ -39,13 +39,13 @@ def unify_firm(system: System) -> None:
             continue
         if scope[find(edge.dst)] == OPEN:
             later.append(edge)
-        elif not unify(edge.src, edge.dst, ("use", edge.op, edge.index)):
+        elif not unify(edge.src, edge.dst, ("use", edge.op, edge.operand)):
             contested.add(edge.src)
     for edge in later:
         src = edge.src
         if src in contested and scope[find(edge.dst)] == OPEN:
             continue
-        if not unify(src, edge.dst, ("use", edge.op, edge.index)):
+        if not unify(src, edge.dst, ("use", edge.op, edge.operand)):
             contested.add(src)
 
 
@@ -55,7 +55,7 @@ def try_free(system: System) -> None:
     for edge in system.edges:
         if edge.kind == FREE:
             mark = domains.begin_trial()
-            if domains.unify(edge.src, edge.dst, ("use", edge.op, edge.index)):
+            if domains.unify(edge.src, edge.dst, ("use", edge.op, edge.operand)):
                 domains.commit(mark)
             else:
                 domains.rollback(mark)
@@ -72,4 +72,4 @@ def boundaries(system: System, adopted: set[int]) -> None:
         if edge.kind == BOUNDARY and domains.find(edge.src) not in adopted:
             if domains.find(edge.dst) in adopted:
                 continue
-            domains.unify(edge.src, edge.dst, ("use", edge.op, edge.index))
+            domains.unify(edge.src, edge.dst, ("use", edge.op, edge.operand))

@@ -56,12 +56,12 @@ PLAIN, PLACED, ANNOTATED, CARRIED_OUT, NOT_COMPUTED, HEADER = 0, 1, 2, 4, 8, 16
 
 
 class Edge(NamedTuple):
-    """A use of a value: operand ``index`` of ``op``."""
+    """A use of a value: operand number ``operand`` of ``op``."""
 
     src: int
     dst: int
     op: Operation
-    index: int
+    operand: int
     kind: int
 
 
@@ -70,7 +70,7 @@ class RematUse(NamedTuple):
 
     dst: int
     op: Operation
-    index: int
+    operand: int
 
 
 class Frame(NamedTuple):

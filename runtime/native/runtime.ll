@@ -194,8 +194,9 @@ done:
 
 ; Memory for compiled code, aligned as malloc does it; the caller may move on to the next multiple of 64. A
 ; negative number of bytes is the size of a dimension that made no sense; it and a lack of memory stop the call.
-define noalias nonnull ptr @devscope_host_alloc(i64 %bytes) allockind("alloc,uninitialized")
-    memory(inaccessiblemem: readwrite) "alloc-family"="devscope" #0 {
+;
+; It has no allockind: LLVM may erase what has one, and would erase the stop with it.
+define noalias nonnull ptr @devscope_host_alloc(i64 %bytes) memory(inaccessiblemem: readwrite) #0 {
 entry:
   ; Also keeps what is added to the size from wrapping around.
   %sensible = icmp ult i64 %bytes, 9223372036854774784
@@ -234,8 +235,8 @@ define noalias nonnull ptr @_mlir_memref_to_llvm_alloc(i64 %bytes) alwaysinline 
   ret ptr %memory
 }
 
-define void @_mlir_memref_to_llvm_free(ptr allocptr captures(none) %memory) allockind("free")
-    memory(argmem: readwrite, inaccessiblemem: readwrite) "alloc-family"="devscope" #0 {
+define void @_mlir_memref_to_llvm_free(ptr captures(none) %memory)
+    memory(argmem: readwrite, inaccessiblemem: readwrite) #0 {
 entry:
   %null = icmp eq ptr %memory, null
   br i1 %null, label %done, label %unlink

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.parser import Parser
 
 from devscope.dialects.context import make_context
+from devscope.dialects.names import op_name
 from devscope.passes.scope_analysis import ScopeAnalysis
 
 HEAD = """
@@ -118,16 +119,10 @@ def test_of_op() -> None:
         " scf.yield }, {}) : (i1) -> ()"
     )
     analysis = ScopeAnalysis(module)
-    found = {
-        op.name if op.name != "builtin.unregistered" else _name(op): analysis.of_op(op) for op in module.walk()
-    }
+    found = {op_name(op): analysis.of_op(op) for op in module.walk()}
     assert {name: found[name].short() for name in ("device.device_copy", "scf.if", "ml.loop", "ml.inner")} == {
         "device.device_copy": "cpu:0",
         "scf.if": "cpu:0",
         "ml.loop": "opencl:0",
         "ml.inner": "opencl:0",
     }
-
-
-def _name(op: Operation) -> str:
-    return op.attributes["op_name__"].data  # type: ignore[attr-defined]

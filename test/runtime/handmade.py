@@ -14,7 +14,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from devscope.runtime.native import runtime_ir
+from devscope.runtime.native import ENTRY_PREFIX, call_symbol, calls_ir, runtime_ir
 from devscope.runtime.program import (
     ConstantSpec,
     DeviceSpec,
@@ -100,6 +100,12 @@ KERNEL_SPECS = [
 ]
 KERNEL = {spec.name: index for index, spec in enumerate(KERNEL_SPECS)}
 
+HOST_API = """
+declare ptr @devscope_host_alloc(i64)
+declare void @_mlir_memref_to_llvm_free(ptr)
+declare void @devscope_assert(i1, ptr)
+"""
+
 HELPERS = """
 define internal ptr @data(ptr %descriptor) {
   %p = getelementptr i64, ptr %descriptor, i64 1
@@ -138,7 +144,7 @@ define internal void @give_vector(ptr %result, ptr %memory, i64 %size) {
 }
 
 define internal void @give_scalar(ptr %result, i64 %value) {
-  %memory = call ptr @malloc(i64 8)
+  %memory = call ptr @devscope_host_alloc(i64 8)
   store i64 %value, ptr %memory
   call void @give(ptr %result, ptr %memory)
   ret void
@@ -206,7 +212,7 @@ define void @_mlir_ciface_devscope_entry_add(ptr %result, ptr %x, ptr %y) {{
   %groups = udiv i64 %up, 64
   call void @devscope_launch(i64 {slot}, i64 {kernel}, i64 %groups, i64 1, i64 1, i64 64, i64 1, i64 1,
                              ptr %cells, i64 4)
-  %memory = call ptr @malloc(i64 %bytes)
+  %memory = call ptr @devscope_host_alloc(i64 %bytes)
   call void @devscope_copy(i64 {slot}, ptr %z.device, i64 0, i64 0, ptr %memory, i64 0, i64 %bytes)
   call void @devscope_free(i64 {slot}, ptr %x.device)
   call void @devscope_free(i64 {slot}, ptr %y.device)
@@ -222,7 +228,8 @@ def _scalar(name: str = "") -> TensorSpec:
 
 
 def symbol(name: str) -> str:
-    return f"_mlir_ciface_devscope_entry_{name}"
+    """What the loader calls for ``@_mlir_ciface_devscope_entry_<name>``."""
+    return call_symbol(f"{ENTRY_PREFIX}{name}")
 
 
 CALL_ENTRIES = {
@@ -258,7 +265,9 @@ def host_object(ir: str) -> bytes:
         f"declare {result} @devscope_{name}({', '.join(kinds.split())})"
         for name, (kinds, result) in _CALLS.items()
     )
-    module.link_in(llvm.parse_assembly(f"declare ptr @malloc(i64)\n{declarations}\n{HELPERS}\n{ir}"))
+    module.link_in(llvm.parse_assembly(f"{HOST_API}\n{declarations}\n{HELPERS}\n{ir}"))
+    counts = {f.name: len(list(f.arguments)) for f in module.functions if f.name.startswith(ENTRY_PREFIX)}
+    module.link_in(llvm.parse_assembly(calls_ir(counts)))
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     module.verify()

@@ -227,7 +227,7 @@ define void @_mlir_ciface_devscope_entry_pair(ptr %results, ptr %x) {
   %n = call i64 @size(ptr %x)
   %from = call ptr @data(ptr %x)
   %bytes = mul i64 %n, 8
-  %memory = call ptr @devscope_alloc(i64 0, i64 %bytes)
+  %memory = call ptr @devscope_host_alloc(i64 %bytes)
   call void @devscope_copy(i64 0, ptr %from, i64 0, i64 0, ptr %memory, i64 0, i64 %bytes)
   call void @give_vector(ptr %results, ptr %memory, i64 %n)
   %second = getelementptr i64, ptr %results, i64 5
@@ -364,7 +364,7 @@ define void @_mlir_ciface_devscope_entry_narrow(ptr %result, ptr %x) {
   %from = call ptr @data(ptr %x)
   %n = call i64 @size(ptr %x)
   %bytes = mul i64 %n, 2
-  %memory = call ptr @malloc(i64 %bytes)
+  %memory = call ptr @devscope_host_alloc(i64 %bytes)
   br label %loop
 loop:
   %i = phi i64 [ 0, %0 ], [ %next, %loop ]

@@ -23,7 +23,7 @@ define void @_mlir_ciface_devscope_entry_sum(ptr %result, ptr %x) {
   %size0 = load i64, ptr %size0.p
   %size1 = load i64, ptr %size1.p
   %n = mul i64 %size0, %size1
-  %memory = call ptr @malloc(i64 4)
+  %memory = call ptr @devscope_host_alloc(i64 4)
   store float 0.0, ptr %memory
   br label %loop
 loop:

@@ -247,7 +247,7 @@ def test_counters(run_calls: Make) -> None:
     ("call", "message"),
     [
         (("alloc", 7, 64), "slot 7: an allocation failed: the program has 2 device slots"),
-        (("alloc", 1, -1), "allocating -1 bytes failed: the size is negative"),
+        (("alloc", 1, -1), "a tensor would have a dimension of size -1"),
         (("constant", 1, 3), "using constant 3 failed: the program has no such constant"),
         (("launch", 1, 99, 1, 1, 1, 1, 1, 1, 0, 0), "launching kernel number 99 failed: the device has no such"),
         (("launch", 1, 0, 1, 1, 1, 1, 1, 1, 0, 3), "launching kernel 'add' failed: the number of arguments"),

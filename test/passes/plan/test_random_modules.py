@@ -164,8 +164,8 @@ class Generator:
         second = self.body([*values, after], depth, "scf.yield {} : !t")
         values.append(new)
         return [
-            f'{new} = "scf.while"({initial}) ({{ ^bb0({before}: !t): {first} }}, {{ ^bb1({after}: !t): {second} }})'
-            f" {self.attribute(0.2)} : (!t) -> !t"
+            f'{new} = "scf.while"({initial}) ({{ ^bb0({before}: !t): {first} }},'
+            f" {{ ^bb1({after}: !t): {second} }}) {self.attribute(0.2)} : (!t) -> !t"
         ]
 
     def region(self, values: list[str], depth: int) -> list[str]:
@@ -218,9 +218,12 @@ class Generator:
 )
 def test_plans_or_explains(plan, rng, annotations: float, default: str, arguments: str) -> None:
     text = Generator(rng, annotations).module()
+    error = None
     try:
         planned = plan(text, default, arguments)
-    except PlanError as error:
+    except PlanError as raised:
+        error = raised
+    if error is not None:
         # Only contradictory demands are errors, and both are shown.
         assert re.search(r"must be on \S+ and on \S+", error.message), error
         assert sum("because" in note for note in error.notes) == 2
