@@ -16,8 +16,9 @@ IMPORTS = "imports"
 STAGES = (
     ("cache look-up", "devscope.api", "cached_program"),
     ("cache store", "devscope.api", "store_program"),
-    ("MLIR context", "devscope.pipeline", "Session"),
-    ("parse", "devscope.pipeline", "import_source"),
+    ("MLIR context", "devscope.parsed_source", "make_mlir_context"),
+    ("parse", "devscope.parsed_source", "parse_source"),
+    ("MLIR -> xDSL", "devscope.pipeline", "Session"),
     ("MLIR -> xDSL", "devscope.lowering.interop.session", "Session.to_xdsl"),
     ("plan", "devscope.pipeline", "plan_module"),
     ("verify", "devscope.pipeline", "verify_module"),

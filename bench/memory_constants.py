@@ -1,9 +1,9 @@
 """Peak memory of compiling a module that holds 100 MiB of f32 constants.
 
 Three forms of one module: MLIR bytecode, text with the hexadecimal form of dense constants (a file twice the
-size), and text with dense resources. Every run is a fresh process that calls ``devscope.compile`` on the file with an
-empty cache, and then its function once; the numbers are the peak of its resident memory as the kernel counts it.
-The baseline is the same for a module with 1 KiB of constants: Python, numpy, MLIR, LLVM.
+size), and text with dense resources. Every run is a fresh process that calls ``devscope.compile`` on the file
+with an empty cache, and then its function once; the numbers are the peak of its resident memory as the kernel
+counts it, pages of mapped files included. The baseline is the same for a module with one 4 KiB constant.
 
     python bench/memory_constants.py [--rounds 3] [--mib 100]
 """
@@ -124,9 +124,8 @@ def measure(rounds: int, mib: int) -> bool:
                 runs.setdefault(name, []).extend(figures)
     base = statistics.median(column(runs["baseline"], "compiled"))
     print(f"\ncompiling {constants / MIB:.0f} MiB of f32 constants, {rounds} processes each, medians")
-    print(
-        f"{'':20}{'peak':>10}{'peak - baseline':>18}{'peak / constants':>18}{'peak after a call':>19}{'compile':>10}"
-    )
+    headers = {"peak": 10, "peak - baseline": 18, "peak / constants": 18, "after a call": 19, "compile": 10}
+    print(" " * 20 + "".join(f"{text:>{width}}" for text, width in headers.items()))
     met = True
     for name, figures in runs.items():
         peak, called, seconds = (

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from devscope.errors import InputError, OptionError
-from devscope.source import source_bytes
+from devscope.source import source_digest
 
 if TYPE_CHECKING:
     from devscope.passes.plan import Plan
@@ -89,9 +89,14 @@ def build(source: Source | Any, options: CompileOptions | None = None) -> Progra
 
     # The imports alone make so many objects that collections take a tenth of the time.
     with no_cyclic_collection():
+        # Parsed before the rest of the compiler is loaded: memory use peaks while MLIR copies constants out of the
+        # file, which it has mapped.
+        from devscope.parsed_source import parse_source
+
+        parsed = parse_source(source)
         from devscope.pipeline import compile_source
 
-        return compile_source(source, options or CompileOptions())
+        return compile_source(parsed, options or CompileOptions())
 
 
 def plan(source: Source | Any, *, default: str = "cpu:0", arguments: str = "host") -> Plan:
@@ -122,6 +127,8 @@ def only_entry(executable: Executable) -> str:
     names = list(executable.entries)
     if "main" in names or len(names) == 1:
         return "main" if "main" in names else names[0]
+    if not names:
+        raise InputError("the program has no public function")
     raise InputError(
         "the program has several public functions and none is called 'main'",
         notes=[f"name one of: {', '.join(names)}"],
@@ -165,11 +172,11 @@ def cached_program(source: Source | Any, options: CompileOptions) -> tuple[Progr
     """The program from the on-disk cache, and its key; (None, None) where a source has no key."""
     from devscope.runtime.cache import open_cache
 
-    data = source_bytes(source)
     store = open_cache()
-    if data is None or store is None:
+    digest = source_digest(source) if store is not None else None
+    if digest is None or store is None:
         return None, None
-    key = cache_key(data, options)
+    key = cache_key(digest, options)
     return store.load_program(key), key
 
 
@@ -181,12 +188,12 @@ def store_program(key: str, program: Program) -> None:
         store.store_program(key, program)
 
 
-def cache_key(data: bytes, options: CompileOptions) -> str:
-    """Digest of everything that a compiled program depends on: source, options, versions, machine."""
+def cache_key(source: str, options: CompileOptions) -> str:
+    """Digest of everything that a compiled program depends on: source (its digest), options, versions, machine."""
     from devscope.fingerprint import compiler_fingerprint
     from devscope.runtime.cache import environment_key
 
-    digest = hashlib.sha256(data)
+    digest = hashlib.sha256(source.encode())
     digest.update(compiler_fingerprint().encode())
     digest.update(options.key().encode())
     digest.update(environment_key().encode())

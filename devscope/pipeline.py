@@ -12,16 +12,16 @@ from xdsl.ir import Attribute
 
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr, verify_device_attributes
-from devscope.errors import InputError, OptionError
+from devscope.errors import OptionError
 from devscope.lowering import compiler
 from devscope.lowering.compiler import Observer, compile_split_module
 from devscope.lowering.interop.session import Session
+from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.passes.split.targets import TargetBinding
-from devscope.source import encoded, is_executable_file, source_path
 
 if TYPE_CHECKING:
     from devscope.api import CompileOptions
@@ -42,33 +42,10 @@ class PlannedProgram:
     plan: Plan
 
 
-def import_source(session: Session, source: Any) -> Any:
-    """An MLIR module from a path, text, bytecode, or a module of the bindings.
-
-    Raises ParseError, or InputError for what is none of these.
-    """
-    path = source_path(source)
-    if path is not None:
-        if is_executable_file(path):
-            raise InputError(
-                f"'{path}' is a compiled program, or called like one", notes=["load it: devscope.load(path)"]
-            )
-        return session.parse_file(path)
-    if isinstance(source, str):
-        encoded(source)
-    if isinstance(source, str | bytes):
-        return session.parse(source)
-    # A module of another context: bytecode carries it over, locations included.
-    import io
-
-    buffer = io.BytesIO()
-    source.operation.write_bytecode(buffer)
-    return session.parse(buffer.getvalue())
-
-
 def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
-    session = Session(make_planning_context())
-    module = session.to_xdsl(import_source(session, source))
+    parsed = source if isinstance(source, ParsedSource) else parse_source(source)
+    session = Session(make_planning_context(), parsed.context)
+    module = session.to_xdsl(parsed.module)
     verify_device_attributes(module)
     plan_options = PlanOptions(
         default=ScopeAttr.parse_text(options.default), host=HOST, arguments=options.arguments

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 from typing import Any
@@ -41,10 +42,10 @@ def _looks_like_path(text: str) -> bool:
     return text.endswith(_SUFFIXES) or os.path.exists(text) or not any(mark in text for mark in "({#!")
 
 
-def require_readable(path: Path) -> None:
+def require_readable(path: str | Path) -> None:
     """Raise InputError with the system's reason unless ``path`` is a file that can be read."""
     try:
-        with path.open("rb"):
+        with open(path, "rb"):
             return
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
         reason = getattr(error, "strerror", None) or str(error)
@@ -62,17 +63,20 @@ def is_executable_file(path: Path) -> bool:
         raise InputError(f"cannot read '{path}': {error.strerror or error}") from None
 
 
-def source_bytes(source: Any) -> bytes | None:
-    """What a source says, for cache keys; None if it is a module object. Raises InputError."""
+def source_digest(source: Any) -> str | None:
+    """SHA-256 of what a source says, for cache keys; None if it is a module object. Raises InputError.
+
+    A file is read piece by piece: with large constants it must not stand in memory as a whole.
+    """
     path = source_path(source)
     if path is not None:
         try:
-            return path.read_bytes()
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
             raise InputError(f"cannot read '{path}': {error.strerror or error}") from None
-    if isinstance(source, str):
-        return encoded(source)
-    return source if isinstance(source, bytes) else None
+    data = encoded(source) if isinstance(source, str) else source
+    return hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else None
 
 
 def encoded(text: str) -> bytes:

@@ -63,7 +63,8 @@ class ArgumentCheck:
         """
         array: Array = value if type(value) is np.ndarray else self._import(value)
         if array.dtype != self.dtype and not self._is_bf16(array):
-            raise self._error(f"expected dtype {self._dtype_name()}, got {array.dtype.name}", self._advice())
+            got = array.dtype.name if array.dtype.isnative else f"{array.dtype.name} in foreign byte order"
+            raise self._error(f"expected dtype {self._dtype_name()}, got {got}", self._advice())
         if array.shape != self.shape and not self._fits(array.shape):
             raise self._error(f"expected shape {_shape(self.shape)}, got {_shape(array.shape)}")
         if not (array.flags.c_contiguous and array.flags.aligned):

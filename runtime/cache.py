@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -46,10 +47,9 @@ def open_cache() -> DiskCache | None:
 def environment_key() -> str:
     """What a compiled program depends on besides its source and options: versions, and this CPU.
 
-    Part of the digest that callers make keys of. Imports LLVM.
+    Part of the digest that callers make keys of.
     """
     import llvmlite
-    import llvmlite.binding as llvm
 
     from devscope.runtime.file_format import FORMAT_VERSION
     from devscope.runtime.native import runtime_ir
@@ -62,11 +62,35 @@ def environment_key() -> str:
         str(ABI_VERSION),
         hashlib.sha256(runtime_ir().encode()).hexdigest(),
         llvmlite.__version__,
-        llvm.get_process_triple(),
-        llvm.get_host_cpu_name(),
-        llvm.get_host_cpu_features().flatten(),
+        sys.platform,
+        _processor(),
     ]
     return "|".join(parts)
+
+
+def _processor() -> str:
+    """This CPU with its features: from the kernel where it tells, else from LLVM, which is large to load."""
+    try:
+        first, _, _ = Path("/proc/cpuinfo").read_text().partition("\n\n")
+    except (OSError, UnicodeDecodeError):
+        first = ""
+    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+    if fields.keys() & {"flags", "Features"}:
+        return repr([(key, fields[key]) for key in _PROCESSOR_FIELDS if key in fields])
+    import llvmlite.binding as llvm
+
+    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
+
+
+# Those of x86, then those of Arm; the others change while a machine runs.
+_PROCESSOR_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags") + (
+    "Features",
+    "CPU implementer",
+    "CPU architecture",
+    "CPU variant",
+    "CPU part",
+    "CPU revision",
+)
 
 
 class DiskCache:

@@ -62,6 +62,8 @@ def save_program(program: Program, path: str | os.PathLike[str]) -> None:
     contradict each other.
     """
     target = Path(path)
+    if target.exists() and not target.is_file():
+        raise ExecutableFormatError(f"'{target}' cannot be written: it is not a regular file")
     temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
     try:
         write_archive(program, temporary)

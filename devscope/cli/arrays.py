@@ -45,13 +45,14 @@ def _random(generator: np.random.Generator, dtype: str, shape: Sequence[int]) ->
 
 
 def read_array(path: str) -> Array:
-    """The array in a ``.npy`` file. Raises InputError."""
+    """The array in a ``.npy`` file, in this machine's byte order. Raises InputError."""
     try:
         with open(path, "rb") as file:
             if file.read(len(_MAGIC)) != _MAGIC:
                 raise InputError(f"'{path}' is not a .npy file", notes=["numpy.save writes such files"])
             file.seek(0)
-            return np.lib.format.read_array(file, allow_pickle=False)
+            array = np.lib.format.read_array(file, allow_pickle=False)
+            return array.astype(array.dtype.newbyteorder("="), copy=False)
     except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InputError(f"cannot read the array '{path}': {reason}") from None

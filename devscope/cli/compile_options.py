@@ -57,9 +57,8 @@ def require_file(path: str) -> Path:
     """The path of an input file; raises InputError if it cannot be read."""
     from devscope.source import require_readable
 
-    file = Path(path)
-    require_readable(file)
-    return file
+    require_readable(path)
+    return Path(path)
 
 
 def require_source(path: str) -> Path:

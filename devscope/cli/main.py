@@ -37,7 +37,7 @@ def make_parser() -> Parser:
         )
         module.add_arguments(command)
         command.add_argument("--traceback", action="store_true", help="with an error, show where it came from")
-        command.set_defaults(execute=module.execute)
+        command.set_defaults(execute=module.execute, parser=command)
     return parser
 
 
@@ -48,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     parser = make_parser()
-    arguments = parser.parse_args(argv)
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        getattr(arguments, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     if arguments.version:
         from devscope import __version__
 

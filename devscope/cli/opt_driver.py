@@ -145,7 +145,7 @@ class _Job:
 
     def _on_diagnostic(self, diagnostic: Any) -> bool:
         """Warnings and remarks of MLIR; its errors come as exceptions."""
-        from devscope.lowering.interop.location import file_line_col
+        from devscope.lowering.interop.positions import file_line_col
 
         position = file_line_col(diagnostic.location)
         location = None if position is None else SourceLocation(*position)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from devscope.errors import DevscopeError, SourceLocation
-from devscope.lowering.interop.location import decode
+from devscope.lowering.interop.positions import decode
 
 
 def translate(

@@ -18,7 +18,8 @@ from devscope.lowering.interop.children import children
 from devscope.lowering.interop.collection import no_cyclic_collection
 from devscope.lowering.interop.drift import Drift, Shape, shape
 from devscope.lowering.interop.foreign import foreign_class
-from devscope.lowering.interop.location import PayloadLocation, decode
+from devscope.lowering.interop.location import PayloadLocation
+from devscope.lowering.interop.positions import decode
 from devscope.lowering.interop.properties import HiddenProperties
 
 _UNKNOWN: type = ir.UnknownLoc

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 from pathlib import Path
 from typing import Any
 
-from devscope.errors import ParseError
+from devscope.errors import DevscopeError, ParseError
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import translate
-from devscope.lowering.interop.location import rename_file
+from devscope.lowering.interop.positions import rename_file
 
 _BYTECODE_MAGIC = b"ML\xefR"
 _UNNAMED = "-"
@@ -39,7 +40,16 @@ def parse_file(path: str | Path, context: Any) -> Any:
     try:
         return ir.Module.parseFile(name, context)
     except ir.MLIRError as error:
-        raise translate(error, ParseError, f"{name} is not an MLIR module") from None
+        raise _with_advice(translate(error, ParseError, f"{name} is not an MLIR module"), path) from None
+
+
+def _with_advice(error: DevscopeError, path: str | Path) -> DevscopeError:
+    """``error``, with a note when the file is text that MLIR cannot read for how it is encoded."""
+    with open(path, "rb") as file:
+        start = file.read(3)
+    if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        error.notes += ("the file begins with a byte order mark: save it as UTF-8 without one",)
+    return error
 
 
 def _printable(name: str) -> str:

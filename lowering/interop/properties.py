@@ -14,7 +14,7 @@ from typing import Any
 from devscope.errors import LoweringError, ParseError
 from devscope.lowering.interop.bindings import ir, repair_casters
 from devscope.lowering.interop.diagnostics import translate
-from devscope.lowering.interop.location import decode
+from devscope.lowering.interop.positions import decode
 
 _MAX_ELEMENTS = 16
 _RESOURCE = "dense_resource<"

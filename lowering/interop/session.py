@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from devscope.dialects.context import make_context
 from devscope.errors import LoweringError, OptionError
-from devscope.lowering.interop import bindings
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir, passmanager
 from devscope.lowering.interop.diagnostics import translate
 from devscope.lowering.interop.exporter import Exporter
 from devscope.lowering.interop.importer import Importer
+from devscope.lowering.interop.mlir_context import make_mlir_context
 from devscope.lowering.interop.parsing import parse_file, parse_text
 from devscope.lowering.interop.properties import HiddenProperties
 
@@ -26,13 +25,11 @@ class Session:
 
     Operations of other dialects are accepted unverified. Modules of one session cannot be used in another.
     ``xdsl_context`` is what imported modules are made in; by default it knows all of xDSL's dialects and ours.
+    ``context`` comes from `make_mlir_context`; by default, a session makes its own.
     """
 
-    def __init__(self, xdsl_context: Context | None = None) -> None:
-        self.context: Any = ir.Context()
-        self.context.allow_unregistered_dialects = True
-        bindings.register_stablehlo(self.context)
-        _load_device_dialect(self.context)
+    def __init__(self, xdsl_context: Context | None = None, context: Any = None) -> None:
+        self.context: Any = make_mlir_context() if context is None else context
         self.xdsl_context = make_context() if xdsl_context is None else xdsl_context
         bridge = AttributeBridge(self.context, self.xdsl_context)
         hidden = HiddenProperties(self.context)
@@ -104,13 +101,3 @@ def _bad_pipeline(pipeline: str, message: str) -> OptionError:
     first, *rest = [line for line in message.splitlines() if line.strip(" ^")]
     cause = first.rpartition("error: ")[2].rpartition("<Pass-Options-Parser>: ")[2]
     return OptionError(f"invalid pass pipeline '{pipeline}': {cause}", notes=[n for n in rest if "failed" in n])
-
-
-def _load_device_dialect(context: Any) -> None:
-    """Define the ``device`` dialect in ``context`` from its IRDL form, which dialects/device.py generates."""
-    source = resources.files("devscope.dialects").joinpath("device.irdl.mlir").read_text(encoding="utf-8")
-    bindings.declare_without_module("device")
-    with context, ir.Location.unknown():
-        bindings.load_irdl(ir.Module.parse(source))
-        # IRDL has no traits; without this one, no region of device.region would verify.
-        ir.IsTerminatorTrait.attach("device.yield")

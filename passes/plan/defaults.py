@@ -97,18 +97,18 @@ def _adopt_from_remats(system: System, adopted: set[int]) -> bool:
     return progress
 
 
-def complete(system: System, default: ScopeAttr, adopted: set[int]) -> None:
+def complete(system: System, adopted: set[int]) -> None:
     """Close every class: afterwards each has a device type and an id."""
     for signature in system.signatures.values():
-        _complete_signature(system, signature, default, adopted)
-    _close(system, range(len(system.domains.parent)), default)
+        _complete_signature(system, signature, adopted)
+    _close(system, range(len(system.domains.parent)), system.default)
 
 
-def _complete_signature(system: System, signature: Signature, default: ScopeAttr, adopted: set[int]) -> None:
+def _complete_signature(system: System, signature: Signature, adopted: set[int]) -> None:
     domains = system.domains
     results = [part for node in signature.results for part in domains.first_order(node)]
     first = domains.find(results[0]) if results else HOST_NODE
-    _close(system, results, default)
+    _close(system, results, system.default)
     if first != HOST_NODE and first not in adopted:
         reference = system.scopes.attributes[domains.scope[first]]
         _close(system, (part for node in signature.arguments for part in domains.first_order(node)), reference)
@@ -125,7 +125,7 @@ def _close(system: System, nodes: Iterable[int], default: ScopeAttr) -> None:
         domains.scope[root] = closed[scope]
 
 
-COMPLETIONS: dict[str, Callable[[System, ScopeAttr, set[int]], None]] = {"default": complete}
+COMPLETIONS: dict[str, Callable[[System, set[int]], None]] = {"default": complete}
 """Ways to choose the scopes that are still open after unification and adoption, by name."""
 
 

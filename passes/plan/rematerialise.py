@@ -55,7 +55,7 @@ class Rematerialiser:
         attribute = op.attributes.get(SCOPE_ATTR)
         if not isinstance(attribute, ScopeAttr) or not attribute.type_name:
             return surroundings
-        return self._system.scopes.closed(self._system.scopes.number(attribute), self._system.host)
+        return self._system.scopes.closed(self._system.scopes.number(attribute), self._system.default)
 
     def _need_operands(self, op: Operation, scope: int) -> None:
         for index, value in enumerate(op.operands):
@@ -77,7 +77,7 @@ def write_scope(op: Operation, scope: ScopeAttr, implied: bool) -> None:
 def surroundings_of(system: System, signature: Signature) -> int:
     """The scope that a function's body runs on unless an operation says otherwise."""
     frame = signature.frame
-    return system.scopes.closed(frame.scope, system.host) if frame is not None else system.host_scope
+    return system.scopes.closed(frame.scope, system.default) if frame is not None else system.host_scope
 
 
 def write_function(system: System, func: FuncOp, surroundings: int) -> None:

@@ -102,6 +102,7 @@ class System:
     """Constraints of one module. Rules add to it; nothing in it changes the module."""
 
     host: ScopeAttr
+    default: ScopeAttr
     scopes: ScopeTable = field(default_factory=ScopeTable)
     edges: list[Edge] = field(default_factory=list[Edge])
     remat_uses: list[RematUse] = field(default_factory=list[RematUse])

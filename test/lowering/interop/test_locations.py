@@ -19,7 +19,8 @@ from xdsl.printer import Printer
 
 from devscope.dialects.location import value_location
 from devscope.errors import SourceLocation
-from devscope.lowering.interop.location import PayloadLocation, file_line_col, source_location
+from devscope.lowering.interop.location import PayloadLocation, source_location
+from devscope.lowering.interop.positions import file_line_col
 
 ONE_FUNCTION = "func.func @f(%x: f32) {\n  return\n}\n"
 

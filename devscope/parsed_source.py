@@ -1,0 +1,46 @@
+"""The first stage of a compilation: an MLIR module from whatever a user gives."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import Any
+
+from devscope.errors import InputError
+from devscope.lowering.interop.mlir_context import make_mlir_context
+from devscope.lowering.interop.parsing import parse_file, parse_text
+from devscope.source import encoded, is_executable_file, source_path
+
+
+@dataclass
+class ParsedSource:
+    """A verified ``ir.Module`` and the ``ir.Context`` that it is in."""
+
+    context: Any
+    module: Any
+
+
+def parse_source(source: Any) -> ParsedSource:
+    """The module of a path, text, bytecode, or a module of the bindings.
+
+    Raises ParseError, or InputError for what is none of these.
+    """
+    path = source_path(source)
+    if path is not None and is_executable_file(path):
+        raise InputError(
+            f"'{path}' is a compiled program, or called like one", notes=["load it: devscope.load(path)"]
+        )
+    context = make_mlir_context()
+    if path is not None:
+        return ParsedSource(context, parse_file(path, context))
+    if isinstance(source, str):
+        encoded(source)
+    data = source if isinstance(source, str | bytes) else _bytecode(source)
+    return ParsedSource(context, parse_text(data, "<input>", context))
+
+
+def _bytecode(module: Any) -> bytes:
+    """Bytecode carries a module of another context over, locations included."""
+    buffer = io.BytesIO()
+    module.operation.write_bytecode(buffer)
+    return buffer.getvalue()
