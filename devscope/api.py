@@ -93,7 +93,7 @@ def build(source: Source | Any, options: CompileOptions | None = None) -> Progra
         # file, which it has mapped.
         from devscope.parsed_source import parse_source
 
-        parsed = parse_source(source)
+        parsed = parse_source(source, detach=True)
         from devscope.pipeline import compile_source
 
         return compile_source(parsed, options or CompileOptions())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.errors import InputError
+from devscope.lowering.interop.literals import detach_literals
 from devscope.lowering.interop.mlir_context import make_mlir_context
 from devscope.lowering.interop.parsing import parse_file, parse_text
 from devscope.source import encoded, is_executable_file, source_path
@@ -18,12 +20,15 @@ class ParsedSource:
 
     context: Any
     module: Any
+    literals: Mapping[str, memoryview] = field(default_factory=dict[str, memoryview])
+    """Data of the module's dense resources that MLIR does not have, by name."""
 
 
-def parse_source(source: Any) -> ParsedSource:
+def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     """The module of a path, text, bytecode, or a module of the bindings.
 
-    Raises ParseError, or InputError for what is none of these.
+    With ``detach``, large constants of a text file stay out of MLIR: the module can be compiled, but not printed
+    faithfully. Raises ParseError, or InputError for what is none of these.
     """
     path = source_path(source)
     if path is not None and is_executable_file(path):
@@ -32,6 +37,9 @@ def parse_source(source: Any) -> ParsedSource:
         )
     context = make_mlir_context()
     if path is not None:
+        detached = detach_literals(path) if detach else None
+        if detached is not None:
+            return ParsedSource(context, parse_text(detached.text, str(path), context), detached.data)
         return ParsedSource(context, parse_file(path, context))
     if isinstance(source, str):
         encoded(source)

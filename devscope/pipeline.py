@@ -40,6 +40,8 @@ class PlannedProgram:
     session: Session
     module: ModuleOp
     plan: Plan
+    literals: Mapping[str, memoryview]
+    """See `ParsedSource.literals`."""
 
 
 def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
@@ -52,7 +54,7 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     )
     plan = plan_module(module, plan_options)
     verify_module(module)
-    return PlannedProgram(session, module, plan)
+    return PlannedProgram(session, module, plan, parsed.literals)
 
 
 def compile_source(source: Any, options: CompileOptions, observe: Observer | None = None) -> Program:
@@ -68,7 +70,7 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     verify_module(planned.module)
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))
-    program = compile_split_module(planned.session, planned.module, binding, show)
+    program = compile_split_module(planned.session, planned.module, binding, show, planned.literals)
     program.report["plan"] = report
     return program
 

@@ -88,6 +88,8 @@ def compile_split_module(
         _DevicePart(slot, scope, _checked_target(scope, part), part)
         for slot, (scope, part) in enumerate(cut.devices.items(), start=HOST_SLOT + 1)
     ]
+    for part in parts:
+        _KERNEL_TARGETS[part.target.kind_name].prepare()
     constants = ConstantTable()
     with session.context:
         text, symbols = _lower_all(session, cut.host, parts, list(signatures), constants, observe)

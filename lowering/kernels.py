@@ -68,11 +68,16 @@ class DeviceBinary:
 
 @dataclass(frozen=True)
 class KernelTarget:
-    """A target kind that compiles kernels: both functions take the target's options."""
+    """A target kind that compiles kernels: ``schedule`` and ``compile_kernels`` take the target's options.
+
+    ``prepare`` is called early, once it is known that the target is needed: what it starts in the background is
+    there when kernels are compiled.
+    """
 
     kind: str
     schedule: Callable[[Mapping[str, Any]], GridSchedule]
     compile_kernels: Callable[[Any, RunPasses, Mapping[str, Any]], DeviceBinary]
+    prepare: Callable[[], object]
 
 
 def carve_kernels(module: Any, run_passes: RunPasses, schedule: GridSchedule) -> None:

@@ -130,10 +130,7 @@ def element_bytes(type_: Any) -> int:
         return 8
     if isinstance(type_, ir.ComplexType):
         return 2 * element_bytes(ir.ComplexType(type_).element_type)
-    if isinstance(type_, ir.IntegerType):
-        width = ir.IntegerType(type_).width
-    else:
-        width = ir.FloatType(type_).width
+    width = ir.IntegerType(type_).width if isinstance(type_, ir.IntegerType) else ir.FloatType(type_).width
     size = 1
     while size * 8 < width:
         size *= 2

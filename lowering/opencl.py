@@ -93,7 +93,7 @@ def _named_kernel(module: Any, error: LoweringError) -> SourceLocation | None:
     return next((mlir_location(op) for op in kernels if f"in function: {mlir_util.symbol_name(op)})" in text), None)
 
 
-TARGET = KernelTarget("opencl", _schedule, compile_kernels)
+TARGET = KernelTarget("opencl", _schedule, compile_kernels, prepare=shared_emitter)
 
 #: Types that a device may lack, with the target option that says so.
 _OPTIONAL_TYPES = {"f64": "fp64", "f16": "fp16"}

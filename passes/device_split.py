@@ -187,8 +187,8 @@ def _only_cloned(block: Block, split: BlockSplit) -> set[Operation]:
     dead: set[Operation] = set()
     for op in reversed([op for op in block.ops if op in split.clonable]):
         users = users_in(block, op)
-        scopes = {piece_scopes[user] for user in users if user in piece_scopes}
-        scopes.update(scope for user in users if user in used_on for scope in used_on[user])
+        scopes = {piece_scopes[user] for user in users if user is not None and user in piece_scopes}
+        scopes.update(scope for user in users if user is not None for scope in used_on.get(user, ()))
         used_on[op] = scopes
         if all(user in piece_scopes or user in dead for user in users) and all(
             split.can_clone(op, scope) for scope in scopes

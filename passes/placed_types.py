@@ -72,4 +72,7 @@ def byte_size(type_: Attribute) -> int | None:
     element = get_element_type_or_self(type_)
     if not isinstance(element, CompileTimeFixedBitwidthType):
         return None
-    return type_.element_count() * element.compile_time_size
+    try:
+        return type_.element_count() * element.compile_time_size
+    except NotImplementedError:  # xDSL has sizes of the usual widths only
+        return None

@@ -83,7 +83,13 @@ def _processor() -> str:
 
 
 # Those of x86, then those of Arm; the others change while a machine runs.
-_PROCESSOR_FIELDS = ("vendor_id", "cpu family", "model", "model name", "stepping", "flags") + (
+_PROCESSOR_FIELDS = (
+    "vendor_id",
+    "cpu family",
+    "model",
+    "model name",
+    "stepping",
+    "flags",
     "Features",
     "CPU implementer",
     "CPU architecture",

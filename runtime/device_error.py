@@ -28,9 +28,9 @@ def describe_error(error: Error, specs: Sequence[DeviceSpec], physical: Sequence
     known = 0 <= error.slot < len(specs)
     where = _device(specs[error.slot], physical[error.slot]) if known else f"slot {error.slot}"
     what = _operation(error, specs[error.slot]) if known else _NAMES[Operation(error.operation)]
-    if error.origin == Origin.RUNTIME and error.code == RuntimeCode.NEGATIVE_SIZE and error.operation == Operation.ALLOC:
-        return negative_size(where, error.detail)
     if error.origin == Origin.RUNTIME:
+        if (error.operation, error.code) == (Operation.ALLOC, RuntimeCode.NEGATIVE_SIZE):
+            return negative_size(where, error.detail)
         reason, note = _runtime_reason(error)
         return DeviceError(f"{where}: {what} failed: {reason}", notes=[note] if note else ())
     if known and physical[error.slot].opencl is not None:

@@ -69,8 +69,10 @@ def show_plan(console: Console, model: Path) -> int:
 def show_times(console: Console, rows: list[tuple[str, float]]) -> None:
     console.rule("times")
     table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
     for name, seconds in rows:
-        table.add_row(name, f"{seconds * 1e3:,.1f} ms", style=None)
+        table.add_row(name, f"{seconds * 1e3:,.1f} ms")
     console.print(table)
 
 
@@ -111,8 +113,8 @@ def main() -> int:
     console = Console()
     (model, digits), preparing = timed(prepare)
     console.print(f"model: {os.path.relpath(model)} (64-128-64-10, weights inside)")
-    planned = show_plan(console, model)
     program, cold, cached = compile_twice(model)
+    planned = show_plan(console, model)
     (probabilities, guesses), first = timed(lambda: program(digits.images))
     program.reset_counters()
     program(digits.images)
@@ -121,7 +123,7 @@ def main() -> int:
         console,
         [
             ("train, or read what was trained", preparing),
-            ("compile, nothing cached", cold),
+            ("load the compiler, compile, nothing cached", cold),
             ("compile, from the cache", cached),
             ("first call", first),
             (f"call, median of {RUNS}", median_time(lambda: program(digits.images))),

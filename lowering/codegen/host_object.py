@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from devscope.errors import LoweringError
-from devscope.runtime.native import EXPORTS, call_symbol, calls_ir
 from devscope.lowering.codegen.host_options import check_host_options
+from devscope.runtime.native import EXPORTS, call_symbol, calls_ir
 
 
 @dataclass(frozen=True)

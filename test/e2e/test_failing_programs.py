@@ -1,4 +1,4 @@
-"""Programs that cannot finish: no memory, sizes that make no sense, assertions. One exception, and nothing left."""
+"""Programs that cannot finish: no memory, sizes that make no sense, assertions. One exception, nothing left."""
 
 from __future__ import annotations
 

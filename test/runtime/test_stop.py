@@ -247,7 +247,7 @@ def test_many_live_buffers(device: Any) -> None:
         assert exe(1000, 1000) == 1000
         assert exe.counters().live["opencl:0"] == 0
         for freed in (0, 1, 500, 999):
-            with pytest.raises(ExecutionError, match="^error: x$"):
+            with pytest.raises(ExecutionError, match=r"^error: x$"):
                 exe(1000, freed)
             assert exe.counters().live["opencl:0"] == 0
 
