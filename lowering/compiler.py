@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,10 +69,15 @@ class _DevicePart:
 
 
 def compile_split_module(
-    session: Session, module: ModuleOp, binding: TargetBinding, observe: Observer = _ignore
+    session: Session,
+    module: ModuleOp,
+    binding: TargetBinding,
+    observe: Observer = _ignore,
+    literals: Mapping[str, memoryview] | None = None,
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
+    ``literals`` is the data of dense resources that MLIR does not have, by name.
     Raises LoweringError for what a target cannot compile, with its location in the source.
     """
     check_names(module)
@@ -90,7 +95,7 @@ def compile_split_module(
     ]
     for part in parts:
         _KERNEL_TARGETS[part.target.kind_name].prepare()
-    constants = ConstantTable()
+    constants = ConstantTable(literals or {})
     with session.context:
         text, symbols = _lower_all(session, cut.host, parts, list(signatures), constants, observe)
     code = _host_object(text, symbols.values(), host_target)

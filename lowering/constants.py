@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -20,16 +21,20 @@ from devscope.lowering.runtime_calls import CONSTANT_PREFIX
 
 
 class ConstantTable:
-    """The constants of one program; equal attributes share an entry."""
+    """The constants of one program; equal attributes share an entry.
 
-    def __init__(self) -> None:
+    ``literals`` is the data of dense resources that MLIR does not have, by name.
+    """
+
+    def __init__(self, literals: Mapping[str, memoryview]) -> None:
+        self._literals = literals
         self._numbers: dict[Any, int] = {}
         self.arrays: list[np.ndarray[Any, Any]] = []
 
     def number(self, attribute: Any) -> int:
         """The number of a constant. Raises LoweringError, without a location, when its data cannot be read."""
         if attribute not in self._numbers:
-            self.arrays.append(constant_array(attribute))
+            self.arrays.append(constant_array(attribute, self._literals))
             self._numbers[attribute] = len(self._numbers)
         return self._numbers[attribute]
 
@@ -85,10 +90,11 @@ def _element_count(type_: Any) -> int:
     return math.prod(ir.RankedTensorType(type_).shape)
 
 
-def constant_array(attribute: Any) -> np.ndarray[Any, Any]:
+def constant_array(attribute: Any, literals: Mapping[str, memoryview]) -> np.ndarray[Any, Any]:
     """The elements of a constant, as they stand in memory at run time; i1 takes one byte per element.
 
-    Dense attributes are viewed where numpy has their element type. Raises LoweringError, without a location.
+    Literals are viewed, and dense attributes where numpy has their element type. Raises LoweringError, without a
+    location.
     """
     element = str(ir.ShapedType(attribute.type).element_type)
     dtype = _DTYPES.get(element)
@@ -98,7 +104,7 @@ def constant_array(attribute: Any) -> np.ndarray[Any, Any]:
             notes=[f"element types of constants: {', '.join(_DTYPES)}"],
         )
     if not isinstance(attribute, ir.DenseElementsAttr):
-        return _resource_array(attribute, dtype)
+        return _resource_array(attribute, dtype, literals)
     if element == "bf16":
         return _bf16_array(attribute)
     return np.ascontiguousarray(np.array(attribute, copy=None))
@@ -135,13 +141,24 @@ def _bf16_bits(word: str) -> int:
     return int(np.array(float(word), np.float32).view(np.uint32)) >> 16
 
 
-def _resource_array(attribute: Any, dtype: str) -> np.ndarray[Any, Any]:
-    """The bindings give no access to a resource's blob, so it is read from the printed form of one op."""
-    if not str(attribute).startswith("dense_resource<"):
+def _resource_array(attribute: Any, dtype: str, literals: Mapping[str, memoryview]) -> np.ndarray[Any, Any]:
+    name = re.match(r'dense_resource<"?([^">]*)"?>', str(attribute))
+    if name is None:
         raise LoweringError(
             "a sparse constant cannot be compiled", notes=["write all of its elements: dense<[...]>"]
         )
     shape = ir.ShapedType(attribute.type).shape
+    data = literals.get(name[1])
+    if data is None:
+        data = _blob(attribute)
+    needed = math.prod(shape) * np.dtype(dtype).itemsize
+    if len(data) != needed:
+        raise LoweringError(f"the data of {attribute} has {len(data)} bytes, its type needs {needed}")
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+def _blob(attribute: Any) -> bytes:
+    """The bindings give no access to a resource's blob, so it is read from the printed form of one op."""
     holder = ir.Operation.create(
         "devscope.holder", attributes={"value": attribute}, loc=ir.Location.unknown(attribute.context), ip=False
     )
@@ -151,8 +168,4 @@ def _resource_array(attribute: Any, dtype: str) -> np.ndarray[Any, Any]:
             f"the data of {attribute} is missing from the module",
             notes=["it belongs between '{-#' and '#-}' at the end of the file"],
         )
-    data = bytes.fromhex(blob[1])[4:]  # the first four bytes hold the blob's alignment
-    needed = math.prod(shape) * np.dtype(dtype).itemsize
-    if len(data) != needed:
-        raise LoweringError(f"the data of {attribute} has {len(data)} bytes, its type needs {needed}")
-    return np.frombuffer(data, dtype).reshape(shape)
+    return bytes.fromhex(blob[1])[4:]  # the first four bytes hold the blob's alignment

@@ -100,6 +100,7 @@ class Context(ctypes.Structure):
         ("traffic", ctypes.c_void_p),
         ("calls", ctypes.c_int64),
         ("blocks", Block),
+        ("free_live", ctypes.c_void_p),
         ("stop", ctypes.c_int64 * 64),
     ]
 

@@ -26,10 +26,12 @@
 %devscope.Error = type { i64, i64, i64, i64, i64 }
 
 ; calls: how many were begun. blocks: the host memory that the current call made. stop: the jmp_buf of the
-; current call; the largest one of a supported C library has 312 bytes (glibc on aarch64).
+; current call; the largest one of a supported C library has 312 bytes (glibc on aarch64). free_live: frees
+; the device buffers that the current call made. It is null until the first is made, so that programs without
+; devices do not contain what device buffers need.
 ; (error, number of devices, devices, number of constants, constants, traffic[source * devices + destination],
-;  calls, blocks, stop)
-%devscope.Context = type { %devscope.Error, i64, ptr, i64, ptr, ptr, i64, %devscope.Block, [64 x i64] }
+;  calls, blocks, free_live, stop)
+%devscope.Context = type { %devscope.Error, i64, ptr, i64, ptr, ptr, i64, %devscope.Block, ptr, [64 x i64] }
 
 ; Stands before the memory of every host allocation, and as the head of the (circular) list. Memory that is
 ; returned to the loader keeps it, unused: the loader frees what stands 16 bytes before what it was given.
@@ -146,7 +148,7 @@ define ptr @devscope_begin() #0 {
   %last.p = getelementptr %devscope.Block, ptr %blocks, i32 0, i32 1
   store ptr %blocks, ptr %blocks
   store ptr %blocks, ptr %last.p
-  %stop = getelementptr %devscope.Context, ptr %context, i32 0, i32 8
+  %stop = getelementptr %devscope.Context, ptr %context, i32 0, i32 9
   ret ptr %stop
 }
 
@@ -162,7 +164,17 @@ good:
 
 clean:
   call void @devscope.host.free_all()
-  call void @devscope.live.free_all()
+  %context = load ptr, ptr @devscope_context
+  %free_live.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 8
+  %free_live = load ptr, ptr %free_live.p
+  %none = icmp eq ptr %free_live, null
+  br i1 %none, label %bad, label %clean_devices
+
+clean_devices:
+  call void %free_live()
+  br label %bad
+
+bad:
   ret i32 1
 }
 
@@ -171,7 +183,7 @@ clean:
 define void @devscope_stop(i64 %code, i64 %operation, i64 %detail) noreturn cold #0 {
   call void @devscope.fail(i64 1, i64 %code, i64 %operation, i64 0, i64 %detail)
   %context = load ptr, ptr @devscope_context
-  %stop = getelementptr %devscope.Context, ptr %context, i32 0, i32 8
+  %stop = getelementptr %devscope.Context, ptr %context, i32 0, i32 9
   call void @_longjmp(ptr %stop, i32 1)
   unreachable
 }
@@ -528,6 +540,8 @@ append:
   %context = load ptr, ptr @devscope_context
   %calls.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 6
   %call = load i64, ptr %calls.p
+  %free_live.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 8
+  store ptr @devscope.live.free_all, ptr %free_live.p
   store ptr %handle, ptr %item
   store i64 %call, ptr %call.p
   %count.new = add i64 %count, 1

@@ -10,7 +10,7 @@ from program_case import Array
 from devscope.runtime.executable import Executable
 
 _CALLS = 24
-#: Less than any allocation (79 bytes more than asked for, see runtime.ll); other threads of the test process may allocate a little meanwhile.
+#: Less than any allocation of compiled code; other threads of the test process may allocate a little meanwhile.
 _BYTES_PER_CALL = 64
 
 
