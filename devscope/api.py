@@ -47,9 +47,7 @@ class CompileOptions:
 
     def __post_init__(self) -> None:
         if self.arguments not in ("host", "open"):
-            raise OptionError(
-                f"'{self.arguments}' is not a way to treat arguments", notes=["legal: host, open"]
-            )
+            raise OptionError(f"'{self.arguments}' is not a way to treat arguments", notes=["legal: host, open"])
 
     def key(self) -> str:
         return repr((self.default, self.arguments, sorted(self.targets.items())))

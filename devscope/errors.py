@@ -28,9 +28,7 @@ class SourceLocation:
 class DevscopeError(Exception):
     """Base class: a message, where it applies, and notes that say what is legal or what to do."""
 
-    def __init__(
-        self, message: str, location: SourceLocation | None = None, notes: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, message: str, location: SourceLocation | None = None, notes: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.location = location

@@ -214,9 +214,7 @@ def _space_text(session: Session, scope: ScopeAttr) -> str:
 def _merge_functions(target: Any, source: Any) -> None:
     """Move all operations of ``source`` into ``target``; definitions replace declarations of their name."""
     present = {
-        mlir_util.symbol_name(op): op
-        for op in mlir_util.children(target.operation)
-        if "sym_name" in op.attributes
+        mlir_util.symbol_name(op): op for op in mlir_util.children(target.operation) if "sym_name" in op.attributes
     }
     for op in mlir_util.children(source.operation):
         old = present.get(mlir_util.symbol_name(op))

@@ -77,10 +77,23 @@ def check_module(module: Any, target: str) -> None:
         name = op.name
         if name.partition(".")[0] not in _DIALECTS or name in _WITHOUT_LOWERING:
             raise cannot_lower(target, name, mlir_location(op))
+        if name == "tensor.dim":
+            _check_dim(op)
         for type_ in (*_result_types(op), *_argument_types(op)):
             if type_ not in types:
                 types.add(type_)
                 _check_type(type_, op)
+
+
+def _check_dim(dim: Any) -> None:
+    """MLIR leaves a query of a dimension that is not there to chance; the result serves as a size."""
+    tensor, index = dim.operands
+    owner = index.owner
+    if isinstance(owner, ir.Block) or owner.name != "arith.constant":
+        return
+    axis = ir.IntegerAttr(owner.attributes["value"]).value
+    if isinstance(tensor.type, ir.RankedTensorType) and not 0 <= axis < tensor.type.rank:
+        raise LoweringError(f"{tensor.type} has no dimension {axis}", mlir_location(dim))
 
 
 def _result_types(op: Any) -> list[Any]:

@@ -108,9 +108,7 @@ def captured_values(root: Any) -> list[Any]:
     for op in walk(root):
         for operand in op.operands:
             owner = operand.owner
-            defined_inside = (
-                owner in inner_blocks if isinstance(owner, ir.Block) else owner.operation in inside
-            )
+            defined_inside = owner in inner_blocks if isinstance(owner, ir.Block) else owner.operation in inside
             if not defined_inside:
                 seen.setdefault(operand)
     return list(seen)
@@ -128,8 +126,6 @@ def element_bytes(type_: Any) -> int:
     """Bytes that one element takes in memory: i1 and other odd widths are padded to a power of two of bytes."""
     if isinstance(type_, ir.IndexType):
         return 8
-    if isinstance(type_, ir.ComplexType):
-        return 2 * element_bytes(ir.ComplexType(type_).element_type)
     width = ir.IntegerType(type_).width if isinstance(type_, ir.IntegerType) else ir.FloatType(type_).width
     size = 1
     while size * 8 < width:

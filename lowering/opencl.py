@@ -90,7 +90,9 @@ def _named_kernel(module: Any, error: LoweringError) -> SourceLocation | None:
     """Where the kernel stands whose name LLVM's message has, if it has one."""
     text = "".join(error.notes)
     kernels = [op for op in mlir_util.children(module.operation) if op.name == "llvm.func"]
-    return next((mlir_location(op) for op in kernels if f"in function: {mlir_util.symbol_name(op)})" in text), None)
+    return next(
+        (mlir_location(op) for op in kernels if f"in function: {mlir_util.symbol_name(op)})" in text), None
+    )
 
 
 TARGET = KernelTarget("opencl", _schedule, compile_kernels, prepare=shared_emitter)

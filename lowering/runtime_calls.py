@@ -87,7 +87,7 @@ def _alloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
 
 
 def _host_alloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
-    """MLIR's own lowering would take a negative or too large size for some other one.
+    """MLIR's own lowering, left to buffers of unusual types, takes a negative or too large size for another one.
 
     Releasing is left to it: it knows which pointer an allocation gave.
     """
@@ -103,7 +103,7 @@ def _has_plain_type(alloc: Any) -> bool:
     """Whether the buffer is dense, and the size of its elements known here."""
     type_ = ir.MemRefType(alloc.results[0].type)
     element = type_.element_type
-    known = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType | ir.ComplexType)
+    known = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType)
     return known and type_ == ir.MemRefType.get(type_.shape, element, loc=alloc.location)
 
 

@@ -16,9 +16,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(
-            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **settings
-        )
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **settings)
 
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"error: {message}\n  note: options are listed by: {self.prog} --help\n")

@@ -16,6 +16,8 @@ from devscope.runtime.program import Entry, TensorSpec
 Array = NDArray[Any]
 
 _MAGIC = b"\x93NUMPY"
+_INTEGERS = 4
+"""Random integers are smaller than this: they often serve as indices."""
 _SHOWN = 20
 """Arrays of more elements are shown in part."""
 
@@ -37,11 +39,11 @@ def _random(generator: np.random.Generator, dtype: str, shape: Sequence[int]) ->
             wide = generator.standard_normal(shape).astype(np.float32)
             return (wide.view(np.uint32) >> 16).astype(np.uint16)
         case "index":
-            return generator.integers(0, 8, shape)
+            return generator.integers(0, _INTEGERS, shape)
         case _ if dtype.startswith("f"):
             return generator.standard_normal(shape).astype(f"f{int(dtype[1:]) // 8}")
         case _:
-            return generator.integers(0, 8, shape).astype(f"i{int(dtype[1:]) // 8}")
+            return generator.integers(0, _INTEGERS, shape).astype(f"i{int(dtype[1:]) // 8}")
 
 
 def read_array(path: str) -> Array:

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--random",
         type=count,
         metavar="SEED",
-        help="random arguments: floats are normally distributed, integers from 0 to 7",
+        help="random arguments: floats are normally distributed, integers from 0 to 3",
     )
     add(
         "--size",

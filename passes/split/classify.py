@@ -127,22 +127,22 @@ class Classifier:
 
     def _control_flow(self, op: Operation) -> tuple[Role, ScopeAttr]:
         """Control flow belongs to a device function if all that it contains and carries does."""
-        scope = self.uniform_scope(body_operations(op))
-        if scope is None or not all(self._carried_on(v, scope) for v in (*op.operands, *op.results)):
-            return Role.HOST, self._host
-        return Role.DEVICE, scope
-
-    def _carried_on(self, value: SSAValue, scope: ScopeAttr) -> bool:
-        return not is_tensor(value) or self._scopes.of_value(value) == scope
+        scope = self.uniform_scope([op, *body_operations(op)])
+        return (Role.HOST, self._host) if scope is None else (Role.DEVICE, scope)
 
     def uniform_scope(self, ops: list[Operation]) -> ScopeAttr | None:
-        """The one device scope on which all non-scalar ``ops`` run; None if there is no such scope."""
-        found: ScopeAttr | None = None
+        """The one device scope that all ``ops`` work on; None if there is no such scope.
+
+        Control flow and scalar code run anywhere, but not with tensors of another scope.
+        """
+        work: set[ScopeAttr] = set()
+        carried: set[ScopeAttr] = set()
         for op in ops:
             if op_name(op) in CONTROL_FLOW or is_scalar_code(op):
-                continue  # control flow is covered by what it contains
+                carried.update(self._scopes.of_value(v) for v in (*op.operands, *op.results) if is_tensor(v))
+                continue
             role, scope = self.role(op)
-            if role is not Role.DEVICE or (found is not None and found != scope):
+            if role is not Role.DEVICE:
                 return None
-            found = scope
-        return found
+            work.add(scope)
+        return next(iter(work)) if len(work) == 1 and carried <= work else None

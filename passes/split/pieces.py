@@ -78,9 +78,7 @@ def split_block(block: Block, classifier: Classifier) -> BlockSplit:
     needs = {op: free_values(op) for op in ops}
     result = BlockSplit()
     result.clonable = _clonable(block, ops, roles)
-    result.tied = {
-        op: scope for op in result.clonable if (scope := classifier.queried_scope(op)) is not None
-    }
+    result.tied = {op: scope for op in result.clonable if (scope := classifier.queried_scope(op)) is not None}
     _assign_levels(ops, roles, needs, result)
     _sink_sources(ops, roles, needs, result)
     pieces: dict[tuple[ScopeAttr, int], Piece] = {}
