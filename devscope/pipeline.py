@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from xdsl.ir import Attribute
 
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr, verify_device_attributes
-from devscope.errors import OptionError
+from devscope.errors import LoweringError, OptionError
 from devscope.lowering import compiler
 from devscope.lowering.compiler import Observer, compile_split_module
 from devscope.lowering.interop.session import Session
@@ -44,6 +45,18 @@ class PlannedProgram:
     """See `ParsedSource.literals`."""
 
 
+@contextmanager
+def _depth_reported() -> Generator[None]:
+    """xDSL walks regions recursively: turns the end of Python's stack into a LoweringError."""
+    try:
+        yield
+    except RecursionError:
+        raise LoweringError(
+            "the program has too many regions inside each other", notes=["some hundreds are possible"]
+        ) from None
+
+
+@_depth_reported()
 def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     parsed = source if isinstance(source, ParsedSource) else parse_source(source)
     session = Session(make_planning_context(), parsed.context)
@@ -57,6 +70,7 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     return PlannedProgram(session, module, plan, parsed.literals)
 
 
+@_depth_reported()
 def compile_source(source: Any, options: CompileOptions, observe: Observer | None = None) -> Program:
     """Compile a program; ``observe`` is called with the name and the IR of every stage in `STAGES`."""
     planned = plan_source(source, options)

@@ -125,7 +125,7 @@ _DTYPES = {
 
 
 def _bf16_array(attribute: Any) -> np.ndarray[Any, Any]:
-    """The bindings show no bf16 elements, so they are read from the text: digits, or all of them as hexadecimal."""
+    """bf16 elements, which the bindings do not show, are read from text: digits, or hexadecimal."""
     body = str(attribute).removeprefix("dense<").rpartition("> : ")[0]
     if body.startswith('"0x'):
         flat = np.frombuffer(bytes.fromhex(body[3:-1]), "<u2")

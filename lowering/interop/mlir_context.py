@@ -10,7 +10,7 @@ from devscope.lowering.interop.bindings import ir
 
 
 def make_mlir_context() -> Any:
-    """An ``ir.Context`` that knows the dialects of the bindings and ``device``, and lets others pass unverified."""
+    """An ``ir.Context`` that knows the dialects of the bindings and ``device``, and lets others pass."""
     context = ir.Context()
     context.allow_unregistered_dialects = True
     bindings.register_stablehlo(context)

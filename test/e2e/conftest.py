@@ -1,7 +1,9 @@
-"""Makes the modules of this folder importable and keeps the user's cache out of the tests."""
+"""Makes the modules of this folder importable, keeps the user's cache out of the tests, names the seed."""
 
 from __future__ import annotations
 
+import os
+import secrets
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,19 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from devscope.runtime.cache import DIRECTORY_VARIABLE
+
+SEED_VARIABLE = "DEVSCOPE_TEST_SEED"
+
+
+def pytest_configure() -> None:
+    """New arguments and programs in every run; the processes of pytest-xdist inherit the seed."""
+    os.environ.setdefault(SEED_VARIABLE, str(secrets.randbits(32)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A process that crashed says nothing itself."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(f"repeat with {SEED_VARIABLE}={os.environ[SEED_VARIABLE]}")
 
 
 @pytest.fixture(scope="session", autouse=True)

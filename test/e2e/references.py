@@ -420,9 +420,11 @@ def loop_inside_piece(x: Array) -> Any:
     return sums, changed
 
 
-@case(f32("n"), index(low=0, high=4), results="f32")
-def switch(x: Array, which: Array) -> Array:
-    return {0: np.exp(x), 2: -x}.get(int(which), x) + x
+@case(f32("n"), f32("n"), index(low=0, high=4), f32(), results="f32, f32")
+def switch(x: Array, y: Array, which: Array, value: Array) -> Any:
+    chosen = (x if which == 1 else y).copy()
+    chosen[0] = value
+    return {0: np.exp(x), 2: -x}.get(int(which), x) + x, chosen
 
 
 @case(f32("n"), i32(low=0, high=6), i32(low=0, high=6), results="f32, i32 scalar")

@@ -6,7 +6,6 @@ Arguments are new in every run. A failure prints the seed; ``DEVSCOPE_TEST_SEED=
 from __future__ import annotations
 
 import os
-import secrets
 import zlib
 from pathlib import Path
 
@@ -20,7 +19,7 @@ import devscope
 from devscope.runtime.executable import Executable
 
 PROGRAMS = Path(__file__).parent / "programs"
-SEED = int(os.environ.get("DEVSCOPE_TEST_SEED") or secrets.randbits(32))
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in conftest.py
 
 #: How a program with annotations for the device is run: all devices mapped to the host; the device as the
 #: default; the host as the default; the plan free to keep arguments and results of entries on the device.

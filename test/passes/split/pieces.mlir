@@ -148,3 +148,48 @@ func.func @read_back(%x: tensor<4xf32> {device.scope = #dev}) -> f32 {
 // CHECK-LABEL: func.func @read_back
 // CHECK:         [[S:%.*]] = call @read_back_opencl0_0(%arg0) : (tensor<4xf32>) -> f32
 // CHECK:         arith.addf [[S]], [[S]] : f32
+
+// -----
+
+// The shape of a tensor that lies elsewhere is asked for there, and passed as a number.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+#host = #device.scope<"cpu", 0 : i64, "", "">
+func.func @shape_of_host_data(%x: tensor<?xf32> {device.scope = #host}) -> (tensor<?xf32> {device.scope = #dev}) {
+  %c0 = arith.constant 0 : index
+  %d = tensor.dim %x, %c0 : tensor<?xf32>
+  %y = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<?xf32>) -> tensor<?xf32>
+  %e = tensor.empty(%d) {device.scope = #dev} : tensor<?xf32>
+  %a = linalg.exp {device.scope = #dev} ins(%y : tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %a : tensor<?xf32>
+}
+// CHECK-LABEL: func.func @shape_of_host_data
+// CHECK-DAG:     [[D:%.*]] = tensor.dim %arg0
+// CHECK-DAG:     [[Y:%.*]] = "device.device_copy"(%arg0)
+// CHECK:         call @shape_of_host_data_opencl0_0([[Y]], [[D]]) : (tensor<?xf32>, index) -> tensor<?xf32>
+// CHECK:       func.func private @shape_of_host_data_opencl0_0
+// CHECK-NOT:     tensor.dim
+
+// -----
+
+// A shape that both sides need is asked for on both.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func @shape_of_device_data(%x: tensor<?xf32> {device.scope = #dev})
+    -> (tensor<?xf32> {device.scope = #dev}, index) {
+  %c0 = arith.constant 0 : index
+  %y = math.exp %x {device.scope = #dev} : tensor<?xf32>
+  %d = tensor.dim %y, %c0 : tensor<?xf32>
+  %e = tensor.empty(%d) {device.scope = #dev} : tensor<?xf32>
+  %a = linalg.exp {device.scope = #dev} ins(%y : tensor<?xf32>) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  return %a, %d : tensor<?xf32>, index
+}
+// CHECK-LABEL: func.func @shape_of_device_data
+// CHECK-NEXT:    %c0 = arith.constant 0 : index
+// CHECK-NEXT:    [[R:%.*]]:2 = call @shape_of_device_data_opencl0_0(%arg0) : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+// CHECK-NEXT:    [[D:%.*]] = tensor.dim
+// CHECK-NEXT:    return
+// CHECK:       func.func private @shape_of_device_data_opencl0_0
+// CHECK:         math.exp
+// CHECK:         tensor.dim
+// CHECK:         linalg.exp
