@@ -57,9 +57,7 @@ def _check_calls(part: ModuleOp, scope: ScopeAttr) -> None:
             raise LoweringError(
                 f"'{callee}' is called by code on {scope.short()}, but runs on the host",
                 source_location(op),
-                [
-                    "put the operation with the call on the host, or the callee's body in place of the call"
-                ],
+                ["put the operation with the call on the host, or the callee's body in place of the call"],
             )
 
 
