@@ -103,9 +103,19 @@ def test_order_of_options_does_not_matter() -> None:
             "option 'arch' of target kind 'cuda' must be a string, such as \"...\", not 90",
             None,
         ),
-        ("cpu", {"opt": "3"}, "option 'opt' of target kind 'cpu' must be an i64, such as 1, not \"3\"", None),
-        ("cpu", {"opt": True}, "option 'opt' of target kind 'cpu' must be an i64, such as 1, not true", None),
-        ("cpu", {"opt": 2**63}, "must be an i64, such as 1, not 9223372036854775808", None),
+        (
+            "cpu",
+            {"opt": "3"},
+            "option 'opt' of target kind 'cpu' must be an i64, such as 1, from 0 to 3, not \"3\"",
+            None,
+        ),
+        (
+            "cpu",
+            {"opt": True},
+            "option 'opt' of target kind 'cpu' must be an i64, such as 1, from 0 to 3, not true",
+            None,
+        ),
+        ("cpu", {"opt": 2**63}, "must be an i64, such as 1, from 0 to 3, not 9223372036854775808", None),
         ("opencl", {"fp64": 1}, "option 'fp64' of target kind 'opencl' must be true or false, not 1", None),
     ],
 )
@@ -135,8 +145,8 @@ def test_a_kind_without_options_says_so() -> None:
             '#device.target<"cuda", {sm = 90}>',
             r"unknown option 'sm' .*; legal options are: arch \(str\), ptx",
         ),
-        ('#device.target<"cpu", {opt = 3 : i32}>', "must be an i64, such as 1, not 3 : i32"),
-        ('#device.target<"cpu", {opt = [3]}>', "must be an i64, such as 1, not "),
+        ('#device.target<"cpu", {opt = 3 : i32}>', "must be an i64, such as 1, from 0 to 3, not 3 : i32"),
+        ('#device.target<"cpu", {opt = [3]}>', "must be an i64, such as 1, from 0 to 3, not "),
     ],
 )
 def test_illegal_meaning(text: str, message: str) -> None:

@@ -1,0 +1,357 @@
+"""Programs that cannot be compiled: one message each, with the user's line and column, and nothing left behind.
+
+``devscope build`` compiles without a device. Every text begins with the two lines of `SCOPES`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_case import SCOPES, TANH, Cli, assert_one_error
+
+T4 = "tensor<4xf32>"
+
+
+def main(body: str, arguments: str = f"%x: {T4}", results: str = T4) -> str:
+    """A program whose first operation stands in line 4."""
+    return f"{SCOPES}func.func @main({arguments}) -> {results} {{\n  {body}\n}}\n"
+
+
+def scoped(scope: str) -> str:
+    return TANH.replace("= #dev}", f"= {scope}}}")
+
+
+CANNOT_LOWER = "place the operation on another device, or rewrite it with linalg, arith, math or tensor"
+
+#: name: text, message with its position, part of a note
+PARSE_ERRORS = {
+    "syntax": (TANH.replace("%0 :", "%0"), "5:12: error: expected ':'", ""),
+    "end of file": (SCOPES + "func.func @main(", "3:16: error: ", ""),
+    "operation": (
+        main(f"%0 = arith.foo %x : {T4}"),
+        "4:8: error: custom op 'arith.foo' is unknown",
+        "",
+    ),
+    "operation, generic": (
+        main(f'%0 = "arith.foo"(%x) : ({T4}) -> {T4}'),
+        "4:8: error: unregistered operation 'arith.foo' found in dialect ('arith')",
+        "",
+    ),
+    "two functions of one name": (
+        TANH + TANH.replace(SCOPES, ""),
+        "7:1: error: redefinition of symbol named 'main'",
+        "bad.mlir:3:1: see existing symbol definition here",
+    ),
+    "no such function": (
+        main(f"%0 = call @f(%x) : ({T4}) -> {T4}\n  return %0 : {T4}"),
+        "4:8: error: 'func.call' op 'f' does not reference a valid function",
+        "",
+    ),
+    "byte order mark": ("\ufeff" + TANH, "1:1: error: unexpected character", "save it as UTF-8 without one"),
+    "alias": (scoped("#nothing"), "4:45: error: undefined symbol alias id 'nothing'", ""),
+}
+
+SCOPE_ERRORS = {
+    "device type": (
+        scoped('#device.scope<"tpu", 0 : i64, "", "">'),
+        "4:8: error: math.tanh: ",
+        "",
+    ),
+    "target kind": (scoped('#device.scope<"opencl", 0 : i64, "vulkan", "">'), "4:8: error: math.tanh: ", ""),
+    "target option": (
+        scoped('#device.scope<"opencl", 0 : i64, #device.target<"opencl", {wg = 8 : i64}>, "">'),
+        "4:8: error: math.tanh: ",
+        "",
+    ),
+    "type of a target option": (
+        scoped('#device.scope<"opencl", 0 : i64, #device.target<"opencl", {workgroup = "8"}>, "">'),
+        "4:8: error: math.tanh: ",
+        "",
+    ),
+    "value of a target option": (
+        scoped('#device.scope<"opencl", 0 : i64, #device.target<"opencl", {workgroup = 0 : i64}>, "">'),
+        "4:8: error: math.tanh: ",
+        "",
+    ),
+    "target of another device type": (
+        scoped('#device.scope<"opencl", 0 : i64, "cuda", "">'),
+        "4:8: error: math.tanh: ",
+        "",
+    ),
+    "integer": (scoped("3 : i64"), "4:8: error: math.tanh: attribute 'device.scope' must be a scope", ""),
+    "string": (scoped('"opencl:0"'), "4:8: error: math.tanh: attribute 'device.scope' must be a scope", ""),
+    "misspelt name": (
+        TANH.replace("device.scope =", "device.scpoe ="),
+        "4:8: error: math.tanh: attribute 'device.scpoe' has no meaning; legal names are: device.scope, device.target",
+        "",
+    ),
+    "on an argument": (
+        TANH.replace("%x: tensor<4xf32>", "%x: tensor<4xf32> {device.scope = 1 : i32}"),
+        "3:1: error: func.func: argument 0, attribute 'device.scope' must be a scope",
+        "",
+    ),
+    "device operation": (
+        main(f'"device.region"() ({{\n    "device.yield"(%x) : ({T4}) -> ()\n  }}) {{scope = #dev}} : () -> ()'
+             f"\n  return %x : {T4}"),
+        f"4:3: error: device.region: the body yields ({T4}), but the results are ()",
+        "",
+    ),
+    "target of a host function": (
+        TANH.replace("-> tensor<4xf32> {", '-> tensor<4xf32> attributes {device.target = #device.target<"opencl", {}>} {'),
+        "3:1: error: function 'main' is for target 'opencl', but runs on cpu:0",
+        "where a function runs follows from 'device.scope'",
+    ),
+}
+
+#: What a message about a scope must say that the position does not.
+LEGAL = {
+    "device type": "unknown device type 'tpu'; legal device types are: cpu, cuda, opencl, rocm",
+    "target kind": "unknown target kind 'vulkan'; legal target kinds are: cpu, cuda, opencl, rocm",
+    "target option": "unknown option 'wg' of target kind 'opencl'; legal options are: fp16 (bool)",
+    "type of a target option": "option 'workgroup' of target kind 'opencl' must be an i64",
+    "value of a target option": "must be an i64, such as 1, from 1 on, not 0",
+    "target of another device type": "target 'cuda' compiles for devices of type 'cuda', not 'opencl'",
+}
+
+SIGNATURE_ERRORS = {
+    type_: (
+        main("return", f"%x: {type_}", "()"),
+        f"3:17: error: argument 0 of public function 'main' has type {type_}, which cannot be passed",
+        "public functions take and return scalars and dense ranked tensors of i1, i8, i16, i32, i64",
+    )
+    for type_ in (
+        "memref<4xf32>",
+        "tensor<*xf32>",
+        "vector<4xf32>",
+        "tuple<f32>",
+        "(f32) -> f32",
+        "complex<f32>",
+        "none",
+        "!foo.bar",
+        "tensor<4xi4>",
+        "tensor<4xi128>",
+        "tensor<4xf80>",
+        'tensor<4xf32, "encoding">',
+    )
+}
+
+LOWERING_ERRORS = {
+    "foreign operation on the host": (
+        main(f'%0 = "foo.bar"(%x) : ({T4}) -> {T4}\n  return %0 : {T4}'),
+        "4:8: error: target 'cpu' cannot lower operation 'foo.bar'",
+        CANNOT_LOWER,
+    ),
+    "foreign operation on the device": (
+        main(f'%0 = "foo.bar"(%x) {{device.scope = #dev}} : ({T4}) -> {T4}\n  return %0 : {T4}'),
+        "4:8: error: target 'opencl' cannot lower operation 'foo.bar'",
+        CANNOT_LOWER,
+    ),
+    "foreign operation in a body": (
+        main(
+            f"%0 = linalg.map ins(%x : {T4}) outs(%x : {T4}) {{device.scope = #dev}} (%a: f32, %b: f32) {{\n"
+            f'      %c = "foo.bar"(%a) : (f32) -> f32\n      linalg.yield %c : f32\n    }}\n  return %0 : {T4}'
+        ),
+        "5:12: error: target 'opencl' cannot lower operation 'foo.bar'",
+        CANNOT_LOWER,
+    ),
+    "side effect": (
+        main(f'"foo.bar"() : () -> ()\n  return %x : {T4}'),
+        "4:3: error: target 'cpu' cannot lower operation 'foo.bar'",
+        "",
+    ),
+    "printing": (
+        main(f'vector.print str "hello"\n  return %x : {T4}'),
+        "4:3: error: target 'cpu' cannot lower operation 'vector.print'",
+        "",
+    ),
+    "not bufferisable": (
+        main(
+            f"%0 = tensor.gather %x[%i] gather_dims([0]) : ({T4}, tensor<2x1xindex>) -> tensor<2x1xf32>\n"
+            "  return %0 : tensor<2x1xf32>",
+            f"%x: {T4}, %i: tensor<2x1xindex>",
+            "tensor<2x1xf32>",
+        ),
+        "4:8: error: target 'cpu' cannot lower operation 'tensor.gather'",
+        "",
+    ),
+    "bf16 on the device": (
+        main(
+            "%0 = arith.addf %x, %x {device.scope = #dev} : tensor<4xbf16>\n  return %0 : tensor<4xbf16>",
+            "%x: tensor<4xbf16>",
+            "tensor<4xbf16>",
+        ),
+        "4:8: error: target 'opencl' cannot compute with bf16",
+        "compute with f32, or place the operation on another device",
+    ),
+    "i128 on the device": (
+        main(
+            "%0 = arith.extsi %x : tensor<4xi32> to tensor<4xi128>\n"
+            "  %1 = arith.muli %0, %0 {device.scope = #dev} : tensor<4xi128>\n"
+            "  %2 = arith.trunci %1 : tensor<4xi128> to tensor<4xi32>\n  return %2 : tensor<4xi32>",
+            "%x: tensor<4xi32>",
+            "tensor<4xi32>",
+        ),
+        "5:8: error: target 'opencl' cannot compute with i128",
+        "integers of up to 64 bits",
+    ),
+    "f64 on a device without": (
+        main(
+            "%0 = arith.addf %x, %x {device.scope = #device.scope<"
+            '"opencl", 0 : i64, #device.target<"opencl", {fp64 = false}>, "">} : tensor<4xf64>\n'
+            "  return %0 : tensor<4xf64>",
+            "%x: tensor<4xf64>",
+            "tensor<4xf64>",
+        ),
+        "4:8: error: target 'opencl' cannot compute with f64 on this device",
+        "",
+    ),
+    "SPIR-V": (
+        main(f"%0, %1 = math.sincos %x {{device.scope = #dev}} : {T4}\n  return %0 : {T4}"),
+        "4:12: error: LLVM's SPIR-V backend refused the kernels",
+        "",
+    ),
+    "sparse constant": (
+        main(f"%0 = arith.constant sparse<[[1]], [2.0]> : {T4}\n  return %0 : {T4}"),
+        "4:8: error: a sparse constant cannot be compiled",
+        "dense<",
+    ),
+    "resource without data": (
+        main(f"%0 = arith.constant dense_resource<gone> : {T4}\n  return %0 : {T4}"),
+        "4:8: error: the data of dense_resource<gone>",
+        "",
+    ),
+    "resource with too little data": (
+        main(f"%0 = arith.constant dense_resource<short> : {T4}\n  return %0 : {T4}")
+        + '{-# dialect_resources: {builtin: {short: "0x04000000AABB"}} #-}',
+        "4:8: error: the data of dense_resource<short> : tensor<4xf32> has 2 bytes, its type needs 16",
+        "",
+    ),
+    "no such dimension": (
+        main(
+            "%c = arith.constant 3 : index\n  %0 = tensor.dim %x, %c : tensor<?xf32>\n  return %0 : index",
+            "%x: tensor<?xf32>",
+            "index",
+        ),
+        "5:8: error: tensor<?xf32> has no dimension 3",
+        "",
+    ),
+    "too large": (
+        main("%0 = tensor.empty() : tensor<4611686018427387904x8xf32>\n  return %x : tensor<4xf32>").replace(
+            "return %x", "%1 = math.tanh %0 : tensor<4611686018427387904x8xf32>\n  return %x"
+        ),
+        "4:8: error: tensor<4611686018427387904x8xf32> has more bytes than can be addressed",
+        "",
+    ),
+    "device function calls host function": (
+        main(
+            f"%0 = linalg.map ins(%x : {T4}) outs(%x : {T4}) {{device.scope = #dev}} (%a: f32, %b: f32) {{\n"
+            f"      %c = func.call @g(%a) : (f32) -> f32\n      linalg.yield %c : f32\n    }}\n  return %0 : {T4}"
+        )
+        + "func.func private @g(%a: f32) -> f32 {\n  return %a : f32\n}\n",
+        "5:12: error: 'g' is called by code on opencl:0, but runs on the host",
+        "",
+    ),
+    "no code generator": (
+        TANH.replace('"opencl"', '"cuda"'),
+        "4:8: error: no code generator for target 'cuda', which 'cuda:0' asks for",
+        "--devices cuda:0=opencl:0",
+    ),
+    "reserved name": (
+        TANH + "func.func private @devscope_alloc(i64, i64) -> index\n",
+        "7:1: error: 'devscope_alloc': names that begin with 'devscope_' are reserved",
+        "",
+    ),
+    "module in the module": (
+        TANH + "module @inner {\n}\n",
+        "7:1: error: target 'cpu' cannot lower operation 'builtin.module'",
+        "",
+    ),
+}
+
+ALL = {
+    f"{group}: {name}": case
+    for group, cases in (
+        ("parse", PARSE_ERRORS),
+        ("scope", SCOPE_ERRORS),
+        ("signature", SIGNATURE_ERRORS),
+        ("lowering", LOWERING_ERRORS),
+    )
+    for name, case in cases.items()
+}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_one_message_at_the_line(cli: Cli, folder: Path, name: str) -> None:
+    text, message, note = ALL[name]
+    (folder / "bad.mlir").write_text(text)
+    outcome = cli("build", "bad.mlir", "-o", "out.dsx")
+    assert_one_error(outcome, f"bad.mlir:{message}", note)
+    assert LEGAL.get(name.removeprefix("scope: "), "") in outcome.err
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "// nothing\n", "module {\n}\n", TANH.replace("@main", "private @main"), "module {\n  module {\n  }\n}\n"],
+    ids=["empty", "comment", "empty module", "private", "nested"],
+)
+def test_nothing_to_call(cli: Cli, folder: Path, text: str) -> None:
+    (folder / "bad.mlir").write_text(text)
+    assert_one_error(
+        cli("build", "bad.mlir"), "error: the module has no public function with a body", "drop 'private'"
+    )
+
+
+def test_conflict_shows_both_chains(cli: Cli, folder: Path) -> None:
+    attributes = "constrain_body = true, constrain_result = true"
+    (folder / "bad.mlir").write_text(
+        main(
+            f'%0 = "device.on_device"(%x) {{scope = #dev, {attributes}}} : ({T4}) -> {T4}\n'
+            f'  %1 = "device.on_device"(%0) {{scope = #host, {attributes}}} : ({T4}) -> {T4}\n'
+            f"  return %1 : {T4}"
+        )
+    )
+    outcome = cli("plan", "bad.mlir")
+    assert_one_error(outcome, "bad.mlir:5:8: error: ", "must be on opencl:0 because")
+    assert "must be on opencl:0 and on cpu:0" in outcome.err
+    assert "and on cpu:0 because 'device.on_device' (bad.mlir:5:8)" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (bytes(range(128, 256)) * 9, "bad.mlir:1:1: error: "),
+        (b"ML\xefR", "bad.mlir:"),
+        (b"ML\xefR" + bytes(range(256)), "bad.mlir:"),
+        (TANH.encode("utf-16"), "bad.mlir:1:1: error: "),
+    ],
+    ids=["binary", "empty bytecode", "bytecode", "UTF-16"],
+)
+def test_not_a_program(cli: Cli, folder: Path, data: bytes, message: str) -> None:
+    (folder / "bad.mlir").write_bytes(data)
+    assert_one_error(cli("plan", "bad.mlir", "--table"), message)
+
+
+def test_too_many_regions_inside_each_other(cli: Cli, folder: Path) -> None:
+    depth = 1500
+    (folder / "bad.mlir").write_text(
+        main("scf.if %c {\n" * depth + "}" * depth + "\n  return", "%c: i1", "()")
+    )
+    assert_one_error(cli("build", "bad.mlir"), "error: the program has too many regions inside each other")
+
+
+def test_two_hundred_regions_inside_each_other(cli: Cli, folder: Path) -> None:
+    depth = 200
+    (folder / "deep.mlir").write_text(
+        main("scf.if %c {\n" * depth + "}" * depth + "\n  return", "%c: i1", "()")
+    )
+    assert cli("build", "deep.mlir").status == 0
+
+
+@pytest.mark.parametrize("options", ['cpu = "pentium-9"', 'features = "+nonsense"', 'features = "avx2"'])
+def test_host_options_that_llvm_does_not_know(cli: Cli, folder: Path, options: str) -> None:
+    target = f'attributes {{device.target = #device.target<"cpu", {{{options}}}>}}'
+    (folder / "bad.mlir").write_text(TANH.replace("-> tensor<4xf32> {", f"-> tensor<4xf32> {target} {{"))
+    outcome = cli("build", "bad.mlir")
+    assert_one_error(outcome, "error: ")
+    assert "of target kind 'cpu'" in outcome.err
