@@ -32,8 +32,11 @@ class CutModules:
 
 
 def cut_module(module: ModuleOp, binding: TargetBinding) -> CutModules:
-    """Take a split module apart; ``module`` is consumed."""
-    _HostBuffers(module, binding).convert()
+    """Take a split module apart; ``module`` is consumed.
+
+    A device may have no code: data can be placed there without being worked on.
+    """
+    spaces = _HostBuffers(module, binding).convert()
     devices: dict[ScopeAttr, ModuleOp] = {}
     for function in [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]:
         scope = function.attributes.get(SCOPE_ATTR)
@@ -43,6 +46,8 @@ def cut_module(module: ModuleOp, binding: TargetBinding) -> CutModules:
         module.body.block.insert_op_before(declaration, function)
         function.detach()
         devices.setdefault(scope, ModuleOp([])).body.block.add_op(function)
+    for space in spaces:
+        devices.setdefault(space, ModuleOp([]))
     for scope, part in devices.items():
         _check_calls(part, scope)
     return CutModules(module, devices)
@@ -86,7 +91,8 @@ class _HostBuffers:
         self._binding = binding
         self._scopes = ScopeAnalysis(module)
 
-    def convert(self) -> None:
+    def convert(self) -> list[ScopeAttr]:
+        """Returns the devices that hold data of the host's functions."""
         functions = [op for op in self._module.body.block.ops if isinstance(op, func.FuncOp)]
         hosts = [f for f in functions if self._is_host(f)]
         new_types = [
@@ -104,6 +110,8 @@ class _HostBuffers:
         for function in hosts:
             _check_operations(function)
             _update_signature(function)
+        spaces = dict.fromkeys(type_.memory_space for _, type_ in new_types if isinstance(type_, MemRefType))
+        return [space for space in spaces if isinstance(space, ScopeAttr)]
 
     def _is_host(self, function: func.FuncOp) -> bool:
         scope = function.attributes.get(SCOPE_ATTR)

@@ -90,7 +90,7 @@ def compile_split_module(
     host_target = _function_target(module, {HOST_KIND}) or TargetAttr.get(HOST_KIND)
     cut = cut_module(module, binding)
     parts = [
-        _DevicePart(slot, scope, _checked_target(scope, part), part)
+        _DevicePart(slot, scope, _checked_target(scope, part, binding), part)
         for slot, (scope, part) in enumerate(cut.devices.items(), start=HOST_SLOT + 1)
     ]
     for part in parts:
@@ -160,9 +160,8 @@ def _function_target(module: ModuleOp, kinds: set[str] | None = None) -> TargetA
     return None
 
 
-def _checked_target(scope: ScopeAttr, part: ModuleOp) -> TargetAttr:
-    target = _function_target(part)
-    assert target is not None  # device-split gives every function one
+def _checked_target(scope: ScopeAttr, part: ModuleOp, binding: TargetBinding) -> TargetAttr:
+    target = _function_target(part) or binding.target_of(scope)
     if target.kind_name not in _KERNEL_TARGETS:
         first = part.body.block.first_op
         raise LoweringError(
@@ -222,7 +221,6 @@ def _merge_functions(target: Any, source: Any) -> None:
             old.erase()
         elif old is not None:
             continue  # a shared helper or constant that stands there already
-        op.detach_from_parent()
         target.body.append(op)
 
 

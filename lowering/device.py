@@ -36,7 +36,6 @@ def take_kernels(module: Any) -> Any:
     kernels = ir.Module.create(loc=ir.Location.unknown(module.context))
     for op in mlir_util.children(module.operation):
         if op.name == "gpu.module":
-            op.detach_from_parent()
             kernels.body.append(op)
     return kernels
 

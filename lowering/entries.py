@@ -69,7 +69,6 @@ def add_entry(module: Any, func: Any, name: str) -> str:
     )
     parsed = ir.Module.parse(text, context)  # must outlive the move below
     wrapper = mlir_util.children(parsed.operation)[1]
-    wrapper.detach_from_parent()
     module.body.append(wrapper)
     return f"_mlir_ciface_{ENTRY_PREFIX}{name}"
 

@@ -88,14 +88,15 @@ def carve_kernels(module: Any, run_passes: RunPasses, schedule: GridSchedule) ->
     """
     kernels: list[Any] = []
     for func in [f for f in mlir_util.functions(module) if mlir_util.has_body(f)]:
+        constants = mlir_util.constants(func)
         for root in _kernel_roots(func):
-            kernels.append(_outline(module, func, root, len(kernels)))
+            kernels.append(_outline(module, func, root, constants, len(kernels)))
     if not kernels:
         return
     for kernel in kernels:
         run_passes(kernel, _TO_PARALLEL_LOOPS)
         _wrap_serial_body(kernel)
-        tiles = schedule.tiles(_trip_counts(_parallel_loops(kernel)))
+        tiles = schedule.tiles(_trip_counts(_parallel_loops(kernel), mlir_util.constants(kernel)))
         run_passes(kernel, _MAP_TO_GRID.format(tiles=",".join(map(str, tiles))))
     module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
     run_passes(module.operation, _OUTLINE)
@@ -104,11 +105,10 @@ def carve_kernels(module: Any, run_passes: RunPasses, schedule: GridSchedule) ->
 def _kernel_roots(func: Any) -> list[list[Any]]:
     """Groups of operations that become one kernel each, in program order."""
     groups: list[list[Any]] = []
-    blocks = list(reversed(list(mlir_util.blocks_of(func))))
+    blocks = list(reversed(_operations_by_block(func)))
     while blocks:
-        block = blocks.pop()
         stores: list[Any] = []
-        for op in [o.operation for o in block.operations]:
+        for op in blocks.pop():
             if _stores_scalar(op):
                 if not stores:
                     groups.append(stores)
@@ -119,8 +119,16 @@ def _kernel_roots(func: Any) -> list[list[Any]]:
             if _is_device_work(op):
                 groups.append([op])
             elif op.name in _CONTROL_FLOW:
-                blocks.extend(reversed(list(mlir_util.blocks_of(op))))
+                blocks.extend(reversed(_operations_by_block(op)))
     return groups
+
+
+def _operations_by_block(op: Any) -> list[list[Any]]:
+    """The operations directly in each block of ``op``."""
+    found: dict[Any, list[Any]] = {}
+    for inner in mlir_util.children(op):
+        found.setdefault(inner.block, []).append(inner)
+    return list(found.values())
 
 
 def _on_device(value: Any) -> bool:
@@ -147,16 +155,19 @@ def _identity(value: Any) -> Any:
     return ir.AffineMap.get_identity(ir.MemRefType(value.type).rank, value.type.context)
 
 
-def _outline(module: Any, launcher: Any, group: list[Any], index: int) -> Any:
-    """Move ``group`` into a new private function and call it in the old place; returns the function."""
+def _outline(module: Any, launcher: Any, group: list[Any], known: Mapping[Any, Any], index: int) -> Any:
+    """Move ``group`` into a new private function and call it in the old place; returns the function.
+
+    ``known`` are the constants of ``launcher``, which the new function gets copies of.
+    """
     first = group[0]
     context = module.context
     captured: dict[Any, None] = {}
     for op in group:
         for value in mlir_util.captured_values(op):
             captured.setdefault(value)
-    constants = [v for v in captured if _is_scalar_constant(v)]
-    arguments = [v for v in captured if not _is_scalar_constant(v)]
+    constants = [v for v in captured if v in known]
+    arguments = [v for v in captured if v not in known]
     kind = first.name.rsplit(".", 1)[-1]
     name = f"{mlir_util.symbol_name(launcher)}_{kind}_{index}"
     with ir.Location.unknown(context) if first.location is None else first.location:
@@ -183,10 +194,9 @@ def _outline(module: Any, launcher: Any, group: list[Any], index: int) -> Any:
         del call
         mapping = dict(zip(arguments, block.arguments, strict=True))
         for constant in constants:
-            clone = constant.owner.operation.clone(ip=ir.InsertionPoint(block))
+            clone = known[constant].clone(ip=ir.InsertionPoint(block))
             mapping[constant] = clone.results[0]
         for op in group:
-            op.detach_from_parent()
             block.append(op)
             mlir_util.remap_operands(op, mapping)
             if op.name == "memref.copy":
@@ -196,11 +206,6 @@ def _outline(module: Any, launcher: Any, group: list[Any], index: int) -> Any:
     return kernel
 
 
-def _is_scalar_constant(value: Any) -> bool:
-    owner = value.owner
-    return not isinstance(owner, ir.Block) and owner.operation.name == "arith.constant"
-
-
 def copy_as_linalg(copy: Any) -> None:
     """``memref.copy`` -> ``linalg.generic`` that yields its input: the form that parallel loops come from."""
     source, target = copy.operands
@@ -208,13 +213,14 @@ def copy_as_linalg(copy: Any) -> None:
     context = copy.context
     identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank, context))
     element = ir.MemRefType(target.type).element_type
-    parallel = ir.Attribute.parse("#linalg.iterator_type<parallel>", context)
+    # Parsed as one array: see HEAVY_DIALECT for what looking at one of its items would cost.
+    iterators = ir.Attribute.parse(f"[{', '.join(['#linalg.iterator_type<parallel>'] * rank)}]", context)
     generic = ir.Operation.create(
         "linalg.generic",
         operands=[source, target],
         attributes={
             "indexing_maps": ir.ArrayAttr.get([identity, identity], context),
-            "iterator_types": ir.ArrayAttr.get([parallel] * rank, context),
+            "iterator_types": iterators,
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1], context),
         },
         regions=1,
@@ -232,8 +238,7 @@ def _parallel_loops(kernel: Any) -> Any:
 
 def _wrap_serial_body(kernel: Any) -> None:
     """Work without a parallel loop (a full reduction, scalar stores) runs in a grid of one work-item."""
-    block = mlir_util.entry_block(kernel)
-    top_level = [op.operation for op in block.operations]
+    top_level = mlir_util.children(kernel)
     if any(op.name == "scf.parallel" for op in top_level):
         return
     context = kernel.context
@@ -257,13 +262,12 @@ def _wrap_serial_body(kernel: Any) -> None:
         )
         body = ir.Block.create_at_start(loop.regions[0], [index], [kernel.location])
         for op in top_level[:-1]:
-            op.detach_from_parent()
             body.append(op)
         body.append(ir.Operation.create("scf.reduce"))
 
 
-def _trip_counts(loop: Any) -> list[int | None]:
-    """Static trip counts of an ``scf.parallel``; None where a bound is not a constant."""
+def _trip_counts(loop: Any, constants: Mapping[Any, Any]) -> list[int | None]:
+    """Static trip counts of an ``scf.parallel``; None where a bound is not one of ``constants``."""
     lower, upper, step, _ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
     operands = list(loop.operands)
     bounds = zip(
@@ -272,7 +276,7 @@ def _trip_counts(loop: Any) -> list[int | None]:
         operands[lower + upper : lower + upper + step],
         strict=True,
     )
-    return [_trip_count(*(_constant(v) for v in bound)) for bound in bounds]
+    return [_trip_count(*(_number(v, constants) for v in bound)) for bound in bounds]
 
 
 def _trip_count(lower: int | None, upper: int | None, step: int | None) -> int | None:
@@ -281,7 +285,6 @@ def _trip_count(lower: int | None, upper: int | None, step: int | None) -> int |
     return max(0, -(-(upper - lower) // step))
 
 
-def _constant(value: Any) -> int | None:
-    if not _is_scalar_constant(value):
-        return None
-    return ir.IntegerAttr(value.owner.operation.attributes["value"]).value
+def _number(value: Any, constants: Mapping[Any, Any]) -> int | None:
+    constant = constants.get(value)
+    return None if constant is None else ir.IntegerAttr(constant.attributes["value"]).value

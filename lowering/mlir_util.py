@@ -102,16 +102,18 @@ def replace_op(op: Any, values: Iterable[Any]) -> None:
 
 def captured_values(root: Any) -> list[Any]:
     """Values that ``root`` and what is nested in it use but do not define, in first-use order."""
-    inside = {op for op in walk(root)}
-    inner_blocks = {block for op in inside for block in blocks_of(op)}
-    seen: dict[Any, None] = {}
-    for op in walk(root):
-        for operand in op.operands:
-            owner = operand.owner
-            defined_inside = owner in inner_blocks if isinstance(owner, ir.Block) else owner.operation in inside
-            if not defined_inside:
-                seen.setdefault(operand)
-    return list(seen)
+    inside = list(walk(root))
+    defined = {result for op in inside for result in op.results}
+    defined |= {argument for op in inside for block in blocks_of(op) for argument in block.arguments}
+    return list(dict.fromkeys(v for op in inside for v in op.operands if v not in defined))
+
+
+def constants(root: Any) -> dict[Any, Any]:
+    """The values of the ``arith.constant`` operations under ``root``, and those operations.
+
+    To ask a value for its owner would have the bindings import the module of the owner's dialect.
+    """
+    return {op.results[0]: op for op in walk(root) if op.name == "arith.constant"}
 
 
 def remap_operands(root: Any, mapping: dict[Any, Any]) -> None:
@@ -126,9 +128,15 @@ def element_bytes(type_: Any) -> int:
     """Bytes that one element takes in memory: i1 and other odd widths are padded to a power of two of bytes."""
     if isinstance(type_, ir.IndexType):
         return 8
-    width = ir.IntegerType(type_).width if isinstance(type_, ir.IntegerType) else ir.FloatType(type_).width
+    return padded_bytes(
+        ir.IntegerType(type_).width if isinstance(type_, ir.IntegerType) else ir.FloatType(type_).width
+    )
+
+
+def padded_bytes(bits: int) -> int:
+    """The smallest power of two of bytes that holds so many bits."""
     size = 1
-    while size * 8 < width:
+    while size * 8 < bits:
         size *= 2
     return size
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -145,9 +146,8 @@ def to_llvm_text(gpu_modules: Any, run_passes: RunPasses) -> str:
     _merge(gpu_modules)
     run_passes(gpu_modules.operation, _REST_TO_LLVM)
     _mark_noalias(gpu_modules, written)
-    _set_calling_convention(gpu_modules)
     require_fully_lowered(gpu_modules.operation, "opencl")
-    return to_llvm22(to_llvm_ir(gpu_modules))
+    return _set_calling_convention(to_llvm22(to_llvm_ir(gpu_modules)))
 
 
 def _is_device_scope(space: Any | None) -> bool:
@@ -187,14 +187,17 @@ def _declare(body: Any, symbol: str, type_: Any) -> None:
     body.append(declaration)
 
 
-def _set_calling_convention(module: Any) -> None:
-    """Built-ins are ``spir_func``; a call that disagrees with its callee's convention is undefined in LLVM."""
-    convention = ir.Attribute.parse("#llvm.cconv<spir_funccc>", module.context)
-    for op in mlir_util.walk(module.operation):
-        is_builtin = op.name == "llvm.func" and not mlir_util.has_body(op)
-        is_call = op.name == "llvm.call" and "callee" in op.attributes
-        if is_builtin or (is_call and ir.FlatSymbolRefAttr(op.attributes["callee"]).value.startswith("_Z")):
-            op.attributes["CConv"] = convention
+#: A declaration or a call of one of the functions that `_mangled` names, in LLVM IR.
+_BUILTIN_USE = re.compile(r"\b(declare|call)((?: [a-z]+)*?) (half|float|double) @_Z")
+
+
+def _set_calling_convention(text: str) -> str:
+    """Built-ins are ``spir_func``; a call that disagrees with its callee's convention is undefined in LLVM.
+
+    Set in the text because the bindings import the module of the llvm dialect, which takes longer than compiling
+    kernels does, to make an attribute of it.
+    """
+    return _BUILTIN_USE.sub(r"\1\2 spir_func \3 @_Z", text)
 
 
 def _mangled(name: str, element: str, arity: int) -> str:
@@ -250,21 +253,26 @@ def _merge(gpu_modules: Any) -> None:
             if name in names:  # declarations of built-ins repeat; kernel names are unique by construction
                 continue
             names.add(name)
-            op.detach_from_parent()
             gpu_modules.body.append(op)
         gpu_module.erase()
 
 
 def _kernel_signatures(module: Any) -> list[tuple[str, list[int]]]:
     return [
-        (mlir_util.symbol_name(op), [_argument_bytes(a) for a in mlir_util.entry_block(op).arguments])
+        (mlir_util.symbol_name(op), _argument_sizes(str(op.attributes["function_type"])))
         for op in mlir_util.children(module.operation)
         if op.name == "llvm.func" and mlir_util.has_body(op)
     ]
 
 
-def _argument_bytes(argument: Any) -> int:
-    type_ = argument.type
-    if isinstance(type_, (ir.IntegerType, ir.FloatType)):
-        return mlir_util.element_bytes(type_)
-    return 8
+_ARGUMENT = re.compile(r"b?[fi](\d+)")
+
+
+def _argument_sizes(function_type: str) -> list[int]:
+    """Bytes of the arguments of ``!llvm.func<void (i64, f32, ptr<1>)>``: scalars take a power of two, pointers 8.
+
+    Read from the text for the reason given at `_set_calling_convention`.
+    """
+    arguments = function_type[function_type.index("(") + 1 : function_type.rindex(")")]
+    widths = [_ARGUMENT.fullmatch(argument) for argument in arguments.split(", ") if argument]
+    return [8 if width is None else mlir_util.padded_bytes(int(width[1])) for width in widths]

@@ -253,5 +253,4 @@ def _append_support_functions(module: Any) -> None:
     text = resources.files("devscope.lowering").joinpath("runtime_calls.mlir").read_text()
     support = ir.Module.parse(text, module.context)
     for op in mlir_util.children(support.operation):
-        op.detach_from_parent()
         module.body.append(op)

@@ -10,6 +10,7 @@ from typing import Any
 
 from devscope.errors import DevscopeError, ParseError
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.children import children
 from devscope.lowering.interop.diagnostics import translate
 from devscope.lowering.interop.positions import rename_file
 
@@ -104,6 +105,6 @@ def _as_module(op: Any, filename: str) -> Any:
     module = ir.Module.create(op.location)
     for name, attribute in op.attributes.items():
         module.operation.attributes[name] = attribute
-    for inner in list(op.regions[0].blocks[0].operations):
+    for inner in children(op):
         module.body.append(inner)
     return module

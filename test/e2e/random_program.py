@@ -22,7 +22,9 @@ _HEADER = """\
 #host = #device.scope<"cpu", 0 : i64, "", "">
 #full = affine_map<(i, j) -> (i, j)>
 #rows = affine_map<(i, j) -> (i)>
+#columns = affine_map<(i, j) -> (j)>
 """
+_SCOPES = ("#first", "#second", "#host")
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "math.sin": np.sin,
     "math.tanh": np.tanh,
@@ -117,6 +119,7 @@ class Generator:
         simple = [
             *(self._unary, self._unary, self._binary, self._binary, self._scale, self._row_sum),
             *(self._broadcast, self._splat, self._read, self._write, self._move_columns, self._total),
+            *(self._constant, self._product, self._on_device, self._region, self._generate),
         ]
         nested = [self._for, self._if, self._while, self._switch]
         for _ in range(length):
@@ -239,6 +242,72 @@ class Generator:
             e[result][:, put : put + 2] = e[source][:, take : take + 2]
 
         block.statements.append(run)
+
+    def _constant(self, block: Block) -> None:
+        """A constant that is used in one place, or in several, is there wherever it is used."""
+        operand = self._value(block, MATRIX)
+        numbers = [float(number) / 8 for number in self._rng.integers(-8, 9, 4)]
+        constant, result = self._new(block, None), self._new(block, MATRIX)
+        block.lines.append(
+            f"  {constant} = arith.constant dense<{numbers}> : tensor<4xf64>\n"
+            f"  {result} = linalg.generic {{indexing_maps = [#full, #columns, #full],\n"
+            f'      iterator_types = ["parallel", "parallel"]}}\n'
+            f"    ins({operand}, {constant} : {MATRIX}, tensor<4xf64>) outs(%empty : {MATRIX})"
+            f"{self._scope(' attrs =')} {{\n"
+            f"  ^bb0(%a: f64, %b: f64, %out: f64):\n    %c = arith.mulf %a, %b : f64\n"
+            f"    linalg.yield %c : f64\n  }} -> {MATRIX}"
+        )
+        block.statements.append(lambda e: e.update({result: e[operand] * np.array(numbers)}))
+
+    def _product(self, block: Block) -> None:
+        """Accumulates into a value that may be used elsewhere, too."""
+        operand, start = self._value(block, MATRIX), self._value(block, MATRIX)
+        numbers = self._rng.integers(-2, 3, (4, 4)) / 16
+        constant, result = self._new(block, None), self._new(block, MATRIX)
+        block.lines.append(
+            f"  {constant} = arith.constant dense<{numbers.tolist()}> : tensor<4x4xf64>\n"
+            f"  {result} = linalg.matmul{self._scope()} ins({operand}, {constant} : {MATRIX}, tensor<4x4xf64>)\n"
+            f"    outs({start} : {MATRIX}) -> {MATRIX}"
+        )
+        block.statements.append(lambda e: e.update({result: e[operand] @ numbers + e[start]}))
+
+    def _on_device(self, block: Block) -> None:
+        """Only a value that nothing else places may be placed this way; a mere permission to copy always may."""
+        operand, inner, result = self._value(block, MATRIX), self._new(block, None), self._new(block, MATRIX)
+        block.lines.append(
+            f"  {inner} = math.cos {operand} : {MATRIX}\n"
+            f'  {inner}b = "device.on_device"({inner}) {{scope = {self._pick(_SCOPES)}, '
+            f"constrain_body = true, constrain_result = {self._pick(['true', 'false'])}}}"
+            f" : ({MATRIX}) -> {MATRIX}\n"
+            f'  {result} = "device.on_device"({inner}b) {{scope = {self._pick(_SCOPES)}, '
+            f"constrain_body = false, constrain_result = false}} : ({MATRIX}) -> {MATRIX}"
+        )
+        block.statements.append(lambda e: e.update({result: np.cos(e[operand])}))
+
+    def _region(self, block: Block) -> None:
+        operand, other = self._value(block, MATRIX), self._value(block, MATRIX)
+        inner, result = self._new(block, None), self._new(block, MATRIX)
+        block.lines.append(
+            f'  {result} = "device.region"() ({{\n'
+            f"    {inner} = arith.subf {operand}, {other} : {MATRIX}\n"
+            f"    {inner}s = math.sin {inner} : {MATRIX}\n"
+            f'    "device.yield"({inner}s) : ({MATRIX}) -> ()\n'
+            f"  }}) {{scope = {self._pick(_SCOPES)}}} : () -> {MATRIX}"
+        )
+        block.statements.append(lambda e: e.update({result: np.sin(e[operand] - e[other])}))
+
+    def _generate(self, block: Block) -> None:
+        """Reads another tensor at a computed place, and a scalar."""
+        operand, scalar = self._value(block, MATRIX), self._value(block, SCALAR)
+        result = self._new(block, MATRIX)
+        block.lines.append(
+            f"  {result} = tensor.generate %n {{\n  ^bb0(%i: index, %j: index):\n"
+            f"    %back = arith.subi %last, %i : index\n"
+            f"    %a = tensor.extract {operand}[%back, %j] : {MATRIX}\n"
+            f"    %b = arith.maximumf %a, {scalar} : f64\n    tensor.yield %b : f64\n"
+            f"  }}{self._scope()} : {MATRIX}"
+        )
+        block.statements.append(lambda e: e.update({result: np.maximum(e[operand][::-1], e[scalar])}))
 
     def _call(self, block: Block) -> None:
         callee = self._functions[int(self._rng.integers(len(self._functions)))]
@@ -382,7 +451,7 @@ class Generator:
         return self._choose(found, 1)[0][0]
 
     def _scope(self, prefix: str = "") -> str:
-        choice = self._pick(["#first", "#first", "#second", "#host", None, None])
+        choice = self._pick([*_SCOPES, "#first", None, None])
         return "" if choice is None else f"{prefix} {{device.scope = {choice}}}"
 
     def _name(self) -> str:

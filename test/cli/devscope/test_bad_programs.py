@@ -92,13 +92,17 @@ SCOPE_ERRORS = {
         "",
     ),
     "device operation": (
-        main(f'"device.region"() ({{\n    "device.yield"(%x) : ({T4}) -> ()\n  }}) {{scope = #dev}} : () -> ()'
-             f"\n  return %x : {T4}"),
+        main(
+            f'"device.region"() ({{\n    "device.yield"(%x) : ({T4}) -> ()\n  }}) {{scope = #dev}} : () -> ()'
+            f"\n  return %x : {T4}"
+        ),
         f"4:3: error: device.region: the body yields ({T4}), but the results are ()",
         "",
     ),
     "target of a host function": (
-        TANH.replace("-> tensor<4xf32> {", '-> tensor<4xf32> attributes {device.target = #device.target<"opencl", {}>} {'),
+        TANH.replace(
+            "-> tensor<4xf32> {", '-> tensor<4xf32> attributes {device.target = #device.target<"opencl", {}>} {'
+        ),
         "3:1: error: function 'main' is for target 'opencl', but runs on cpu:0",
         "where a function runs follows from 'device.scope'",
     ),
@@ -292,7 +296,13 @@ def test_one_message_at_the_line(cli: Cli, folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "// nothing\n", "module {\n}\n", TANH.replace("@main", "private @main"), "module {\n  module {\n  }\n}\n"],
+    [
+        "",
+        "// nothing\n",
+        "module {\n}\n",
+        TANH.replace("@main", "private @main"),
+        "module {\n  module {\n  }\n}\n",
+    ],
     ids=["empty", "comment", "empty module", "private", "nested"],
 )
 def test_nothing_to_call(cli: Cli, folder: Path, text: str) -> None:
@@ -334,17 +344,13 @@ def test_not_a_program(cli: Cli, folder: Path, data: bytes, message: str) -> Non
 
 def test_too_many_regions_inside_each_other(cli: Cli, folder: Path) -> None:
     depth = 1500
-    (folder / "bad.mlir").write_text(
-        main("scf.if %c {\n" * depth + "}" * depth + "\n  return", "%c: i1", "()")
-    )
+    (folder / "bad.mlir").write_text(main("scf.if %c {\n" * depth + "}" * depth + "\n  return", "%c: i1", "()"))
     assert_one_error(cli("build", "bad.mlir"), "error: the program has too many regions inside each other")
 
 
 def test_two_hundred_regions_inside_each_other(cli: Cli, folder: Path) -> None:
     depth = 200
-    (folder / "deep.mlir").write_text(
-        main("scf.if %c {\n" * depth + "}" * depth + "\n  return", "%c: i1", "()")
-    )
+    (folder / "deep.mlir").write_text(main("scf.if %c {\n" * depth + "}" * depth + "\n  return", "%c: i1", "()"))
     assert cli("build", "deep.mlir").status == 0
 
 

@@ -73,7 +73,9 @@ def test_every_dtype_is_made_and_checked(cli: Cli, folder: Path) -> None:
 
 
 def test_a_program_without_arguments_and_one_without_results(cli: Cli, folder: Path) -> None:
-    (folder / "a.mlir").write_text("func.func @main() -> i32 {\n  %0 = arith.constant 3 : i32\n  return %0 : i32\n}\n")
+    (folder / "a.mlir").write_text(
+        "func.func @main() -> i32 {\n  %0 = arith.constant 3 : i32\n  return %0 : i32\n}\n"
+    )
     assert cli("run", "a.mlir").out == "result0: i32\n3\n"
     (folder / "b.mlir").write_text("func.func @main(%x: f32) {\n  return\n}\n")
     outcome = cli("run", "b.mlir", "--random", "0", "--check")
