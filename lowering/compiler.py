@@ -22,6 +22,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.kernels import DeviceBinary
 from devscope.lowering.legal import check_module, check_names
+from devscope.lowering.result_buffers import separate_results
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
@@ -183,6 +184,7 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
     lift_control_flow(module, session.run_passes)
     extract_constants(module, constants, most_inline=_INLINE_ELEMENTS)
     prepare_tensors(module, session.run_passes, UNIT_STRIDE_INNERMOST)
+    separate_results(module)
     session.run_passes(module, pipelines.BUFFERIZE)
     session.run_passes(module, pipelines.DEALLOCATE)
 

@@ -7,6 +7,7 @@ they crash the process. Here each refusal names the target, the operation and th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import func
@@ -77,8 +78,15 @@ def check_module(module: Any, target: str) -> None:
         name = op.name
         if name.partition(".")[0] not in _DIALECTS or name in _WITHOUT_LOWERING:
             raise cannot_lower(target, name, mlir_location(op))
-        if name == "tensor.dim":
-            _check_dim(op)
+        match name:
+            case "tensor.dim":
+                _check_dim(op)
+            case "tensor.extract":
+                _check_indices(op, op.operands[0], op.operands[1:])
+            case "tensor.insert":
+                _check_indices(op, op.operands[1], op.operands[2:])
+            case _:
+                pass
         for type_ in (*_result_types(op), *_argument_types(op)):
             if type_ not in types:
                 types.add(type_)
@@ -88,12 +96,26 @@ def check_module(module: Any, target: str) -> None:
 def _check_dim(dim: Any) -> None:
     """MLIR leaves a query of a dimension that is not there to chance; the result serves as a size."""
     tensor, index = dim.operands
+    axis = _constant(index)
+    if isinstance(tensor.type, ir.RankedTensorType) and axis is not None and not 0 <= axis < tensor.type.rank:
+        raise LoweringError(f"{tensor.type} has no dimension {axis}", mlir_location(dim))
+
+
+def _check_indices(access: Any, tensor: Any, indices: Sequence[Any]) -> None:
+    """An access outside of a tensor would read or overwrite other memory of the process."""
+    shape = tensor.type.shape
+    for index, size in zip(indices, shape, strict=True):
+        position = _constant(index)
+        outside = position is not None and (position < 0 or (size >= 0 and position >= size))
+        if outside:
+            raise LoweringError(f"index {position} is outside of {tensor.type}", mlir_location(access))
+
+
+def _constant(index: Any) -> int | None:
     owner = index.owner
     if isinstance(owner, ir.Block) or owner.name != "arith.constant":
-        return
-    axis = ir.IntegerAttr(owner.attributes["value"]).value
-    if isinstance(tensor.type, ir.RankedTensorType) and not 0 <= axis < tensor.type.rank:
-        raise LoweringError(f"{tensor.type} has no dimension {axis}", mlir_location(dim))
+        return None
+    return ir.IntegerAttr(owner.attributes["value"]).value
 
 
 def _result_types(op: Any) -> list[Any]:

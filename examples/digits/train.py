@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +50,10 @@ def train() -> Digits:
     from sklearn.model_selection import train_test_split
     from sklearn.neural_network import MLPClassifier
 
-    pixels, labels = load_digits(return_X_y=True)
-    train_x, test_x, train_y, test_y = train_test_split(
-        pixels / 16, labels, test_size=0.25, random_state=SEED, stratify=labels
-    )
+    data: Any = load_digits(return_X_y=True)
+    pixels, labels = data
+    parts: list[Any] = train_test_split(pixels / 16, labels, test_size=0.25, random_state=SEED, stratify=labels)
+    train_x, test_x, train_y, test_y = parts
     network = MLPClassifier(HIDDEN, activation="tanh", max_iter=300, tol=1e-3, random_state=SEED)
     network.fit(train_x, train_y)
     return Digits(
@@ -162,13 +163,10 @@ def prepare(directory: Path = BUILD) -> tuple[Path, Digits]:
     digits = train()
     directory.mkdir(parents=True, exist_ok=True)
     model.write_text(module_text(digits))
-    np.savez(
-        data,
-        images=digits.images,
-        labels=digits.labels,
-        **{f"weight{n}": array for n, array in enumerate(digits.weights)},
-        **{f"bias{n}": array for n, array in enumerate(digits.biases)},
-    )
+    arrays: dict[str, Any] = {"images": digits.images, "labels": digits.labels}
+    arrays |= {f"weight{n}": array for n, array in enumerate(digits.weights)}
+    arrays |= {f"bias{n}": array for n, array in enumerate(digits.biases)}
+    np.savez(data, **arrays)
     return model, digits
 
 

@@ -24,7 +24,7 @@ def random_inputs(seed: int = 0) -> tuple[Array, Array, Array]:
     """x: [5, 32], y: [7, 32], w: [32, 16]."""
     generator = np.random.default_rng(seed)
     x, y, w = (generator.standard_normal(shape).astype(np.float32) for shape in ((5, 32), (7, 32), (32, 16)))
-    return x, y, w / 4
+    return x, y, w / np.float32(4)
 
 
 def relative_error(got: Array, want: Array) -> float:

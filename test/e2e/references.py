@@ -659,12 +659,17 @@ def identity_calls(x: Array, flag: Array) -> Any:
     return np.sqrt(2 * e if flag else e), x, 2 * e
 
 
-@case(f32("n"), i1(), results="f32, f32, f32, f32, f32")
-def aliased_results(x: Array, flag: Array) -> Any:
-    e = np.exp(x)
-    s = np.sin(2 * e)
-    t = s if flag else -s
-    return e, np.exp(2 * e), s, t, s * t
+@case(f32("n"), i1(), f32(), results="f32, f32, f32, f32, f32, f32, f32")
+def aliased_results(x: Array, flag: Array, s: Array) -> Any:
+    def first(values: Array) -> Array:
+        return np.concatenate([[s], values[1:]])
+
+    t = np.tanh(x)
+    sine = np.sin(2 * t)
+    perhaps = sine if flag else -sine
+    cosine = np.cos(first(t))
+    updates = t + first(t), cosine - first(cosine), sine * first(perhaps)
+    return np.tanh(2 * t), sine, perhaps, sine * perhaps, *updates
 
 
 @case(*[f32("n")] * 12, *[f32()] * 12, results="f32, " * 12)

@@ -83,7 +83,8 @@ SCOPE_ERRORS = {
     "string": (scoped('"opencl:0"'), "4:8: error: math.tanh: attribute 'device.scope' must be a scope", ""),
     "misspelt name": (
         TANH.replace("device.scope =", "device.scpoe ="),
-        "4:8: error: math.tanh: attribute 'device.scpoe' has no meaning; legal names are: device.scope, device.target",
+        "4:8: error: math.tanh: attribute 'device.scpoe' has no meaning; legal names are: "
+        "device.scope, device.target",
         "",
     ),
     "on an argument": (

@@ -1,7 +1,7 @@
 """Programs with random damage compile, or give one `DevscopeError`: nothing else, and no dead process.
 
-They are not run: damage can make a loop endless or an index too large. It is new in every run; a failure prints the
-program, ``DEVSCOPE_TEST_SEED=<seed>`` repeats it.
+They are not run: damage can make a loop endless or an index too large. It is new in every run; a failure
+prints the program, ``DEVSCOPE_TEST_SEED=<seed>`` repeats it.
 """
 
 from __future__ import annotations

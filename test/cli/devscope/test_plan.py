@@ -66,7 +66,8 @@ def test_cells_are_shown_as_they_are() -> None:
 
 def test_remarks_follow_the_tables(cli: Cli, folder: Path) -> None:
     call = '%0 = "foo.bar"(%x) : (tensor<4xf32>) -> tensor<4xf32>'
-    text = f"{SCOPES}func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n  {call}\n  return %0 : tensor<4xf32>\n}}\n"
+    head = f"{SCOPES}func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{"
+    text = f"{head}\n  {call}\n  return %0 : tensor<4xf32>\n}}\n"
     (folder / "foreign.mlir").write_text(text)
     shown = cli("plan", "foreign.mlir", "--table").out
     assert [line for line in shown.splitlines() if line.startswith("remark: ") and "foo.bar" in line]

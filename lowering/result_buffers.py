@@ -1,0 +1,108 @@
+"""Results of one call never share memory.
+
+One-shot bufferisation knows which results of a call may be its arguments, but takes results for distinct from
+each other: a caller that updates one in place would change the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+
+#: Operations whose result holds the elements of their first operand, perhaps in the same memory.
+_VIEWS = frozenset(
+    {"tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice", "tensor.reshape"}
+)
+_BRANCHES = frozenset({"scf.if", "scf.index_switch", "scf.execute_region"})
+_TERMINATORS = frozenset({"func.return", "scf.condition", "scf.yield"})
+_FOR_INITS = 3
+"""The operands of ``scf.for`` start with its bounds and its step."""
+
+
+def separate_results(module: Any) -> None:
+    """Give each result of the functions that ``module`` calls memory of its own; they have a single block."""
+    functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module) if mlir_util.has_body(f)}
+    calls = (op for op in mlir_util.walk(module.operation) if op.name == "func.call")
+    for name in {ir.FlatSymbolRefAttr(call.attributes["callee"]).value for call in calls}:
+        if name in functions:
+            _separate(_terminators(functions[name])[0])
+
+
+def _separate(return_: Any) -> None:
+    taken: set[Any] = set()
+    for number, value in enumerate(list(return_.operands)):
+        if not isinstance(value.type, ir.RankedTensorType):
+            continue
+        origins = _origins(value)
+        if taken & origins:
+            segments = ir.DenseI32ArrayAttr.get([0, 1, 0], return_.context)
+            return_.operands[number] = mlir_util.Builder(return_).value(
+                "bufferization.alloc_tensor", [value], value.type, {"operandSegmentSizes": segments}
+            )
+        taken |= origins
+
+
+def _origins(value: Any) -> set[Any]:
+    """The values whose memory ``value`` may be in, followed through what neither computes nor writes."""
+    origins: set[Any] = set()
+    seen: set[Any] = set()
+    stack = [value]
+    while stack:
+        current = stack.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        sources = list(_sources(current))
+        stack.extend(sources)
+        if not sources or _is_call_result(current):
+            origins.add(current)
+    return origins
+
+
+def _is_call_result(value: Any) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "func.call"
+
+
+def _sources(value: Any) -> Iterable[Any]:
+    if isinstance(value.owner, ir.Block):
+        return _argument_sources(ir.BlockArgument(value))
+    op = value.owner.operation
+    number = ir.OpResult(value).result_number
+    if op.name in _VIEWS:
+        return [op.operands[0]]
+    if op.name == "arith.select":
+        return list(op.operands)[1:]
+    if op.name == "func.call":
+        return [operand for operand in op.operands if isinstance(operand.type, ir.RankedTensorType)]
+    if op.name in _BRANCHES:
+        return [terminator.operands[number] for terminator in _terminators(op)]
+    if op.name == "scf.for":
+        return _carried(op, number)
+    if op.name == "scf.while":
+        return [_terminators(op)[0].operands[number + 1]]
+    return []
+
+
+def _argument_sources(argument: Any) -> Iterable[Any]:
+    block, number = argument.owner, argument.arg_number
+    op = block.owner.operation
+    if op.name == "scf.for":
+        return _carried(op, number - 1)
+    if op.name != "scf.while":
+        return []
+    condition, yield_ = _terminators(op)
+    if block == op.regions[0].blocks[0]:
+        return [op.operands[number], yield_.operands[number]]
+    return [condition.operands[number + 1]]
+
+
+def _carried(loop: Any, number: int) -> list[Any]:
+    return [loop.operands[_FOR_INITS + number], _terminators(loop)[0].operands[number]]
+
+
+def _terminators(op: Any) -> list[Any]:
+    """The last operation of each region; regions have one block each."""
+    return [inner for inner in mlir_util.children(op) if inner.name in _TERMINATORS]
