@@ -27,7 +27,8 @@ def translate(
     for diagnostic in rest:
         notes += [diagnostic, *diagnostic.notes]
     lines = [_line(note, names) for note in notes]
-    return kind(first.message, _position(first, names), [line for line in lines if line])
+    message, more, _ = first.message.partition("\n")
+    return kind(message + (" ..." if more else ""), _position(first, names), [line for line in lines if line])
 
 
 def _position(diagnostic: Any, names: Mapping[str, str]) -> SourceLocation | None:

@@ -241,6 +241,15 @@ LOWERING_ERRORS = {
         "5:8: error: tensor<?xf32> has no dimension 3",
         "",
     ),
+    "index": (
+        main(
+            "%c = arith.constant 4 : index\n"
+            f"  %0 = tensor.extract %x[%c] {{device.scope = #dev}} : {T4}\n  return %0 : f32",
+            results="f32",
+        ),
+        "5:8: error: index 4 is outside of tensor<4xf32>",
+        "",
+    ),
     "too large": (
         main("%0 = tensor.empty() : tensor<4611686018427387904x8xf32>\n  return %x : tensor<4xf32>").replace(
             "return %x", "%1 = math.tanh %0 : tensor<4611686018427387904x8xf32>\n  return %x"
