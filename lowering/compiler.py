@@ -11,10 +11,12 @@ from xdsl.dialects.builtin import ModuleOp
 
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
-from devscope.errors import LoweringError
+from devscope.errors import LoweringError, OptionError
 from devscope.lowering import device, host, mlir_util, opencl, pipelines
 from devscope.lowering.boundary import cut_module
+from devscope.lowering.bufferize import bufferize
 from devscope.lowering.codegen.host_object import HostObject, compile_host_object
+from devscope.lowering.codegen.host_options import check_host_options
 from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
 from devscope.lowering.entries import add_entry, separate_names
@@ -22,7 +24,6 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.kernels import DeviceBinary
 from devscope.lowering.legal import check_module, check_names
-from devscope.lowering.result_buffers import separate_results
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
@@ -88,7 +89,7 @@ def compile_split_module(
             "the module has no public function with a body",
             notes=["what a program offers to its callers is its public functions: drop 'private' from one"],
         )
-    host_target = _function_target(module, {HOST_KIND}) or TargetAttr.get(HOST_KIND)
+    host_target = _host_target(module)
     cut = cut_module(module, binding)
     parts = [
         _DevicePart(slot, scope, _checked_target(scope, part, binding), part)
@@ -141,22 +142,43 @@ def _lower_all(
 
 
 def _host_object(text: str, entries: Iterable[str], target: TargetAttr) -> HostObject:
-    options = target.option_values
-    return compile_host_object(
-        text,
-        runtime_ir(),
-        list(entries),
-        cpu=str(options.get("cpu", "")),
-        features=str(options.get("features", "")),
-        level=int(options.get("opt", 3)),
-    )
+    cpu, features = _cpu_and_features(target)
+    level = int(target.option_values.get("opt", 3))
+    return compile_host_object(text, runtime_ir(), list(entries), cpu=cpu, features=features, level=level)
 
 
-def _function_target(module: ModuleOp, kinds: set[str] | None = None) -> TargetAttr | None:
-    """The target of the first function (of one of ``kinds``)."""
+def _host_target(module: ModuleOp) -> TargetAttr:
+    """The target of all host code, which becomes one object: what functions say of it must agree."""
+    chosen = TargetAttr.get(HOST_KIND)
     for op in module.body.block.ops:
         target = op.attributes.get(TARGET_ATTR) if isinstance(op, func.FuncOp) else None
-        if isinstance(target, TargetAttr) and (kinds is None or target.kind_name in kinds):
+        if not isinstance(target, TargetAttr) or target.kind_name != HOST_KIND or not target.option_values:
+            continue
+        if chosen.option_values and target != chosen:
+            raise LoweringError(
+                f"'{TARGET_ATTR}' is {target.short()} here and {chosen.short()} on another function",
+                source_location(op),
+                ["all functions on the host are compiled for one target"],
+            )
+        chosen = target
+        try:
+            check_host_options(*_cpu_and_features(target))
+        except OptionError as error:
+            error.location = source_location(op)
+            raise
+    return chosen
+
+
+def _cpu_and_features(target: TargetAttr) -> tuple[str, str]:
+    options = target.option_values
+    return str(options.get("cpu", "")), str(options.get("features", ""))
+
+
+def _function_target(module: ModuleOp) -> TargetAttr | None:
+    """The target of the first function."""
+    for op in module.body.block.ops:
+        target = op.attributes.get(TARGET_ATTR) if isinstance(op, func.FuncOp) else None
+        if isinstance(target, TargetAttr):
             return target
     return None
 
@@ -184,8 +206,7 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
     lift_control_flow(module, session.run_passes)
     extract_constants(module, constants, most_inline=_INLINE_ELEMENTS)
     prepare_tensors(module, session.run_passes, UNIT_STRIDE_INNERMOST)
-    separate_results(module)
-    session.run_passes(module, pipelines.BUFFERIZE)
+    bufferize(module, session.run_passes)
     session.run_passes(module, pipelines.DEALLOCATE)
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from devscope.lowering import mlir_util, pipelines
+from devscope.lowering.bufferize import bufferize
 from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels import GridSchedule, RunPasses, carve_kernels
-from devscope.lowering.result_buffers import separate_results
 from devscope.lowering.tensors import prepare_tensors
 
 
@@ -26,8 +26,7 @@ def lower_device_functions(
     # All constants but splats: their data reaches the device once, through the runtime.
     extract_constants(module, constants, most_inline=0)
     prepare_tensors(module, run_passes, loop_order={})
-    separate_results(module)
-    run_passes(module.operation, pipelines.BUFFERIZE)
+    bufferize(module, run_passes)
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipelines.DEALLOCATE)
     carve_kernels(module, run_passes, schedule)

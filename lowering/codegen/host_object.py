@@ -35,8 +35,7 @@ def compile_host_object(
     ``cpu`` and ``features`` default to those of this machine, ``features`` to none when ``cpu`` is given.
     Raises OptionError for a CPU or features that do not exist, LoweringError if LLVM refuses the text.
     """
-    if cpu or features:
-        check_host_options(cpu, features)
+    check_host_options(cpu, features)
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

@@ -25,6 +25,8 @@ llvm.Target.from_default_triple().create_target_machine(cpu=sys.argv[1], feature
 @cache
 def check_host_options(cpu: str, features: str) -> None:
     """Raise OptionError unless LLVM knows this processor and these features; ``""`` asks for the default."""
+    if not cpu and not features:
+        return
     for feature in filter(None, features.split(",")):
         if feature[0] not in "+-" or not feature[1:]:
             raise OptionError(

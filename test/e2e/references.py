@@ -641,6 +641,14 @@ def shared_updates(x: Array, a: Array) -> Any:
     return old, first, first, first + second
 
 
+@case(f32("n"), i1(), f32(), results="f32, f32, f32")
+def copies_and_updates(x: Array, flag: Array, s: Array) -> Any:
+    e = np.exp(x)
+    updated = (x if flag else e).copy()
+    updated[0] = s
+    return np.sin(e), np.sqrt(e), updated
+
+
 @case(f32("n"), f64("n", "m"), i1(), results="f32, f32, f32")
 def dead_and_shared(x: Array, unused: Array, nothing: Array) -> Any:
     return np.abs(x), [0, 1, -3], [1, 2, -2]

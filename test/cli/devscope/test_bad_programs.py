@@ -369,5 +369,20 @@ def test_host_options_that_llvm_does_not_know(cli: Cli, folder: Path, options: s
     target = f'attributes {{device.target = #device.target<"cpu", {{{options}}}>}}'
     (folder / "bad.mlir").write_text(TANH.replace("-> tensor<4xf32> {", f"-> tensor<4xf32> {target} {{"))
     outcome = cli("build", "bad.mlir")
-    assert_one_error(outcome, "error: ")
+    assert_one_error(outcome, "bad.mlir:3:1: error: ")
     assert "of target kind 'cpu'" in outcome.err
+
+
+def test_host_functions_with_different_options(cli: Cli, folder: Path) -> None:
+    functions = [
+        TANH.replace("@main", f"@f{level}").replace(
+            "-> tensor<4xf32> {",
+            f'-> tensor<4xf32> attributes {{device.target = #device.target<"cpu", {{opt = {level} : i64}}>}} {{',
+        )
+        for level in (1, 2)
+    ]
+    (folder / "bad.mlir").write_text(functions[0] + functions[1].replace(SCOPES, ""))
+    assert_one_error(
+        cli("build", "bad.mlir"),
+        "bad.mlir:7:1: error: 'device.target' is cpu opt=2 : i64 here and cpu opt=1 : i64 on another function",
+    )
