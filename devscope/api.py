@@ -38,19 +38,37 @@ class CompileOptions:
 
     ``default``: scope of what no annotation reaches. ``arguments``: ``"host"`` pins tensor arguments and
     results of public functions to the host, so that copies stand in the IR; ``"open"`` lets the plan decide.
-    ``targets``: for each virtual device built for another kind of device, that kind.
+    ``targets``: for each virtual device built for another kind of device, that kind. ``completion``: how scopes
+    are chosen that the program leaves open, ``"default"`` or ``"min-cost"``; ``machine``: the file that tells
+    the latter how fast the machine is, see docs/machine.md.
     """
 
     default: str = "cpu:0"
     arguments: str = "host"
     targets: Mapping[str, str] = field(default_factory=dict[str, str])
+    completion: str = "default"
+    machine: str | os.PathLike[str] | None = None
+    machine_text: str | None = field(default=None, init=False)
+    """What ``machine`` says, read once."""
 
     def __post_init__(self) -> None:
-        if self.arguments not in ("host", "open"):
-            raise OptionError(f"'{self.arguments}' is not a way to treat arguments", notes=["legal: host, open"])
+        for what, value, legal in (
+            ("to treat arguments", self.arguments, ("host", "open")),
+            ("to complete a plan", self.completion, ("default", "min-cost")),
+        ):
+            if value not in legal:
+                raise OptionError(f"'{value}' is not a way {what}", notes=[f"legal: {', '.join(legal)}"])
+        if self.machine is not None:
+            if self.completion != "min-cost":
+                raise OptionError("a machine description is for completion 'min-cost' only")
+            from devscope.passes.machine_file import machine_text
+
+            object.__setattr__(self, "machine_text", machine_text(self.machine))
 
     def key(self) -> str:
-        return repr((self.default, self.arguments, sorted(self.targets.items())))
+        return repr(
+            (self.default, self.arguments, sorted(self.targets.items()), self.completion, self.machine_text)
+        )
 
 
 def compile(
@@ -59,12 +77,15 @@ def compile(
     default: str = "cpu:0",
     arguments: str = "host",
     devices: Mapping[str, str] | None = None,
+    completion: str = "default",
+    machine: str | os.PathLike[str] | None = None,
     cache: bool = True,
 ) -> Executable:
     """Compile a program for the devices of this machine and load it.
 
     ``source`` is a path, MLIR text or bytecode, or a module of the MLIR bindings. ``devices`` maps virtual
-    devices to physical ones (``{"cuda:0": "opencl:0"}``). Compiled programs are kept on disk and reused.
+    devices to physical ones (``{"cuda:0": "opencl:0"}``). Compiled programs are kept on disk and reused. All
+    else is explained at `CompileOptions`.
 
     Raises a `DevscopeError`: InputError (no such file), ParseError, VerifyError, PlanError, LoweringError,
     DeviceNotFoundError, OptionError.
@@ -72,7 +93,7 @@ def compile(
     from devscope.runtime.executable import Executable
 
     mapping = checked_mapping(devices)
-    options = CompileOptions(default, arguments, target_overrides(mapping))
+    options = CompileOptions(default, arguments, target_overrides(mapping), completion, machine)
     program, key = cached_program(source, options) if cache else (None, None)
     if program is None:
         program = build(source, options)
@@ -97,11 +118,18 @@ def build(source: Source | Any, options: CompileOptions | None = None) -> Progra
         return compile_source(parsed, options or CompileOptions())
 
 
-def plan(source: Source | Any, *, default: str = "cpu:0", arguments: str = "host") -> Plan:
+def plan(
+    source: Source | Any,
+    *,
+    default: str = "cpu:0",
+    arguments: str = "host",
+    completion: str = "default",
+    machine: str | os.PathLike[str] | None = None,
+) -> Plan:
     """Plan a program: which scope every operation and value gets, and which copies that takes."""
     from devscope.pipeline import plan_source
 
-    return plan_source(source, CompileOptions(default, arguments)).plan
+    return plan_source(source, CompileOptions(default, arguments, {}, completion, machine)).plan
 
 
 def load(path: str | os.PathLike[str], *, devices: Mapping[str, str] | None = None) -> Executable:

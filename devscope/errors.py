@@ -25,18 +25,45 @@ class SourceLocation:
         return f"{self.file}:{self.line}:{self.column}"
 
 
-class DevscopeError(Exception):
-    """Base class: a message, where it applies, and notes that say what is legal or what to do."""
+class Note(str):
+    """The text of a note. One that speaks of another position than its error's begins with that position."""
 
-    def __init__(self, message: str, location: SourceLocation | None = None, notes: Sequence[str] = ()) -> None:
+    __slots__ = ("location", "text")
+
+    location: SourceLocation | None
+    text: str
+    """The note without its position."""
+
+    def __new__(cls, text: str, location: SourceLocation | None = None) -> Note:
+        note = super().__new__(cls, text if location is None else f"{location}: {text}")
+        note.location, note.text = location, text
+        return note
+
+
+class DevscopeError(Exception):
+    """Base class: a message, where it applies, and notes that say what is legal or what to do.
+
+    One failure can have several errors: the first one is raised, in the order of the source, and has the
+    ``others``. ``str()`` has them all.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        location: SourceLocation | None = None,
+        notes: Sequence[str] = (),
+        others: Sequence[DevscopeError] = (),
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.location = location
-        self.notes = tuple(notes)
+        self.notes = tuple(note if isinstance(note, Note) else Note(note) for note in notes)
+        self.others = tuple(others)
 
     def __str__(self) -> str:
         where = f"{self.location}: " if self.location is not None else ""
-        return "\n".join([f"{where}error: {self.message}", *(f"  note: {note}" for note in self.notes)])
+        lines = [f"{where}error: {self.message}", *(f"  note: {note}" for note in self.notes)]
+        return "\n".join([*lines, *(str(other) for other in self.others)])
 
 
 class ParseError(DevscopeError):

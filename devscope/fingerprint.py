@@ -9,7 +9,7 @@ from functools import cache
 
 _PACKAGES = ("devscope", "devscope.dialects", "devscope.lowering", "devscope.passes", "devscope.runtime")
 _SUFFIXES = (".py", ".mlir", ".ll")
-_DEPENDENCIES = ("llvmlite", "mlir", "torch_mlir", "xdsl")
+_DEPENDENCIES = ("llvmlite", "mlir", "scipy", "torch_mlir", "xdsl")
 
 
 @cache

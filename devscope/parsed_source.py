@@ -13,6 +13,9 @@ from devscope.lowering.interop.mlir_context import make_mlir_context
 from devscope.lowering.interop.parsing import parse_file, parse_text
 from devscope.source import encoded, is_executable_file, source_path
 
+_UNNAMED = "<input>"
+"""The name of a source that is not a file."""
+
 
 @dataclass
 class ParsedSource:
@@ -22,6 +25,8 @@ class ParsedSource:
     module: Any
     literals: Mapping[str, memoryview] = field(default_factory=dict[str, memoryview])
     """Data of the module's dense resources that MLIR does not have, by name."""
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Text that is in no file, by the name that locations have for it."""
 
 
 def parse_source(source: Any, detach: bool = False) -> ParsedSource:
@@ -44,7 +49,8 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     if isinstance(source, str):
         encoded(source)
     data = source if isinstance(source, str | bytes) else _bytecode(source)
-    return ParsedSource(context, parse_text(data, "<input>", context))
+    texts = {_UNNAMED: source} if isinstance(source, str) else {}
+    return ParsedSource(context, parse_text(data, _UNNAMED, context), texts=texts)
 
 
 def _bytecode(module: Any) -> bytes:

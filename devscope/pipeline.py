@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,11 +22,13 @@ from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
+from devscope.passes.plan.source_names import SourceNames
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.passes.split.targets import TargetBinding
 
 if TYPE_CHECKING:
     from devscope.api import CompileOptions
+    from devscope.passes.machine import Machine
     from devscope.runtime.program import Program
 
 HOST = ScopeAttr.get("cpu", 0)
@@ -63,11 +66,23 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     module = session.to_xdsl(parsed.module)
     verify_device_attributes(module)
     plan_options = PlanOptions(
-        default=ScopeAttr.parse_text(options.default), host=HOST, arguments=options.arguments
+        default=ScopeAttr.parse_text(options.default),
+        host=HOST,
+        arguments=options.arguments,
+        completion=options.completion,
+        machine=_machine(options),
     )
-    plan = plan_module(module, plan_options)
+    plan = plan_module(module, plan_options, SourceNames(parsed.texts))
     verify_module(module)
     return PlannedProgram(session, module, plan, parsed.literals)
+
+
+def _machine(options: CompileOptions) -> Machine | None:
+    if options.machine is None or options.machine_text is None:
+        return None
+    from devscope.passes.machine_file import parse_machine
+
+    return parse_machine(options.machine_text, os.fspath(options.machine))
 
 
 @_depth_reported()

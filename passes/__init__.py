@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Pass name to a function that imports and returns the pass, in alphabetical order."""
 
+    def device_canonicalize() -> type[ModulePass]:
+        from devscope.passes.device_canonicalize import DeviceCanonicalizePass
+
+        return DeviceCanonicalizePass
+
     def device_plan() -> type[ModulePass]:
         from devscope.passes.device_plan import DevicePlanPass
 
@@ -28,6 +33,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         return DeviceVerifyPass
 
     return {
+        "device-canonicalize": device_canonicalize,
         "device-plan": device_plan,
         "device-split": device_split,
         "device-verify": device_verify,

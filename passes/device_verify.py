@@ -6,50 +6,37 @@ checks that data only ever moves by ``device.device_copy``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import VerifyError
-from devscope.passes.placed_types import HOST, TENSOR, kind_of
-from devscope.passes.scope_analysis import (
-    CALLS,
-    CHOICES,
-    CONTROL,
-    QUERIES,
-    ScopeAnalysis,
-    captured_uses,
-)
+from devscope.passes.callees import CALL, CONSTANT
+from devscope.passes.host_operands import is_query
+from devscope.passes.placed_types import FUNCTION, HOST, kind_of
+from devscope.passes.scope_analysis import CALLS, CONTROL, Need, ScopeAnalysis
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
-_SHAPE_OPERANDS = {
-    "tensor.reshape": (1,),
-    "memref.reshape": (1,),
-    "stablehlo.dynamic_reshape": (1,),
-    "stablehlo.dynamic_broadcast_in_dim": (1,),
-    "stablehlo.dynamic_iota": (0,),
-    "stablehlo.real_dynamic_slice": (1, 2, 3),
-    "stablehlo.dynamic_pad": (2, 3, 4),
-}
-"""Operands that are shapes: on the host."""
+FOREIGN = ("device.compiler", "device.primitive")
+"""Marks of functions whose body is another compiler's."""
 
-_FOREIGN = ("device.compiler", "device.primitive")
+_REMEDY = "device-plan keeps what still holds of a plan and inserts the copies that are missing"
 
 
 def verify_module(module: ModuleOp, host: ScopeAttr | None = None) -> None:
     """Raise `VerifyError`, located at the operation, for the first promise that ``module`` breaks.
 
-    The promises: every tensor argument and result of a function names its scope, with device type and id; an
-    operation's operands and results are where it executes; copies go from where their operand is to another
-    scope; what flows along calls, returns, branches and yields is where the other end expects it; no
+    The promises: every argument and result of a function that holds data names its scope, with device type and
+    id; an operation's operands and results are where it executes; copies go from where their operand is to
+    another scope; what flows along calls, returns, branches and yields is where the other end expects it,
+    whichever function a function value turns out to be; nothing in the body of a computation is elsewhere; no
     annotation is left; control flow and scalar operations carry no scope.
     """
     analysis = ScopeAnalysis(module) if host is None else ScopeAnalysis(module, host)
@@ -64,8 +51,11 @@ class _Verifier:
 
     def check(self) -> None:
         self._check_signature()
-        if self.func.body.first_block is None or any(mark in self.func.attributes for mark in _FOREIGN):
+        if self.func.body.first_block is None or any(mark in self.func.attributes for mark in FOREIGN):
             return
+        own = self.func.attributes.get(SCOPE_ATTR)
+        if own is not None and not _is_closed(own):
+            raise _needs_closed_scope(self.func, f"function @{self.func.sym_name.data}", own)
         for op in self.analysis.planned_operations(self.func):
             self._check(op, op_name(op))
 
@@ -76,7 +66,7 @@ class _Verifier:
             (RESULTS, "result", signature.outputs.data),
         ):
             for index, scope in enumerate(signature_attributes(self.func, side, len(types))):
-                if kind_of(types[index]) == TENSOR and not _is_closed(scope):
+                if _holds_data(types[index]) and not _is_closed(scope):
                     shown = scope.short() if isinstance(scope, ScopeAttr) else "missing"
                     raise _error(
                         self.func,
@@ -89,16 +79,20 @@ class _Verifier:
             raise _error(op, f"'{name}' must not remain after planning; run device-plan")
         if isinstance(op, DeviceCopyOp):
             self._check_copy(op)
-        elif name in CONTROL or name in QUERIES:
+        elif name in CONTROL or is_query(name):
             if SCOPE_ATTR in op.attributes:
                 raise _error(op, f"'{name}' runs on the host and must not carry '{SCOPE_ATTR}'")
-            self._check_flow(op, name)
+            self._check_calls(op, name)
         else:
             self._check_execution(op, name)
+        for need in self.analysis.needs(op):
+            self._check_need(op, need)
 
     def _check_copy(self, op: DeviceCopyOp) -> None:
         if kind_of(op.operand.type) == HOST:
             raise _error(op, "'device.device_copy' of a scalar; scalars are on the host everywhere")
+        if SCOPE_ATTR in op.attributes:
+            raise _error(op, f"'device.device_copy' names its ends and must not carry '{SCOPE_ATTR}'")
         actual = self.analysis.of_value(op.operand)
         if op.src != actual:
             raise _error(op, f"'src' is {op.src.short()}, but the operand is on {actual.short()}")
@@ -108,96 +102,106 @@ class _Verifier:
             raise _error(op, f"the copy goes from {op.src.short()} to itself")
 
     def _check_execution(self, op: Operation, name: str) -> None:
-        scope = self.analysis.of_op(op)
         own = op.attributes.get(SCOPE_ATTR)
-        if own is not None and own != scope:
+        if own is not None and not self.analysis.executes(op):
             raise _error(op, f"'{name}' touches no data, runs on the host and must not carry '{SCOPE_ATTR}'")
-        if not _is_closed(scope):
-            raise _error(op, f"'{name}' needs a scope with a device type and an id; it is {scope.short()}")
-        shapes = _SHAPE_OPERANDS.get(name, ())
-        for index, value in enumerate(op.operands):
-            expected = self.analysis.host if index in shapes else scope
-            self._expect(op, f"operand #{index}", value, expected)
+        scope = self.analysis.of_op(op)
+        if (own is not None and not _is_closed(own)) or not _is_closed(scope):
+            raise _needs_closed_scope(op, f"'{name}'", scope if own is None else own)
         if op.regions:
-            for inner, index in captured_uses(op):
-                self._expect(inner, f"operand #{index}, captured by '{name}',", inner.operands[index], scope)
             self._check_body(op, name, scope)
 
     def _check_body(self, op: Operation, name: str, scope: ScopeAttr) -> None:
         """Nothing inside a computation may say that it runs, or wants its data, elsewhere."""
         for inner in op.walk():
+            if inner is op:
+                continue
+            inner_name = op_name(inner)
             own = inner.attributes.get(SCOPE_ATTR)
-            if inner is not op and own is not None and own != scope:
-                raise _error(inner, f"'{op_name(inner)}' stands in '{name}', which runs on {scope.short()}")
-            if op_name(inner) == "func.call":
-                callee = self.analysis.callee_of(inner)
-                for index, value in enumerate(inner.operands if callee is not None else ()):
-                    assert callee is not None
-                    at = self.analysis.of_argument(callee, index)
-                    if kind_of(value.type) != HOST and at != scope:
-                        raise _error(inner, _differs(f"argument #{index} of the callee", at, scope))
+            if own is not None and own != scope:
+                raise _error(inner, f"'{inner_name}' stands in '{name}', which runs on {scope.short()}")
+            if isinstance(inner, DeviceCopyOp | OnDeviceOp | RegionOp):
+                raise _error(inner, f"'{inner_name}' stands in '{name}', which runs on one scope as a whole")
+            if inner_name in CALLS:
+                self._check_inner_call(inner, scope)
 
-    # Control flow
+    def _check_inner_call(self, op: Operation, scope: ScopeAttr) -> None:
+        """A call in the body of a computation: the callee's whole signature is on the computation's scope."""
+        for func in self.analysis.callees_of(op).functions:
+            for noun, of, types in (
+                ("argument", self.analysis.of_argument, func.function_type.inputs.data),
+                ("result", self.analysis.of_result, func.function_type.outputs.data),
+            ):
+                for index, type_ in enumerate(types):
+                    if kind_of(type_) != HOST and (at := of(func, index)) != scope:
+                        what = f"{noun} #{index} of the callee @{func.sym_name.data}"
+                        raise _mixed(op, what, at, scope)
 
-    def _check_flow(self, op: Operation, name: str) -> None:
-        parent = op.parent_op()
-        if name in CALLS:
-            self._check_call(op, name)
-        elif name == "func.return":
-            for index, value in enumerate(op.operands):
-                self._expect(op, f"operand #{index}", value, self.analysis.of_result(self.func, index))
-        elif name.startswith("cf."):
-            targets = [argument for block in op.successors for argument in block.args]
-            self._check_same(op, len(op.operands) - len(targets), targets)
-        elif name == "scf.for":
-            self._check_same(op, 3, op.results)
-            self._check_same(op, 3, op.regions[0].blocks[0].args[1:])
-        elif name == "scf.while":
-            self._check_same(op, 0, op.regions[0].blocks[0].args)
-        elif name == "scf.condition" and parent is not None:
-            self._check_same(op, 1, parent.results)
-            self._check_same(op, 1, parent.regions[1].blocks[0].args)
-        elif name == "scf.yield" and parent is not None:
-            self._check_yield(op, parent, op_name(parent))
-
-    def _check_yield(self, op: Operation, parent: Operation, name: str) -> None:
-        if name == "scf.while":
-            self._check_same(op, 0, parent.regions[0].blocks[0].args)
-        elif name in CHOICES or name == "scf.for":
-            self._check_same(op, 0, parent.results)
-
-    def _check_call(self, op: Operation, name: str) -> None:
-        callee = self.analysis.callee_of(op)
-        if name == "func.constant":
+    def _check_calls(self, op: Operation, name: str) -> None:
+        if name not in CALLS:
             return
-        first = 1 if name == "func.call_indirect" else 0
-        for index, value in enumerate(op.operands[first:]):
-            if callee is not None:
-                expected = self.analysis.of_argument(callee, index)
-            else:
-                expected = self.analysis.of_value(op.operands[0])
-            self._expect(op, f"operand #{index + first}", value, expected)
+        callees = self.analysis.callees_of(op)
+        if name in (CALL, CONSTANT):
+            if not callees.functions:
+                raise _error(op, f"'{name}' names no func.func of this module")
+            return
+        # One operand list serves them all (`ScopeAnalysis.needs`); one result must, too.
+        for func in callees.functions:
+            for index, result in enumerate(op.results):
+                self._agree(op, func, index, self.analysis.of_value(result))
+        if not callees.complete:
+            for result in op.results:
+                spoken, taken = self.analysis.of_value(op.operands[0]), self.analysis.of_value(result)
+                if kind_of(result.type) != HOST and spoken != taken:
+                    raise _mixed(op, "what an unknown function leaves", spoken, taken)
 
-    def _check_same(self, op: Operation, first: int, targets: Sequence[SSAValue]) -> None:
-        for index, target in enumerate(targets, first):
-            if kind_of(target.type) != HOST:
-                self._expect(op, f"operand #{index}", op.operands[index], self.analysis.of_value(target))
+    def _agree(self, op: Operation, func: FuncOp, index: int, taken: ScopeAttr) -> None:
+        left = self.analysis.of_result(func, index)
+        if kind_of(op.results[index].type) != HOST and left != taken:
+            what = f"result #{index}, as the possible callee @{func.sym_name.data} leaves it,"
+            raise _mixed(op, what, left, taken)
 
-    def _expect(self, op: Operation, what: str, value: SSAValue, expected: ScopeAttr) -> None:
-        if kind_of(value.type) != HOST and (actual := self.analysis.of_value(value)) != expected:
-            raise _error(op, _differs(f"{what} of '{op_name(op)}'", actual, expected))
+    def _check_need(self, op: Operation, need: Need) -> None:
+        actual = self.analysis.of_value(need.op.operands[need.operand])
+        if actual == need.scope or isinstance(op, DeviceCopyOp):
+            return
+        what = f"operand #{need.operand}"
+        if need.op is not op:
+            what += f", captured by '{op_name(op)}',"
+        raise _mixed(need.op, f"{what} of '{op_name(need.op)}'", actual, need.scope)
 
 
-def _differs(what: str, actual: ScopeAttr, expected: ScopeAttr) -> str:
-    return f"{what} is on {actual.short()}, but is used on {expected.short()} without a device.device_copy"
+def _holds_data(type_: Attribute) -> bool:
+    """Whether a value of this type is data, or a function that takes or gives any."""
+    stack: list[Attribute] = [type_]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, FunctionType):
+            stack += (*current.inputs, *current.outputs)
+        elif kind_of(current) not in (HOST, FUNCTION):
+            return True
+    return False
 
 
 def _is_closed(scope: object) -> bool:
     return isinstance(scope, ScopeAttr) and bool(scope.type_name) and scope.id_value >= 0
 
 
+def _needs_closed_scope(op: Operation, who: str, scope: Attribute) -> VerifyError:
+    shown = scope.short() if isinstance(scope, ScopeAttr) else f"{scope}, which is no #device.scope"
+    return _error(op, f"{who} needs a scope with a device type and an id; it is {shown}")
+
+
 def _error(op: Operation, message: str) -> VerifyError:
     return VerifyError(message, source_location(op))
+
+
+def _mixed(op: Operation, what: str, actual: ScopeAttr, expected: ScopeAttr) -> VerifyError:
+    return VerifyError(
+        f"{what} is on {actual.short()}, but is used on {expected.short()} without a device.device_copy",
+        source_location(op),
+        [_REMEDY],
+    )
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from xdsl.dialects.builtin import (
@@ -9,6 +10,7 @@ from xdsl.dialects.builtin import (
     FunctionType,
     MemRefType,
     ShapedType,
+    StringAttr,
     TensorType,
     TupleType,
     UnrankedMemRefType,
@@ -18,6 +20,8 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Data
 from xdsl.utils.type import get_element_type_or_self
+
+from devscope.dialects.device import ScopeAttr
 
 HOST, TENSOR, BUFFER, FUNCTION = range(4)
 """Kinds of values.
@@ -63,6 +67,25 @@ def _kind_of_foreign(type_: Attribute) -> int:
     """
     text = str(type_)
     return next((kind for prefix, kind in _TEXTS if text.startswith(prefix)), HOST)
+
+
+@lru_cache(maxsize=1024)
+def memory_space_of(type_: Attribute) -> ScopeAttr | None:
+    """What a buffer's type says about where it is; None when it says nothing that devscope knows.
+
+    A memory space is a scope, or a string that is a scope's memory, such as ``"global"``, or one of gpu's address
+    spaces, which are the memories ``global``, ``workgroup`` and ``private``. What a number means is the target's
+    business.
+    """
+    if not isinstance(type_, MemRefType | UnrankedMemRefType):
+        return None
+    space = type_.memory_space
+    if isinstance(space, ScopeAttr):
+        return None if space.is_open else space
+    if isinstance(space, StringAttr):
+        return ScopeAttr.get(memory=space.data) if space.data else None
+    named = re.fullmatch(r"#gpu(?:\.|<)address_space ?<(\w+)>>?", str(space))
+    return ScopeAttr.get(memory=named[1]) if named is not None else None
 
 
 def byte_size(type_: Attribute) -> int | None:

@@ -2,7 +2,8 @@
 
 What a planned module says, and how to read it:
 
-* an argument or result of a function is where its ``device.scope`` attribute says;
+* an argument or result of a function is where its ``device.scope`` attribute says; for a function value, the
+  attribute says where the first result (else argument) of that function is;
 * an operation executes where its own ``device.scope`` says, else that of the nearest operation around it, else
   on the host; its results are there too;
 * scalars, shapes and control flow are on the host;
@@ -10,90 +11,141 @@ What a planned module says, and how to read it:
 * the results of calls are where the callee's result attributes say; results and arguments of control flow are
   where the values are that flow into them.
 
-This module knows nothing of the planner; `device_verify` builds on it, as may any pass that moves code.
+This module knows nothing of the planner; `device_verify` and `scope_rewriter` build on it, as may any pass that
+moves code.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from typing import NamedTuple
 
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.pattern_rewriter import PatternRewriterListener
 
-from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
+from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.passes.placed_types import FUNCTION, HOST, kind_of
+from devscope.passes.callees import CALL, CONSTANT, INDIRECT, Callees, CallGraph, arguments_of, function_values
+from devscope.passes.host_operands import host_operands, is_query
+from devscope.passes.placed_types import HOST, kind_of
+from devscope.passes.scope_attribute import scope_on
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
-
-CHOICES = frozenset({"scf.if", "scf.index_switch", "scf.execute_region"})
-LOOPS = frozenset({"scf.for", "scf.while"})
-ENDS = frozenset({"scf.yield", "scf.condition", "func.return", "cf.br", "cf.cond_br", "cf.switch", "device.yield"})
-CALLS = frozenset({"func.call", "func.call_indirect", "func.constant"})
-QUERIES = frozenset(
-    {
-        "tensor.dim",
-        "tensor.rank",
-        "memref.dim",
-        "memref.rank",
-        "memref.extract_aligned_pointer_as_index",
-        "shape.shape_of",
-        "stablehlo.get_dimension_size",
-    }
+from devscope.passes.value_flow import (
+    CHOICES,
+    ENDS,
+    ENTERED,
+    FRAME,
+    LOOPS,
+    ValueFlow,
+    blocks_in_order,
+    constrains,
+    decides,
+    targets,
 )
-"""Operations that read no data: they run on the host, whatever scope their operand is on."""
 
+CALLS = frozenset({CALL, INDIRECT, CONSTANT})
 CONTROL = CHOICES | LOOPS | ENDS | CALLS
 
 _HOST_SCOPE = ScopeAttr.get("cpu", 0)
+_STOP = "builtin.module"
+
+
+class Need(NamedTuple):
+    """Operand number ``operand`` of ``op`` must be on ``scope``."""
+
+    op: Operation
+    operand: int
+    scope: ScopeAttr
 
 
 class ScopeAnalysis:
-    """Scopes of one module. Valid until the module changes.
+    """Scopes of one module. ``host`` is the scope of scalars, shapes and control flow.
 
-    ``host`` is the scope of scalars, shapes and control flow.
+    **While the module changes.** What operations and straight-line values say is read off the module at each
+    query and so is never out of date. Remembered is only what takes a walk to find out: functions by name,
+    what control flow carries, what function values may be, what bodies capture. Give `listener` to whatever
+    rewrites the module (`PatternRewriteWalker(..., listener=analysis.listener)`), and each event that can
+    change one of these makes it be found again when it is next asked for. Then, between two events, every query
+    answers as a new ``ScopeAnalysis`` of the module would.
+
+    xDSL tells no listener when blocks are moved or merged (`PatternRewriter.inline_block`, `inline_region`,
+    `move_region_contents_to_new_regions`) or anything is changed without a rewriter: call `invalidate` after
+    that. A `ScopePreservingRewriter` does so itself.
     """
 
     def __init__(self, module: ModuleOp, host: ScopeAttr = _HOST_SCOPE) -> None:
+        self.module = module
         self.host = host
-        self.functions = {op.sym_name.data: op for op in module.body.ops if isinstance(op, FuncOp)}
-        self._values: dict[SSAValue, ScopeAttr] = {}
-        self._operations: dict[Operation, ScopeAttr] = {}
-        self._callees: dict[SSAValue, FuncOp] = {}
-        known = -1
-        # Function values reach arguments through calls: repeat until no call says anything new.
-        while known != len(self._callees):
-            known = len(self._callees)
-            for func in self.functions.values():
-                self._read_function(func)
+        self.flow = ValueFlow()
+        self._functions: dict[str, FuncOp] | None = None
+        self._calls: CallGraph | None = None
+        self._captures: dict[Operation, bool] = {}
+        self.listener = PatternRewriterListener(
+            operation_insertion_handler=[self._changed],
+            operation_removal_handler=[self._changed],
+            operation_modification_handler=[self._changed],
+            block_creation_handler=[lambda _: self.flow.invalidate()],
+        )
+
+    # Queries
+
+    @property
+    def functions(self) -> dict[str, FuncOp]:
+        """The functions of the module, by name."""
+        if self._functions is None:
+            self._functions = {op.sym_name.data: op for op in self.module.body.ops if isinstance(op, FuncOp)}
+        return self._functions
 
     def of_value(self, value: SSAValue) -> ScopeAttr:
         """Where a value is. A value inside a computation's own body is where the computation runs."""
-        found = self._values.get(value)
-        if found is not None:
-            return found
         if kind_of(value.type) == HOST:
             return self.host
-        owner = value.owner
-        op = owner.parent_op() if isinstance(owner, Block) else owner
-        return self.of_op(op) if op is not None else self.host
+        op = _holder(value)
+        if op is None:
+            return self.host
+        planned = self._planned(op)
+        if planned is not op:
+            return self.of_op(planned)
+        origin = self.flow.origin(value)
+        if isinstance(origin, OpResult):
+            return self._of_result_value(origin)
+        return self._of_argument_value(origin) if isinstance(origin, BlockArgument) else self.host
 
     def of_op(self, op: Operation) -> ScopeAttr:
-        """Where an operation executes."""
-        current: Operation | None = op
-        while current is not None:
-            found = self._operations.get(current)
-            if found is not None:
-                return found
-            current = current.parent_op()
+        """Where an operation executes. For a function: where its body does, unless an operation says otherwise."""
+        planned = self._planned(op)
+        if isinstance(planned, DeviceCopyOp):
+            return planned.dst
+        if isinstance(planned, OnDeviceOp):
+            return planned.scope if constrains(planned) else self.of_value(planned.result)
+        if isinstance(planned, FuncOp) or self._has_scope(planned):
+            return self.lexical(planned)
         return self.host
 
-    def callee_of(self, op: Operation) -> FuncOp | None:
-        """The function that a call reaches, as far as known: directly, or through a function value."""
-        if op_name(op) == "func.call_indirect":
-            return self._callees.get(op.operands[0])
-        symbol = op.get_attr_or_prop("value" if op_name(op) == "func.constant" else "callee")
-        return self.functions.get(symbol.string_value()) if isinstance(symbol, SymbolRefAttr) else None
+    def lexical(self, op: Operation) -> ScopeAttr:
+        """What an operation's own attribute or that of the nearest operation around it says, else the host."""
+        current: Operation | None = op
+        while current is not None:
+            found = current.scope if isinstance(current, RegionOp) else scope_on(current)
+            if found is not None:
+                return found
+            current = current.parent_op() if not isinstance(current, FuncOp) else None
+        return self.host
+
+    def executes(self, op: Operation) -> bool:
+        """Whether an operation has a scope of its own to be on, and so may carry ``device.scope``.
+
+        Control flow, copies, scalar code, shape queries and what stands in the body of a computation have none.
+        """
+        return self._has_scope(op) and self._planned(op) is op
+
+    def callees_of(self, op: Operation) -> Callees:
+        """The functions that a call, or a ``func.constant``, may reach: directly, or through a function value."""
+        if self._calls is None:
+            self._calls = CallGraph(self.module, self.functions, self.flow)
+        return self._calls.callees(op)
 
     def of_argument(self, func: FuncOp, index: int) -> ScopeAttr:
         """Where a function takes an argument."""
@@ -105,119 +157,146 @@ class ScopeAnalysis:
         types = func.function_type.outputs.data
         return self._of_signature(types[index], signature_attributes(func, RESULTS, len(types))[index])
 
-    def planned_operations(self, func: FuncOp) -> Iterator[Operation]:
+    def needs(self, op: Operation) -> Iterator[Need]:
+        """Where an operation needs its operands, and what its body captures, to be. Nothing for scalars."""
+        if isinstance(op, DeviceCopyOp):
+            found = [(0, op.src)]
+        elif op_name(op) in CONTROL:
+            found = self._control_needs(op, op_name(op))
+        elif self.executes(op):
+            scope = self.of_op(op)
+            shapes = host_operands(op_name(op))
+            found = [(i, self.host if i in shapes else scope) for i in range(len(op.operands))]
+            for inner, index in captured_uses(op) if op.regions else ():
+                yield Need(inner, index, scope)
+        else:
+            return
+        for index, scope in found:
+            if kind_of(op.operands[index].type) != HOST:
+                yield Need(op, index, scope)
+
+    def planned_operations(self, within: FuncOp | Region) -> Iterator[Operation]:
         """The operations of a body that have a scope of their own to be in, outer before inner.
 
         The bodies of computations are not entered: these run as one.
         """
-        stack = [_in_order(func.body)]
+        stack = [_in_order(within.body if isinstance(within, FuncOp) else within)]
         while stack:
             op = next(stack[-1], None)
             if op is None:
                 stack.pop()
                 continue
             yield op
-            if op_name(op) in CHOICES | LOOPS or isinstance(op, RegionOp):
+            if op_name(op) in ENTERED:
                 stack += (_in_order(region) for region in reversed(op.regions))
 
-    # The sweep: definitions before uses, so that one look at each operation is enough.
+    # Changes
 
-    def _read_function(self, func: FuncOp) -> None:
-        if func.body.first_block is None:
+    def invalidate(self) -> None:
+        """Forget what is remembered. Answers are found again when they are next asked for."""
+        self.flow.invalidate()
+        self._functions = self._calls = None
+        self._captures.clear()
+
+    def _changed(self, op: Operation) -> None:
+        name = op_name(op)
+        if isinstance(op, FuncOp) or name in ENTERED or name in CALLS:
+            self.invalidate()
             return
-        for index, argument in enumerate(func.body.first_block.args):
-            self._values[argument] = self.of_argument(func, index)
-        surroundings = _scope_on(func) or self.host
-        frames: dict[Region | None, ScopeAttr] = {func.body: surroundings}
-        for op in self.planned_operations(func):
-            around = frames[op.parent_region()]
-            inner = op.scope if isinstance(op, RegionOp) else _scope_on(op) or around
-            for region in op.regions:
-                frames[region] = inner
-            self._read(op, op_name(op), inner)
+        if name in ENDS or op.successors or isinstance(op, OnDeviceOp):
+            self.flow.invalidate()
+            self._calls = None
+        elif any(True for _ in function_values(op)):
+            self._calls = None
+        if self._captures:
+            self._captures.pop(self._planned(op), None)
 
-    def _read(self, op: Operation, name: str, scope: ScopeAttr) -> None:
-        if name in CONTROL or name in QUERIES or isinstance(op, RegionOp):
-            self._operations[op] = self.host
-            self._read_control(op, name)
-        elif isinstance(op, DeviceCopyOp):
-            self._operations[op] = self._values[op.result] = op.dst
-        elif isinstance(op, OnDeviceOp):
-            self._operations[op] = self._values[op.result] = self._annotated(op)
-        else:
-            scope = scope if self._touches_data(op) else self.host
-            self._operations[op] = scope
-            self._set_all(op.results, scope)
+    # How it is found
 
-    def _annotated(self, op: OnDeviceOp) -> ScopeAttr:
-        """Annotations are gone after planning; before, a result is where it was asked to be."""
-        return op.scope if op.constrains_body or op.constrains_result else self.of_value(op.operand)
+    def _planned(self, op: Operation) -> Operation:
+        """``op``, or the outermost computation in whose body it stands."""
+        found = op
+        current = op.parent_op()
+        while current is not None and not isinstance(current, FuncOp):
+            name = op_name(current)
+            if name == _STOP:
+                break
+            if name not in ENTERED:
+                found = current
+            current = current.parent_op()
+        return found
 
-    def _read_control(self, op: Operation, name: str) -> None:
-        if name in QUERIES:
-            self._set_all(op.results, self.host)
-        elif name in CALLS:
-            self._read_call(op, name)
-        elif name in LOOPS:
-            initial = op.operands[3:] if name == "scf.for" else op.operands
-            self._flow(initial, _entry(op.regions[0])[1 if name == "scf.for" else 0 :])
-            if name == "scf.for":
-                self._flow(initial, op.results)
-        else:
-            self._read_end(op, name)
-
-    def _read_end(self, op: Operation, name: str) -> None:
-        parent = op.parent_op()
-        if name.startswith("cf."):
-            targets = [argument for block in op.successors for argument in block.args]
-            self._flow(op.operands[len(op.operands) - len(targets) :], targets)
-        elif name == "scf.condition" and parent is not None:
-            self._flow(op.operands[1:], _entry(parent.regions[1]))
-            self._flow(op.operands[1:], parent.results)
-        elif name in ENDS and parent is not None and (op_name(parent) in CHOICES or isinstance(parent, RegionOp)):
-            self._flow(op.operands, parent.results)
-
-    def _read_call(self, op: Operation, name: str) -> None:
-        callee = self.callee_of(op)
-        if name == "func.constant":
-            if callee is not None:
-                self._callees[op.results[0]] = callee
-                self._values[op.results[0]] = (
-                    self.of_result(callee, 0) if callee.function_type.outputs else self.host
-                )
-            return
-        if callee is None:
-            self._set_all(op.results, self.of_value(op.operands[0]) if op.operands else self.host)
-            return
-        for index, result in enumerate(op.results):
-            if kind_of(result.type) != HOST:
-                self._values[result] = self.of_result(callee, index)
-        arguments = op.operands[1:] if name == "func.call_indirect" else op.operands
-        if callee.body.first_block is not None:
-            for value, argument in zip(arguments, callee.body.first_block.args, strict=True):
-                if kind_of(value.type) == FUNCTION and value in self._callees:
-                    self._callees.setdefault(argument, self._callees[value])
-
-    def _flow(self, sources: Sequence[SSAValue], targets: Sequence[SSAValue]) -> None:
-        """The first value that is seen to flow into another says where it is; a verifier looks at the rest."""
-        for source, target in zip(sources, targets, strict=True):
-            if kind_of(target.type) != HOST:
-                self._values.setdefault(target, self.of_value(source))
-            if source in self._callees:
-                self._callees.setdefault(target, self._callees[source])
-
-    def _set_all(self, values: Sequence[SSAValue], scope: ScopeAttr) -> None:
-        for value in values:
-            if kind_of(value.type) != HOST:
-                self._values[value] = scope
-
-    def _touches_data(self, op: Operation) -> bool:
+    def _has_scope(self, op: Operation) -> bool:
+        name = op_name(op)
+        if name in CONTROL or name in (FRAME, _STOP) or is_query(name):
+            return False
+        if isinstance(op, FuncOp | DeviceCopyOp | OnDeviceOp):
+            return False
         if any(kind_of(value.type) != HOST for value in (*op.operands, *op.results)):
             return True
-        return bool(op.regions) and any(True for _ in captured_uses(op))
+        return bool(op.regions) and self._captures_data(op)
+
+    def _of_result_value(self, result: OpResult) -> ScopeAttr:
+        op = result.op
+        name = op_name(op)
+        if name not in CALLS:
+            return self.of_op(op)
+        functions = self.callees_of(op).functions
+        if name == CONSTANT:
+            return self._of_function(functions[0]) if functions else self.host
+        if functions:
+            return self.of_result(functions[0], result.index)
+        return self.of_value(op.operands[0]) if op.operands and name == INDIRECT else self.host
+
+    def _of_argument_value(self, argument: BlockArgument) -> ScopeAttr:
+        parent = argument.block.parent_op()
+        if parent is None:
+            return self.host
+        if isinstance(parent, FuncOp) and argument.block is parent.body.first_block:
+            return self.of_argument(parent, argument.index)
+        return self.of_op(parent)
+
+    def _control_needs(self, op: Operation, name: str) -> list[tuple[int, ScopeAttr]]:
+        if name == "func.return":
+            func = op.parent_op()
+            assert isinstance(func, FuncOp)
+            return [(index, self.of_result(func, index)) for index in range(len(op.operands))]
+        if name == CONSTANT:
+            return []
+        if name not in CALLS:
+            decided = [(0, self.host)] if decides(op) else []
+            return decided + [(index, self.of_value(target)) for index, target in targets(op)]
+        callees = self.callees_of(op)
+        first = len(op.operands) - len(arguments_of(op))
+        found = [
+            (index, self.of_argument(func, index - first))
+            for func in callees.functions
+            for index in range(first, len(op.operands))
+        ]
+        if name == INDIRECT and not callees.complete:
+            scope = self.of_value(op.operands[0])
+            found += [(index, scope) for index in range(first, len(op.operands))]
+        return found
+
+    def _captures_data(self, op: Operation) -> bool:
+        found = self._captures.get(op)
+        if found is None:
+            found = self._captures[op] = any(True for _ in captured_uses(op))
+        return found
 
     def _of_signature(self, type_: Attribute, attribute: Attribute | None) -> ScopeAttr:
         return attribute if isinstance(attribute, ScopeAttr) and kind_of(type_) != HOST else self.host
+
+    def _of_function(self, func: FuncOp) -> ScopeAttr:
+        """Where a function value is said to be: where its first result or else argument with data is."""
+        inputs, outputs = func.function_type.inputs.data, func.function_type.outputs.data
+        for index, type_ in enumerate(outputs):
+            if kind_of(type_) != HOST:
+                return self.of_result(func, index)
+        for index, type_ in enumerate(inputs):
+            if kind_of(type_) != HOST:
+                return self.of_argument(func, index)
+        return self.host
 
 
 def captured_uses(op: Operation) -> Iterator[tuple[Operation, int]]:
@@ -237,31 +316,13 @@ def captured_uses(op: Operation) -> Iterator[tuple[Operation, int]]:
             yield inner, index
 
 
-def _scope_on(op: Operation) -> ScopeAttr | None:
-    attribute = op.attributes.get(SCOPE_ATTR)
-    return attribute if isinstance(attribute, ScopeAttr) and not attribute.is_open else None
-
-
-def _entry(region: Region) -> Sequence[SSAValue]:
-    return region.first_block.args if region.first_block is not None else ()
+def _holder(value: SSAValue) -> Operation | None:
+    """The operation that makes a value, or in whose region it is an argument."""
+    owner = value.owner
+    return owner if isinstance(owner, Operation) else owner.parent_op()
 
 
 def _in_order(region: Region) -> Iterator[Operation]:
-    """The operations of a region, each after those that define its operands.
-
-    Blocks are taken depth first from the entry: a block comes after one way to reach it, and so after all
-    blocks that dominate it.
-    """
-    seen: set[Block] = set()
-    stack = [region.first_block] if region.first_block is not None else []
-    while stack:
-        block = stack.pop()
-        if block in seen:
-            continue
-        seen.add(block)
+    """The operations of a region, each after those that define its operands."""
+    for block in blocks_in_order(region):
         yield from block.ops
-        if block.last_op is not None:
-            stack += reversed(block.last_op.successors)
-    for block in region.blocks:
-        if block not in seen:
-            yield from block.ops

@@ -1,32 +1,76 @@
-"""``devscope devices``: what this machine has."""
+"""``devscope devices``: what this machine has, and how fast it is."""
 
 from __future__ import annotations
 
 import argparse
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from devscope.errors import OptionError
+
 if TYPE_CHECKING:
+    from devscope.passes.machine import Machine
     from devscope.runtime.devices import DeviceInfo
 
 NAME = "devices"
-HELP = "list the devices of this machine"
+HELP = "list the devices of this machine, or measure them"
 EPILOG = """\
 examples:
   devscope devices
   devscope devices --json
+  devscope devices --measure --output machine.toml      for --completion min-cost --machine machine.toml
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--measure",
+        action="store_true",
+        help="run programs on every device for some seconds, and print a machine description",
+    )
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        help="with --measure: write the description there; as JSON to a name that ends in .json",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    if arguments.measure:
+        return _measure(arguments)
+    if arguments.output is not None:
+        raise OptionError("--output goes with --measure")
+    return _list(arguments.json)
+
+
+def _measure(arguments: argparse.Namespace) -> int:
+    from devscope.cli.files import require_place, write_output
+
+    output = arguments.output or "-"
+    if output != "-":
+        require_place(Path(output))
+    from devscope.measure import measure_machine
+
+    as_json = arguments.json or output.endswith(".json")
+    write_output(output, _description(measure_machine(), as_json))
+    return 0
+
+
+def _description(machine: Machine, as_json: bool) -> str:
+    from devscope.passes.machine_file import machine_json, machine_toml
+
+    if as_json:
+        return machine_json(machine)
+    return machine_toml(machine, "Measured by: devscope devices --measure\nflop/s, bytes/s and seconds, for f32")
+
+
+def _list(as_json: bool) -> int:
     from devscope.runtime.devices import driver_problems, list_devices
 
     devices, problems = list_devices(), driver_problems()
-    if arguments.json:
+    if as_json:
         found = [device.to_json() for device in devices]
         print(json.dumps({"devices": found, "problems": problems}, indent=2))
         return 0

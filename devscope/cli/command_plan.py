@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import TYPE_CHECKING
 
 from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
@@ -17,7 +18,10 @@ EPILOG = """\
 examples:
   devscope plan model.mlir                  the annotated IR
   devscope plan model.mlir --table          op, scope, why; copies and their bytes
-  devscope plan model.mlir --json           the same for programs
+  devscope plan model.mlir --json           the same for programs, with all steps of the reasons
+  devscope plan model.mlir --dot            a graph: devscope plan model.mlir --dot | dot -Tsvg > plan.svg
+  devscope plan model.mlir --explain %5     why %5 is where it is, and why it is copied
+  devscope plan model.mlir --explain 7      the same for what stands in line 7; also FILE:LINE, @function:%name
 """
 
 
@@ -26,22 +30,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--table", action="store_true", help="print tables instead of IR")
     form.add_argument("--json", action="store_true", help="print JSON instead of IR")
+    form.add_argument("--dot", action="store_true", help="print a graph for Graphviz instead of IR")
+    form.add_argument(
+        "--explain",
+        metavar="WHAT",
+        help="print why a value (%%name, @function:%%name) or what is in a line (LINE, FILE:LINE) is where it is",
+    )
+    parser.add_argument("--remarks", action="store_true", help="report every copy, and operations without a rule")
 
 
 def execute(arguments: argparse.Namespace) -> int:
     from devscope.cli.printing import PrintStyle, module_text
+    from devscope.passes.plan.queries import Query, explain
     from devscope.pipeline import plan_source
 
+    query = Query.parse(arguments.explain) if arguments.explain is not None else None
     planned = plan_source(require_source(arguments.file), compile_options(arguments))
-    if arguments.json:
-        print(json.dumps(planned.plan.to_json(), indent=2))
+    if query is not None:
+        print(explain(planned.plan, planned.module, query), end="")
+    elif arguments.json:
+        print(json.dumps(planned.plan.to_json(chains=True), indent=2))
+    elif arguments.dot:
+        from devscope.passes.plan.dot import dot_text
+
+        print(dot_text(planned.plan, planned.module), end="")
     elif arguments.table:
         from devscope.cli.tables import output_width
 
         print(plan_text(planned.plan, arguments.file, output_width()), end="")
     else:
         print(module_text(planned.session.to_mlir(planned.module), PrintStyle()), end="")
+    _report(planned.plan, arguments.remarks, query is not None or arguments.table or arguments.json)
     return 0
+
+
+def _report(plan: Plan, remarks: bool, shown: bool) -> None:
+    """Warnings, and remarks on request, on stderr. ``shown``: stdout has all but the remarks on single copies."""
+    found = [] if shown else [r for r in plan.remarks if remarks or r.severity == "warning"]
+    for remark in [*found, *(plan.copy_remarks if remarks else ())]:
+        print(remark, *(f"  note: {note}" for note in remark.notes), sep="\n", file=sys.stderr)
 
 
 def plan_text(plan: Plan, file: str, width: int) -> str:
@@ -61,7 +88,9 @@ def plan_text(plan: Plan, file: str, width: int) -> str:
         )
         parts.append(table_text(columns, [_copy_row(copy, file) for copy in plan.copies], width))
     parts.append(_total(plan.copies))
-    parts += [f"remark: {remark}\n" for remark in plan.remarks]
+    for remark in plan.remarks:
+        notes = "".join(f"  note: {note}\n" for note in remark.notes)
+        parts.append(_short(f"{remark}\n{notes}", file))
     return "\n".join(parts)
 
 

@@ -78,7 +78,8 @@ def execute(arguments: argparse.Namespace) -> int:
 def _load(file: Path, arguments: argparse.Namespace) -> Executable:
     from devscope.api import load
 
-    given = {"--default": arguments.default, "--arguments": arguments.arguments, "--check": arguments.check}
+    options = ("default", "arguments", "completion", "machine", "check")
+    given = {f"--{option}": getattr(arguments, option) for option in options}
     for option, value in given.items():
         if value not in (None, False):
             raise OptionError(
@@ -96,6 +97,8 @@ def _compile(file: Path, arguments: argparse.Namespace) -> Executable:
         default=options.default,
         arguments=options.arguments,
         devices=device_mapping(arguments),
+        completion=options.completion,
+        machine=options.machine,
         cache=not arguments.no_cache,
     )
 

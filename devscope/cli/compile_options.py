@@ -28,6 +28,16 @@ def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLI
         help="host (default): arguments and results of public functions are on the host; open: the plan decides",
     )
     parser.add_argument(
+        "--completion",
+        choices=("default", "min-cost"),
+        help="how scopes are chosen that the program leaves open: by fixed rules (default), or for the least time",
+    )
+    parser.add_argument(
+        "--machine",
+        metavar="FILE",
+        help="how fast devices and links are, for --completion min-cost; devscope devices --measure writes it",
+    )
+    parser.add_argument(
         "--devices",
         default="",
         metavar="V=P,...",
@@ -50,6 +60,8 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
         _DEFAULT if arguments.default is None else arguments.default,
         arguments.arguments or "host",
         target_overrides(device_mapping(arguments)),
+        arguments.completion or "default",
+        arguments.machine,
     )
 
 

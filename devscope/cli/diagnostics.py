@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from devscope.errors import DevscopeError, SourceLocation
+from devscope.errors import DevscopeError, Note, SourceLocation
 
 _ANNOTATION = re.compile(
     r"expected-(?P<kind>error|note|remark|warning)(?P<regex>-re)?"
@@ -46,16 +46,20 @@ class Diagnostic:
 
 
 def diagnostics_of(error: DevscopeError) -> list[Diagnostic]:
-    """The error itself, then its notes; a note without a position of its own has the error's."""
-    found = [Diagnostic("error", error.message, error.location)]
-    for note in error.notes:
-        match = _LOCATED.fullmatch(note)
-        if match is None:
-            found.append(Diagnostic("note", note, error.location))
-        else:
-            location = SourceLocation(match["file"], int(match["line"]), int(match["column"]))
-            found.append(Diagnostic("note", match["text"], location))
+    """Each error with its notes; a note without a position of its own has the error's."""
+    found: list[Diagnostic] = []
+    for one in (error, *error.others):
+        found.append(Diagnostic("error", one.message, one.location))
+        found += (_note(note, one.location) for note in one.notes)
     return found
+
+
+def _note(note: Note, around: SourceLocation | None) -> Diagnostic:
+    match = _LOCATED.fullmatch(note.text)  # as MLIR's come
+    if note.location is not None or match is None:
+        return Diagnostic("note", note.text, note.location or around)
+    location = SourceLocation(match["file"], int(match["line"]), int(match["column"]))
+    return Diagnostic("note", match["text"], location)
 
 
 @dataclass

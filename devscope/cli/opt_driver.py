@@ -6,7 +6,7 @@ import argparse
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from devscope.cli.diagnostics import Diagnostic, check_diagnostics, diagnostics_of
 from devscope.cli.files import read_input, write_output
@@ -17,6 +17,9 @@ from devscope.cli.split_file import SEPARATOR, split_text
 from devscope.cli.timing import Timer
 from devscope.errors import DevscopeError, OptionError, ParseError, SourceLocation
 from devscope.lowering.interop.session import Session
+
+if TYPE_CHECKING:
+    from devscope.passes.plan.remarks import Remark
 
 _BYTECODE_MAGIC = b"ML\xefR"
 
@@ -141,6 +144,7 @@ class _Job:
             if self._arguments.print_ir_before_all
             else None,
             after=(lambda name, state: dump("After", name, state)) if self._arguments.print_ir_after_all else None,
+            remark=self._on_remark,
         )
 
     def _on_diagnostic(self, diagnostic: Any) -> bool:
@@ -150,11 +154,18 @@ class _Job:
         position = file_line_col(diagnostic.location)
         location = None if position is None else SourceLocation(*position)
         severity = str(diagnostic.severity).rpartition(".")[2].lower()
-        mine = Diagnostic(severity, diagnostic.message, location)
-        self._diagnostics.append(mine)
-        if not self._arguments.verify_diagnostics:
-            sys.stderr.write(f"{mine}\n")
+        self._tell([Diagnostic(severity, diagnostic.message, location)])
         return True
+
+    def _on_remark(self, remark: Remark) -> None:
+        """What a pass of devscope has to say."""
+        notes = (Diagnostic("note", note.text, note.location or remark.location) for note in remark.notes)
+        self._tell([Diagnostic(remark.severity, remark.message, remark.location), *notes])
+
+    def _tell(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self._diagnostics += diagnostics
+        if not self._arguments.verify_diagnostics:
+            sys.stderr.write("".join(f"{diagnostic}\n" for diagnostic in diagnostics))
 
     def _report(self, error: DevscopeError) -> None:
         if self._arguments.traceback:

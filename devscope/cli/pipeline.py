@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
 
     from devscope.lowering.interop.session import Session
+    from devscope.passes.plan.remarks import Remark
 
 
 Hook: TypeAlias = "Callable[[str, ModuleState], None]"
@@ -28,6 +29,8 @@ class Hooks:
 
     before: Hook | None = None
     after: Hook | None = None
+    remark: Callable[[Remark], None] | None = None
+    """Called with what a pass has to say about a module that it accepts."""
 
 
 class ModuleState:
@@ -71,7 +74,7 @@ class ModuleState:
         except DevscopeError as error:
             passes = ", ".join(f"'{name}'" for name in self._unverified)
             note = f"the module was valid before the passes: {passes}"
-            raise type(error)(error.message, error.location, [*error.notes, note]) from error
+            raise type(error)(error.message, error.location, [*error.notes, note], error.others) from error
 
 
 def run_stages(state: ModuleState, stages: Sequence[Stage], timer: Timer, hooks: Hooks, each: bool) -> None:
@@ -84,7 +87,7 @@ def run_stages(state: ModuleState, stages: Sequence[Stage], timer: Timer, hooks:
         if hooks.before is not None:
             hooks.before(name, state)
         if isinstance(group[0], PythonStage):
-            _run_python(state, group[0], timer)
+            _run_python(state, group[0], timer, hooks)
         else:
             _run_mlir(state, group, name, timer)
         if hooks.after is not None:
@@ -101,15 +104,23 @@ def _groups(stages: Sequence[Stage], each: bool) -> Iterator[list[Stage]]:
                 yield [stage]
 
 
-def _run_python(state: ModuleState, stage: PythonStage, timer: Timer) -> None:
-    module = state.in_xdsl(stage.name)
+def _run_python(state: ModuleState, stage: PythonStage, timer: Timer, hooks: Hooks) -> None:
+    module, context = state.in_xdsl(stage.name), state.session.xdsl_context
+    apply_with_remarks = getattr(stage.pass_, "apply_with_remarks", None)
+    remarks: Sequence[Remark] = ()
     with timer.measure(stage.name):
         try:
-            stage.pass_.apply(state.session.xdsl_context, module)
+            if apply_with_remarks is None or hooks.remark is None:
+                stage.pass_.apply(context, module)
+            else:
+                remarks = apply_with_remarks(context, module)
         except DevscopeError:
             raise
         except Exception as error:  # xDSL's own passes raise whatever Python raises in them
             raise _pass_failure(stage.name, error) from error
+    if hooks.remark is not None:
+        for remark in remarks:
+            hooks.remark(remark)
 
 
 def _run_mlir(state: ModuleState, group: Sequence[Stage], name: str, timer: Timer) -> None:

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from devscope.errors import DevscopeError, ParseError
+from devscope.errors import DevscopeError, Note, ParseError
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.children import children
 from devscope.lowering.interop.diagnostics import translate
@@ -49,7 +49,7 @@ def _with_advice(error: DevscopeError, path: str | Path) -> DevscopeError:
     with open(path, "rb") as file:
         start = file.read(3)
     if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        error.notes += ("the file begins with a byte order mark: save it as UTF-8 without one",)
+        error.notes += (Note("the file begins with a byte order mark: save it as UTF-8 without one"),)
     return error
 
 

@@ -26,24 +26,40 @@ import gc
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
 from devscope.dialects.device import ScopeAttr
 from devscope.errors import OptionError
-from devscope.passes.plan.builder import build_system
+from devscope.passes.machine import Machine
+from devscope.passes.plan.call_graph import functions_of
 from devscope.passes.plan.capture import capture
 from devscope.passes.plan.constraints import register_rule
-from devscope.passes.plan.defaults import COMPLETIONS, refine
-from devscope.passes.plan.domains import Clash
-from devscope.passes.plan.explain import Copy, Placement, Plan, clash_error
+from devscope.passes.plan.defaults import complete
+from devscope.passes.plan.explain import Clone, Copy, Placement, Plan
+from devscope.passes.plan.reasons import Words
+from devscope.passes.plan.function_values import one_constant_per_use
 from devscope.passes.plan.scopes import close_scope
-from devscope.passes.plan.solver import solve
+from devscope.passes.plan.solver import settle
+from devscope.passes.plan.source_names import SourceNames
+from devscope.passes.plan.specialise import Specialiser, Strategy, insert_clones
 from devscope.passes.plan.system import System
 
-__all__ = ["Copy", "Placement", "Plan", "PlanOptions", "plan_module", "register_rule"]
+__all__ = ["Clone", "Copy", "Placement", "Plan", "PlanOptions", "plan_module", "register_rule"]
+
+if TYPE_CHECKING:
+    from devscope.passes.plan.min_cost import MinCost
 
 _HOST = ScopeAttr.get("cpu", 0)
+
+
+def _complete_by_default(system: System) -> None:
+    complete(system, settle(system))
+
+
+COMPLETIONS = ("default", "min-cost")
+"""Ways to choose the scopes that the program leaves open: see `defaults` and `min_cost`."""
 
 
 @dataclass(frozen=True)
@@ -57,39 +73,66 @@ class PlanOptions:
     arguments: str = "open"
     """``host`` pins tensor arguments and results of public functions to the host, unless they carry a scope."""
     completion: str = "default"
-    """How open scopes are chosen: a key of `defaults.COMPLETIONS`."""
+    """How open scopes are chosen: one of `COMPLETIONS`."""
+    machine: Machine | None = None
+    """What ``min-cost`` knows of the machine; without it, `machine.NOMINAL` figures of the devices in use."""
+    clones: int = 64
+    """How many clones of one function planning may make for uses on different scopes."""
 
     def __post_init__(self) -> None:
-        for name, legal in (("arguments", ("host", "open")), ("completion", tuple(COMPLETIONS))):
+        for name, legal in (("arguments", ("host", "open")), ("completion", COMPLETIONS)):
             value = getattr(self, name)
             if value not in legal:
                 raise OptionError(f"'{value}' is not a value of '{name}'", notes=[f"legal: {', '.join(legal)}"])
+        if self.clones < 0:
+            raise OptionError(f"'clones' is {self.clones}", notes=["it is the number of clones allowed"])
+        if self.machine is not None and self.completion != "min-cost":
+            raise OptionError("a machine description is for completion 'min-cost' only")
         if not self.host.type_name:
             raise OptionError("the host scope must name a device type", notes=["such as cpu:0"])
 
 
-def plan_module(module: ModuleOp, options: PlanOptions | None = None) -> Plan:
+def plan_module(
+    module: ModuleOp, options: PlanOptions | None = None, names: SourceNames | None = None
+) -> Plan:
     """Plan every function of ``module``, in place.
 
     Afterwards every tensor argument and result carries ``device.scope``, every function the scope that its body
     runs on by default, every operation that runs elsewhere its own, and data moves only by
     ``device.device_copy``. Planning a planned module changes nothing.
 
-    Raises `PlanError`, and leaves the module as it was, when the program demands two scopes for one value.
+    ``names`` says what values are called in messages; by default the files are read that locations name.
+
+    Raises `PlanError`, and leaves the module as it was, when the program demands two scopes for one value. It has
+    all such errors of the module.
     """
     options = options or PlanOptions()
     host = close_scope(options.host, ScopeAttr.get(options.host.type_name, 0))
     default = close_scope(options.default, host)
-    system = System(host, default)
-    with _collection_paused():
-        try:
-            build_system(system, module, options.arguments == "host")
-        except Clash as clash:
-            raise clash_error(system, clash) from None
-        adopted = solve(system)
-        COMPLETIONS[options.completion](system, adopted)
-        refine(system)
-        return capture(system)
+    pin_to_host = options.arguments == "host"
+    names = names or SourceNames()
+    words = Words(names)
+    functions = functions_of(module)
+    with _collection_paused(), one_constant_per_use(functions) as split:
+        min_cost = _min_cost(module, host, default, options)
+        strategy = Strategy(_complete_by_default) if min_cost is None else Strategy(min_cost, unifies=False)
+        specialiser = Specialiser(functions, host, default, strategy, pin_to_host, options.clones, words)
+        instances = specialiser.run()
+        externals = specialiser.externals()
+        clones = insert_clones(module, instances, words)
+        if split:
+            split += [func for instance in instances for func in instance.functions.values()]
+        parts = [capture(system) for system in (*(instance.system for instance in instances), externals)]
+        predicted = min_cost.remarks(instance.system for instance in instances) if min_cost is not None else []
+        return Plan([*specialiser.remarks, *predicted], clones, parts, names)
+
+
+def _min_cost(module: ModuleOp, host: ScopeAttr, default: ScopeAttr, options: PlanOptions) -> MinCost | None:
+    if options.completion != "min-cost":
+        return None
+    from devscope.passes.plan.min_cost import MinCost, machine_of
+
+    return MinCost(options.machine or machine_of(module, host, default))
 
 
 @contextmanager

@@ -79,6 +79,15 @@ class Dominators:
             block = self._idom[block]
         return block
 
+    def path(self, start: Block, block: Block) -> list[Block]:
+        """The dominators of ``block`` below ``start``, which dominates it, in no loop that ``start`` is not in."""
+        found: list[Block] = []
+        block = self.outside_loops(block, start)
+        while block is not start and block is not self.order[0]:  # Nothing but itself dominates an unreachable one.
+            found.append(block)
+            block = self._idom[block]
+        return found[::-1]
+
     def is_header(self, block: Block) -> bool:
         """Whether ``block`` begins a loop."""
         return block in self._loops[block]
@@ -86,6 +95,14 @@ class Dominators:
     def in_loop(self, header: Block, block: Block) -> bool:
         """Whether ``block`` belongs to the loop that ``header`` begins."""
         return header in self._loops[block]
+
+    def loops_around(self, block: Block) -> int:
+        """How many loops of the region hold ``block``."""
+        return len(self._loops[block])
+
+    def common_loops(self, left: Block, right: Block) -> int:
+        """How many loops of the region hold both blocks."""
+        return len(self._loops[left] & self._loops[right])
 
     def _find_loops(self, order: list[Block]) -> dict[Block, set[Block]]:
         """Per block, the headers of the natural loops that contain it."""

@@ -1,48 +1,52 @@
-"""From a module to its constraint system: signatures first, then one walk over the bodies."""
+"""From functions to their constraint system: signatures first, then one walk over the bodies."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region
 
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
 from devscope.dialects.names import op_name
+from devscope.errors import PlanError
 from devscope.passes.placed_types import FUNCTION, TENSOR, kind_of
 from devscope.passes.plan.blocks import Dominators
+from devscope.passes.plan.call_graph import has_plan, is_public
 from devscope.passes.plan.constraints import Row, row_of, unknown
 from devscope.passes.plan.domains import Reason
-from devscope.passes.plan.order import canonical_order
 from devscope.passes.plan.scopes import OPEN
-from devscope.passes.plan.system import HEADER, NOT_COMPUTED, PLACED, Frame, Signature, System
+from devscope.passes.plan.system import HEADER, NOT_COMPUTED, PLACED, Frame, Request, Signature, System, slots_of
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
-FOREIGN_BODY = ("device.compiler", "device.primitive")
-"""Marks of functions whose body another compiler owns: their signature is planned, their body is not."""
-
-
-def build_system(system: System, module: ModuleOp, pin_to_host: bool) -> None:
-    """Add the constraints of every function in ``module``.
+def build_unit(
+    system: System,
+    functions: Mapping[str, FuncOp],
+    pin_to_host: bool = False,
+    requests: Mapping[str, Request] | None = None,
+) -> None:
+    """Add the constraints of ``functions``, by the names that calls among them use.
 
     ``pin_to_host`` pins the tensors in public functions' signatures to the host, unless they carry a scope.
-    Raises `Clash` and `PlanError`. The module is not changed.
+    ``requests`` are what callers chose for signatures. Errors are kept in the system. The module is
+    not changed.
     """
-    functions = canonical_order([op for op in module.body.ops if isinstance(op, FuncOp)])
-    for func in functions:
-        system.signatures[func.sym_name.data] = _signature(system, func, pin_to_host)
-    rows: dict[str, Row | None] = {}
-    for signature in system.signatures.values():
-        if signature.has_plan:
-            _walk(system, signature, rows)
+    for name, func in functions.items():
+        signature = system.signatures[name] = build_signature(system, func, pin_to_host)
+        if requests is not None and name in requests:
+            demand_assignment(system, signature, requests[name])
+    rows: dict[type[Operation] | str, Row] = {}
+    for signature in list(system.signatures.values()):
+        _walk(system, signature, rows)
 
 
-def _signature(system: System, func: FuncOp, pin_to_host: bool) -> Signature:
+def build_signature(system: System, func: FuncOp, pin_to_host: bool = False) -> Signature:
+    """The nodes of a function's arguments and results, with the demands of their attributes."""
     inputs, outputs = func.function_type.inputs.data, func.function_type.outputs.data
-    public = func.sym_visibility is None or func.sym_visibility.data != "private"
+    public = is_public(func)
     pinned = public and pin_to_host
-    foreign = any(mark in func.attributes for mark in FOREIGN_BODY)
     arguments = _side(system, func, ARGUMENTS, inputs, pinned)
     results = _side(system, func, RESULTS, outputs, pinned)
     for type_, node in zip(inputs, arguments, strict=True):
@@ -50,7 +54,15 @@ def _signature(system: System, func: FuncOp, pin_to_host: bool) -> Signature:
             # Whoever passes a function in from outside sees one attribute for it, so it is on one scope.
             system.domains.link(node, system.new(NOT_COMPUTED), ("public_function", func, 0))
     node = system.new_function(arguments, results)
-    return Signature(func, arguments, results, node, bool(func.body.blocks) and not foreign)
+    return Signature(func, arguments, results, node, has_plan(func))
+
+
+def demand_assignment(system: System, signature: Signature, request: Request) -> None:
+    """Require of a signature what a caller chose."""
+    for node, slot, scope in zip(
+        system.domains.first_order(signature.node), slots_of(system, signature), request.assignment, strict=True
+    ):
+        system.require(node, scope, ("assigned", request.op, slot))
 
 
 def _side(system: System, func: FuncOp, side: str, types: tuple[Attribute, ...], pinned: bool) -> list[int]:
@@ -76,7 +88,7 @@ def _demand(system: System, node: int, scope: int, reason: Reason) -> None:
         system.require(part, scope, reason)
 
 
-def _walk(system: System, signature: Signature, rows: dict[str, Row | None]) -> None:
+def _walk(system: System, signature: Signature, rows: dict[type[Operation] | str, Row]) -> None:
     """Apply the table to every operation of a body, outer before inner, definitions before uses."""
     func = signature.op
     for argument, node in zip(func.body.blocks[0].args, signature.arguments, strict=True):
@@ -89,7 +101,17 @@ def _walk(system: System, signature: Signature, rows: dict[str, Row | None]) -> 
         operations, frame = stack[-1]
         system.frame = frame
         for op in operations:
-            if _apply(system, op, rows):
+            row = rows.get(op.__class__)
+            if row is None:
+                row = _row(op, rows)
+            if op.attributes and SCOPE_ATTR in op.attributes:
+                system.annotated.append(op)
+            try:
+                row.rule(system, op)
+            except PlanError as error:
+                system.errors.append(error)
+                continue
+            if row.enters:
                 inner = _inner_frame(system, op)
                 stack += ((_operations(system, region), inner) for region in reversed(op.regions))
                 break
@@ -100,20 +122,15 @@ def _walk(system: System, signature: Signature, rows: dict[str, Row | None]) -> 
     signature.remats = range(remats, len(system.remats))
 
 
-def _apply(system: System, op: Operation, rows: dict[str, Row | None]) -> bool:
-    """Apply the rule for ``op``; whether its regions are to be walked."""
+def _row(op: Operation, rows: dict[type[Operation] | str, Row]) -> Row:
+    """The row of an operation. Kept by class, except for unregistered operations, which share one."""
     name = op_name(op)
-    try:
-        row = rows[name]
-    except KeyError:
-        row = rows[name] = row_of(name)
-    if SCOPE_ATTR in op.attributes:
-        system.annotated.append(op)
+    row = rows.get(name)
     if row is None:
-        unknown(system, op, name)
-        return False
-    row.rule(system, op)
-    return row.enters
+        row = rows[name] = row_of(name) or Row(partial(unknown, name=name))
+    if not isinstance(op, UnregisteredOp):
+        rows[op.__class__] = row
+    return row
 
 
 def _operations(system: System, region: Region) -> Iterator[Operation]:
@@ -122,8 +139,10 @@ def _operations(system: System, region: Region) -> Iterator[Operation]:
     The arguments of the first block are the business of the operation that holds the region.
     """
     if len(region.blocks) <= 1:
-        for block in region.blocks:
-            yield from block.ops
+        op = region.blocks[0].first_op if region.blocks else None
+        while op is not None:
+            yield op
+            op = op.next_op
         return
     graph = system.graphs[region] = Dominators(region)
     for block in list(region.blocks)[1:]:

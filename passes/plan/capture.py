@@ -6,27 +6,25 @@ in the module and changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 
 from xdsl.ir import Operation
 
 from devscope.dialects.device import SCOPE_ATTR, RegionOp, ScopeAttr
 from devscope.passes.plan.copies import CopyPlanner
 from devscope.passes.plan.domains import HOST_NODE
-from devscope.passes.plan.explain import Plan, Reasons
+from devscope.passes.plan.explain import Part
 from devscope.passes.plan.rematerialise import (
     Rematerialiser,
     surroundings_of,
     write_function,
     write_scope,
 )
-from devscope.passes.plan.system import REMATERIALISED, Signature, System
+from devscope.passes.plan.system import Signature, System
 from devscope.passes.signature import ARGUMENTS, RESULTS, set_signature_attributes
 
 
-def capture(system: System) -> Plan:
-    """Write a completed system into its module, and say what was written."""
-    reasons = Reasons(system)
+def capture(system: System) -> Part:
+    """Write a completed system into its functions, and say what was written."""
     for signature in system.signatures.values():
         _write_signature(system, signature)
     _strip_control_flow(system)
@@ -35,12 +33,11 @@ def capture(system: System) -> Plan:
     copies = CopyPlanner(system, remats)
     copies.settle_existing()
     copies.resolve_edges()
-    placed: list[tuple[Operation, int, int]] = []
     for signature in system.signatures.values():
         if signature.has_plan:
-            placed += _place(system, signature, remats)
+            _place(system, signature, remats)
     made = [(op, op.operand, user) for op, user in copies.insert()]
-    return Plan(system.remarks, made, placed, reasons, system.scopes.attributes)
+    return Part(system, made, remats.placed)
 
 
 def _write_signature(system: System, signature: Signature) -> None:
@@ -60,7 +57,7 @@ def _signature_scope(system: System, node: int) -> ScopeAttr | None:
 
 def _strip_control_flow(system: System) -> None:
     """Drop ``device.scope`` where it was a frame or cannot mean anything: control flow and scalars."""
-    keep = {op for op, _ in system.executed} | set(system.remats) if system.annotated else set()
+    keep = {*system.executed.ops, *system.remats} if system.annotated else set[Operation]()
     for op in system.annotated:
         if op not in keep:
             del op.attributes[SCOPE_ATTR]
@@ -89,17 +86,16 @@ def _inline(region: RegionOp) -> None:
             block.insert_op_before(op, region)
 
 
-def _place(system: System, signature: Signature, remats: Rematerialiser) -> Iterable[tuple[Operation, int, int]]:
-    """Write the scopes of a body's operations; yields operation, class and scope in program order."""
+def _place(system: System, signature: Signature, remats: Rematerialiser) -> None:
+    """Write the scopes of a body's operations."""
     surroundings = surroundings_of(system, signature)
     write_function(system, signature.op, surroundings)
-    attributes = system.scopes.attributes
-    for number in signature.executed:
-        op, node = system.executed[number]
-        scope = system.final(node)
-        write_scope(op, attributes[scope], scope == surroundings)
-        yield op, system.domains.find(node), scope
+    attributes, final = system.scopes.attributes, system.domains.final_scopes()
+    begin, end = signature.executed.start, signature.executed.stop
+    for op, node in zip(system.executed.ops[begin:end], system.executed.nodes[begin:end], strict=True):
+        scope = final[node]
+        if scope != surroundings:
+            write_scope(op, attributes[scope], implied=False)
+        elif op.attributes:
+            write_scope(op, attributes[scope], implied=True)
     remats.place(signature, surroundings)
-    for number in signature.remats:
-        for op, scope in remats.placed[system.remats[number]]:
-            yield op, REMATERIALISED, scope

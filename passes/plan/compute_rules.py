@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator
 
-from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.builtin import SymbolRefAttr, TensorType
 from xdsl.ir import Operation
 
 from devscope.dialects.device import SCOPE_ATTR
@@ -13,7 +13,7 @@ from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.placed_types import FUNCTION, HOST, TENSOR, kind_of
 from devscope.passes.plan.domains import HOST_NODE
-from devscope.passes.plan.system import FIRM, NOT_COMPUTED, PLACED, PLAIN, REMATERIALISED, Edge, System
+from devscope.passes.plan.system import NOT_COMPUTED, PLACED, REMATERIALISED, System
 
 NOTHING: frozenset[int] = frozenset()
 
@@ -28,21 +28,33 @@ def compute(system: System, op: Operation, host_operands: Container[int] = NOTHI
     Values captured by the operation's regions belong to the operation. What its regions define is the
     operation's own business and not planned. An operation that touches no data is the host's.
     """
-    node = HOST_NODE
-    for index, value in enumerate(op.operands):
-        if system.node_of(value) == HOST_NODE:
-            continue
-        if index in host_operands:
+    nodes, flags, node = system.nodes, system.flags, HOST_NODE
+    for index, value in enumerate(op._operands):  # pyright: ignore[reportPrivateUsage]
+        source = nodes.get(value)
+        if source is None:
+            source = system.node_of(value)
+            if source == HOST_NODE:
+                continue
+        if host_operands and index in host_operands:
             shape = system.demanded(system.host_scope, ("shape", op, index), NOT_COMPUTED)
-            system.use(op, index, value, shape)
+            system.connect(op, index, value, source, shape)
         else:
-            node = node if node != HOST_NODE else execution(system, op)
-            system.use(op, index, value, node)
+            if node == HOST_NODE:
+                node = execution(system, op)
+            if source >= 0 and not flags[source] and not flags[node]:
+                system.edges.add(source, node, op, index)
+            else:
+                system.connect(op, index, value, source, node)
     for result in op.results:
-        kind = kind_of(result.type)
+        type_ = result.type
+        kind = TENSOR if type_.__class__ is TensorType else kind_of(type_)
         if kind == HOST:
             continue
-        node = node if node != HOST_NODE else execution(system, op)
+        if node == HOST_NODE:
+            node = execution(system, op)
+        if kind == TENSOR and not system.undefined:
+            nodes[result] = node
+            continue
         system.define(result, node)
         if kind == FUNCTION:
             function = system.nodes[result] = system.fresh(result.type)
@@ -53,11 +65,16 @@ def compute(system: System, op: Operation, host_operands: Container[int] = NOTHI
 
 def execution(system: System, op: Operation) -> int:
     """The node of an operation that executes. Where the user placed it, its edges are loose."""
-    placement = system.placement(op)
-    node = system.new(PLAIN if placement is None else PLACED, computes=True)
-    if placement is not None:
+    if system.frame is None and not op.attributes:
+        node = system.domains.new(True)
+    elif (placement := system.placement(op)) is None:
+        node = system.domains.new(True)
+    else:
+        node = system.domains.new(True, PLACED)
         system.domains.demand(node, *placement)
-    system.executed.append((op, node))
+    executed = system.executed
+    executed.ops.append(op)
+    executed.nodes.append(node)
     return node
 
 
@@ -76,9 +93,10 @@ def loop_body(system: System, op: Operation) -> None:
     A ``device.scope`` in the body counts for the whole loop, and a function called there runs on its scope.
     """
     compute(system, op)
-    if not system.executed or system.executed[-1][0] is not op:
+    executed = system.executed
+    if not executed.ops or executed.ops[-1] is not op:
         return
-    node = system.executed[-1][1]
+    node = executed.nodes[-1]
     for inner in _nested(op):
         name = op_name(inner)
         if name.startswith("device."):
@@ -92,7 +110,8 @@ def loop_body(system: System, op: Operation) -> None:
             system.require(node, system.scope_number(attribute, inner), ("attribute", inner, 0))
         if name == "func.call":
             callee = inner.get_attr_or_prop("callee")
-            signature = system.signatures.get(callee.string_value()) if isinstance(callee, SymbolRefAttr) else None
+            symbol = callee.string_value() if isinstance(callee, SymbolRefAttr) else ""
+            signature = system.signature_of(symbol, inner, "callee")
             if signature is not None:
                 system.domains.link(signature.node, node, ("body_call", inner, 0))
 
@@ -129,11 +148,11 @@ def view(system: System, op: Operation, host_operands: Container[int] = NOTHING)
 
 def follow(system: System, op: Operation, node: int) -> None:
     """``op`` executes where its operand 0 is."""
-    system.executed.append((op, node))
+    system.executed.add(op, node)
     value = op.operands[0]
     if value in system.origins and kind_of(value.type) == TENSOR:
         # The annotation goes away, and what it stands for may turn out to be elsewhere.
-        system.edges.append(Edge(node, node, op, 0, FIRM))
+        system.edges.indirect.append(system.edges.add(node, node, op, 0))
 
 
 def read(system: System, op: Operation) -> None:
@@ -146,7 +165,7 @@ def read(system: System, op: Operation) -> None:
         compute(system, op)
     elif node == REMATERIALISED:
         node = system.demanded(system.host_scope, ("scalar", op, 0))
-        system.executed.append((op, node))
+        system.executed.add(op, node)
         system.use(op, 0, op.operands[0], node)
     else:
         follow(system, op, node)

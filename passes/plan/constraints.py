@@ -95,6 +95,16 @@ TABLE: dict[str, Row] = {
     "scf.while": Row(control_rules.while_, enters=True),
     "scf.yield": Row(control_rules.yield_),
     "scf.condition": Row(control_rules.condition),
+    "affine.if": Row(control_rules.choose, enters=True),
+    "affine.for": Row(control_rules.for_, enters=True),
+    "affine.yield": Row(control_rules.yield_),
+    "affine.parallel": Row(compute_rules.loop_body),
+    "affine.load": Row(read),
+    "affine.vector_load": Row(read),
+    "stablehlo.if": Row(control_rules.choose_by_tensor, enters=True),
+    "stablehlo.case": Row(control_rules.choose_by_tensor, enters=True),
+    "stablehlo.while": Row(control_rules.while_by_tensor, enters=True),
+    "stablehlo.return": Row(control_rules.yield_),
     "scf.forall": Row(compute_rules.loop_body),
     "scf.parallel": Row(compute_rules.loop_body),
     "cf.br": Row(control_rules.branch),
@@ -113,7 +123,7 @@ _COMPUTE = Row(compute)
 DIALECTS: dict[str, Row] = {
     name: _COMPUTE
     for name in (
-        "arith", "bufferization", "chlo", "complex", "index", "linalg", "math", "memref", "ml_program",
+        "affine", "arith", "bufferization", "chlo", "complex", "index", "linalg", "math", "memref", "ml_program",
         "quant", "shape", "sparse_tensor", "stablehlo", "tensor", "tosa", "vector",
     )
 }  # fmt: skip

@@ -13,7 +13,8 @@ from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.plan.compute_rules import compute
 from devscope.passes.plan.domains import HOST_NODE
-from devscope.passes.plan.system import BOUNDARY, CARRIED_OUT, FIRM, NOT_COMPUTED, Signature, System
+from devscope.passes.plan.edges import BOUNDARY, FIRM
+from devscope.passes.plan.system import CARRIED_OUT, NOT_COMPUTED, PLACED, Signature, System
 
 
 def call(system: System, op: Operation) -> None:
@@ -45,7 +46,7 @@ def call_indirect(system: System, op: Operation) -> None:
 def _callee(system: System, op: Operation, key: str) -> Signature:
     symbol = op.get_attr_or_prop(key)
     name = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else str(symbol)
-    signature = system.signatures.get(name)
+    signature = system.signature_of(name, op, key)
     if signature is None:
         raise PlanError(
             f"'{op_name(op)}' names @{name}, which is no func.func of this module", source_location(op)
@@ -101,11 +102,20 @@ def _end_region(system: System, op: Operation, first: int) -> None:
     region = op.parent_region()
     slots = system.slots.get(region) if region is not None else None
     for index, node in enumerate(slots or (), first):
-        system.use(op, index, op.operands[index], node)
+        value = op.operands[index]
+        source = system.node_of(value)
+        # What merely passes through may be carried on another scope than the one that it comes from.
+        passes = source >= 0 and node >= 0 and system.flags[source] & system.flags[node] & NOT_COMPUTED
+        system.use(op, index, value, node, BOUNDARY if passes else FIRM)
+
+
+def _condition_node(system: System, op: Operation | None) -> int:
+    """Where operand 0 of ``op``, a tensor, decides which way control takes: on the host, but nothing is dragged there."""
+    return system.demanded(system.host_scope, ("condition", op, 0), NOT_COMPUTED | PLACED)
 
 
 def choose(system: System, op: Operation) -> None:
-    """``scf.if``, ``scf.index_switch``, ``scf.execute_region``: each region's yields flow to the results."""
+    """``scf.if``, ``scf.index_switch``, ``affine.if`` and their like: each region's yields flow to the results."""
     slots = [system.fresh(result.type) for result in op.results]
     for region in op.regions:
         system.slots[region] = slots
@@ -113,9 +123,18 @@ def choose(system: System, op: Operation) -> None:
         system.define(result, node)
 
 
+def choose_by_tensor(system: System, op: Operation) -> None:
+    """``stablehlo.if``, ``stablehlo.case``: as `choose`; operand 0, a tensor, decides."""
+    system.use(op, 0, op.operands[0], _condition_node(system, op))
+    choose(system, op)
+
+
 def for_(system: System, op: Operation) -> None:
-    """``scf.for``: initial value, argument, yielded value and result are one, per carried value."""
-    carried = _enter_loop(system, op, 3)
+    """``scf.for``, ``affine.for``: per carried value, the last operands, all is one that carries it.
+
+    That is initial value, argument, yielded value and result.
+    """
+    carried = _enter_loop(system, op, len(op.operands) - len(op.results))
     region = op.regions[0]
     system.slots[region] = carried
     for argument, node in zip(region.blocks[0].args[1:], carried, strict=True):
@@ -133,6 +152,17 @@ def while_(system: System, op: Operation) -> None:
         for argument, node in zip(region.blocks[0].args, nodes, strict=True):
             system.define(argument, node)
     _leave_loop(system, op, leaving)
+
+
+def while_by_tensor(system: System, op: Operation) -> None:
+    """``stablehlo.while``: both regions take all carried values; the first gives the tensor that decides."""
+    test, body = op.regions
+    carried = _enter_loop(system, op, 0)
+    system.slots[test], system.slots[body] = [_condition_node(system, test.blocks[0].last_op)], carried
+    for region in (test, body):
+        for argument, node in zip(region.blocks[0].args, carried, strict=True):
+            system.define(argument, node)
+    _leave_loop(system, op, carried)
 
 
 def _enter_loop(system: System, op: Operation, first: int) -> list[int]:

@@ -93,9 +93,14 @@ class CopyPlanner:
 
     def resolve_edges(self) -> None:
         """Find every operand that is not where it is used, and what to use instead."""
-        for edge in self._system.edges:
-            if edge.op.parent is not None:
-                self._resolve(edge.op, edge.operand, self._system.final(edge.dst))
+        system, edges = self._system, self._system.edges
+        suspects = edges.between(system.domains.final_scopes())
+        if edges.indirect:
+            suspects = sorted({*suspects, *edges.indirect})
+        for number in suspects:
+            op = edges.op[number]
+            if op.parent is not None:
+                self._resolve(op, edges.operand[number], system.final(edges.dst[number]))
         for use in self._system.remat_uses:
             if use.op.parent is not None:
                 self._resolve(use.op, use.operand, self._system.final(use.dst))

@@ -7,15 +7,14 @@ from xdsl.ir import Operation
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp
 from devscope.passes.placed_types import TENSOR, kind_of
 from devscope.passes.plan.domains import HOST_NODE, Reason
+from devscope.passes.plan.edges import FREE, LOOSE
 from devscope.passes.plan.system import (
     ANNOTATED,
-    FREE,
-    LOOSE,
+    FIXED,
+    INDIRECT,
     NOT_COMPUTED,
     PLACED,
-    PLAIN,
     REMATERIALISED,
-    Edge,
     System,
 )
 
@@ -49,21 +48,21 @@ def on_device(system: System, op: Operation) -> None:
     elif op.constrains_body:
         system.define(op.result, _body_only(system, op, node, scope, reason))
     else:
-        free = system.new(NOT_COMPUTED)
-        system.edges.append(Edge(node, free, op, 0, FREE))
+        free = system.new(NOT_COMPUTED | INDIRECT)
+        system.edges.add(node, free, op, 0, FREE)
         system.define(op.result, free)
 
 
 def _fixed(system: System, op: OnDeviceOp, node: int, scope: int, reason: Reason) -> int:
     """The node of a result that must be on ``scope``."""
     if node == REMATERIALISED:
-        return system.demanded(scope, reason, NOT_COMPUTED)
+        return system.demanded(scope, reason, NOT_COMPUTED | INDIRECT | FIXED)
     # An argument that is merely pinned to the host is copied: the pin is the caller's, not the program's.
     pinned = system.flags[node] & PLACED and system.flags[node] & NOT_COMPUTED
     if op.constrains_body and not pinned:
         system.require(node, scope, reason)
-        return _alias(system, node, PLAIN, reason)
-    return _copied(system, op, node, scope, PLAIN, reason)
+        return _alias(system, node, FIXED, reason)
+    return _copied(system, op, node, scope, FIXED, reason)
 
 
 def _body_only(system: System, op: OnDeviceOp, node: int, scope: int, reason: Reason) -> int:
@@ -75,14 +74,14 @@ def _body_only(system: System, op: OnDeviceOp, node: int, scope: int, reason: Re
 
 
 def _alias(system: System, node: int, flags: int, reason: Reason) -> int:
-    alias = system.new(flags | system.flags[node] & NOT_COMPUTED)
+    alias = system.new(flags | INDIRECT | system.flags[node] & NOT_COMPUTED)
     system.domains.unify(alias, node, reason)
     return alias
 
 
 def _copied(system: System, op: OnDeviceOp, node: int, scope: int, flags: int, reason: Reason) -> int:
-    there = system.demanded(scope, reason, flags | NOT_COMPUTED)
-    system.edges.append(Edge(node, there, op, 0, LOOSE))
+    there = system.demanded(scope, reason, flags | NOT_COMPUTED | INDIRECT)
+    system.edges.add(node, there, op, 0, LOOSE)
     return there
 
 
@@ -93,7 +92,7 @@ def device_copy(system: System, op: Operation) -> None:
     """
     assert isinstance(op, DeviceCopyOp)
     node = system.node_of(op.operand)
-    there = system.demanded(system.scopes.number(op.dst), ("copy_result", op, 0), NOT_COMPUTED)
+    there = system.demanded(system.scopes.number(op.dst), ("copy_result", op, 0), NOT_COMPUTED | INDIRECT | FIXED)
     if node == HOST_NODE:
         system.transparent.append(op)
         system.origins[op.result] = op.operand

@@ -12,12 +12,13 @@ that `Domains.rollback` can take unions back.
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, overload
 
 from xdsl.ir import Operation
 
+from devscope.passes.plan.edges import Edges
 from devscope.passes.plan.scopes import CLASH, OPEN, ScopeTable
 
 HOST_NODE = -1
@@ -41,13 +42,8 @@ class FunctionDomain:
 
 
 class Union(NamedTuple):
-    """One union, with what is needed to undo it and to explain it."""
+    """Two nodes that were made one, and why."""
 
-    child: int
-    root: int
-    old_rank: int
-    old_scope: int
-    old_computes: bool
     left: int
     right: int
     reason: Reason
@@ -61,12 +57,53 @@ class Demand(NamedTuple):
     reason: Reason
 
 
-class Clash(Exception):
-    """Two nodes cannot be one: the scopes of their classes do not join. Nothing was changed."""
+class Clash(NamedTuple):
+    """Two nodes that must be one and cannot: the scopes of their classes do not join."""
 
-    def __init__(self, left: int, right: int, reason: Reason) -> None:
-        super().__init__(left, right, reason)
-        self.left, self.right, self.reason = left, right, reason
+    left: int
+    right: int
+    reason: Reason
+
+
+class Unions(Sequence[Union]):
+    """Every union, in order. One along an edge is kept as the number of the edge."""
+
+    def __init__(self, edges: Edges, log: list[int | Union]) -> None:
+        self._edges, self._log = edges, log
+
+    def __len__(self) -> int:
+        return len(self._log)
+
+    @overload
+    def __getitem__(self, number: int) -> Union: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Union]: ...
+
+    def __getitem__(self, number: int | slice) -> Union | list[Union]:
+        if isinstance(number, slice):
+            return [self._row(entry) for entry in self._log[number]]
+        return self._row(self._log[number])
+
+    def __iter__(self) -> Iterator[Union]:
+        return map(self._row, self._log)
+
+    def _row(self, entry: int | Union) -> Union:
+        if not isinstance(entry, int):
+            return entry
+        edge = self._edges[entry]
+        return Union(edge.src, edge.dst, edge.reason)
+
+
+class _Undo(NamedTuple):
+    """What a union during a trial overwrote."""
+
+    child: int
+    child_parent: int
+    root: int
+    root_parent: int
+    scope: int
+    computes: int
 
 
 class Domains:
@@ -74,28 +111,37 @@ class Domains:
 
     def __init__(self, scopes: ScopeTable) -> None:
         self.scopes = scopes
+        self.edges = Edges()
+        """The uses that `unify_edge` knows by number."""
         self.parent: list[int] = []
+        """Per node, one nearer to the root of its class; for a root with rank r, ``~r``, which is negative."""
         self.scope: list[int] = []
         """Per root: the number of the scope that its class must have."""
-        self.computes: list[bool] = []
+        self.computes = bytearray()
         """Per root: whether some operation executes on its class, so that placing it places computation."""
+        self.flags: list[int] = []
+        """Per node, what the constraint system knows of it; see `system`."""
         self.functions: dict[int, FunctionDomain] = {}
-        self.unions: list[Union] = []
         self.demands: list[Demand] = []
-        self._rank: list[int] = []
-        self._trial = False
+        self.clashes: list[Clash] = []
+        """What `link` could not make one. With any, the program is refused."""
+        self._log: list[int | Union] = []
+        self.unions = Unions(self.edges, self._log)
+        self._undo: list[_Undo] | None = None
+        """What the trial that is under way overwrote."""
 
-    def new(self, computes: bool = False) -> int:
+    def new(self, computes: bool = False, flags: int = 0) -> int:
         """A fresh first-order node, its scope open."""
-        node = len(self.parent)
-        self.parent.append(node)
+        parent = self.parent
+        node = len(parent)
+        parent.append(-1)
         self.scope.append(OPEN)
         self.computes.append(computes)
-        self._rank.append(0)
+        self.flags.append(flags)
         return node
 
-    def new_function(self, arguments: tuple[int, ...], results: tuple[int, ...]) -> int:
-        node = self.new()
+    def new_function(self, arguments: tuple[int, ...], results: tuple[int, ...], flags: int = 0) -> int:
+        node = self.new(flags=flags)
         self.functions[node] = FunctionDomain(arguments, results)
         return node
 
@@ -103,12 +149,24 @@ class Domains:
         """The root of the node's class."""
         parent = self.parent
         root = node
-        while parent[root] != root:
-            root = parent[root]
-        if not self._trial:
-            while parent[node] != root:
-                parent[node], node = root, parent[node]
+        while (above := parent[root]) >= 0:
+            root = above
+        if self._undo is None:
+            while (above := parent[node]) >= 0 and above != root:
+                parent[node], node = root, above
         return root
+
+    def roots(self) -> list[int]:
+        """One node per class."""
+        return [node for node, above in enumerate(self.parent) if above < 0]
+
+    def final_scopes(self) -> list[int]:
+        """Per node, the scope of its class. For when no class changes any more."""
+        parent, scope = self.parent, self.scope
+        for node, above in enumerate(parent):
+            if above >= 0:
+                scope[node] = scope[above if parent[above] < 0 else self.find(node)]
+        return scope
 
     def scope_of(self, node: int) -> int:
         """The number of the scope that the node's class must have."""
@@ -126,23 +184,61 @@ class Domains:
 
     def unify(self, left: int, right: int, reason: Reason) -> bool:
         """Make two first-order nodes one; False, and nothing changed, when their scopes do not join."""
-        a, b = self.find(left), self.find(right)
+        return self._unite(left, right, Union(left, right, reason))
+
+    def unify_edge(self, number: int) -> bool:
+        """`unify` both ends of an edge, because of it."""
+        return self._unite(self.edges.src[number], self.edges.dst[number], number)
+
+    def unify_edges(self, numbers: Iterable[int], contested: set[int]) -> None:
+        """`unify_edge` along many edges, in order. The source of one that fails joins ``contested``; edges from
+        there into classes with an open scope are left out."""
+        parent, scope, computes = self.parent, self.scope, self.computes
+        sources, destinations, log = self.edges.src, self.edges.dst, self._log
+        for number in numbers:
+            source, destination = sources[number], destinations[number]
+            a = parent[source]
+            if a < 0:
+                a = source
+            elif parent[a] >= 0:
+                a = self.find(source)
+            b = destination if parent[destination] < 0 else self.find(destination)
+            if a == b or (contested and source in contested and scope[b] == OPEN):
+                continue
+            if parent[b] == -1 and parent[a] < -1 and scope[b] == OPEN and self._undo is None:
+                # The usual case of `_unite`: a node on its own joins a class.
+                parent[b] = a
+                computes[a] |= computes[b]
+                log.append(number)
+            elif not self._unite(a, b, number):
+                contested.add(source)
+
+    def _unite(self, left: int, right: int, entry: int | Union) -> bool:
+        parent, scope = self.parent, self.scope
+        a = left if parent[left] < 0 else self.find(left)
+        b = right if parent[right] < 0 else self.find(right)
         if a == b:
             return True
-        joined = self.scopes.join(self.scope[a], self.scope[b])
-        if joined == CLASH:
-            return False
-        if self._rank[a] < self._rank[b]:
+        joined = scope[a]
+        if joined != scope[b]:
+            joined = self.scopes.join(joined, scope[b])
+            if joined == CLASH:
+                return False
+        computes = self.computes
+        if parent[a] > parent[b]:  # the class of lower rank goes below the other
             a, b = b, a
-        self.unions.append(Union(b, a, self._rank[a], self.scope[a], self.computes[a], left, right, reason))
-        self.parent[b] = a
-        self._rank[a] += self._rank[a] == self._rank[b]
-        self.scope[a] = joined
-        self.computes[a] |= self.computes[b]
+        if self._undo is not None:
+            self._undo.append(_Undo(b, parent[b], a, parent[a], scope[a], computes[a]))
+        if parent[a] == parent[b]:
+            parent[a] -= 1
+        parent[b] = a
+        scope[a] = joined
+        computes[a] |= computes[b]
+        self._log.append(entry)
         return True
 
     def link(self, left: int, right: int, reason: Reason) -> None:
-        """Make two nodes of any order one, component by component. Raises `Clash`.
+        """Make two nodes of any order one, component by component; what cannot be is added to ``clashes``.
 
         Functions of different arity cannot meet in a module that verifies.
         """
@@ -157,7 +253,7 @@ class Domains:
             elif first is not None or second is not None:
                 self._collapse(left, right, work)
             elif not self.unify(left, right, reason):
-                raise Clash(left, right, reason)
+                self.clashes.append(Clash(left, right, reason))
 
     def _collapse(self, left: int, right: int, work: list[tuple[int, int]]) -> None:
         """A function meets a first-order node, in an aggregate say: all its components are on that scope."""
@@ -178,58 +274,20 @@ class Domains:
 
     def begin_trial(self) -> int:
         """Start a trial; give what this returns to `commit` or `rollback`. Trials do not nest."""
-        self._trial = True
-        return len(self.unions)
+        self._undo = []
+        return len(self._log)
 
     def commit(self, mark: int) -> None:
         """Keep what was united since ``mark``."""
         del mark
-        self._trial = False
+        self._undo = None
 
     def rollback(self, mark: int) -> None:
         """Undo every union since ``mark``, latest first."""
-        while len(self.unions) > mark:
-            union = self.unions.pop()
-            self.parent[union.child] = union.child
-            self._rank[union.root] = union.old_rank
-            self.scope[union.root] = union.old_scope
-            self.computes[union.root] = union.old_computes
-        self._trial = False
-
-    def chain(self, start: int, opposing: int) -> tuple[list[Reason], Demand] | None:
-        """Why the class of ``start`` cannot be on scope ``opposing``.
-
-        The reasons that lead from ``start`` to the nearest demand in its class that does not join
-        ``opposing``, and that demand; None when the class demands no such thing. Linear in the size of the
-        log: for messages only.
-        """
-        neighbours: dict[int, list[tuple[int, Reason]]] = {}
-        for union in self.unions:
-            neighbours.setdefault(union.left, []).append((union.right, union.reason))
-            neighbours.setdefault(union.right, []).append((union.left, union.reason))
-        demands: dict[int, list[Demand]] = {}
-        for demand in self.demands:
-            demands.setdefault(demand.node, []).append(demand)
-        came_from: dict[int, tuple[int, Reason] | None] = {start: None}
-        queue = deque([start])
-        while queue:
-            node = queue.popleft()
-            for demand in demands.get(node, ()):
-                if self.scopes.join(demand.scope, opposing) == CLASH:
-                    return _path(came_from, node), demand
-            for neighbour, reason in neighbours.get(node, ()):
-                if neighbour not in came_from:
-                    came_from[neighbour] = (node, reason)
-                    queue.append(neighbour)
-        return None
-
-
-def _path(came_from: dict[int, tuple[int, Reason] | None], node: int) -> list[Reason]:
-    """The reasons from the start of a search to ``node``, in that order."""
-    reasons: list[Reason] = []
-    step = came_from[node]
-    while step is not None:
-        node, reason = step
-        reasons.append(reason)
-        step = came_from[node]
-    return reasons[::-1]
+        for undo in reversed(self._undo or ()):
+            self.parent[undo.child] = undo.child_parent
+            self.parent[undo.root] = undo.root_parent
+            self.scope[undo.root] = undo.scope
+            self.computes[undo.root] = undo.computes
+        del self._log[mark:]
+        self._undo = None

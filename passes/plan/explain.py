@@ -1,21 +1,27 @@
-"""What planning decided and why: the `Plan`, and errors that show both chains of reasons."""
+"""What planning decided and why: the `Plan`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from xdsl.ir import BlockArgument, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.errors import PlanError
+from devscope.errors import Note
 from devscope.passes.placed_types import byte_size
-from devscope.passes.plan.domains import Clash, Demand, Reason
+from devscope.passes.plan.loop_copies import loop_warnings
+from devscope.passes.plan.provenance import Explainer
+from devscope.passes.plan.reasons import Words
+from devscope.passes.plan.remarks import Remark
+from devscope.passes.plan.source_names import SourceNames
 from devscope.passes.plan.system import REMATERIALISED, System
-from devscope.passes.signature import ARGUMENTS, RESULTS
+
+_STEPS_IN_JSON = 12
+"""Longer chains are given with their middle left out: one per operation would be a quadratic amount of text."""
 
 
 @dataclass(frozen=True)
@@ -41,27 +47,77 @@ class Copy:
     """Size of the data; None when it is known at run time only."""
     asked_by: str
     """The first use that needs the copy."""
-    operation: Operation
+    operation: DeviceCopyOp
+
+
+@dataclass(frozen=True)
+class Clone:
+    """A function that planning made, for uses of another one on other scopes."""
+
+    name: str
+    original: str
+    asked_by: str
+    """The first use that needs it."""
+
+
+@dataclass
+class Part:
+    """What planning wrote for one instance of a unit of the call graph."""
+
+    system: System
+    copies: list[tuple[DeviceCopyOp, SSAValue, Operation | None]]
+    """Copy, value, first use that asked."""
+    made_anew: dict[Operation, list[tuple[Operation, int]]]
+    """Per operation of the input that every scope has of its own: itself and its clones, and their scopes."""
+
+    @property
+    def placed(self) -> Iterator[tuple[Operation, int, int]]:
+        """Every operation that has a scope, its node and the number of the scope, function by function."""
+        system = self.system
+        for signature in system.signatures.values():
+            for number in signature.executed:
+                node = system.executed.nodes[number]
+                yield system.executed.ops[number], node, system.final(node)
+            for number in signature.remats:
+                for op, scope in self.made_anew[system.remats[number]]:
+                    yield op, REMATERIALISED, scope
 
 
 @dataclass
 class Plan:
-    """The outcome of planning one module. Stays valid when the module is transformed further."""
+    """The outcome of planning one module.
 
-    remarks: list[str]
-    _copies: list[tuple[DeviceCopyOp, SSAValue, Operation | None]]
-    """Copy, value, first use that asked."""
-    _placed: list[tuple[Operation, int, int]]
-    """Operation, class, number of the scope."""
-    _reasons: Reasons
-    _scopes: list[ScopeAttr]
+    Says everything in words when asked, and not before. Values are named after the module as it is then: ask
+    before it is transformed further.
+    """
+
+    unknown: list[Remark]
+    """Operations without a planning rule."""
+    clones: list[Clone]
+    parts: list[Part]
+    names: SourceNames = field(default_factory=SourceNames)
+
+    @cached_property
+    def words(self) -> Words:
+        return Words(self.names)
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """The chains of reasons behind the plan."""
+        return Explainer([part.system for part in self.parts], self.words)
 
     @cached_property
     def placements(self) -> list[Placement]:
         """Every operation that has a scope, function by function, in the order of the program."""
         return [
-            Placement(op_name(op), self._scopes[scope], self._reasons.text(root), op)
-            for op, root, scope in self._placed
+            Placement(
+                op_name(op),
+                part.system.scopes.attributes[scope],
+                self.explainer.decision(part.system, node),
+                op,
+            )
+            for part in self.parts
+            for op, node, scope in part.placed
         ]
 
     @cached_property
@@ -69,18 +125,66 @@ class Plan:
         """Every copy of the module."""
         return [
             Copy(
-                name_of_value(value),
+                self.words.value(value),
                 op.src,
                 op.dst,
                 byte_size(value.type),
-                name_of_op(user) if user is not None else "the input",
+                self.words.op(user) if user is not None else "the input",
                 op,
             )
-            for op, value, user in self._copies
+            for part in self.parts
+            for op, value, user in part.copies
         ]
 
-    def to_json(self) -> dict[str, object]:
-        """The plan as lists and texts. Locations are ``file:line:col`` or None, sizes in bytes or None."""
+    @cached_property
+    def remarks(self) -> list[Remark]:
+        """What deserves attention: operations that nothing is known about, and copies inside loops."""
+        return [*self.unknown, *loop_warnings(self)]
+
+    @cached_property
+    def copy_remarks(self) -> list[Remark]:
+        """One remark per copy: how much, and who asked."""
+        return [Remark("remark", _copy_text(copy), source_location(copy.operation)) for copy in self.copies]
+
+    # Why
+
+    def place_of(self, op: Operation) -> tuple[System, int] | None:
+        """The system and node of an operation that has a scope of its own."""
+        return self._places.get(op)
+
+    @cached_property
+    def _places(self) -> dict[Operation, tuple[System, int]]:
+        return {op: (part.system, node) for part in self.parts for op, node, _ in part.placed}
+
+    def why_placed(self, op: Operation) -> list[Note]:
+        """The chain of reasons for an operation's scope; empty for one that has none of its own."""
+        place = self.place_of(op)
+        return self.explainer.chain(*place) if place is not None else []
+
+    @cached_property
+    def _copied(self) -> dict[Operation, tuple[System, SSAValue, Operation | None]]:
+        return {op: (part.system, value, user) for part in self.parts for op, value, user in part.copies}
+
+    def why_copied(self, op: DeviceCopyOp) -> tuple[list[Note], list[Note]]:
+        """The chains behind a copy: why its data is where it is, and why that is needed elsewhere."""
+        system, value, user = self._copied[op]
+        source = self.explainer.chain_of_value(system, value)
+        use = next((use for use in op.result.uses if use.operation is user), None)
+        if use is None:
+            return source, [Note("the program copies it there", source_location(op))]
+        ask = self.words.note(("use", use.operation, use.index))
+        node = self.explainer.provenance(system).destination(use.operation, use.index)
+        return source, list(
+            dict.fromkeys((ask, *(self.explainer.chain(system, node) if node is not None else ())))
+        )
+
+    # As data
+
+    def to_json(self, chains: bool = False) -> dict[str, object]:
+        """The plan as lists and texts. Locations are ``file:line:col`` or None, sizes in bytes or None.
+
+        With ``chains``, all steps of the reasons behind each placement and copy are in there too.
+        """
         return {
             "placements": [
                 {
@@ -88,6 +192,7 @@ class Plan:
                     "location": _where(placement.operation),
                     "scope": placement.scope.short(),
                     "reason": placement.reason,
+                    **({"chain": _steps(self.why_placed(placement.operation))} if chains else {}),
                 }
                 for placement in self.placements
             ],
@@ -99,164 +204,39 @@ class Plan:
                     "dst": copy.dst.short(),
                     "bytes": copy.bytes,
                     "asked_by": copy.asked_by,
+                    **(_both(*self.why_copied(copy.operation)) if chains else {}),
                 }
                 for copy in self.copies
             ],
-            "remarks": list(self.remarks),
+            "clones": [
+                {"name": clone.name, "original": clone.original, "asked_by": clone.asked_by}
+                for clone in self.clones
+            ],
+            "remarks": [str(remark) for remark in self.remarks],
         }
 
 
-class Reasons:
-    """Why each class is where it is: the first demand on it, in words.
-
-    Made before the module changes. Texts that name operands are made at once, since planning erases some of
-    the operations they speak of; all others when somebody asks.
-    """
-
-    def __init__(self, system: System) -> None:
-        self._demands: dict[int, Demand] = {}
-        self._texts: dict[int, str] = {REMATERIALISED: "made again on every scope that needs it"}
-        self._system = system
-        for demand in system.domains.demands:
-            self._demands.setdefault(system.domains.find(demand.node), demand)
-        for root, demand in self._demands.items():
-            if demand.reason[0] in NAMES_OPERANDS:
-                self.text(root)
-
-    def text(self, root: int) -> str:
-        found = self._texts.get(root)
-        if found is None:
-            demand = self._demands.get(root)
-            found = "default scope" if demand is None else _text(self._system, demand.reason, demand.scope)
-            self._texts[root] = found
-        return found
+def _steps(notes: Sequence[Note]) -> list[dict[str, str | None]]:
+    steps: list[dict[str, str | None]] = [
+        {"text": note.text, "location": str(note.location) if note.location is not None else None}
+        for note in notes
+    ]
+    if len(steps) > _STEPS_IN_JSON:
+        half = _STEPS_IN_JSON // 2
+        left_out: dict[str, str | None] = {"text": f"({len(steps) - 2 * half} more steps)", "location": None}
+        steps = [*steps[:half], left_out, *steps[-half:]]
+    return steps
 
 
-def clash_error(system: System, clash: Clash) -> PlanError:
-    """The error for two demands that no scope satisfies: both chains, with their positions."""
-    left, right = system.domains.scope_of(clash.left), system.domains.scope_of(clash.right)
-    first = _chain(system, clash.left, right)
-    second = _chain(system, clash.right, left)
-    op = clash.reason[1]
-    subject = _subject(clash.reason)
-    return PlanError(
-        f"{subject} must be on {system.scopes.short(left)} and on {system.scopes.short(right)}",
-        source_location(op) if op is not None else None,
-        [
-            f"{subject} must be on {system.scopes.short(left)} because {first}",
-            f"and on {system.scopes.short(right)} because {second}",
-            "make the two scopes agree, drop one of them, or put a device.device_copy where the data may move",
-        ],
-    )
+def _both(source: Sequence[Note], destination: Sequence[Note]) -> dict[str, object]:
+    return {"source_chain": _steps(source), "destination_chain": _steps(destination)}
 
 
-def _chain(system: System, node: int, opposing: int) -> str:
-    found = system.domains.chain(node, opposing)
-    assert found is not None
-    reasons, demand = found
-    steps = [_text(system, reason, None) for reason in reasons if reason[1] is not None]
-    return "; ".join([*dict.fromkeys(steps), _text(system, demand.reason, demand.scope)])
-
-
-def _text(system: System, reason: Reason, scope: int | None) -> str:
-    kind, op, index = reason
-    return TEXTS[kind](op, index, system.scopes.short(scope) if scope is not None else "")
-
-
-def name_of_op(op: Operation | None) -> str:
-    """An operation for messages: its name and position."""
-    if op is None:
-        return "the program"
-    where = source_location(op)
-    return f"'{op_name(op)}'" + (f" ({where})" if where is not None else "")
-
-
-def name_of_value(value: SSAValue) -> str:
-    """A value for messages: its name in the source, else what defines it."""
-    if value.name_hint is not None:
-        return f"%{value.name_hint}"
-    if isinstance(value, BlockArgument):
-        parent = value.block.parent_op()
-        owner = _function(parent) if parent is not None and parent.name == "func.func" else name_of_op(parent)
-        return f"argument #{value.index} of {owner}"
-    owner = value.owner
-    assert isinstance(owner, Operation)
-    number = f" #{owner.results.index(value)}" if len(owner.results) > 1 else ""
-    return f"the result{number} of {name_of_op(owner)}"
+def _copy_text(copy: Copy) -> str:
+    size = "a number of bytes that is known at run time only" if copy.bytes is None else f"{copy.bytes:,} bytes"
+    return f"{copy.value} is copied from {copy.src.short()} to {copy.dst.short()} ({size}) for {copy.asked_by}"
 
 
 def _where(op: Operation) -> str | None:
     where = source_location(op)
     return str(where) if where is not None else None
-
-
-def _operand(op: Operation, index: int) -> str:
-    return name_of_value(op.operands[index])
-
-
-def _function(op: Operation | None) -> str:
-    symbol = op.get_attr_or_prop("sym_name") if op is not None else None
-    name = getattr(symbol, "data", "?")
-    where = source_location(op) if op is not None else None
-    return f"@{name}" + (f" ({where})" if where is not None else "")
-
-
-def _subject(reason: Reason) -> str:
-    """What a clash is about."""
-    kind, op, index = reason
-    match kind:
-        case _ if op is None:
-            return "a value"
-        case "use" | "on_device" | "adopted" | "copy_operand":
-            return _operand(op, index)
-        case "arg_attrs" | "res_attrs":
-            return TEXTS[kind](op, index, "").removeprefix(f"{SCOPE_ATTR} on ").removesuffix(" says ")
-        case _:
-            return name_of_op(op)
-
-
-def _with_op(template: str) -> Callable[[Operation | None, int, str], str]:
-    return lambda op, index, scope: template.format(op=name_of_op(op), index=index, scope=scope)
-
-
-def _with_operand(template: str) -> Callable[[Operation | None, int, str], str]:
-    def text(op: Operation | None, index: int, scope: str) -> str:
-        value = _operand(op, index) if op is not None else "a value"
-        return template.format(op=name_of_op(op), value=value, index=index, scope=scope)
-
-    return text
-
-
-def _with_function(template: str) -> Callable[[Operation | None, int, str], str]:
-    return lambda op, index, scope: template.format(function=_function(op), index=index, scope=scope)
-
-
-TEXTS: dict[str, Callable[[Operation | None, int, str], str]] = {
-    "use": _with_operand("{op} uses {value}"),
-    "same": _with_op("{op} is on one scope"),
-    "carried": _with_op("result #{index} of {op} is the value that it carries"),
-    "adopted": _with_operand("{op} uses {value} on {scope}"),
-    "attribute": _with_op(f"{SCOPE_ATTR} on {{op}} says {{scope}}"),
-    "frame": _with_op(f"{SCOPE_ATTR} on the enclosing {{op}} says {{scope}}"),
-    "on_call": _with_op(f"{SCOPE_ATTR} on {{op}} says {{scope}}"),
-    "on_device": _with_operand("{op} puts {value} on {scope}"),
-    "copy_operand": _with_op("{op} copies from {scope}"),
-    "copy_result": _with_op("{op} copies to {scope}"),
-    "shape": _with_operand("{op} reads the shape {value} on the host ({scope})"),
-    "shape_result": _with_op("{op} gives a shape, on the host ({scope})"),
-    "scalar": _with_op("{op} reads a scalar of a constant on the host ({scope})"),
-    "body_call": _with_op("{op} stands in a parallel loop, which runs on one scope"),
-    "public_function": _with_function("a function value given to the public {function} is on one scope"),
-    ARGUMENTS: _with_function(f"{SCOPE_ATTR} on argument #{{index}} of {{function}} says {{scope}}"),
-    RESULTS: _with_function(f"{SCOPE_ATTR} on result #{{index}} of {{function}} says {{scope}}"),
-    f"pinned_{ARGUMENTS}": _with_function(
-        "argument #{index} of the public {function} is pinned to the host ({scope})"
-    ),
-    f"pinned_{RESULTS}": _with_function(
-        "result #{index} of the public {function} is pinned to the host ({scope})"
-    ),
-}
-"""Per kind of reason, its text. ``{scope}`` is empty where the reason is a link and not a demand."""
-
-NAMES_OPERANDS = frozenset({"use", "adopted", "on_device", "shape"})
-"""Kinds whose text needs the operands of the operation."""

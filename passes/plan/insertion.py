@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from devscope.dialects.names import op_name
 from devscope.passes.plan.blocks import Dominators
 
-BRANCHES = ("scf.if", "scf.index_switch")
+BRANCHES = ("scf.if", "scf.index_switch", "affine.if", "stablehlo.if", "stablehlo.case")
 """Operations that run at most one of their regions: a copy that only one needs goes in there."""
 
 ONCE = (*BRANCHES, "scf.execute_region")

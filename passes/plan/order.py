@@ -70,6 +70,11 @@ def _line(op: Operation, numbers: dict[SSAValue, int]) -> str:
     return f"{op_name(op)}({operands}){''.join(scopes)}\n"
 
 
+def called_names(func: FuncOp) -> list[str]:
+    """The functions that a body calls or uses as values, in order of appearance."""
+    return list(dict.fromkeys(name for op in func.walk() for name in _symbols(op)))
+
+
 def _symbols(op: Operation) -> list[str]:
     """The functions that an operation names as callee or as value."""
     found = (op.get_attr_or_prop(key) for key in ("callee", "value")) if _may_name_function(op) else ()

@@ -5,7 +5,7 @@ The demands are in the classes before the first edge is looked at. Then, in this
 1. firm edges into classes that already have a scope: an operation's placement reaches its operands;
 2. the other firm edges: everything without a demand follows its neighbours;
 3. free annotations, each a trial that is taken back when it fails;
-4. adoption and loop boundaries (`defaults.adopt`, `boundaries`).
+4. adoption and loop boundaries (`adoption.adopt`, `boundaries`).
 
 An edge whose ends do not join is cut, and capture copies the value. A value with a cut edge is needed on two
 scopes, so it no longer drags users that nobody placed to its own: they stay open and take the default.
@@ -14,15 +14,20 @@ This subsumes the repair that TVM runs before its solver (issue 15019), siblings
 
 from __future__ import annotations
 
-from devscope.passes.plan.defaults import adopt
+from devscope.passes.plan.adoption import adopt
+from devscope.passes.plan.edges import BOUNDARY, FIRM, FREE
 from devscope.passes.plan.scopes import OPEN
-from devscope.passes.plan.system import BOUNDARY, FIRM, FREE, System
+from devscope.passes.plan.system import System
 
 
-def solve(system: System) -> set[int]:
-    """Unify along all edges. Never fails: what does not unify is cut. The roots that adopted a scope."""
+def unify(system: System) -> None:
+    """Steps 1 to 3. Never fails: what does not unify is cut."""
     unify_firm(system)
     try_free(system)
+
+
+def settle(system: System) -> set[int]:
+    """Step 4. The roots that adopted a scope."""
     adopted = adopt(system, set())
     boundaries(system, adopted)
     return adopt(system, adopted)
@@ -30,35 +35,30 @@ def solve(system: System) -> set[int]:
 
 def unify_firm(system: System) -> None:
     """Steps 1 and 2, each one pass over the firm edges in order."""
-    domains = system.domains
-    find, scope, unify = domains.find, domains.scope, domains.unify
+    domains, edges = system.domains, system.edges
+    find, unify = domains.find, domains.unify_edge
+    parent, scope = domains.parent, domains.scope
     contested: set[int] = set()
-    later = []
-    for edge in system.edges:
-        if edge.kind != FIRM:
+    later: list[int] = []
+    for number, (dst, kind) in enumerate(zip(edges.dst, edges.kind, strict=True)):
+        if kind != FIRM:
             continue
-        if scope[find(edge.dst)] == OPEN:
-            later.append(edge)
-        elif not unify(edge.src, edge.dst, ("use", edge.op, edge.operand)):
-            contested.add(edge.src)
-    for edge in later:
-        src = edge.src
-        if src in contested and scope[find(edge.dst)] == OPEN:
-            continue
-        if not unify(src, edge.dst, ("use", edge.op, edge.operand)):
-            contested.add(src)
+        if scope[dst if parent[dst] < 0 else find(dst)] == OPEN:
+            later.append(number)
+        elif not unify(number):
+            contested.add(edges.src[number])
+    domains.unify_edges(later, contested)
 
 
 def try_free(system: System) -> None:
     """Step 3: avoid copies that an annotation allows but nothing needs (TVM's phase 3a)."""
     domains = system.domains
-    for edge in system.edges:
-        if edge.kind == FREE:
-            mark = domains.begin_trial()
-            if domains.unify(edge.src, edge.dst, ("use", edge.op, edge.operand)):
-                domains.commit(mark)
-            else:
-                domains.rollback(mark)
+    for edge in system.edges.of_kind(FREE):
+        mark = domains.begin_trial()
+        if domains.unify(edge.src, edge.dst, edge.reason):
+            domains.commit(mark)
+        else:
+            domains.rollback(mark)
 
 
 def boundaries(system: System, adopted: set[int]) -> None:
@@ -68,8 +68,8 @@ def boundaries(system: System, adopted: set[int]) -> None:
     what stands before and after it along.
     """
     domains = system.domains
-    for edge in system.edges:
+    for edge in (*system.edges.of_kind(BOUNDARY), *system.hints):
         if edge.kind == BOUNDARY and domains.find(edge.src) not in adopted:
             if domains.find(edge.dst) in adopted:
                 continue
-            domains.unify(edge.src, edge.dst, ("use", edge.op, edge.operand))
+            domains.unify(edge.src, edge.dst, edge.reason)

@@ -19,30 +19,29 @@ Uses of buffers and function values are no edges: no copy can stand for them, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias
 
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.placed_types import FUNCTION, HOST, TENSOR, kind_of
+from devscope.passes.placed_types import FUNCTION, HOST, TENSOR, kind_of, memory_space_of
 from devscope.passes.plan.blocks import Dominators
 from devscope.passes.plan.domains import HOST_NODE, Clash, Domains, Reason
+from devscope.passes.plan.edges import BOUNDARY, FIRM, LOOSE, Edges, Hint
+from devscope.passes.plan.remarks import Remark
 from devscope.passes.plan.scopes import OPEN, ScopeTable
 
 REMATERIALISED = -2
 """In place of a node, for values that are computed again on every scope that needs them, never copied."""
 
-FIRM, BOUNDARY, LOOSE, FREE = range(4)
-"""Kinds of edges."""
-
-PLAIN, PLACED, ANNOTATED, CARRIED_OUT, NOT_COMPUTED, HEADER = 0, 1, 2, 4, 8, 16
+PLAIN, PLACED, ANNOTATED, CARRIED_OUT, NOT_COMPUTED, HEADER, INDIRECT, UNMOVABLE, FIXED = 0, 1, 2, 4, 8, 16, 32, 64, 128
 """Flags of nodes.
 
 * `PLACED`: all its edges are loose.
@@ -52,17 +51,11 @@ PLAIN, PLACED, ANNOTATED, CARRIED_OUT, NOT_COMPUTED, HEADER = 0, 1, 2, 4, 8, 16
 * `HEADER`: an argument of a block that begins a loop; its edges to uses outside the loop are boundaries.
 * `NOT_COMPUTED`: an argument, a carried value or a copy. An annotation of it that cannot hold means "a copy of
   it there"; on a computed value it is an error, since one operation cannot execute on two scopes.
+* `INDIRECT`: the result of an annotation or a copy. Planning replaces it by what it stands for, which may turn out
+  to be elsewhere.
+* `UNMOVABLE`: some value with this node is no tensor.
+* `FIXED`: a copy or a result that an annotation fixes. What uses it follows it before it follows its other operands.
 """
-
-
-class Edge(NamedTuple):
-    """A use of a value: operand number ``operand`` of ``op``."""
-
-    src: int
-    dst: int
-    op: Operation
-    operand: int
-    kind: int
 
 
 class RematUse(NamedTuple):
@@ -78,6 +71,42 @@ class Frame(NamedTuple):
 
     scope: int
     op: Operation
+
+
+Seconds: TypeAlias = Sequence[float]
+"""A time per device of a machine; empty where nobody counts."""
+
+Assignment: TypeAlias = tuple[int, ...]
+"""A scope for every first-order node of a function's signature: arguments, then results."""
+
+
+class Request(NamedTuple):
+    """What a use of a function chose for its signature."""
+
+    name: str
+    assignment: Assignment
+    op: Operation | None
+    """The call or ``func.constant``; None for a declaration."""
+
+
+class Executed:
+    """Operations that have a scope, and its node, in the order of the walk: two columns."""
+
+    __slots__ = ("nodes", "ops")
+
+    def __init__(self) -> None:
+        self.ops: list[Operation] = []
+        self.nodes: list[int] = []
+
+    def add(self, op: Operation, node: int) -> None:
+        self.ops.append(op)
+        self.nodes.append(node)
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def __iter__(self) -> Iterator[tuple[Operation, int]]:
+        return zip(self.ops, self.nodes, strict=True)
 
 
 @dataclass
@@ -97,20 +126,51 @@ class Signature:
     """The operations of the body, as indices into `System.executed` and `System.remats`."""
 
 
+class CallSite(NamedTuple):
+    """A use of a function by name, with the nodes that its signature has there."""
+
+    op: Operation
+    key: str
+    """The attribute of ``op`` that holds the name."""
+    name: str
+    signature: Signature
+
+
+class Library(Protocol):
+    """The functions that a unit uses but does not contain."""
+
+    unknown_names: set[str]
+    """Operations without a rule that were remarked upon."""
+
+    def signature(self, system: System, name: str, op: Operation) -> Signature | None:
+        """The signature of a function for its use by ``op``; None when there is no such function."""
+        ...
+
+
+def slots_of(system: System, signature: Signature) -> list[int]:
+    """Per first-order node of a signature, what it belongs to: argument ``i`` is ``i``, result ``j`` is ``~j``."""
+    domains = system.domains
+    return [
+        slot
+        for nodes, sign in ((signature.arguments, 1), (signature.results, -1))
+        for index, node in enumerate(nodes)
+        for slot in [index if sign > 0 else ~index] * len(domains.first_order(node))
+    ]
+
+
 @dataclass
 class System:
-    """Constraints of one module. Rules add to it; nothing in it changes the module."""
+    """Constraints of one unit of the call graph. Rules add to it; nothing in it changes the module."""
 
     host: ScopeAttr
     default: ScopeAttr
+    library: Library
     scopes: ScopeTable = field(default_factory=ScopeTable)
-    edges: list[Edge] = field(default_factory=list[Edge])
     remat_uses: list[RematUse] = field(default_factory=list[RematUse])
     remats: list[Operation] = field(default_factory=list[Operation])
     remat_scopes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """Rematerialised values that stand on a scope in the input."""
-    executed: list[tuple[Operation, int]] = field(default_factory=list[tuple[Operation, int]])
-    """Operations that have a scope, with its node, in the order of the walk."""
+    executed: Executed = field(default_factory=Executed)
     annotated: list[Operation] = field(default_factory=list[Operation])
     """Operations that carry ``device.scope`` in the input."""
     transparent: list[Operation] = field(default_factory=list[Operation])
@@ -120,31 +180,49 @@ class System:
     origins: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     """Results of transparent operations, and the values they stand for."""
     signatures: dict[str, Signature] = field(default_factory=dict[str, Signature])
+    """The functions of the unit, by the names that its calls use."""
+    externals: dict[str, Signature] = field(default_factory=dict[str, Signature])
+    """Declarations that the unit uses: one signature for all uses."""
+    sites: list[CallSite] = field(default_factory=list[CallSite])
+    """Every use of a function with a body, in the order of the walk."""
+    hints: list[Hint] = field(default_factory=list[Hint])
+    imported: dict[int, tuple[System, int]] = field(default_factory=dict[int, "tuple[System, int]"])
+    """Nodes of calls, and the nodes of the called function's system that they stand for."""
+    imported_seconds: list[tuple[int, Operation, Seconds]] = field(
+        default_factory=list["tuple[int, Operation, Seconds]"]
+    )
+    """What executes in called functions where a node of a call is, and the call."""
     slots: dict[Region, list[int]] = field(default_factory=dict[Region, list[int]])
     """What the operands of a region's terminator flow to."""
     graphs: dict[Region, Dominators] = field(default_factory=dict[Region, Dominators])
     """The control flow of every region of several blocks."""
-    remarks: list[str] = field(default_factory=list[str])
+    remarks: list[Remark] = field(default_factory=list[Remark])
+    errors: list[PlanError] = field(default_factory=list[PlanError])
+    """What is wrong with the program, besides the clashes of `Domains`."""
+    choices: dict[int, Reason] = field(default_factory=dict[int, Reason])
+    """How completion chose scopes: per node whose class no demand gave a device, if not by default."""
+    completed_unions: int | None = None
+    """How many unions there were when completion ended: later ones refine, and explain no placement."""
     frame: Frame | None = None
     function: Signature | None = None
 
     def __post_init__(self) -> None:
         self.domains = Domains(self.scopes)
+        self.edges: Edges = self.domains.edges
         self.nodes: dict[SSAValue, int] = {}
-        self.flags: list[int] = []
+        """Per value with a scope, its node or `REMATERIALISED`."""
+        self.flags = self.domains.flags
         self.host_scope = self.scopes.number(self.host)
-        self._unknown_names: set[str] = set()
-        self._undefined: dict[SSAValue, int] = {}
+        self.undefined: dict[SSAValue, int] = {}
+        """Values that were used before the walk met their definition, with the nodes they got."""
 
     # Nodes
 
     def new(self, flags: int = PLAIN, computes: bool = False) -> int:
-        self.flags.append(flags)
-        return self.domains.new(computes)
+        return self.domains.new(computes, flags)
 
     def new_function(self, arguments: Iterable[int], results: Iterable[int]) -> int:
-        self.flags.append(PLAIN)
-        return self.domains.new_function(tuple(arguments), tuple(results))
+        return self.domains.new_function(tuple(arguments), tuple(results), UNMOVABLE)
 
     def fresh(self, type_: Attribute, flags: int = NOT_COMPUTED) -> int:
         """A node for any value of this type; `HOST_NODE` for those on the host by type."""
@@ -152,7 +230,7 @@ class System:
         if kind == HOST:
             return HOST_NODE
         if kind != FUNCTION:
-            return self.new(flags)
+            return self.new(flags if kind == TENSOR else flags | UNMOVABLE)
         assert isinstance(type_, FunctionType)
         arguments = [self.fresh(argument, flags) for argument in type_.inputs]
         return self.new_function(arguments, [self.fresh(result, flags) for result in type_.outputs])
@@ -162,6 +240,18 @@ class System:
         node = self.new(flags)
         self.domains.demand(node, scope, reason)
         return node
+
+    def signature_of(self, name: str, op: Operation, key: str) -> Signature | None:
+        """The signature of a function for its use by ``op``, which names it in the attribute ``key``.
+
+        Functions of the unit and declarations have one for all uses, others a new one for each.
+        """
+        signature = self.signatures.get(name)
+        if signature is None:
+            signature = self.library.signature(self, name, op)
+        if signature is not None and name not in self.externals:
+            self.sites.append(CallSite(op, key, name, signature))
+        return signature
 
     def node_of(self, value: SSAValue) -> int:
         """The node of a value, `HOST_NODE` or `REMATERIALISED`."""
@@ -174,13 +264,26 @@ class System:
         """Give a value its node. Values on the host by type need none."""
         if node == HOST_NODE:
             return
+        if node >= 0 and kind_of(value.type) != TENSOR:
+            self.flags[node] |= UNMOVABLE
+            self._agree_with_type(value, node)
         self.nodes[value] = node
-        if self._undefined and (early := self._undefined.pop(value, None)) is not None and node >= 0:
+        if self.undefined and (early := self.undefined.pop(value, None)) is not None and node >= 0:
             self.domains.link(early, node, ("same", None, 0))
+
+    def _agree_with_type(self, value: SSAValue, node: int) -> None:
+        """A buffer is in the memory that its type names. A cast between memories changes no more than the type."""
+        space = memory_space_of(value.type)
+        if space is None:
+            return
+        op = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+        if op is not None and op_name(op) != "memref.memory_space_cast":
+            assert isinstance(value, OpResult | BlockArgument)
+            self.require(node, self.scopes.number(space), ("memory_space", op, value.index))
 
     def _forward(self, value: SSAValue) -> int:
         """A node for a value that is used before the walk meets its definition, as unreachable blocks may."""
-        node = self.nodes[value] = self._undefined[value] = self.fresh(value.type)
+        node = self.nodes[value] = self.undefined[value] = self.fresh(value.type)
         return node
 
     def root(self, value: SSAValue) -> SSAValue:
@@ -197,46 +300,66 @@ class System:
 
     def scope_number(self, attribute: Attribute, op: Operation) -> int:
         if not isinstance(attribute, ScopeAttr):
-            raise PlanError(
-                f"'{SCOPE_ATTR}' on '{op_name(op)}' is not a scope: {attribute}",
-                source_location(op),
-                ['a scope is written #device.scope<"opencl", 0 : i64, "", "">'],
-            )
+            text = f"'{SCOPE_ATTR}' on '{op_name(op)}' is not a scope: {attribute}"
+            note = 'a scope is written #device.scope<"opencl", 0 : i64, "", "">'
+            self.errors.append(PlanError(text, source_location(op), [note]))
+            return OPEN
         return self.scopes.number(attribute)
 
     def placement(self, op: Operation) -> tuple[int, Reason] | None:
         """The scope that ``op`` was placed on by itself or the nearest frame, and why."""
-        attribute = op.attributes.get(SCOPE_ATTR)
+        attributes = op.attributes
+        attribute = attributes.get(SCOPE_ATTR) if attributes else None
         if attribute is not None and (scope := self.scope_number(attribute, op)) != OPEN:
             return scope, ("attribute", op, 0)
         return (self.frame.scope, ("frame", self.frame.op, 0)) if self.frame is not None else None
 
     def require(self, node: int, scope: int, reason: Reason) -> None:
-        """Demand a scope of every part of a node. Raises `Clash`."""
+        """Demand a scope of every part of a node; where it cannot be, that is a clash."""
         for part in self.domains.first_order(node):
             if not self.domains.demand(part, scope, reason):
-                raise Clash(part, self.demanded(scope, reason), reason)
+                self.domains.clashes.append(Clash(part, self.demanded(scope, reason), reason))
 
     # Uses
 
     def use(
         self, op: Operation, index: int, value: SSAValue, dst: int, kind: int = FIRM, returns: bool = False
     ) -> None:
-        """Operand ``index`` of ``op``, which is ``value``, is used on the scope of ``dst``. Raises `Clash`."""
+        """Operand ``index`` of ``op``, which is ``value``, is used on the scope of ``dst``."""
         src = self.node_of(value)
-        if HOST_NODE in (src, dst):
-            return
+        if src != HOST_NODE and dst != HOST_NODE:
+            self.connect(op, index, value, src, dst, kind, returns)
+
+    def connect(
+        self,
+        op: Operation,
+        index: int,
+        value: SSAValue,
+        src: int,
+        dst: int,
+        kind: int = FIRM,
+        returns: bool = False,
+    ) -> None:
+        """`use` of a value whose node is ``src``, for callers that know it. Neither is `HOST_NODE`."""
         if src == REMATERIALISED:
             self.remat_uses.append(RematUse(dst, op, index))
-        elif kind_of(value.type) != TENSOR:
+            return
+        source_flags = self.flags[src]
+        flags = source_flags | self.flags[dst]
+        if not flags:
+            self.edges.add(src, dst, op, index, kind)
+            return
+        if source_flags & UNMOVABLE and kind_of(value.type) != TENSOR:
             self.domains.link(src, dst, ("use", op, index))
-        else:
-            flags = self.flags[src] | self.flags[dst]
-            if flags:
-                kind = _edge_kind(flags, kind, returns)
-                if kind == FIRM and flags & HEADER and self._leaves_loop(value, op):
-                    kind = BOUNDARY
-            self.edges.append(Edge(src, dst, op, index, kind))
+            return
+        kind = _edge_kind(flags, kind, returns)
+        if kind == FIRM and flags & HEADER and self._leaves_loop(value, op):
+            kind = BOUNDARY
+        number = self.edges.add(src, dst, op, index, kind)
+        if source_flags & INDIRECT:
+            self.edges.indirect.append(number)
+        if source_flags & FIXED and kind == FIRM:
+            self.domains.unify_edge(number)
 
     def is_outside(self, header: Block, op: Operation) -> bool:
         """Whether ``header`` begins a loop in its region that ``op`` is outside of."""
@@ -256,13 +379,10 @@ class System:
 
     def remark_unknown(self, op: Operation, name: str) -> None:
         """Say once per name that an operation is planned by the rule for unknown ones."""
-        if name not in self._unknown_names:
-            self._unknown_names.add(name)
-            where = source_location(op)
-            self.remarks.append(
-                f"{where or '<unknown>'}: remark: no planning rule for '{name}'; "
-                "all its operands and results are put on one scope"
-            )
+        if name not in self.library.unknown_names:
+            self.library.unknown_names.add(name)
+            text = f"no planning rule for '{name}'; all its operands and results are put on one scope"
+            self.remarks.append(Remark("remark", text, source_location(op)))
 
 
 def _edge_kind(flags: int, kind: int, returns: bool) -> int:

@@ -23,8 +23,8 @@ func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 // TABLE-NEXT: {{^}}math.exp   17:8  opencl:0  device.scope on 'math.exp' (17:8) says opencl:0{{$}}
 // TABLE-NEXT: {{^}}math.tanh  18:8  cpu:0     {{.*[^ ]$}}
 // TABLE: {{^}}copy of {{.*}} from {{.*}} to {{.*}} bytes {{ *}}asked by{{$}}
-// TABLE-NEXT: {{^}}argument #0 of @main (16:1) {{ *}}cpu:0     opencl:0    128  'math.exp' (17:8){{$}}
-// TABLE-NEXT: {{^}}the result of 'math.exp' (17:8) {{ *}}opencl:0  cpu:0       128  'math.tanh' (18:8){{$}}
+// TABLE-NEXT: {{^}}%x {{ *}}cpu:0     opencl:0    128  'math.exp' (17:8){{$}}
+// TABLE-NEXT: {{^}}%0 {{ *}}opencl:0  cpu:0       128  'math.tanh' (18:8){{$}}
 // TABLE: {{^}}2 copies, 256 bytes{{$}}
 
 // DEVICE: {{^}}math.tanh  18:8  opencl:0

@@ -332,9 +332,9 @@ def test_conflict_shows_both_chains(cli: Cli, folder: Path) -> None:
         )
     )
     outcome = cli("plan", "bad.mlir")
-    assert_one_error(outcome, "bad.mlir:5:8: error: ", "must be on opencl:0 because")
-    assert "must be on opencl:0 and on cpu:0" in outcome.err
-    assert "and on cpu:0 because 'device.on_device' (bad.mlir:5:8)" in outcome.err
+    assert_one_error(outcome, "bad.mlir:5:8: error: %0 must be on opencl:0 and on cpu:0", "on opencl:0 because")
+    assert "  note: bad.mlir:4:8: on opencl:0 because 'device.on_device' puts %x on opencl:0\n" in outcome.err
+    assert "  note: bad.mlir:5:8: and on cpu:0 because 'device.on_device' puts %0 on cpu:0\n" in outcome.err
 
 
 @pytest.mark.parametrize(

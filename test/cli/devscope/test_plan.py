@@ -44,7 +44,7 @@ def test_nothing_to_show(cli: Cli, folder: Path) -> None:
 def test_tables_keep_the_width(folder: Path, width: int) -> None:
     text = plan_text(plan(Path("tanh.mlir")), "tanh.mlir", width)
     assert max(map(len, text.splitlines())) <= width
-    assert "argument #0 of" in text
+    assert "\n%x " in text
 
 
 def test_dynamic_sizes_are_counted(folder: Path) -> None:
@@ -70,7 +70,7 @@ def test_remarks_follow_the_tables(cli: Cli, folder: Path) -> None:
     text = f"{head}\n  {call}\n  return %0 : tensor<4xf32>\n}}\n"
     (folder / "foreign.mlir").write_text(text)
     shown = cli("plan", "foreign.mlir", "--table").out
-    assert [line for line in shown.splitlines() if line.startswith("remark: ") and "foo.bar" in line]
+    assert [line for line in shown.splitlines() if "4:8: remark: no planning rule for 'foo.bar'" in line]
 
 
 def test_devices(cli: Cli) -> None:

@@ -6,6 +6,7 @@ import io
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -52,8 +53,12 @@ _PURE = {"arith.constant", "tensor.empty", "linalg.fill", "tensor.bitcast"}
 _IDENTITIES = {"device.on_device", "device.device_copy", "device.region", "device.yield"}
 
 
-def meaning(module: ModuleOp) -> list[str]:
-    """What the module computes, less where: equal before and after planning."""
+def meaning(module: ModuleOp) -> dict[str, list[str]]:
+    """What each function computes, less where: equal before and after planning."""
+    return {op.sym_name.data: _meaning(op) for op in module.ops if isinstance(op, FuncOp)}
+
+
+def _meaning(module: FuncOp) -> list[str]:
     alias: dict[SSAValue, SSAValue] = {}
     numbers: dict[SSAValue, str] = {}
     for op in module.walk():
@@ -125,15 +130,23 @@ class Planned:
         return [f"{op.src.short()}>{op.dst.short()}" for op in self.module.walk() if isinstance(op, DeviceCopyOp)]
 
 
-def plan(text: str, default: str = "cpu:0", arguments: str = "open", verify: bool = True) -> Planned:
-    """Plan ``text``; check that the outcome verifies and that planning it again changes nothing."""
-    options = PlanOptions(default=ScopeAttr.parse_text(default), arguments=arguments)
+def plan(
+    text: str, default: str = "cpu:0", arguments: str = "open", verify: bool = True, **more: Any
+) -> Planned:
+    """Plan ``text``; check that the outcome verifies and that planning it again changes nothing.
+
+    ``more`` are further options of planning.
+    """
+    options = PlanOptions(default=ScopeAttr.parse_text(default), arguments=arguments, **more)
     module = parse(text)
     meant = meaning(module)
     outcome = plan_module(module, options)
     printed = generic(module)
     module.verify()
-    assert meaning(module) == meant
+    clones = {clone.name: clone.original for clone in outcome.clones}
+    for name, computed in meaning(module).items():
+        assert computed == meant[clones.get(name, name)]
+    assert set(meaning(module)) == {*meant, *clones}
     if verify:
         verify_module(module)
     plan_module(module, options)

@@ -1,0 +1,89 @@
+"""The pass ``device-canonicalize``: simplifies a planned module, and keeps the plan.
+
+xDSL's canonicalization and folding run with a `ScopePreservingRewriter`, together with patterns of their own for
+copies, which other passes leave behind.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, OpResult
+from xdsl.passes import ModulePass
+from xdsl.pattern_rewriter import (
+    GreedyRewritePatternApplier,
+    PatternRewriter,
+    RewritePattern,
+    op_type_rewrite_pattern,
+)
+from xdsl.rewriter import InsertPoint
+from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
+from xdsl.transforms.dead_code_elimination import region_dce
+
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.passes.scope_attribute import unplaced
+from devscope.passes.scope_rewriter import copies_of, dominates, rewrite_keeping_scopes
+from devscope.passes.split.classify import is_rematerialised
+
+
+class FoldCopyChain(RewritePattern):
+    """S -> S is no copy; S -> T -> S is the value itself; S -> T -> U is S -> U if nothing else uses T."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DeviceCopyOp, rewriter: PatternRewriter) -> None:
+        if op.src == op.dst:
+            rewriter.replace(op, (), (op.operand,))
+            return
+        inner = op.operand.owner
+        if not isinstance(inner, DeviceCopyOp):
+            return
+        if inner.src == op.dst:
+            rewriter.replace(op, (), (inner.operand,))
+        elif inner.result.has_one_use():
+            # Where the first copy stood: the second may stand in a loop.
+            direct = rewriter.insert(DeviceCopyOp(inner.operand, inner.src, op.dst), InsertPoint.before(inner))
+            rewriter.replace(op, (), (direct.result,))
+
+
+class ShareCopy(RewritePattern):
+    """A value that is on a scope already is not copied there again."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DeviceCopyOp, rewriter: PatternRewriter) -> None:
+        for other in copies_of(op.operand, op.dst):
+            if other is not op and dominates(other, op):
+                rewriter.replace(op, (), (other.result,))
+                return
+
+
+class RematerialiseCopied(RewritePattern):
+    """A constant, an empty tensor or a splat is made where it is needed instead of copied there."""
+
+    @op_type_rewrite_pattern
+    def match_and_rewrite(self, op: DeviceCopyOp, rewriter: PatternRewriter) -> None:
+        owner = op.operand.owner
+        if isinstance(owner, Operation) and isinstance(op.operand, OpResult) and is_rematerialised(owner):
+            made = rewriter.insert(unplaced(owner), InsertPoint.after(owner))
+            rewriter.replace(op, (), made.results)
+
+
+@dataclass(frozen=True)
+class DeviceCanonicalizePass(ModulePass):
+    """Fold copies, and run xDSL's canonicalization without losing scopes.
+
+    Folded are copies to where the value is, there and back, over a third scope that nothing else uses, repeated
+    copies, unused ones, and those of constants. Copies in different branches are left where they are.
+    """
+
+    name = "device-canonicalize"
+
+    host: str = "cpu:0"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        copies = [FoldCopyChain(), ShareCopy(), RematerialiseCopied()]
+        pattern = GreedyRewritePatternApplier(
+            [*copies, CanonicalizationRewritePattern()], ctx=ctx, folding_enabled=True
+        )
+        rewrite_keeping_scopes(op, pattern, ScopeAttr.parse_text(self.host), region_dce)

@@ -1,0 +1,102 @@
+"""What the compiler knows of a machine: how fast devices compute, and how fast data moves between them.
+
+`machine_file` reads and writes the description; ``docs/machine.md`` explains it. Devices go by the names of
+their scopes, ``opencl:0``. Needs no xDSL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from devscope.errors import OptionError
+
+DYNAMIC_SIZE = 1024
+"""Assumed size of dimensions that are known at run time only."""
+
+TRIP_COUNT = 10
+"""Assumed iterations of loops without constant bounds."""
+
+
+@dataclass(frozen=True)
+class Device:
+    """``flops``: floating-point operations per second; ``bandwidth``: bytes per second of its memory;
+    ``launch``: seconds before an operation begins; ``memory``: bytes, None when unknown."""
+
+    name: str
+    flops: float
+    bandwidth: float
+    launch: float = 0.0
+    memory: float | None = None
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction between two devices: ``bandwidth`` in bytes per second, ``latency`` in seconds."""
+
+    source: str
+    destination: str
+    bandwidth: float
+    latency: float = 0.0
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Devices, and the links between them. The host has links to and from every other device."""
+
+    devices: Mapping[str, Device]
+    links: Mapping[tuple[str, str], Link]
+    host: str = "cpu:0"
+    dynamic_size: int = DYNAMIC_SIZE
+    trip_count: int = TRIP_COUNT
+    source: str = "the built-in description"
+    """Where the description comes from, for messages."""
+
+    def compute_seconds(self, device: str, flops: float, bytes_: float) -> float:
+        """How long an operation takes: the slower of computing and of moving its data, after the launch."""
+        there = self.devices[device]
+        return max(flops / there.flops, bytes_ / there.bandwidth) + there.launch
+
+    def copy_seconds(self, source: str, destination: str, bytes_: float) -> float:
+        """How long a copy takes; two devices without a link of their own copy through the host."""
+        if source == destination:
+            return 0.0
+        link = self.links.get((source, destination))
+        if link is not None:
+            return link.latency + bytes_ / link.bandwidth
+        legs = (self.links[source, self.host], self.links[self.host, destination])
+        return sum(leg.latency + bytes_ / leg.bandwidth for leg in legs)
+
+    def check_describes(self, devices: Iterable[str]) -> None:
+        """Raise OptionError for a device that a program uses and this machine lacks."""
+        missing = sorted(set(devices) - set(self.devices))
+        if missing:
+            raise OptionError(
+                f"{self.source}: devices: there is no '{missing[0]}', which the program uses",
+                notes=[f"described are: {', '.join(self.devices)}", f'add a table [devices."{missing[0]}"]'],
+            )
+
+
+NOMINAL: Mapping[str, Device] = {
+    "cpu": Device("cpu", 5e10, 2e10, 1e-6),
+    "opencl": Device("opencl", 1e12, 2e11, 1e-5),
+    "cuda": Device("cuda", 1e13, 1e12, 5e-6),
+    "rocm": Device("rocm", 1e13, 1e12, 5e-6),
+}
+"""Round figures of an ordinary device of each type, for programs that are planned without a description."""
+
+_OTHER = Device("other", 1e12, 2e11, 1e-5)
+_NOMINAL_BANDWIDTH, _NOMINAL_LATENCY = 1e10, 1e-5
+
+
+def nominal_machine(names: Iterable[str], host: str) -> Machine:
+    """A machine of nominal devices, in the order of ``names``, each linked to the host."""
+    devices: dict[str, Device] = {}
+    links: dict[tuple[str, str], Link] = {}
+    for name in dict.fromkeys([host, *names]):
+        nominal = NOMINAL.get(name.partition(":")[0], _OTHER)
+        devices[name] = Device(name, nominal.flops, nominal.bandwidth, nominal.launch)
+        if name != host:
+            for pair in ((host, name), (name, host)):
+                links[pair] = Link(*pair, _NOMINAL_BANDWIDTH, _NOMINAL_LATENCY)
+    return Machine(devices, links, host)

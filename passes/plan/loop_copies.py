@@ -1,0 +1,239 @@
+"""Warnings about copies that every iteration of a loop repeats, and the better plan where there is one.
+
+Where an operation is all that keeps a loop from running on one scope, the warning names it. That is the case
+
+* when everything that the loop computes on one of two scopes is there for no demand of the program: put there by
+  default, it could as well be placed with the rest;
+* when the loop computes nothing on one of them: it only carries a value there, which it could carry on the other;
+* else, when the program demands both: it can have the one or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from devscope.dialects.device import DeviceCopyOp
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.errors import Note
+from devscope.passes.placed_types import byte_size
+from devscope.passes.plan.blocks import Dominators
+from devscope.passes.plan.remarks import Remark
+from devscope.passes.plan.system import REMATERIALISED, System
+from devscope.passes.value_flow import LOOPS
+
+if TYPE_CHECKING:
+    from devscope.passes.plan.explain import Part, Plan
+
+_UNASKED = frozenset({"default", "adopted", "wished", "first_result", "chosen"})
+"""Kinds of reasons that no demand of the program stands behind."""
+
+_CALLS = frozenset({"func.call", "func.call_indirect"})
+
+_NAMED = 3
+"""Of more operations than this, only the first ones are named."""
+
+
+@dataclass(frozen=True)
+class _Loop:
+    """A loop operation, or the header of a loop of blocks."""
+
+    start: Operation | Block
+    graph: Dominators | None = None
+
+    @property
+    def first(self) -> Operation | None:
+        """The operation that stands for the loop in messages."""
+        return self.start if isinstance(self.start, Operation) else self.start.first_op
+
+    def operations(self) -> Iterator[Operation]:
+        """Everything inside."""
+        if isinstance(self.start, Operation):
+            blocks = [block for region in self.start.regions for block in region.blocks]
+        else:
+            graph, header = self.graph, self.start
+            assert graph is not None
+            blocks = [block for block in graph.order if graph.in_loop(header, block)]
+        for block in blocks:
+            yield from block.walk()
+
+    def carried(self) -> Sequence[SSAValue]:
+        """What it carries from one iteration to the next."""
+        blocks = [r.blocks[0] for r in self.start.regions] if isinstance(self.start, Operation) else [self.start]
+        return [argument for block in blocks for argument in block.args]
+
+
+@dataclass(frozen=True)
+class _LoopCopy:
+    """A copy inside a loop."""
+
+    op: DeviceCopyOp
+    value: SSAValue
+    user: Operation | None
+
+
+def loop_warnings(plan: Plan) -> list[Remark]:
+    """One warning per copy in a loop; the first one of each loop says what would be better."""
+    warnings: list[Remark] = []
+    for part in plan.parts:
+        loops: dict[Operation | Block, tuple[_Loop, list[_LoopCopy]]] = {}
+        for op, value, user in part.copies:
+            loop = _innermost(op, part.system.graphs)
+            if loop is not None:
+                loops.setdefault(loop.start, (loop, []))[1].append(_LoopCopy(op, value, user))
+        for loop, copies in loops.values():
+            advice = _Advisor(plan, part, loop).advice(copies)
+            for copy in copies:
+                warnings.append(_warning(plan, loop, copy, advice))
+                advice = ()
+    return warnings
+
+
+def _innermost(op: Operation, graphs: Mapping[Region, Dominators]) -> _Loop | None:
+    block = op.parent
+    while block is not None and (region := block.parent) is not None:
+        graph = graphs.get(region)
+        if graph is not None and (header := _header(graph, block)) is not None:
+            return _Loop(header, graph)
+        parent = region.parent
+        if parent is None or op_name(parent) in LOOPS:
+            return _Loop(parent) if parent is not None else None
+        block = parent.parent
+    return None
+
+
+def _header(graph: Dominators, block: Block) -> Block | None:
+    """The header of the innermost loop around ``block``."""
+    headers = [header for header in graph.order if graph.in_loop(header, block)]
+    return max(headers, key=graph.loops_around) if headers else None
+
+
+def _warning(plan: Plan, loop: _Loop, copy: _LoopCopy, advice: Sequence[Note]) -> Remark:
+    op = copy.op
+    what = f"{plan.words.value(copy.value)} is copied from {op.src.short()} to {op.dst.short()}"
+    size = byte_size(copy.value.type)
+    amount = f"{size:,} bytes each time" if size is not None else "a size known at run time only"
+    times = _trip_count(loop)
+    total = f", {times:,} times" if times is not None else ""
+    user = plan.words.op(copy.user) if copy.user is not None else "the program itself"
+    where = source_location(op)
+    message = f"{what} in every iteration of {_name(plan, loop)}: {amount}{total}, asked for by {user}"
+    return Remark("warning", message, where, tuple(advice))
+
+
+def _name(plan: Plan, loop: _Loop) -> str:
+    first = loop.first
+    if first is loop.start:
+        return plan.words.op(first)
+    where = source_location(first) if first is not None else None
+    return f"the loop of blocks{f' that begins at {where}' if where is not None else ''}"
+
+
+def _trip_count(loop: _Loop) -> int | None:
+    """Iterations of an ``scf.for`` whose bounds and step are constants."""
+    op = loop.start
+    if not isinstance(op, Operation) or op_name(op) != "scf.for":
+        return None
+    lower, upper, step = (_constant(value) for value in op.operands[:3])
+    if lower is None or upper is None or not step or step < 0:
+        return None
+    return max(0, -(-(upper - lower) // step))
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    if not isinstance(owner, Operation) or op_name(owner) != "arith.constant":
+        return None
+    attribute = owner.get_attr_or_prop("value")
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
+
+
+class _Advisor:
+    """Looks for a better plan for one loop."""
+
+    def __init__(self, plan: Plan, part: Part, loop: _Loop) -> None:
+        self._plan, self._part, self._loop = plan, part, loop
+        self._operations = list(loop.operations())
+        inside = set(self._operations)
+        self._computed: dict[int, list[tuple[Operation, int]]] = {}
+        """Per scope, what the loop computes there: operations and their nodes."""
+        for op, node, scope in part.placed:
+            if node != REMATERIALISED and op in inside:
+                self._computed.setdefault(scope, []).append((op, node))
+
+    def advice(self, copies: Sequence[_LoopCopy]) -> list[Note]:
+        """What would keep ``copies`` out of the loop; empty when nothing simple would."""
+        scopes = self._part.system.scopes
+        ends = {scopes.number(end) for copy in copies for end in (copy.op.src, copy.op.dst)}
+        if len(ends) != 2 or any(op_name(op) in _CALLS for op in self._operations):
+            return []
+        if any(copy.user is None for copy in copies):
+            return []
+        for here, there in (sorted(ends), sorted(ends, reverse=True)):
+            if not self._computed.get(here) and self._computed.get(there):
+                return self._carry(copies, here, there)
+        for here, there in (sorted(ends), sorted(ends, reverse=True)):
+            if self._may_leave(here) and self._computed.get(there):
+                names = self._names(here)
+                return [Note(f"put {names} on {scopes.short(there)} too: then the loop copies nothing")]
+        return self._choose(sorted(ends))
+
+    def _carry(self, copies: Sequence[_LoopCopy], here: int, there: int) -> list[Note]:
+        short = self._part.system.scopes.short
+        carried = [v for v in self._loop.carried() if self._is_on(v, here)]
+        names = ", ".join(map(self._plan.words.value, carried[:_NAMED])) or "the value"
+        where = source_location(first) if (first := self._loop.first) is not None else None
+        del copies
+        return [
+            Note(
+                f"the loop computes nothing on {short(here)}: let it carry {names} on {short(there)}, with a "
+                "device.device_copy to there before the loop",
+                where,
+            )
+        ]
+
+    def _choose(self, ends: Sequence[int]) -> list[Note]:
+        notes: list[Note] = []
+        for scope in ends:
+            op, node = next(
+                (pair for pair in self._computed.get(scope, ()) if not self._is_unasked(pair[1])), (None, 0)
+            )
+            if op is None:
+                return []
+            reason = self._plan.explainer.decision(self._part.system, node)
+            notes.append(
+                Note(f"{self._plan.words.op(op, position=False)} is there because {reason}", source_location(op))
+            )
+        short = self._part.system.scopes.short
+        names = " or ".join(short(scope) for scope in ends)
+        return [*notes, Note(f"with all of the loop on {names}, it copies nothing")]
+
+    def _may_leave(self, scope: int) -> bool:
+        """Whether no demand keeps what the loop has on ``scope`` there."""
+        nodes = [node for _, node in self._computed.get(scope, ())]
+        carried = [self._part.system.nodes[value] for value in self._loop.carried() if self._is_on(value, scope)]
+        return bool(nodes) and all(map(self._is_unasked, [*nodes, *carried]))
+
+    def _is_on(self, value: SSAValue, scope: int) -> bool:
+        node = self._part.system.nodes.get(value, REMATERIALISED)
+        return node >= 0 and self._part.system.final(node) == scope
+
+    def _is_unasked(self, node: int) -> bool:
+        return reason_kind(self._plan, self._part.system, node) in _UNASKED
+
+    def _names(self, scope: int) -> str:
+        operations = [op for op, _ in self._computed[scope]]
+        names = ", ".join(map(self._plan.words.op, operations[:_NAMED]))
+        more = len(operations) - _NAMED
+        return names + (f" and {more} more" if more > 0 else "")
+
+
+def reason_kind(plan: Plan, system: System, node: int) -> str:
+    """The kind of what decided for ``node``."""
+    provenance = plan.explainer.provenance(system)
+    return provenance.decision(provenance.path(node)[1])[0][0]

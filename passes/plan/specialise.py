@@ -1,0 +1,326 @@
+"""Planning unit by unit: every function once per distinct assignment of scopes to its signature.
+
+Callees are summarised before their callers (`summary`). Then callers are planned before their callees: when a
+caller is complete, its calls say on which scopes they pass and expect data, which is an *assignment*. Each
+distinct assignment of a function becomes one instance of it: the first is the function itself, the others are
+private clones of it. Functions that call each other in circles are one unit, with one assignment for all calls
+inside the circle. A declaration has one signature for all its uses; the first use decides what its attributes
+leave open.
+
+Naming a memory scope late can refine a signature after its callers were planned. Then all is planned again with
+what was learnt, until nothing new is learnt; scopes only ever get closed fields, so this ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from devscope.dialects.device import ScopeAttr
+from devscope.dialects.location import source_location
+from devscope.errors import PlanError
+from devscope.passes.plan.builder import build_signature, build_unit, demand_assignment
+from devscope.passes.plan.call_graph import CallGraph, Unit, build_call_graph
+from devscope.passes.plan.defaults import refine
+from devscope.passes.plan.clashes import check
+from devscope.passes.plan.explain import Clone
+from devscope.passes.plan.reasons import Words
+from devscope.passes.plan.remarks import Remark
+from devscope.passes.plan.scopes import CLASH, ScopeTable
+from devscope.passes.plan.solver import unify
+from devscope.passes.plan.summary import Summary, instantiate, summarise
+from devscope.passes.plan.system import Assignment, Request, Seconds, Signature, System
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How a unit's scopes are chosen."""
+
+    complete: Callable[[System], None]
+    """Choose all scopes that are open."""
+    unifies: bool = True
+    """Whether `solver.unify` comes first: uses pull values to one scope, whatever else is chosen."""
+    measure: Callable[[System], Mapping[int, Seconds]] | None = None
+    """The time that the operations of a system take, per root, where that counts for its callers."""
+
+
+@dataclass(eq=False)
+class Instance:
+    """A unit planned for one assignment."""
+
+    unit: Unit
+    functions: dict[str, FuncOp]
+    """By the names that the unit has for them: the functions themselves, or clones."""
+    system: System
+    asked: set[tuple[str, Assignment]] = field(default_factory=set[tuple[str, Assignment]])
+    """What callers may ask for to get this instance."""
+    requested_by: Operation | None = None
+
+    def assignment(self, name: str) -> Assignment:
+        return final_assignment(self.system, self.system.signatures[name])
+
+
+def final_assignment(system: System, signature: Signature) -> Assignment:
+    """The scopes of a signature in a completed system."""
+    return tuple(map(system.final, system.domains.first_order(signature.node)))
+
+
+class Specialiser:
+    """Plans the functions of one module. They stay as they are."""
+
+    def __init__(
+        self,
+        functions: Sequence[FuncOp],
+        host: ScopeAttr,
+        default: ScopeAttr,
+        strategy: Strategy,
+        pin_to_host: bool,
+        most_clones: int,
+        words: Words,
+    ) -> None:
+        self._host, self._default = host, default
+        self._strategy = strategy
+        self._pin_to_host = pin_to_host
+        self._most_clones = most_clones
+        self._scopes = ScopeTable()
+        self.graph: CallGraph = build_call_graph(functions)
+        self.unknown_names: set[str] = set()
+        self.remarks: list[Remark] = []
+        self._words = words
+        self._refused: list[System] = []
+        """Systems with clashes or other errors."""
+        self._summaries: dict[str, Summary] = {}
+        self._open: dict[Unit, System] = {}
+        """Systems that summaries were made of, and that nobody has completed."""
+        self._bound: dict[str, Assignment] = {}
+        """The scopes of declarations, as far as uses have decided them."""
+        self._refined: dict[tuple[str, Assignment], Assignment] = {}
+        """What became of an assignment when the function was planned for it."""
+        self._learnt = False
+
+    def run(self) -> list[Instance]:
+        """All instances, callers before callees. Raises `PlanError`."""
+        for unit in self.graph.units:
+            if unit.called:
+                self._summarise(unit)
+        if self._refused:
+            self._refuse()
+        instances = self._plan_all()
+        while self._learnt:
+            instances = self._plan_all()
+        return instances
+
+    def _refuse(self) -> None:
+        """Look for errors in the functions that are not called too, then raise `PlanError` for all there are."""
+        for unit in self.graph.units:
+            if not unit.called:
+                system = self._new_system()
+                build_unit(system, {func.sym_name.data: func for func in unit.functions})
+                self._refused.append(system)
+        check(self._refused, self._words)
+
+    # The library: what a unit's rules ask for.
+
+    def signature(self, system: System, name: str, op: Operation) -> Signature | None:
+        """See `Library.signature`."""
+        summary = self._summaries.get(name)
+        if summary is not None:
+            return instantiate(system, summary, op)
+        func = self.graph.externals.get(name)
+        if func is None:
+            return None
+        found = system.externals.get(name)
+        if found is None:
+            found = system.externals[name] = build_signature(system, func)
+            if name in self._bound:
+                demand_assignment(system, found, Request(name, self._bound[name], None))
+        return found
+
+    def externals(self) -> System:
+        """A completed system of all declarations; to be called after `run`."""
+        system = self._new_system()
+        for name, func in self.graph.externals.items():
+            self.signature(system, name, func)
+        check([system], self._words)
+        self._strategy.complete(system)
+        system.signatures = system.externals
+        return system
+
+    def _keep_errors(self, system: System) -> None:
+        if system.errors or system.domains.clashes:
+            self._refused.append(system)
+
+    # Bottom-up
+
+    def _new_system(self) -> System:
+        return System(self._host, self._default, self, self._scopes, remarks=self.remarks)
+
+    def _summarise(self, unit: Unit) -> None:
+        system = self._new_system()
+        build_unit(system, {func.sym_name.data: func for func in unit.functions})
+        self._keep_errors(system)
+        unify(system)
+        seconds = self._strategy.measure(system) if self._strategy.measure is not None else {}
+        for name, signature in system.signatures.items():
+            if name in unit.called:
+                self._summaries[name] = summarise(system, signature, seconds)
+        if self._strategy.unifies:
+            self._open[unit] = system
+
+    # Top-down
+
+    def _plan_all(self) -> list[Instance]:
+        self._learnt = False
+        requests: dict[Unit, list[Request]] = {}
+        planned: list[Instance] = []
+        for unit in reversed(self.graph.units):
+            for instance in self._plan_unit(unit, requests.pop(unit, [])):
+                planned.append(instance)
+                for request in self._requests(instance.system) if not self._refused else ():
+                    requests.setdefault(self.graph.unit_of[request.name], []).append(request)
+        self._open.clear()
+        check(self._refused, self._words)
+        return planned
+
+    def _plan_unit(self, unit: Unit, requests: Sequence[Request]) -> list[Instance]:
+        pinned = self._pin_to_host and unit.is_public
+        instances: list[Instance] = []
+        if pinned or not requests:
+            instances.append(self._instance(unit, None, pinned, instances))
+        for request in requests:
+            key = (request.name, request.assignment)
+            if any(key in instance.asked for instance in instances):
+                continue
+            found = next((i for i in instances if i.assignment(request.name) == request.assignment), None)
+            if found is None:
+                found = self._instance(unit, request, False, instances)
+                instances.append(found)
+                self._learn_refinement(found, request)
+            found.asked.add(key)
+        return instances
+
+    def _instance(
+        self, unit: Unit, request: Request | None, pinned: bool, others: Sequence[Instance]
+    ) -> Instance:
+        functions = {func.sym_name.data: func for func in unit.functions}
+        if others:
+            if len(others) > self._most_clones:
+                assert request is not None
+                raise self._too_many(unit, request)
+            functions = {name: _clone(func) for name, func in functions.items()}
+        system = self._open.pop(unit, None)
+        if system is None or pinned or any(name in self._bound for name in system.externals):
+            system = self._new_system()
+            wanted = {request.name: request} if request is not None else {}
+            build_unit(system, functions, pinned, wanted)
+            if self._strategy.unifies:
+                unify(system)
+        elif request is not None:
+            demand_assignment(system, system.signatures[request.name], request)
+        self._keep_errors(system)
+        if not self._refused:
+            self._strategy.complete(system)
+            self._settle(system)
+        return Instance(unit, functions, system, requested_by=request.op if request is not None else None)
+
+    def _too_many(self, unit: Unit, request: Request) -> PlanError:
+        func = next(func for func in unit.functions if func.sym_name.data == request.name)
+        return PlanError(
+            f"@{request.name} is used with more than {self._most_clones + 1} different assignments of scopes",
+            source_location(func),
+            [
+                "each of them needs a function of its own: put device.scope on arguments and results of the "
+                "function, so that its callers copy",
+                "or allow more clones: option 'clones' of device-plan",
+            ],
+        )
+
+    def _settle(self, system: System) -> None:
+        """Refine a completed system, with what is known of its callees."""
+        domains = system.domains
+        changed = True
+        while changed:
+            refine(system)
+            changed = False
+            for site in system.sites:
+                refined = self._refined.get((site.name, final_assignment(system, site.signature)))
+                for node, scope in zip(domains.first_order(site.signature.node), refined or (), strict=False):
+                    if domains.scope_of(node) != scope:
+                        changed |= domains.demand(node, scope, ("refined", site.op, 0))
+        for name, signature in system.externals.items():
+            self._bind(name, final_assignment(system, signature))
+
+    def _bind(self, name: str, assignment: Assignment) -> None:
+        """Keep what a unit decided about a declaration."""
+        known = self._bound.setdefault(name, assignment)
+        if known != assignment:
+            joined = tuple(map(self._scopes.join, known, assignment))
+            assert CLASH not in joined
+            self._learnt = True
+            self._bound[name] = joined
+
+    def _learn_refinement(self, instance: Instance, request: Request) -> None:
+        final = instance.assignment(request.name)
+        if final != request.assignment:
+            self._refined[request.name, request.assignment] = final
+            self._learnt = True
+
+    def _requests(self, system: System) -> Iterable[Request]:
+        """What a completed system asks of functions outside of its unit."""
+        for site in system.sites:
+            if site.name not in system.signatures:
+                yield Request(site.name, final_assignment(system, site.signature), site.op)
+
+
+def _clone(func: FuncOp) -> FuncOp:
+    clone = func.clone()
+    clone.properties["sym_visibility"] = StringAttr("private")
+    return clone
+
+
+def insert_clones(module: ModuleOp, instances: Sequence[Instance], words: Words) -> list[Clone]:
+    """Put the clones of completed instances into the module, each after its original, and name them.
+
+    Makes every use name the instance that was planned for it. Returns the clones.
+    """
+    taken = {op.sym_name.data for op in module.body.ops if isinstance(op, FuncOp)}
+    last: dict[FuncOp, Operation] = {}
+    clones: list[Clone] = []
+    reached: dict[tuple[str, Assignment], FuncOp] = {}
+    for instance in instances:
+        for original in instance.unit.functions:
+            name = original.sym_name.data
+            func = instance.functions[name]
+            if func is not original:
+                func.properties["sym_name"] = StringAttr(_clone_name(instance, name, taken))
+                module.body.block.insert_op_after(func, last.get(original, original))
+                last[original] = func
+                clones.append(Clone(func.sym_name.data, name, words.op(instance.requested_by)))
+            reached.setdefault((name, instance.assignment(name)), func)
+        for name, assignment in instance.asked:
+            reached[name, assignment] = instance.functions[name]
+    for instance in instances:
+        for site in instance.system.sites:
+            target = instance.functions.get(site.name)
+            if target is None:
+                target = reached[site.name, final_assignment(instance.system, site.signature)]
+            if target.sym_name.data != site.name:
+                attributes = site.op.properties if site.key in site.op.properties else site.op.attributes
+                attributes[site.key] = SymbolRefAttr(target.sym_name.data)
+    return clones
+
+
+def _clone_name(instance: Instance, name: str, taken: set[str]) -> str:
+    """A name that says where the clone runs: ``f_cuda_0``; of several scopes, each once, arguments first."""
+    scopes = dict.fromkeys(instance.assignment(name))
+    texts = [instance.system.scopes.attributes[scope].short() for scope in scopes]
+    base = "_".join([name, *("".join(c if c.isalnum() else "_" for c in text) for text in texts)])
+    found, number = base, 1
+    while found in taken:
+        found, number = f"{base}_{number}", number + 1
+    taken.add(found)
+    return found

@@ -1,0 +1,222 @@
+"""How control flow carries values: from initial values, yields and branches to results and block arguments.
+
+Annotations that constrain nothing pass their value on as well.
+
+Everything is read off the module when it is asked for. Only the order of blocks and the origins of values are
+remembered, until `ValueFlow.invalidate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
+
+from devscope.dialects.device import OnDeviceOp
+from devscope.dialects.names import op_name
+
+CHOICES = frozenset(
+    {"scf.if", "scf.index_switch", "scf.execute_region", "affine.if", "stablehlo.if", "stablehlo.case"}
+)
+COUNTED = frozenset({"scf.for", "affine.for"})
+"""Loops whose last operands are what they carry, and whose body takes a counter and then that."""
+LOOPS = COUNTED | {"scf.while", "stablehlo.while"}
+FRAME = "device.region"
+ENTERED = CHOICES | LOOPS | {FRAME}
+"""Operations whose regions hold operations with scopes of their own. The regions of all others run as one."""
+
+_YIELDS = frozenset({"scf.yield", "affine.yield", "stablehlo.return", "device.yield"})
+ENDS = _YIELDS | {"scf.condition", "func.return", "cf.br", "cf.cond_br", "cf.switch"}
+
+
+class ValueFlow:
+    """Where the values come from that control flow carries."""
+
+    def __init__(self) -> None:
+        self._orders: dict[Region, dict[Block, int]] = {}
+        self._origins: dict[SSAValue, SSAValue | None] = {}
+
+    def invalidate(self) -> None:
+        """Forget everything: control flow has changed."""
+        self._orders.clear()
+        self._origins.clear()
+
+    def origin(self, value: SSAValue) -> SSAValue | None:
+        """The first value that flows into ``value``, followed to one that an operation or a caller makes.
+
+        First is what enters a loop, else what the first region yields or the first block passes, blocks taken
+        depth first from the entry. Other values flow in, too: that they agree is for a verifier to check. None
+        for arguments of unreachable blocks that only such arguments flow into.
+        """
+        path: list[SSAValue] = []
+        seen: set[SSAValue] = set()
+        current: SSAValue | None = value
+        while current is not None and current not in self._origins:
+            if current in seen:
+                current = None
+                break
+            following = next(self.sources(current), None)
+            if following is None:
+                break
+            seen.add(current)
+            path.append(current)
+            current = following
+        found = self._origins.get(current, current) if current is not None else None
+        for step in path:
+            self._origins[step] = found
+        return found
+
+    def sources(self, value: SSAValue) -> Iterator[SSAValue]:
+        """All values that control flow carries into ``value``, in the order of `origin`; none for others."""
+        if isinstance(value, OpResult):
+            yield from self._result_sources(value.op, op_name(value.op), value.index)
+        elif isinstance(value, BlockArgument) and (region := value.block.parent) is not None:
+            if value.block is region.first_block:
+                yield from self._entry_sources(region, value.index)
+            else:
+                yield from self._branch_sources(value.block, value.index)
+
+    def _result_sources(self, op: Operation, name: str, index: int) -> Iterator[SSAValue]:
+        if name in COUNTED:
+            yield op.operands[first_carried(op) + index]
+            yield from self._ends(op.regions[0], index)
+        elif name == "stablehlo.while":
+            yield op.operands[index]
+            yield from self._ends(op.regions[1], index)
+        elif name == "scf.while":
+            yield from self._ends(op.regions[0], index + 1)
+        elif name in ENTERED:
+            for region in op.regions:
+                yield from self._ends(region, index)
+        elif isinstance(op, OnDeviceOp) and not constrains(op):
+            yield op.operand
+
+    def _entry_sources(self, region: Region, index: int) -> Iterator[SSAValue]:
+        op = region.parent
+        name = op_name(op) if op is not None else ""
+        if op is None or name not in LOOPS:
+            return
+        if name in COUNTED:
+            if index > 0:
+                yield from self._result_sources(op, name, index - 1)
+        elif name == "stablehlo.while":
+            yield from self._result_sources(op, name, index)
+        elif region is op.regions[0]:
+            yield op.operands[index]
+            yield from self._ends(op.regions[1], index)
+        else:
+            yield from self._ends(op.regions[0], index + 1)
+
+    def _branch_sources(self, block: Block, index: int) -> Iterator[SSAValue]:
+        order = self._order(block.parent)
+        branches = [
+            (order[parent], use.index, use.operation)
+            for use in block.uses
+            if (parent := use.operation.parent) is not None and parent in order
+        ]
+        for _, successor, branch in sorted(branches, key=lambda entry: entry[:2]):
+            yield branch.operands[first_operand(branch, successor) + index]
+
+    def _ends(self, region: Region, index: int) -> Iterator[SSAValue]:
+        """Operand ``index`` of every operation that leaves a region."""
+        blocks = region.blocks if region.first_block is region.last_block else self._order(region)
+        for block in blocks:
+            last = block.last_op
+            if last is not None and not last.successors and index < len(last.operands) and op_name(last) in ENDS:
+                yield last.operands[index]
+
+    def _order(self, region: Region | None) -> dict[Block, int]:
+        if region is None:
+            return {}
+        found = self._orders.get(region)
+        if found is None:
+            found = self._orders[region] = {block: n for n, block in enumerate(blocks_in_order(region))}
+        return found
+
+
+def first_carried(op: Operation) -> int:
+    """The number of the first operand that a counted loop carries."""
+    return len(op.operands) - len(op.results)
+
+
+def decides(op: Operation) -> bool:
+    """Whether the operand of ``op``, a tensor, decides which way control takes, and is read on the host."""
+    if op_name(op) in ("stablehlo.if", "stablehlo.case"):
+        return True
+    region = op.parent_region()
+    parent = op.parent_op()
+    return (
+        parent is not None
+        and op_name(op) == "stablehlo.return"
+        and op_name(parent) == "stablehlo.while"
+        and region is parent.regions[0]
+    )
+
+
+def constrains(op: OnDeviceOp) -> bool:
+    """Whether an annotation says anything about where its value is."""
+    return op.constrains_body or op.constrains_result
+
+
+def first_operand(branch: Operation, successor: int) -> int:
+    """The number of the operand that a branch passes as first argument to its successor of that number."""
+    counts = [len(block.args) for block in branch.successors]
+    return len(branch.operands) - sum(counts[successor:])
+
+
+def targets(op: Operation) -> Iterator[tuple[int, SSAValue]]:
+    """What the operands of a piece of control flow flow into: number of the operand, and result or argument."""
+    name = op_name(op)
+    parent = op.parent_op()
+    if name in COUNTED:
+        yield from _pairs(first_carried(op), op.results)
+        yield from _pairs(first_carried(op), _entry(op.regions[0])[1:])
+    elif name == "stablehlo.while":
+        for values in (op.results, *map(_entry, op.regions)):
+            yield from _pairs(0, values)
+    elif name == "scf.while":
+        yield from _pairs(0, _entry(op.regions[0]))
+    elif name.startswith("cf."):
+        for number, block in enumerate(op.successors):
+            yield from _pairs(first_operand(op, number), block.args)
+    elif name == "scf.condition" and parent is not None:
+        yield from _pairs(1, parent.results)
+        yield from _pairs(1, _entry(parent.regions[1]))
+    elif name in _YIELDS and parent is not None and not decides(op):
+        yield from _yield_targets(parent, op_name(parent))
+
+
+def _yield_targets(parent: Operation, name: str) -> Iterator[tuple[int, SSAValue]]:
+    if name == "scf.while":
+        yield from _pairs(0, _entry(parent.regions[0]))
+    elif name in ENTERED:
+        yield from _pairs(0, parent.results)
+        if name in COUNTED:
+            yield from _pairs(0, _entry(parent.regions[0])[1:])
+        elif name == "stablehlo.while":
+            yield from _pairs(0, _entry(parent.regions[0]))
+            yield from _pairs(0, _entry(parent.regions[1]))
+
+
+def blocks_in_order(region: Region) -> list[Block]:
+    """The blocks depth first from the entry, unreachable ones last, as they stand.
+
+    A block comes after one way to reach it, and so after all blocks that dominate it.
+    """
+    seen: dict[Block, None] = {}
+    stack = [region.first_block] if region.first_block is not None else []
+    while stack:
+        block = stack.pop()
+        if block not in seen:
+            seen[block] = None
+            if block.last_op is not None:
+                stack += reversed(block.last_op.successors)
+    return [*seen, *(block for block in region.blocks if block not in seen)]
+
+
+def _pairs(first: int, values: Sequence[SSAValue]) -> Iterator[tuple[int, SSAValue]]:
+    return enumerate(values, first)
+
+
+def _entry(region: Region) -> Sequence[SSAValue]:
+    return region.first_block.args if region.first_block is not None else ()
