@@ -20,7 +20,7 @@ from devscope.dialects.names import op_name
 from devscope.errors import VerifyError
 from devscope.passes.callees import CALL, CONSTANT
 from devscope.passes.host_operands import is_query
-from devscope.passes.placed_types import FUNCTION, HOST, kind_of
+from devscope.passes.placed_types import FUNCTION, HOST, kind_of, memory_space_of
 from devscope.passes.scope_analysis import CALLS, CONTROL, Need, ScopeAnalysis
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
@@ -66,6 +66,8 @@ class _Verifier:
             (RESULTS, "result", signature.outputs.data),
         ):
             for index, scope in enumerate(signature_attributes(self.func, side, len(types))):
+                if isinstance(scope, ScopeAttr):
+                    _check_memory(self.func, f"{noun} #{index}", types[index], scope)
                 if _holds_data(types[index]) and not _is_closed(scope):
                     shown = scope.short() if isinstance(scope, ScopeAttr) else "missing"
                     raise _error(
@@ -108,6 +110,9 @@ class _Verifier:
         scope = self.analysis.of_op(op)
         if (own is not None and not _is_closed(own)) or not _is_closed(scope):
             raise _needs_closed_scope(op, f"'{name}'", scope if own is None else own)
+        if name != "memref.memory_space_cast":
+            for index, result in enumerate(op.results):
+                _check_memory(op, f"result #{index}", result.type, self.analysis.of_value(result))
         if op.regions:
             self._check_body(op, name, scope)
 
@@ -181,6 +186,13 @@ def _holds_data(type_: Attribute) -> bool:
         elif kind_of(current) not in (HOST, FUNCTION):
             return True
     return False
+
+
+def _check_memory(op: Operation, what: str, type_: Attribute, scope: ScopeAttr) -> None:
+    """The memory space in a buffer's type is that of its scope."""
+    space = memory_space_of(type_)
+    if space is not None and space.join(scope) != scope:
+        raise _error(op, f"{what} is on {scope.short()}, but its type is in memory {space.short()}")
 
 
 def _is_closed(scope: object) -> bool:

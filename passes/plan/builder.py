@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Operation, Region
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.placed_types import FUNCTION, TENSOR, kind_of
+from devscope.passes.placed_types import FUNCTION, TENSOR, kind_of, memory_space_of
 from devscope.passes.plan.blocks import Dominators
 from devscope.passes.plan.call_graph import has_plan, is_public
 from devscope.passes.plan.constraints import Row, row_of, unknown
@@ -76,6 +76,9 @@ def _side(system: System, func: FuncOp, side: str, types: tuple[Attribute, ...],
             system.domains.demand(node, system.host_scope, (f"pinned_{side}", func, index))
         elif number != OPEN:
             _demand(system, node, number, (side, func, index))
+        space = memory_space_of(types[index])
+        if space is not None:
+            system.require(node, system.scopes.number(space), ("memory_space", func, index))
         nodes.append(node)
     return nodes
 

@@ -109,8 +109,10 @@ def _innermost(op: Operation, graphs: Mapping[Region, Dominators]) -> _Loop | No
 
 def _header(graph: Dominators, block: Block) -> Block | None:
     """The header of the innermost loop around ``block``."""
+    if not graph.loops_around(block):
+        return None
     headers = [header for header in graph.order if graph.in_loop(header, block)]
-    return max(headers, key=graph.loops_around) if headers else None
+    return max(headers, key=graph.loops_around)
 
 
 def _warning(plan: Plan, loop: _Loop, copy: _LoopCopy, advice: Sequence[Note]) -> Remark:

@@ -641,6 +641,14 @@ def shared_updates(x: Array, a: Array) -> Any:
     return old, first, first, first + second
 
 
+@case(f32("n", 4), f32(4, 4), results="f32, f32, f32")
+def calls_on_two_devices(x: Array, w: Array) -> Any:
+    values = [np.tanh(x @ w)]
+    for _ in range(6):
+        values.append(np.tanh(values[-1] @ w))
+    return values[3], values[6], values[6]
+
+
 @case(f32("n"), i1(), f32(), results="f32, f32, f32")
 def copies_and_updates(x: Array, flag: Array, s: Array) -> Any:
     e = np.exp(x)

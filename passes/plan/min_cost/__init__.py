@@ -18,7 +18,7 @@ from devscope.passes.plan.min_cost.optimiser import optimise
 from devscope.passes.plan.remarks import Remark
 from devscope.passes.plan.system import Seconds, System
 
-__all__ = ["MinCost", "Prediction", "machine_of", "solve_min_cost"]
+__all__ = ["MinCost", "Prediction", "duration", "machine_of", "solve_min_cost"]
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Prediction:
     """Per pair of devices, from the first to the second."""
 
     def text(self) -> str:
-        parts = [f"{_duration(seconds)} computing on {device}" for device, seconds in self.computing.items()]
-        parts += [f"{_duration(seconds)} copying {src} to {dst}" for (src, dst), seconds in self.copying.items()]
+        parts = [f"{duration(seconds)} computing on {device}" for device, seconds in self.computing.items()]
+        parts += [f"{duration(seconds)} copying {src} to {dst}" for (src, dst), seconds in self.copying.items()]
         total = sum(self.computing.values()) + sum(self.copying.values())
-        return f"predicted time {_duration(total)}" + (f": {', '.join(parts)}" if parts else "")
+        return f"predicted time {duration(total)}" + (f": {', '.join(parts)}" if parts else "")
 
 
 class MinCost:
@@ -101,7 +101,8 @@ def predict(model: Model, labels: list[int]) -> Prediction:
     return Prediction(dict(sorted(computing.items())), dict(sorted(copying.items())))
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Seconds for people: three digits."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
