@@ -104,7 +104,7 @@ def compile(
 
 def build(source: Source | Any, options: CompileOptions | None = None) -> Program:
     """Compile a program without loading it: no device is needed. Raises as `compile` does."""
-    from devscope.lowering.interop.collection import no_cyclic_collection
+    from devscope.passes.collection import no_cyclic_collection
 
     # The imports alone make so many objects that collections take a tenth of the time.
     with no_cyclic_collection():

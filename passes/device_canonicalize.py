@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnregisteredOp
+from xdsl.dialects.scf import ForOp
 from xdsl.ir import Operation, OpResult
 from xdsl.passes import ModulePass
 from xdsl.pattern_rewriter import (
@@ -23,8 +24,9 @@ from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.passes.copies import copies_of, dominates
 from devscope.passes.scope_attribute import unplaced
-from devscope.passes.scope_rewriter import copies_of, dominates, rewrite_keeping_scopes
+from devscope.passes.scope_rewriter import rewrite_keeping_scopes
 from devscope.passes.split.classify import is_rematerialised
 
 
@@ -69,6 +71,17 @@ class RematerialiseCopied(RewritePattern):
             rewriter.replace(op, (), made.results)
 
 
+class Canonicalize(CanonicalizationRewritePattern):
+    """xDSL's patterns, less those that move what xDSL does not know.
+
+    `RehoistConstInLoops` takes every unregistered operation for a constant and hoists it out of its loop.
+    """
+
+    def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        if not (isinstance(op, ForOp) and any(isinstance(inner, UnregisteredOp) for inner in op.body.block.ops)):
+            super().match_and_rewrite(op, rewriter)
+
+
 @dataclass(frozen=True)
 class DeviceCanonicalizePass(ModulePass):
     """Fold copies, and run xDSL's canonicalization without losing scopes.
@@ -83,7 +96,5 @@ class DeviceCanonicalizePass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         copies = [FoldCopyChain(), ShareCopy(), RematerialiseCopied()]
-        pattern = GreedyRewritePatternApplier(
-            [*copies, CanonicalizationRewritePattern()], ctx=ctx, folding_enabled=True
-        )
+        pattern = GreedyRewritePatternApplier([*copies, Canonicalize()], ctx=ctx, folding_enabled=True)
         rewrite_keeping_scopes(op, pattern, ScopeAttr.parse_text(self.host), region_dce)

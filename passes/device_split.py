@@ -20,6 +20,7 @@ from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import VerifyError
 from devscope.passes.scope_analysis import ScopeAnalysis
+from devscope.passes.scope_attribute import drop_scopes
 from devscope.passes.split.classify import CONTROL_FLOW, Classifier, body_operations, is_tensor
 from devscope.passes.split.outline import erase_operations, outline_piece, unique_name
 from devscope.passes.split.pieces import BlockSplit, Piece, split_block, users_in
@@ -51,11 +52,10 @@ def split_module(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> N
     for function in functions:
         scope = device_functions.get(function.sym_name.data)
         if scope is None and function.body.blocks:
-            _split_function(module, function, classifier, binding, taken)
+            _split_function(module, function, scopes, classifier, binding, taken)
         _bind(function, scope or host, binding)
         if scope is not None:
-            for inner in function.body.walk():
-                inner.attributes.pop(SCOPE_ATTR, None)
+            drop_scopes(function.body)
 
 
 def _bind(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> None:
@@ -132,11 +132,13 @@ def _scope_in(dictionary: DictionaryAttr) -> set[ScopeAttr]:
 def _split_function(
     module: ModuleOp,
     function: func.FuncOp,
+    scopes: ScopeAnalysis,
     classifier: Classifier,
     binding: TargetBinding,
     taken: set[str],
 ) -> None:
     blocks = list(function.body.blocks)
+    split_blocks: list[Block] = []
     while blocks:
         block = blocks.pop()
         split = split_block(block, classifier)
@@ -155,6 +157,10 @@ def _split_function(
             if outlined is not None:
                 module.body.block.insert_op_after(outlined, function)
         erase_operations(dead)
+        scopes.invalidate()  # Values of inner blocks may now be results of calls of new functions.
+        split_blocks.append(block)
+    # Not before all is split: what a block says holds for the blocks inside it.
+    for block in split_blocks:
         for op in block.ops:
             op.attributes.pop(SCOPE_ATTR, None)
 

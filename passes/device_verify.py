@@ -20,7 +20,7 @@ from devscope.dialects.names import op_name
 from devscope.errors import VerifyError
 from devscope.passes.callees import CALL, CONSTANT
 from devscope.passes.host_operands import is_query
-from devscope.passes.placed_types import FUNCTION, HOST, kind_of, memory_space_of
+from devscope.passes.placed_types import BUFFER, FUNCTION, HOST, kind_of, memory_space_of
 from devscope.passes.scope_analysis import CALLS, CONTROL, Need, ScopeAnalysis
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
@@ -105,14 +105,15 @@ class _Verifier:
 
     def _check_execution(self, op: Operation, name: str) -> None:
         own = op.attributes.get(SCOPE_ATTR)
-        if own is not None and not self.analysis.executes(op):
-            raise _error(op, f"'{name}' touches no data, runs on the host and must not carry '{SCOPE_ATTR}'")
         scope = self.analysis.of_op(op)
+        if own is not None and own != scope and not self.analysis.executes(op):
+            raise _error(op, f"'{name}' touches no data, runs on the host and must not carry '{SCOPE_ATTR}'")
         if (own is not None and not _is_closed(own)) or not _is_closed(scope):
             raise _needs_closed_scope(op, f"'{name}'", scope if own is None else own)
         if name != "memref.memory_space_cast":
             for index, result in enumerate(op.results):
-                _check_memory(op, f"result #{index}", result.type, self.analysis.of_value(result))
+                if kind_of(result.type) == BUFFER:
+                    _check_memory(op, f"result #{index}", result.type, self.analysis.of_value(result))
         if op.regions:
             self._check_body(op, name, scope)
 

@@ -134,9 +134,7 @@ class _Reader:
             self._number(table, key, "latency") if "latency" in table else 0.0,
         )
 
-    def _table(
-        self, data: object, key: str, known: set[str], required: Iterable[str] = ()
-    ) -> dict[str, Any]:
+    def _table(self, data: object, key: str, known: set[str], required: Iterable[str] = ()) -> dict[str, Any]:
         if not isinstance(data, dict):
             self._fail(key, "must be a table")
         for name in data:
@@ -163,7 +161,9 @@ class _Reader:
         return value
 
     def _fail(self, key: str, message: str, notes: Iterable[str] = ()) -> NoReturn:
-        raise OptionError(f"{self._source}: {key}: {message}" if key else f"{self._source}: {message}", notes=[*notes])
+        raise OptionError(
+            f"{self._source}: {key}: {message}" if key else f"{self._source}: {message}", notes=[*notes]
+        )
 
 
 def _float(value: object) -> float:
@@ -209,7 +209,9 @@ def machine_json(machine: Machine) -> str:
         {"from": link.source, "to": link.destination, "bandwidth": link.bandwidth, "latency": link.latency}
         for link in machine.links.values()
     ]
-    return json.dumps({"format": FORMAT, "host": machine.host, "devices": devices, "links": links}, indent=2) + "\n"
+    return (
+        json.dumps({"format": FORMAT, "host": machine.host, "devices": devices, "links": links}, indent=2) + "\n"
+    )
 
 
 def _text(number: float) -> str:

@@ -33,6 +33,7 @@ from devscope.passes.placed_types import HOST, kind_of
 from devscope.passes.scope_attribute import scope_on
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.passes.value_flow import (
+    CARRIERS,
     CHOICES,
     ENDS,
     ENTERED,
@@ -49,7 +50,9 @@ CALLS = frozenset({CALL, INDIRECT, CONSTANT})
 CONTROL = CHOICES | LOOPS | ENDS | CALLS
 
 _HOST_SCOPE = ScopeAttr.get("cpu", 0)
-_STOP = "builtin.module"
+_FUNCTION = "func.func"
+_OUTERMOST = frozenset({_FUNCTION, "builtin.module"})
+_WITHOUT_SCOPE = CONTROL | _OUTERMOST | {FRAME, "device.device_copy", "device.on_device"}
 
 
 class Need(NamedTuple):
@@ -105,33 +108,34 @@ class ScopeAnalysis:
         op = _holder(value)
         if op is None:
             return self.host
-        planned = self._planned(op)
-        if planned is not op:
-            return self.of_op(planned)
-        origin = self.flow.origin(value)
+        if self.computation(op) is not op:
+            return self.of_op(op)
+        origin = value
+        if op_name(op) in CARRIERS or isinstance(value, BlockArgument):
+            origin = self.flow.origin(value)
         if isinstance(origin, OpResult):
             return self._of_result_value(origin)
         return self._of_argument_value(origin) if isinstance(origin, BlockArgument) else self.host
 
     def of_op(self, op: Operation) -> ScopeAttr:
         """Where an operation executes. For a function: where its body does, unless an operation says otherwise."""
-        planned = self._planned(op)
+        planned = self.computation(op)
+        if planned.name == _FUNCTION or self._has_scope(planned):
+            return self.lexical(planned)
         if isinstance(planned, DeviceCopyOp):
             return planned.dst
         if isinstance(planned, OnDeviceOp):
             return planned.scope if constrains(planned) else self.of_value(planned.result)
-        if isinstance(planned, FuncOp) or self._has_scope(planned):
-            return self.lexical(planned)
         return self.host
 
     def lexical(self, op: Operation) -> ScopeAttr:
         """What an operation's own attribute or that of the nearest operation around it says, else the host."""
         current: Operation | None = op
         while current is not None:
-            found = current.scope if isinstance(current, RegionOp) else scope_on(current)
+            found = current.scope if current.name == FRAME and isinstance(current, RegionOp) else scope_on(current)
             if found is not None:
                 return found
-            current = current.parent_op() if not isinstance(current, FuncOp) else None
+            current = current.parent_op() if current.name != _FUNCTION else None
         return self.host
 
     def executes(self, op: Operation) -> bool:
@@ -139,7 +143,17 @@ class ScopeAnalysis:
 
         Control flow, copies, scalar code, shape queries and what stands in the body of a computation have none.
         """
-        return self._has_scope(op) and self._planned(op) is op
+        return self._has_scope(op) and self.computation(op) is op
+
+    def computation(self, op: Operation) -> Operation:
+        """The outermost computation in whose body ``op`` stands, and with which it runs; else ``op`` itself."""
+        found = op
+        current = op.parent_op()
+        while current is not None and current.name not in _OUTERMOST:
+            if op_name(current) not in ENTERED:
+                found = current
+            current = current.parent_op()
+        return found
 
     def callees_of(self, op: Operation) -> Callees:
         """The functions that a call, or a ``func.constant``, may reach: directly, or through a function value."""
@@ -164,15 +178,16 @@ class ScopeAnalysis:
         elif op_name(op) in CONTROL:
             found = self._control_needs(op, op_name(op))
         elif self.executes(op):
-            scope = self.of_op(op)
+            scope = self.lexical(op)
             shapes = host_operands(op_name(op))
             found = [(i, self.host if i in shapes else scope) for i in range(len(op.operands))]
             for inner, index in captured_uses(op) if op.regions else ():
                 yield Need(inner, index, scope)
         else:
             return
+        operands = op.operands
         for index, scope in found:
-            if kind_of(op.operands[index].type) != HOST:
+            if kind_of(operands[index].type) != HOST:
                 yield Need(op, index, scope)
 
     def planned_operations(self, within: FuncOp | Region) -> Iterator[Operation]:
@@ -209,31 +224,18 @@ class ScopeAnalysis:
         elif any(True for _ in function_values(op)):
             self._calls = None
         if self._captures:
-            self._captures.pop(self._planned(op), None)
+            self._captures.pop(self.computation(op), None)
 
     # How it is found
 
-    def _planned(self, op: Operation) -> Operation:
-        """``op``, or the outermost computation in whose body it stands."""
-        found = op
-        current = op.parent_op()
-        while current is not None and not isinstance(current, FuncOp):
-            name = op_name(current)
-            if name == _STOP:
-                break
-            if name not in ENTERED:
-                found = current
-            current = current.parent_op()
-        return found
-
     def _has_scope(self, op: Operation) -> bool:
         name = op_name(op)
-        if name in CONTROL or name in (FRAME, _STOP) or is_query(name):
+        if name in _WITHOUT_SCOPE or is_query(name):
             return False
-        if isinstance(op, FuncOp | DeviceCopyOp | OnDeviceOp):
-            return False
-        if any(kind_of(value.type) != HOST for value in (*op.operands, *op.results)):
-            return True
+        for values in (op.results, op.operands):
+            for value in values:
+                if kind_of(value.type) != HOST:
+                    return True
         return bool(op.regions) and self._captures_data(op)
 
     def _of_result_value(self, result: OpResult) -> ScopeAttr:

@@ -18,10 +18,13 @@ def write_scope(op: Operation, scope: ScopeAttr, implied: bool) -> None:
 
     An attribute that is right already stays, so that it prints as it did.
     """
+    attributes = op.attributes
     if implied:
-        op.attributes.pop(SCOPE_ATTR, None)
-    elif op.attributes.get(SCOPE_ATTR) != scope:
-        op.attributes[SCOPE_ATTR] = scope
+        attributes.pop(SCOPE_ATTR, None)
+        return
+    present = attributes.get(SCOPE_ATTR)
+    if present is None or (present is not scope and present != scope):
+        attributes[SCOPE_ATTR] = scope
 
 
 def drop_scopes(within: Operation | Region | Block) -> None:

@@ -19,7 +19,7 @@ Operations that a pattern changes in place keep their scope; `notify_op_modified
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.builder import InsertOpInvT
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
@@ -32,10 +32,10 @@ from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import DevscopeError, VerifyError
+from devscope.passes.copies import copies_of, dominates, outwards, place_of_copy
 from devscope.passes.placed_types import HOST, TENSOR, kind_of
-from devscope.passes.plan.insertion import InsertionPoints
 from devscope.passes.scope_analysis import Need, ScopeAnalysis
-from devscope.passes.scope_attribute import scope_on, write_scope
+from devscope.passes.scope_attribute import drop_scopes, scope_on, write_scope
 from devscope.passes.value_flow import ENTERED, targets
 
 _Kept = list[tuple[Operation, ScopeAttr]]
@@ -89,7 +89,10 @@ class ScopePreservingRewriter(PatternRewriter):
             if isinstance(one.location, UnknownLoc):
                 one.location = self._root.location
             self._settle([(one, scope_on(one) or scope)])
-            if one.regions and self._is_attached(one):
+            if self.scopes.executes(one):
+                for region in one.regions:
+                    drop_scopes(region)
+            elif one.regions and self._is_attached(one):
                 self._settle(self._kept(one.regions))
         for one in new:
             self._repair(one)
@@ -166,6 +169,7 @@ class ScopePreservingRewriter(PatternRewriter):
         """Insert the copies that an operation, and what stands in its regions, needs."""
         if not self._is_attached(op):
             return
+        op = self.scopes.computation(op)
         inner = self._operations(op.regions) if op_name(op) in ENTERED else ()
         for one in (op, *inner):
             for need in self._needs(one):
@@ -196,7 +200,7 @@ class ScopePreservingRewriter(PatternRewriter):
         for copy in copies_of(value, scope):
             if all(dominates(copy, user) for user in users):
                 return copy.result
-        return self._copy(value, actual, scope, _place(value, users))
+        return self._copy(value, actual, scope, place_of_copy(value, users))
 
     def _copy(self, value: SSAValue, src: ScopeAttr, dst: ScopeAttr, place: InsertPoint) -> SSAValue:
         copy = DeviceCopyOp(value, src, dst)
@@ -286,14 +290,14 @@ class ScopePreservingRewriter(PatternRewriter):
         What stands nowhere yet says it in any case; it is settled again when it is inserted.
         """
         for op, scope in kept:
-            if self.scopes.executes(op):
-                parent = op.parent_op()
-                attached = parent is not None and self._is_attached(parent)
-                write_scope(op, scope, attached and parent is not None and self.scopes.lexical(parent) == scope)
+            parent = op.parent_op()
+            attached = parent is not None and self._is_attached(parent)
+            implied = attached and parent is not None and self.scopes.lexical(parent) == scope
+            write_scope(op, scope, implied or not self.scopes.executes(op))
 
     @staticmethod
     def _is_attached(op: Operation) -> bool:
-        return any(isinstance(outer, FuncOp) for outer in _outwards(op))
+        return any(isinstance(outer, FuncOp) for outer in outwards(op))
 
 
 class ScopePreserving(RewritePattern):
@@ -343,35 +347,6 @@ def _carried_by(op: Operation) -> list[SSAValue]:
     """What control flow carries into or out of ``op``, or what ``op``, its end, carries."""
     inner = [a for region in op.regions for block in region.blocks for a in block.args]
     return [*op.results, *inner] if op_name(op) in ENTERED else [target for _, target in targets(op)]
-
-
-def _place(value: SSAValue, users: Sequence[Operation]) -> InsertPoint:
-    """Where a copy of ``value`` serves ``users``: right after the definition, or on the path that needs it."""
-    region = value.owner.parent_region()
-    if all(any(outer.parent_region() is region for outer in _outwards(user)) for user in users):
-        point = InsertionPoints().point(value, users)
-        if point.anchor is not None:
-            return InsertPoint.before(point.anchor)
-    owner = value.owner
-    return InsertPoint.after(owner) if isinstance(owner, Operation) else InsertPoint.at_start(owner)
-
-
-def _outwards(op: Operation) -> Iterator[Operation]:
-    current: Operation | None = op
-    while current is not None:
-        yield current
-        current = current.parent_op()
-
-
-def copies_of(value: SSAValue, scope: ScopeAttr) -> list[DeviceCopyOp]:
-    """The copies of a value that go to ``scope``."""
-    users = (use.operation for use in value.uses)
-    return [op for op in users if isinstance(op, DeviceCopyOp) and op.dst == scope]
-
-
-def dominates(op: Operation, user: Operation) -> bool:
-    """Whether ``op`` has run whenever ``user`` does, as far as one block tells: blocks are not compared."""
-    return any(outer.parent is op.parent and op.is_before_in_block(outer) for outer in _outwards(user))
 
 
 def _cannot_be_copied(op: Operation, type_: Attribute, actual: ScopeAttr, scope: ScopeAttr) -> VerifyError:

@@ -25,6 +25,9 @@ FRAME = "device.region"
 ENTERED = CHOICES | LOOPS | {FRAME}
 """Operations whose regions hold operations with scopes of their own. The regions of all others run as one."""
 
+CARRIERS = ENTERED | {"device.on_device"}
+"""Operations whose results may be values that they are given."""
+
 _YIELDS = frozenset({"scf.yield", "affine.yield", "stablehlo.return", "device.yield"})
 ENDS = _YIELDS | {"scf.condition", "func.return", "cf.br", "cf.cond_br", "cf.switch"}
 
@@ -48,20 +51,19 @@ class ValueFlow:
         depth first from the entry. Other values flow in, too: that they agree is for a verifier to check. None
         for arguments of unreachable blocks that only such arguments flow into.
         """
-        path: list[SSAValue] = []
-        seen: set[SSAValue] = set()
-        current: SSAValue | None = value
-        while current is not None and current not in self._origins:
-            if current in seen:
-                current = None
+        path: dict[SSAValue, None] = {}
+        found: SSAValue | None = None
+        current = value
+        while current not in path:
+            if current in self._origins:
+                found = self._origins[current]
                 break
             following = next(self.sources(current), None)
             if following is None:
+                found = current
                 break
-            seen.add(current)
-            path.append(current)
+            path[current] = None
             current = following
-        found = self._origins.get(current, current) if current is not None else None
         for step in path:
             self._origins[step] = found
         return found

@@ -14,10 +14,10 @@ from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.interop.collection import no_cyclic_collection
 from devscope.lowering.interop.location import PayloadLocation
 from devscope.lowering.interop.properties import HiddenProperties
 from devscope.lowering.interop.to_mlir import MLIRAttributes
+from devscope.passes.collection import no_cyclic_collection
 
 _NAME = "op_name__"
 """Where an `UnregisteredOp` keeps its real name."""

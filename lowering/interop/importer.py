@@ -15,12 +15,12 @@ from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir, repair_casters
 from devscope.lowering.interop.build import append, make_operation
 from devscope.lowering.interop.children import children
-from devscope.lowering.interop.collection import no_cyclic_collection
 from devscope.lowering.interop.drift import Drift, Shape, shape
 from devscope.lowering.interop.foreign import foreign_class
 from devscope.lowering.interop.location import PayloadLocation
 from devscope.lowering.interop.positions import decode
 from devscope.lowering.interop.properties import HiddenProperties
+from devscope.passes.collection import no_cyclic_collection
 
 _UNKNOWN: type = ir.UnknownLoc
 _NAME = "op_name__"

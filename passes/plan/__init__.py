@@ -22,9 +22,6 @@ How annotations work
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Generator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,18 +29,20 @@ from xdsl.dialects.builtin import ModuleOp
 
 from devscope.dialects.device import ScopeAttr
 from devscope.errors import OptionError
+from devscope.passes.collection import no_cyclic_collection
 from devscope.passes.machine import Machine
 from devscope.passes.plan.call_graph import functions_of
 from devscope.passes.plan.capture import capture
 from devscope.passes.plan.constraints import register_rule
 from devscope.passes.plan.defaults import complete
 from devscope.passes.plan.explain import Clone, Copy, Placement, Plan
-from devscope.passes.plan.reasons import Words
 from devscope.passes.plan.function_values import one_constant_per_use
+from devscope.passes.plan.instances import insert_clones
+from devscope.passes.plan.reasons import Words
 from devscope.passes.plan.scopes import close_scope
 from devscope.passes.plan.solver import settle
 from devscope.passes.plan.source_names import SourceNames
-from devscope.passes.plan.specialise import Specialiser, Strategy, insert_clones
+from devscope.passes.plan.specialise import Specialiser, Strategy
 from devscope.passes.plan.system import System
 
 __all__ = ["Clone", "Copy", "Placement", "Plan", "PlanOptions", "plan_module", "register_rule"]
@@ -92,9 +91,7 @@ class PlanOptions:
             raise OptionError("the host scope must name a device type", notes=["such as cpu:0"])
 
 
-def plan_module(
-    module: ModuleOp, options: PlanOptions | None = None, names: SourceNames | None = None
-) -> Plan:
+def plan_module(module: ModuleOp, options: PlanOptions | None = None, names: SourceNames | None = None) -> Plan:
     """Plan every function of ``module``, in place.
 
     Afterwards every tensor argument and result carries ``device.scope``, every function the scope that its body
@@ -113,9 +110,13 @@ def plan_module(
     names = names or SourceNames()
     words = Words(names)
     functions = functions_of(module)
-    with _collection_paused(), one_constant_per_use(functions) as split:
+    with no_cyclic_collection(), one_constant_per_use(functions) as split:
         min_cost = _min_cost(module, host, default, options)
-        strategy = Strategy(_complete_by_default) if min_cost is None else Strategy(min_cost, unifies=False)
+        strategy = (
+            Strategy(_complete_by_default)
+            if min_cost is None
+            else Strategy(min_cost, unifies=False, measure=min_cost.measure)
+        )
         specialiser = Specialiser(functions, host, default, strategy, pin_to_host, options.clones, words)
         instances = specialiser.run()
         externals = specialiser.externals()
@@ -133,16 +134,3 @@ def _min_cost(module: ModuleOp, host: ScopeAttr, default: ScopeAttr, options: Pl
     from devscope.passes.plan.min_cost import MinCost, machine_of
 
     return MinCost(options.machine or machine_of(module, host, default))
-
-
-@contextmanager
-def _collection_paused() -> Generator[None, None, None]:
-    """Keep the garbage collector off. All that planning allocates lives until it ends: each collection in
-    between would look through the whole module and free nothing, a third of the time for large ones."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -16,9 +16,10 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
-from devscope.passes.plan.edges import BOUNDARY, LOOSE, Edge
+from devscope.dialects.names import op_name
+from devscope.passes.plan.edges import BOUNDARY, LOOSE, Edge, Hint
 from devscope.passes.plan.loops import LoopNest
 from devscope.passes.plan.scopes import CLASH
 from devscope.passes.plan.system import PLACED, System
@@ -33,7 +34,7 @@ _TOGETHER = 12
 class Vote(NamedTuple):
     """An edge between a class and a neighbour, seen from the class."""
 
-    edge: Edge
+    edge: Edge | Hint
     other: int
     """The neighbour's node."""
     value: SSAValue
@@ -56,6 +57,18 @@ def adopt(system: System, adopted: set[int]) -> set[int]:
     return adopted
 
 
+def _call_depths(system: System, nest: LoopNest) -> dict[int, int]:
+    """Per class that a function value is called with, in how many loops such a call stands at most."""
+    depths: dict[int, int] = {}
+    for edge in system.edges if any(site.op.name == "func.constant" for site in system.sites) else ():
+        made = edge.value.owner
+        for node, op in ((edge.dst, edge.op), (edge.src, made)):
+            if isinstance(op, Operation) and op_name(op) == "func.call_indirect":
+                root = system.domains.find(node)
+                depths[root] = max(nest.of_op(op), depths.get(root, 0))
+    return depths
+
+
 def may_adopt(system: System, root: int) -> bool:
     """Whether a class has no device yet, and placing it places no computation."""
     return not system.domains.computes[root] and not system.scopes.has_type[system.domains.scope[root]]
@@ -67,7 +80,7 @@ def _adopt_from_remats(system: System, adopted: set[int]) -> bool:
     for use in system.remat_uses:
         root = system.domains.find(use.dst)
         scope = system.remat_scopes.get(system.root(use.op.operands[use.operand]))
-        if scope is None or not may_adopt(system, root):
+        if scope is None or not system.scopes.has_type[scope] or not may_adopt(system, root):
             continue
         if system.domains.demand(root, scope, ("adopted", use.op, use.operand)):
             adopted.add(root)
@@ -78,17 +91,18 @@ def _adopt_from_remats(system: System, adopted: set[int]) -> bool:
 class _Election:
     """One round of adoption: all classes that may adopt choose, then take what they chose."""
 
-    def __init__(self, system: System, edges: Sequence[Edge], adopted: set[int]) -> None:
+    def __init__(self, system: System, edges: Sequence[Edge | Hint], adopted: set[int]) -> None:
         self._system = system
         self._adopted = adopted
         self._chosen: dict[int, int] = {}
         """Per root, the number of the scope."""
         self._votes = self._collect(edges)
 
-    def _collect(self, edges: Sequence[Edge]) -> dict[int, list[Vote]]:
+    def _collect(self, edges: Sequence[Edge | Hint]) -> dict[int, list[Vote]]:
         """Per class that may adopt, its edges: loose ones first, uses before definitions."""
         system, find = self._system, self._system.domains.find
         nest = LoopNest(system.graphs)
+        called: dict[int, int] | None = None
         votes: dict[int, tuple[list[Vote], ...]] = {}
         for edge in edges:
             src, dst = find(edge.src), find(edge.dst)
@@ -96,6 +110,10 @@ class _Election:
                 continue
             value = system.root(edge.value)
             depth = nest.of_copy(value, edge.op)
+            if isinstance(edge, Hint):
+                # A body that does not get its wish copies in every call.
+                called = _call_depths(system, nest) if called is None else called
+                depth = max(nest.of_op(edge.op), called.get(src, 0), called.get(dst, 0))
             for root, other in ((src, edge.dst), (dst, edge.src)):
                 if may_adopt(system, root):
                     order = 2 * (edge.kind == BOUNDARY) + (root == dst)
@@ -191,7 +209,7 @@ class _Election:
         votes = {vote.edge: vote for root in group for vote in self._votes[root]}
         return min(scopes, key=lambda scope: self._cost(votes, dict.fromkeys(group, scope)))
 
-    def _cost(self, votes: Mapping[Edge, Vote], trial: Mapping[int, int]) -> list[int]:
+    def _cost(self, votes: Mapping[Edge | Hint, Vote], trial: Mapping[int, int]) -> list[int]:
         """Copies per loop depth, the deepest first. One value is copied once per destination."""
         copies: dict[tuple[SSAValue, int], int] = {}
         deepest = 0
@@ -215,7 +233,8 @@ class _Election:
         for edge, other, _, _ in agreeing:
             if edge.kind == BOUNDARY and domains.find(other) not in self._adopted:
                 continue
-            if domains.demand(root, scope, ("adopted", edge.op, edge.operand)):
+            kind = "adopted" if isinstance(edge, Edge) else "wished"
+            if domains.demand(root, scope, (kind, edge.op, edge.operand)):
                 self._adopted.add(domains.find(root))
                 return True
         return any(domains.unify(edge.src, edge.dst, edge.reason) for edge, _, _, _ in agreeing)

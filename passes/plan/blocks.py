@@ -45,8 +45,11 @@ class Dominators:
         """The blocks, each after its dominators; unreachable ones last."""
         self._number = {block: number for number, block in enumerate(order)}
         self._predecessors: dict[Block, list[Block]] = {block: [] for block in order}
+        reachable = {order[0]}
         for block in order:
-            for successor in _successors(block):
+            # Edges from unreachable blocks dominate nothing; a cycle of such blocks would never settle.
+            for successor in _successors(block) if block in reachable else ():
+                reachable.add(successor)
                 self._predecessors[successor].append(block)
         self._idom: dict[Block, Block] = {order[0]: order[0]}
         changed = True

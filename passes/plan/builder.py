@@ -21,6 +21,7 @@ from devscope.passes.plan.scopes import OPEN
 from devscope.passes.plan.system import HEADER, NOT_COMPUTED, PLACED, Frame, Request, Signature, System, slots_of
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
+
 def build_unit(
     system: System,
     functions: Mapping[str, FuncOp],
@@ -37,9 +38,11 @@ def build_unit(
         signature = system.signatures[name] = build_signature(system, func, pin_to_host)
         if requests is not None and name in requests:
             demand_assignment(system, signature, requests[name])
+    placed = [request for request in (requests or {}).values() if request.frame != OPEN and request.op is not None]
+    outer = Frame(placed[0].frame, placed[0].op) if placed and placed[0].op is not None else None
     rows: dict[type[Operation] | str, Row] = {}
     for signature in list(system.signatures.values()):
-        _walk(system, signature, rows)
+        _walk(system, signature, outer, rows)
 
 
 def build_signature(system: System, func: FuncOp, pin_to_host: bool = False) -> Signature:
@@ -91,15 +94,20 @@ def _demand(system: System, node: int, scope: int, reason: Reason) -> None:
         system.require(part, scope, reason)
 
 
-def _walk(system: System, signature: Signature, rows: dict[type[Operation] | str, Row]) -> None:
-    """Apply the table to every operation of a body, outer before inner, definitions before uses."""
+def _walk(
+    system: System, signature: Signature, outer: Frame | None, rows: dict[type[Operation] | str, Row]
+) -> None:
+    """Apply the table to every operation of a body, outer before inner, definitions before uses.
+
+    ``outer`` is a frame around the whole function.
+    """
     func = signature.op
     for argument, node in zip(func.body.blocks[0].args, signature.arguments, strict=True):
         system.define(argument, node)
     system.function = signature
     executed, remats = len(system.executed), len(system.remats)
     signature.frame = _function_frame(system, func)
-    stack = [(_operations(system, func.body), signature.frame)]
+    stack = [(_operations(system, func.body), signature.frame or outer)]
     while stack:
         operations, frame = stack[-1]
         system.frame = frame

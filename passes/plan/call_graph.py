@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR
 from devscope.dialects.location import source_location
 from devscope.errors import PlanError
-from devscope.passes.plan.order import canonical_order, called_names
+from devscope.passes.plan.order import called_names, canonical_order
 
 FOREIGN_BODY = ("device.compiler", "device.primitive")
 """Marks of functions whose body another compiler owns: their signature is planned, their body is not."""
@@ -34,6 +35,11 @@ def functions_of(module: ModuleOp) -> list[FuncOp]:
 def has_plan(func: FuncOp) -> bool:
     """Whether the body is planned: there is one, and nobody else owns it."""
     return bool(func.body.blocks) and not any(mark in func.attributes for mark in FOREIGN_BODY)
+
+
+def has_frame(func: FuncOp) -> bool:
+    """Whether a function itself says where its body runs."""
+    return SCOPE_ATTR in func.attributes or TARGET_ATTR in func.attributes
 
 
 def is_public(func: FuncOp) -> bool:

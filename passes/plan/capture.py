@@ -6,6 +6,7 @@ in the module and changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 
 from xdsl.ir import Operation
 
@@ -13,13 +14,14 @@ from devscope.dialects.device import SCOPE_ATTR, RegionOp, ScopeAttr
 from devscope.passes.plan.copies import CopyPlanner
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.explain import Part
+from devscope.passes.plan.operands import replace_uses
 from devscope.passes.plan.rematerialise import (
     Rematerialiser,
     surroundings_of,
     write_function,
-    write_scope,
 )
 from devscope.passes.plan.system import Signature, System
+from devscope.passes.scope_attribute import write_scope
 from devscope.passes.signature import ARGUMENTS, RESULTS, set_signature_attributes
 
 
@@ -30,12 +32,14 @@ def capture(system: System) -> Part:
     _strip_control_flow(system)
     _consume_annotations(system)
     remats = Rematerialiser(system)
-    copies = CopyPlanner(system, remats)
+    final = system.domains.final_scopes()
+    copies = CopyPlanner(system, remats, final)
     copies.settle_existing()
     copies.resolve_edges()
+    copies.fold_chains()
     for signature in system.signatures.values():
         if signature.has_plan:
-            _place(system, signature, remats)
+            _place(system, signature, remats, final)
     made = [(op, op.operand, user) for op, user in copies.insert()]
     return Part(system, made, remats.placed)
 
@@ -67,7 +71,7 @@ def _consume_annotations(system: System) -> None:
     """Replace annotations and frames by the values they stand for."""
     for op in system.transparent:
         for result in op.results:
-            result.replace_all_uses_with(system.root(result))
+            replace_uses(result, system.root(result))
         if isinstance(op, RegionOp):
             _inline(op)
         op.detach()
@@ -86,16 +90,16 @@ def _inline(region: RegionOp) -> None:
             block.insert_op_before(op, region)
 
 
-def _place(system: System, signature: Signature, remats: Rematerialiser) -> None:
+def _place(system: System, signature: Signature, remats: Rematerialiser, final: Sequence[int]) -> None:
     """Write the scopes of a body's operations."""
     surroundings = surroundings_of(system, signature)
     write_function(system, signature.op, surroundings)
-    attributes, final = system.scopes.attributes, system.domains.final_scopes()
+    attributes = system.scopes.attributes
     begin, end = signature.executed.start, signature.executed.stop
     for op, node in zip(system.executed.ops[begin:end], system.executed.nodes[begin:end], strict=True):
         scope = final[node]
-        if scope != surroundings:
-            write_scope(op, attributes[scope], implied=False)
-        elif op.attributes:
-            write_scope(op, attributes[scope], implied=True)
+        if op.attributes:
+            write_scope(op, attributes[scope], scope == surroundings)
+        elif scope != surroundings:
+            op.attributes[SCOPE_ATTR] = attributes[scope]
     remats.place(signature, surroundings)

@@ -13,6 +13,7 @@ from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.placed_types import FUNCTION, HOST, TENSOR, kind_of
 from devscope.passes.plan.domains import HOST_NODE
+from devscope.passes.plan.edges import FIRM
 from devscope.passes.plan.system import NOT_COMPUTED, PLACED, REMATERIALISED, System
 
 NOTHING: frozenset[int] = frozenset()
@@ -28,7 +29,7 @@ def compute(system: System, op: Operation, host_operands: Container[int] = NOTHI
     Values captured by the operation's regions belong to the operation. What its regions define is the
     operation's own business and not planned. An operation that touches no data is the host's.
     """
-    nodes, flags, node = system.nodes, system.flags, HOST_NODE
+    nodes, flags, node, plain = system.nodes, system.flags, HOST_NODE, False
     for index, value in enumerate(op._operands):  # pyright: ignore[reportPrivateUsage]
         source = nodes.get(value)
         if source is None:
@@ -41,8 +42,15 @@ def compute(system: System, op: Operation, host_operands: Container[int] = NOTHI
         else:
             if node == HOST_NODE:
                 node = execution(system, op)
-            if source >= 0 and not flags[source] and not flags[node]:
-                system.edges.add(source, node, op, index)
+                plain = not flags[node]
+            if plain and source >= 0 and not flags[source]:
+                # As `Edges.add`, without the call: most of all edges are made here.
+                edges = system.edges
+                edges.src.append(source)
+                edges.dst.append(node)
+                edges.op.append(op)
+                edges.operand.append(index)
+                edges.kind.append(FIRM)
             else:
                 system.connect(op, index, value, source, node)
     for result in op.results:
@@ -65,9 +73,8 @@ def compute(system: System, op: Operation, host_operands: Container[int] = NOTHI
 
 def execution(system: System, op: Operation) -> int:
     """The node of an operation that executes. Where the user placed it, its edges are loose."""
-    if system.frame is None and not op.attributes:
-        node = system.domains.new(True)
-    elif (placement := system.placement(op)) is None:
+    placement = system.placement(op) if op.attributes or system.frame is not None else None
+    if placement is None:
         node = system.domains.new(True)
     else:
         node = system.domains.new(True, PLACED)

@@ -7,23 +7,30 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 
-from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.plan.compute_rules import compute
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.edges import BOUNDARY, FIRM
+from devscope.passes.plan.scopes import OPEN
 from devscope.passes.plan.system import CARRIED_OUT, NOT_COMPUTED, PLACED, Signature, System
 
 
 def call(system: System, op: Operation) -> None:
     """Operands flow to the callee's arguments, its results to the call's.
 
-    ``device.scope`` on a call is a demand on the whole signature.
+    ``device.scope`` on a call, or a frame around it, is a demand on the whole signature, and a frame for the body
+    of the callee. As with all placed operations, what stands before and after the call is not pulled along.
     """
-    signature = _callee(system, op, "callee")
-    _demand_by_attribute(system, op, signature.node)
+    placement = system.call_placement(op)
+    signature = _callee(system, op, "callee", placement[0] if placement is not None else OPEN)
+    if placement is not None:
+        system.require(signature.node, *placement)
+        site = system.sites[-1] if system.sites else None
+        if site is not None and signature is site.signature and site.name not in system.signatures:
+            for node in system.domains.first_order(signature.node):
+                system.flags[node] = system.flags[node] & ~NOT_COMPUTED | PLACED
     _flow_through(system, op, 0, signature.arguments, signature.results)
 
 
@@ -39,25 +46,21 @@ def call_indirect(system: System, op: Operation) -> None:
     if function is None:
         compute(system, op)
         return
-    _demand_by_attribute(system, op, node)
+    placement = system.call_placement(op)
+    if placement is not None:
+        system.require(node, *placement)
     _flow_through(system, op, 1, function.arguments, function.results)
 
 
-def _callee(system: System, op: Operation, key: str) -> Signature:
+def _callee(system: System, op: Operation, key: str, frame: int = OPEN) -> Signature:
     symbol = op.get_attr_or_prop(key)
     name = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else str(symbol)
-    signature = system.signature_of(name, op, key)
+    signature = system.signature_of(name, op, key, frame)
     if signature is None:
         raise PlanError(
             f"'{op_name(op)}' names @{name}, which is no func.func of this module", source_location(op)
         )
     return signature
-
-
-def _demand_by_attribute(system: System, op: Operation, node: int) -> None:
-    attribute = op.attributes.get(SCOPE_ATTR)
-    if attribute is not None:
-        system.require(node, system.scope_number(attribute, op), ("on_call", op, 0))
 
 
 def _flow_through(
@@ -110,7 +113,7 @@ def _end_region(system: System, op: Operation, first: int) -> None:
 
 
 def _condition_node(system: System, op: Operation | None) -> int:
-    """Where operand 0 of ``op``, a tensor, decides which way control takes: on the host, but nothing is dragged there."""
+    """Where operand 0 of ``op``, a tensor, decides which way control takes: on the host; it drags nothing."""
     return system.demanded(system.host_scope, ("condition", op, 0), NOT_COMPUTED | PLACED)
 
 

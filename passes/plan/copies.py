@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.dialects.device import DeviceCopyOp
 from devscope.passes.plan.insertion import InsertionPoints, Point
+from devscope.passes.plan.operands import set_operand
 from devscope.passes.plan.rematerialise import Rematerialiser
 from devscope.passes.plan.system import REMATERIALISED, System
 
@@ -25,8 +27,10 @@ class Request:
 class CopyPlanner:
     """Decides on copies for the cut edges of a completed system, and inserts them."""
 
-    def __init__(self, system: System, remats: Rematerialiser) -> None:
+    def __init__(self, system: System, remats: Rematerialiser, final: Sequence[int]) -> None:
+        """``final`` are the scopes of all nodes."""
         self._system = system
+        self._final = final
         self._remats = remats
         self._requests: dict[tuple[SSAValue, int], Request] = {}
         self._source: dict[SSAValue, SSAValue] = {}
@@ -36,7 +40,7 @@ class CopyPlanner:
         """Per definition, the last operation inserted after it."""
 
     def _scope(self, value: SSAValue) -> int:
-        return self._system.final(self._system.nodes[value])
+        return self._final[self._system.nodes[value]]
 
     # Explicit copies
 
@@ -93,31 +97,80 @@ class CopyPlanner:
 
     def resolve_edges(self) -> None:
         """Find every operand that is not where it is used, and what to use instead."""
-        system, edges = self._system, self._system.edges
-        suspects = edges.between(system.domains.final_scopes())
+        edges, final = self._system.edges, self._final
+        suspects = edges.between(final)
         if edges.indirect:
             suspects = sorted({*suspects, *edges.indirect})
         for number in suspects:
             op = edges.op[number]
             if op.parent is not None:
-                self._resolve(op, edges.operand[number], system.final(edges.dst[number]))
+                self._resolve(op, edges.operand[number], final[edges.dst[number]])
         for use in self._system.remat_uses:
             if use.op.parent is not None:
-                self._resolve(use.op, use.operand, self._system.final(use.dst))
+                self._resolve(use.op, use.operand, final[use.dst])
 
     def _resolve(self, op: Operation, index: int, scope: int) -> None:
         value = op.operands[index]
-        if self._system.nodes[value] == REMATERIALISED:
+        node = self._system.nodes[value]
+        if node == REMATERIALISED:
             self._remats.need(value, scope, op, index)
             return
-        if self._scope(value) == scope:
+        if self._final[node] == scope:
             return
-        equal = self._on_scope(value, scope)
+        equal = self._on_scope(value, scope) if self._source else None
         if equal is not None:
-            op.operands[index] = equal
+            set_operand(op, index, equal)
             return
-        request = self._requests.setdefault((value, scope), Request(value, scope))
+        request = self._requests.get((value, scope))
+        if request is None:
+            request = self._requests[value, scope] = Request(value, scope)
         request.uses.append((op, index))
+
+    # Chains
+
+    def fold_chains(self) -> None:
+        """Copy directly what explicit copies take by way of a scope where nothing uses it."""
+        onward: dict[SSAValue, list[Request]] = {}
+        for request in self._requests.values():
+            if request.value in self._source:
+                onward.setdefault(request.value, []).append(request)
+        # The last of a chain first: then what it copies is folded in its turn.
+        for value, found in reversed(onward.items()):
+            requests = [r for r in found if self._requests.get((r.value, r.scope)) is r]
+            copied = {(op, index) for request in requests for op, index in request.uses}
+            copied |= {(request.existing, 0) for request in requests if request.existing is not None}
+            source = self._source.get(value)
+            itself = self._requests.get((source, self._scope(value))) if source is not None else None
+            if source is None or (itself is not None and itself.uses):
+                continue  # It is gone, or a copy that is about to be used for itself.
+            if requests and all((use.operation, use.index) in copied for use in value.uses):
+                for request in requests:
+                    self._copy_from(source, request)
+                self._drop_unused([value])
+                onward.get(source, []).extend(requests)
+
+    def _copy_from(self, source: SSAValue, request: Request) -> None:
+        """Let a request copy ``source``, of which its value is a copy."""
+        del self._requests[request.value, request.scope]
+        other = self._requests.setdefault((source, request.scope), request)
+        request.value = source
+        op = request.existing
+        for user, index in request.uses:
+            user.operands[index] = source
+        if other is not request:
+            other.uses += request.uses
+            if op is None or other.existing is None:
+                other.existing = other.existing or op
+            else:
+                op.result.replace_all_uses_with(other.existing.result)
+                del self._source[op.result]
+                op.detach()
+                op.erase()
+                return
+        if op is not None:
+            op.operands[0] = source
+            self._source[op.result] = source
+            self._write_ends(op, self._scope(source), request.scope)
 
     # Insertion
 
@@ -126,18 +179,17 @@ class CopyPlanner:
 
         An explicit copy was asked for by nobody but the user.
         """
-        pending: dict[SSAValue, list[Operation]] = {}
-        for request in self._requests.values():
-            if request.existing is None:
-                pending.setdefault(request.value, []).extend(op for op, _ in request.uses)
+        missing = [request for request in self._requests.values() if request.existing is None]
         made: list[tuple[DeviceCopyOp, Operation | None]] = []
-        for request in self._requests.values():
-            if request.existing is not None:
-                self._move_if_needed(request, pending)
-                made.append((request.existing, None))
-        for request in self._requests.values():
-            if request.existing is None:
-                made.append((self._create(request), request.uses[0][0]))
+        if len(missing) < len(self._requests):
+            pending: dict[SSAValue, list[Operation]] = {}
+            for request in missing:
+                pending.setdefault(request.value, []).extend(op for op, _ in request.uses)
+            for request in self._requests.values():
+                if request.existing is not None:
+                    self._move_if_needed(request, pending)
+                    made.append((request.existing, None))
+        made += [(self._create(request), request.uses[0][0]) for request in missing]
         return made
 
     def _move_if_needed(self, request: Request, pending: dict[SSAValue, list[Operation]]) -> None:
@@ -145,7 +197,7 @@ class CopyPlanner:
         op = request.existing
         assert op is not None
         for user, index in request.uses:
-            user.operands[index] = op.result
+            set_operand(user, index, op.result)
         users = [use.operation for use in op.result.uses] + pending.get(op.result, [])
         if users and not self._points.may_stay(op, request.value, users):
             point = self._points.point(request.value, users)
@@ -165,7 +217,7 @@ class CopyPlanner:
         )
         point = self._points.point(request.value, [user for user, _ in request.uses])
         for user, index in request.uses:
-            user.operands[index] = op.result
+            set_operand(user, index, op.result)
         self._insert(op, request.value, point)
         return op
 

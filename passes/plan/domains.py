@@ -190,9 +190,10 @@ class Domains:
         """`unify` both ends of an edge, because of it."""
         return self._unite(self.edges.src[number], self.edges.dst[number], number)
 
-    def unify_edges(self, numbers: Iterable[int], contested: set[int]) -> None:
+    def unify_edges(self, numbers: Iterable[int], contested: set[int]) -> list[int]:
         """`unify_edge` along many edges, in order. The source of one that fails joins ``contested``; edges from
-        there into classes with an open scope are left out."""
+        there into classes with an open scope are left out. Returns those that fail or are left out."""
+        cut: list[int] = []
         parent, scope, computes = self.parent, self.scope, self.computes
         sources, destinations, log = self.edges.src, self.edges.dst, self._log
         for number in numbers:
@@ -203,15 +204,19 @@ class Domains:
             elif parent[a] >= 0:
                 a = self.find(source)
             b = destination if parent[destination] < 0 else self.find(destination)
-            if a == b or (contested and source in contested and scope[b] == OPEN):
+            if a == b:
                 continue
-            if parent[b] == -1 and parent[a] < -1 and scope[b] == OPEN and self._undo is None:
+            if contested and source in contested and scope[b] == OPEN:
+                cut.append(number)
+            elif parent[b] == -1 and parent[a] < -1 and scope[b] == OPEN and self._undo is None:
                 # The usual case of `_unite`: a node on its own joins a class.
                 parent[b] = a
                 computes[a] |= computes[b]
                 log.append(number)
             elif not self._unite(a, b, number):
                 contested.add(source)
+                cut.append(number)
+        return cut
 
     def _unite(self, left: int, right: int, entry: int | Union) -> bool:
         parent, scope = self.parent, self.scope

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
@@ -59,7 +59,7 @@ class Hint(NamedTuple):
 class Edges:
     """All edges in the order of the walk. Loops over all of them read the columns; rows are made on demand."""
 
-    __slots__ = ("dst", "indirect", "kind", "op", "operand", "others", "src")
+    __slots__ = ("cut", "dst", "indirect", "kind", "op", "operand", "others", "src")
 
     def __init__(self) -> None:
         self.src: list[int] = []
@@ -69,6 +69,8 @@ class Edges:
         self.kind = bytearray()
         self.others: list[int] = []
         """The edges that are not `FIRM`."""
+        self.cut: list[int] | None = None
+        """The firm edges that unification gave up, in no order; None when nobody has tried to unify."""
         self.indirect: list[int] = []
         """The edges whose value planning may replace by another, which can be elsewhere."""
 
@@ -89,10 +91,11 @@ class Edges:
         kind = self.kind
         return [self[number] for number in self.others if kind[number] in kinds]
 
-    def between(self, places: list[int]) -> list[int]:
-        """The numbers of the edges whose ends have different ``places``, of which there is one per node."""
-        ends = zip(self.src, self.dst, strict=True)
-        return [number for number, (src, dst) in enumerate(ends) if places[src] != places[dst]]
+    def between(self, places: Sequence[int]) -> list[int]:
+        """The numbers of the edges whose ends have different ``places``, of which there is one per class."""
+        src, dst = self.src, self.dst
+        numbers = range(len(src)) if self.cut is None else sorted([*self.cut, *self.others])
+        return [number for number in numbers if places[src[number]] != places[dst[number]]]
 
     def __len__(self) -> int:
         return len(self.src)

@@ -12,7 +12,7 @@ from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note
-from devscope.passes.placed_types import byte_size
+from devscope.passes.placed_types import HOST, byte_size, kind_of
 from devscope.passes.plan.loop_copies import loop_warnings
 from devscope.passes.plan.provenance import Explainer
 from devscope.passes.plan.reasons import Words
@@ -99,7 +99,7 @@ class Plan:
 
     @cached_property
     def words(self) -> Words:
-        return Words(self.names)
+        return Words(self.names, {clone.name: clone.original for clone in self.clones})
 
     @cached_property
     def explainer(self) -> Explainer:
@@ -143,8 +143,16 @@ class Plan:
 
     @cached_property
     def copy_remarks(self) -> list[Remark]:
-        """One remark per copy: how much, and who asked."""
-        return [Remark("remark", _copy_text(copy), source_location(copy.operation)) for copy in self.copies]
+        """One remark per copy: how much, and who asked. And one per scalar that is read back from a device."""
+        copied = [(_copy_text(copy), copy.operation) for copy in self.copies]
+        return [Remark("remark", text, source_location(op)) for text, op in (*copied, *self._read_backs())]
+
+    def _read_backs(self) -> Iterator[tuple[str, Operation]]:
+        for part in self.parts:
+            for op, _, scope in part.placed:
+                if scope != part.system.host_scope and op.results and not any(map(_has_scope, op.results)):
+                    at = part.system.scopes.short(scope)
+                    yield f"{self.words.op(op, False)} reads {self.words.operand(op, 0)} back from {at}", op
 
     # Why
 
@@ -230,6 +238,10 @@ def _steps(notes: Sequence[Note]) -> list[dict[str, str | None]]:
 
 def _both(source: Sequence[Note], destination: Sequence[Note]) -> dict[str, object]:
     return {"source_chain": _steps(source), "destination_chain": _steps(destination)}
+
+
+def _has_scope(value: SSAValue) -> bool:
+    return kind_of(value.type) != HOST
 
 
 def _copy_text(copy: Copy) -> str:

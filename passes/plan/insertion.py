@@ -40,6 +40,8 @@ class InsertionPoints:
         """
         owner = value.owner
         definition = owner if isinstance(owner, Block) else _block(owner)
+        if all(user.parent is definition for user in users):
+            return Point(definition, None)
         start = definition
         while True:
             anchors = [_ancestor(start, user) for user in users]

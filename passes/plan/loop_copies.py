@@ -4,7 +4,7 @@ Where an operation is all that keeps a loop from running on one scope, the warni
 
 * when everything that the loop computes on one of two scopes is there for no demand of the program: put there by
   default, it could as well be placed with the rest;
-* when the loop computes nothing on one of them: it only carries a value there, which it could carry on the other;
+* when the loop computes nothing on one of them, but only carries a value there;
 * else, when the program demands both: it can have the one or the other.
 """
 
@@ -18,7 +18,7 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from devscope.dialects.device import DeviceCopyOp
-from devscope.dialects.location import source_location
+from devscope.dialects.location import source_location, value_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note
 from devscope.passes.placed_types import byte_size
@@ -30,8 +30,8 @@ from devscope.passes.value_flow import LOOPS
 if TYPE_CHECKING:
     from devscope.passes.plan.explain import Part, Plan
 
-_UNASKED = frozenset({"default", "adopted", "wished", "first_result", "chosen"})
-"""Kinds of reasons that no demand of the program stands behind."""
+_UNASKED = frozenset({"default", "adopted", "wished", "first_result"})
+"""Kinds of reasons that neither a demand of the program stands behind nor a cost that was worked out."""
 
 _CALLS = frozenset({"func.call", "func.call_indirect"})
 
@@ -178,24 +178,25 @@ class _Advisor:
             return []
         for here, there in (sorted(ends), sorted(ends, reverse=True)):
             if not self._computed.get(here) and self._computed.get(there):
-                return self._carry(copies, here, there)
+                return self._carry(here, there)
         for here, there in (sorted(ends), sorted(ends, reverse=True)):
             if self._may_leave(here) and self._computed.get(there):
                 names = self._names(here)
                 return [Note(f"put {names} on {scopes.short(there)} too: then the loop copies nothing")]
         return self._choose(sorted(ends))
 
-    def _carry(self, copies: Sequence[_LoopCopy], here: int, there: int) -> list[Note]:
-        short = self._part.system.scopes.short
-        carried = [v for v in self._loop.carried() if self._is_on(v, here)]
-        names = ", ".join(map(self._plan.words.value, carried[:_NAMED])) or "the value"
-        where = source_location(first) if (first := self._loop.first) is not None else None
-        del copies
+    def _carry(self, here: int, there: int) -> list[Note]:
+        short, system = self._part.system.scopes.short, self._part.system
+        carried = [value for value in self._loop.carried() if self._is_on(value, here)]
+        if not carried:
+            return []
+        name = self._plan.words.value(carried[0])
+        reason = self._plan.explainer.decision(system, system.nodes[carried[0]])
         return [
             Note(
-                f"the loop computes nothing on {short(here)}: let it carry {names} on {short(there)}, with a "
-                "device.device_copy to there before the loop",
-                where,
+                f"the loop computes nothing on {short(here)}, but carries {name} there "
+                f"because {reason}; carried on {short(there)}, it is not copied in the loop",
+                value_location(carried[0]),
             )
         ]
 
@@ -229,7 +230,11 @@ class _Advisor:
         return reason_kind(self._plan, self._part.system, node) in _UNASKED
 
     def _names(self, scope: int) -> str:
-        operations = [op for op, _ in self._computed[scope]]
+        # What only looks at data follows it by itself.
+        nodes = self._part.system.nodes
+        computed = self._computed[scope]
+        operations = [op for op, node in computed if not op.operands or nodes.get(op.operands[0]) != node]
+        operations = operations or [op for op, _ in computed]
         names = ", ".join(map(self._plan.words.op, operations[:_NAMED]))
         more = len(operations) - _NAMED
         return names + (f" and {more} more" if more > 0 else "")
@@ -238,4 +243,4 @@ class _Advisor:
 def reason_kind(plan: Plan, system: System, node: int) -> str:
     """The kind of what decided for ``node``."""
     provenance = plan.explainer.provenance(system)
-    return provenance.decision(provenance.path(node)[1])[0][0]
+    return provenance.decision(provenance.end(node))[0][0]

@@ -36,6 +36,10 @@ class LoopNest:
             return depth
         return depth - graph.loops_around(block) + graph.common_loops(block, around.parent)
 
+    def of_op(self, op: Operation) -> int:
+        """How many loops an operation stands in."""
+        return self.of_block(op.parent) if op.parent is not None else 0
+
     def of_block(self, block: Block) -> int:
         """How many loops ``block`` stands in."""
         path: list[tuple[Block, int]] = []

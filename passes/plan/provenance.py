@@ -16,9 +16,9 @@ from xdsl.ir import Operation, SSAValue
 
 from devscope.errors import Note
 from devscope.passes.plan.domains import HOST_NODE, Demand, Reason
-from devscope.passes.plan.edges import Edge, Hint
+from devscope.passes.plan.edges import FIRM, Edge, Hint
 from devscope.passes.plan.reasons import Words
-from devscope.passes.plan.system import REMATERIALISED, Signature, System
+from devscope.passes.plan.system import REMATERIALISED, System
 
 _AFTER_COMPLETION = frozenset({"refined"})
 """Kinds of demands on classes that had their device already."""
@@ -27,20 +27,25 @@ _AFTER_COMPLETION = frozenset({"refined"})
 class Provenance:
     """The chains of one completed system. Worked out for all nodes at once, when the first one is asked for."""
 
-    def __init__(self, system: System) -> None:
+    def __init__(self, system: System, summarised: bool = False) -> None:
+        """With ``summarised``, as the system was when its functions were summarised for their callers."""
         self.system = system
+        end = (system.completed_unions, None)
+        self._unions, self._demanded = (system.summarised or end) if summarised else end
+        self._choices = {} if summarised else system.choices
+        self._ends: dict[int, int] = {}
 
     @cached_property
     def _next(self) -> dict[int, tuple[int, Reason]]:
         """Per node that says nothing itself, the next one on the way to what decided, and why they are one."""
         domains = self.system.domains
         neighbours: dict[int, list[tuple[int, Reason]]] = {}
-        for union in islice(domains.unions, self.system.completed_unions):
+        for union in islice(domains.unions, self._unions):
             neighbours.setdefault(union.left, []).append((union.right, union.reason))
             neighbours.setdefault(union.right, []).append((union.left, union.reason))
         found: dict[int, tuple[int, Reason]] = {}
         seen: set[int] = set()
-        for starts in (self._demands, self.system.choices):
+        for starts in (self._demands, self._choices):
             queue = deque(node for node in starts if node not in seen)
             seen.update(starts)
             while queue:
@@ -57,7 +62,7 @@ class Provenance:
         """Per node, the first demand on it that names a device."""
         has_type = self.system.scopes.has_type
         found: dict[int, Demand] = {}
-        for demand in self.system.domains.demands:
+        for demand in islice(self.system.domains.demands, self._demanded):
             if has_type[demand.scope] and demand.reason[0] not in _AFTER_COMPLETION:
                 found.setdefault(demand.node, demand)
         return found
@@ -70,12 +75,22 @@ class Provenance:
             reasons.append(reason)
         return reasons, node
 
+    def end(self, node: int) -> int:
+        """The node that decided for ``node``."""
+        passed: list[int] = []
+        while (found := self._ends.get(node)) is None and (step := self._next.get(node)) is not None:
+            passed.append(node)
+            node = step[0]
+        node = node if found is None else found
+        self._ends.update(dict.fromkeys(passed, node))
+        return node
+
     def decision(self, node: int) -> tuple[Reason, int]:
         """What decided at a node where a path ends: reason and scope."""
         demand = self._demands.get(node)
         if demand is not None:
             return demand.reason, demand.scope
-        return self.system.choices.get(node, ("default", None, 0)), self.system.final(node)
+        return self._choices.get(node, ("default", None, 0)), self.system.final(node)
 
     def neighbour(self, node: int, reason: Reason) -> int | None:
         """The node in another class that an adopted scope came from."""
@@ -85,6 +100,17 @@ class Provenance:
             for here, there in ((edge.src, edge.dst), (edge.dst, edge.src)):
                 if find(here) == root != find(there) and self.system.final(there) == scope:
                     return there
+        return None
+
+    def placed_neighbour(self, node: int, scope: int) -> int | None:
+        """The first node next to ``node``'s class that is on ``scope``: what an open class would follow."""
+        find, final = self.system.domains.find, self.system.final
+        root = find(node)
+        for edge in self.system.edges:
+            if edge.kind != FIRM and root in (src := find(edge.src), dst := find(edge.dst)) and src != dst:
+                other = edge.dst if src == root else edge.src
+                if final(other) == scope:
+                    return other
         return None
 
     @cached_property
@@ -109,12 +135,13 @@ class Explainer:
 
     def __init__(self, systems: Sequence[System], words: Words) -> None:
         self.words = words
-        self._provenance = {id(system): Provenance(system) for system in systems}
+        self._provenance: dict[tuple[int, bool], Provenance] = {}
         self._systems = list(systems)
+        self._decisions: dict[tuple[Reason, int], str] = {}
 
-    def provenance(self, system: System) -> Provenance:
-        """The chains of ``system``, which may also be one that nobody completed, a summary's."""
-        return self._provenance.setdefault(id(system), Provenance(system))
+    def provenance(self, system: System, summarised: bool = False) -> Provenance:
+        """The chains of ``system``, or of the summary that was made of it."""
+        return self._provenance.setdefault((id(system), summarised), Provenance(system, summarised))
 
     def chain_of_value(self, system: System, value: SSAValue) -> list[Note]:
         """Why ``value`` is where it is."""
@@ -137,8 +164,12 @@ class Explainer:
         if node == REMATERIALISED:
             return self.words.reason(("made_anew", None, 0))
         provenance = self.provenance(system)
-        reason, scope = provenance.decision(provenance.path(node)[1])
-        return self.words.reason(reason, system.scopes.short(scope))
+        decided = provenance.decision(provenance.end(node))
+        text = self._decisions.get(decided)  # mostly one for many nodes
+        if text is None:
+            reason, scope = decided
+            text = self._decisions[decided] = self.words.reason(reason, system.scopes.short(scope))
+        return text
 
     def _notes(self, steps: Iterable[tuple[Reason, str]]) -> Iterator[Note]:
         for reason, scope in steps:
@@ -149,41 +180,53 @@ class Explainer:
 
     def _steps(self, system: System, node: int) -> Iterator[tuple[Reason, str]]:
         """Reasons, each with the scope that it demands if it is a demand."""
-        seen: set[tuple[int, int]] = set()
-        place: tuple[System, int] | None = (system, node)
-        while place is not None and (key := (id(place[0]), place[0].domains.find(place[1]))) not in seen:
-            seen.add(key)
-            system, node = place
-            provenance = self.provenance(system)
+        seen: set[tuple[Provenance, int]] = set()
+        place: tuple[Provenance, int] | None = (self.provenance(system), node)
+        while place is not None:
+            provenance, node = place
             reasons, node = provenance.path(node)
+            if (provenance, node) in seen:
+                break
+            seen.add((provenance, node))
             reason, scope = provenance.decision(node)
             yield from ((link, "") for link in reasons if link != reason)
-            yield reason, system.scopes.short(scope)
-            place = self._continuation(system, node, reason)
+            yield reason, provenance.system.scopes.short(scope)
+            place = self._continuation(provenance, node, reason)
 
-    def _continuation(self, system: System, node: int, reason: Reason) -> tuple[System, int] | None:
+    def _continuation(self, here: Provenance, node: int, reason: Reason) -> tuple[Provenance, int] | None:
         """Where a decision was taken over from."""
-        kind, op, index = reason
+        kind, op, _ = reason
         match kind:
-            case "adopted":
-                neighbour = self.provenance(system).neighbour(node, reason)
-                return (system, neighbour) if neighbour is not None else None
-            case "callee":
-                return system.imported.get(node)
+            case "adopted" | "wished":
+                neighbour = here.neighbour(node, reason)
+                if neighbour is None or kind == "adopted":
+                    return (here, neighbour) if neighbour is not None else None
+                callee, part = here.system.imported.get(neighbour, (here.system, neighbour))
+                inside = self.provenance(callee, summarised=True)
+                wished = inside.placed_neighbour(part, here.system.final(neighbour))
+                return (inside, wished) if wished is not None else None
+            case "callee" if node in here.system.imported:
+                callee, part = here.system.imported[node]
+                inside = self.provenance(callee, summarised=True)
+                # What a loop in there would do is no demand that could be shown.
+                is_demand = inside.decision(inside.end(part))[0][0] != "default"
+                return (inside, part) if is_demand else None
             case "assigned":
-                return self._caller(op, index)
+                return self._caller(here.system, node, op)
             case "first_result":
-                results = [s.results[0] for s in system.signatures.values() if s.op is op and s.results]
-                return (system, results[0]) if results else None
+                results = [s.results[0] for s in here.system.signatures.values() if s.op is op and s.results]
+                return (here, results[0]) if results else None
             case _:
                 return None
 
-    def _caller(self, op: Operation | None, slot: int) -> tuple[System, int] | None:
-        """The node that a call has for an argument or result, in the system of the caller."""
-        for system in self._systems if op is not None else ():
-            for site in system.sites:
-                if site.op is op:
-                    return system, _slot_node(system, site.signature, slot)
+    def _caller(self, callee: System, node: int, op: Operation | None) -> tuple[Provenance, int] | None:
+        """The node that the call ``op`` has for a signature's ``node``, in the system of the caller."""
+        sites = [(s, site) for s in self._systems for site in s.sites if site.op is op] if op is not None else []
+        for signature in callee.signatures.values():
+            parts = callee.domains.first_order(signature.node)
+            if node in parts and sites:
+                system, site = sites[0]
+                return self.provenance(system), system.domains.first_order(site.signature.node)[parts.index(node)]
         return None
 
 
@@ -197,8 +240,3 @@ def view_steps(system: System, value: SSAValue) -> list[Reason]:
             break
         reasons.append(("view", op, 0))
     return reasons
-
-
-def _slot_node(system: System, signature: Signature, slot: int) -> int:
-    node = signature.arguments[slot] if slot >= 0 else signature.results[~slot]
-    return next(iter(system.domains.first_order(node)), HOST_NODE)

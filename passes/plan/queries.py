@@ -139,6 +139,7 @@ class _Answer:
         notes = [f"did you mean {' or '.join(close)}?"] if close else []
         if query.function is not None:
             functions = [func.sym_name.data for func in self._module.ops if isinstance(func, FuncOp)]
+            functions = [name for name in functions if name not in self._originals]
             if query.function not in functions:
                 notes = [f"the functions are: {', '.join(f'@{name}' for name in functions)}"]
         elif not names:
@@ -153,7 +154,8 @@ class _Answer:
         names = ", ".join(self._plan.words.value(entry.value) for entry in entries)
         where = value_location(first.value)
         place = f" ({where})" if where is not None else ""
-        head = f"{names} in @{self._function(first.value)}{place} {'is' if len(entries) == 1 else 'are'}"
+        function = self._called(self._function(first.value))
+        head = f"{names} in {function}{place} {'is' if len(entries) == 1 else 'are'}"
         if first.part is None:
             return f"{head} on the host: scalars always are\n"
         node = self._node(first)
@@ -216,9 +218,11 @@ class _Answer:
             return
         words, explainer = self._plan.words, self._plan.explainer
         place = self._plan.place_of(op)
+        if place is not None and place[1] == REMATERIALISED:
+            return  # A clone of what the line defines.
         if place is not None:
             node = place[1]
-            head = f"{words.op(op)} in @{self._function_of(op)} runs on {self._scope(part, node)}"
+            head = f"{words.op(op)} in {self._called(self._function_of(op))} runs on {self._scope(part, node)}"
             yield "".join(f"{line}\n" for line in (head, *_indented(explainer.chain(part.system, node))))
             return
         for index in range(len(op.operands)):
@@ -227,6 +231,10 @@ class _Answer:
                 use = words.reason(("use", op, index))
                 chain = _indented(explainer.chain(part.system, node))
                 yield "".join(f"{line}\n" for line in (f"{use}, on {self._scope(part, node)}", *chain))
+
+    def _called(self, function: str) -> str:
+        original = self._originals.get(function)
+        return f"@{function}" + (f", a clone of @{original}," if original is not None else "")
 
     # Looking up
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -22,6 +22,7 @@ TEXTS: dict[str, str] = {
     "carried": "result #{index} of {op} is the value that it carries",
     "adopted": "nothing else places it, and {use} on {scope}",
     "attribute": f"{SCOPE_ATTR} on {{op}} says {{scope}}",
+    "called": "{op} was placed on {scope}, and what it calls with it",
     "frame": f"{SCOPE_ATTR} on the enclosing {{op}} says {{scope}}",
     "on_call": f"{SCOPE_ATTR} on {{op}} says {{scope}}",
     "on_device": "{op} puts {value} on {scope}",
@@ -75,10 +76,11 @@ _USES: dict[str, str] = {
 
 
 class Words:
-    """Says what values, operations and reasons are called."""
+    """Says what values, operations and reasons are called. ``originals``: of clones, by their names."""
 
-    def __init__(self, names: SourceNames | None = None) -> None:
+    def __init__(self, names: SourceNames | None = None, originals: Mapping[str, str] | None = None) -> None:
         self._names = names or SourceNames()
+        self._originals = originals or {}
 
     def op(self, op: Operation | None, position: bool = True) -> str:
         """An operation: its name, and on request where it stands."""
@@ -111,6 +113,15 @@ class Words:
             value = value.owner.operand
         return self.value(value)
 
+    def callee(self, op: Operation | None) -> str:
+        """The function that a call or ``func.constant`` names, as the source calls it."""
+        for key in ("callee", "value"):
+            symbol: Attribute | None = op.get_attr_or_prop(key) if op is not None else None
+            if isinstance(symbol, SymbolRefAttr):
+                name = symbol.string_value()
+                return f"@{self._originals.get(name, name)}"
+        return "the function"
+
     def reason(self, reason: Reason, scope: str = "", position: bool = True) -> str:
         """A reason as a sentence; without ``position``, its operation is named alone."""
         text = TEXTS[reason[0]] if scope else _LINKS.get(reason[0], TEXTS[reason[0]])
@@ -137,7 +148,7 @@ class _Fields(dict[str, str]):
             "op": lambda: words.op(op, position),
             "function": lambda: words.function(op, position),
             "value": lambda: words.operand(op, index) if op is not None else "a value",
-            "callee": lambda: callee_of(op),
+            "callee": lambda: words.callee(op),
             "parent": lambda: words.op(op.parent_op() if op is not None else None),
             "slot": lambda: f"argument #{index}" if index >= 0 else f"result #{~index}",
             "use": lambda: self._use(op),
@@ -147,15 +158,6 @@ class _Fields(dict[str, str]):
     def _use(self, op: Operation | None) -> str:
         name = op_name(op) if op is not None else ""
         return _USES.get(name, "{op} uses {value}").format_map(self)
-
-
-def callee_of(op: Operation | None) -> str:
-    """The function that a call or ``func.constant`` names."""
-    for key in ("callee", "value"):
-        symbol: Attribute | None = op.get_attr_or_prop(key) if op is not None else None
-        if isinstance(symbol, SymbolRefAttr):
-            return f"@{symbol.string_value()}"
-    return "the function"
 
 
 def _place(op: Operation) -> str:

@@ -7,6 +7,7 @@ from xdsl.ir import Operation, SSAValue
 
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.passes.plan.system import REMATERIALISED, Signature, System
+from devscope.passes.scope_attribute import write_scope
 
 Needs = dict[int, list[tuple[Operation, int]]]
 """Per scope, in the order of first need: the operands that use a value there."""
@@ -61,20 +62,6 @@ class Rematerialiser:
         for index, value in enumerate(op.operands):
             if self._system.nodes.get(value) == REMATERIALISED:
                 self.need(value, scope, op, index)
-
-
-def write_scope(op: Operation, scope: ScopeAttr, implied: bool) -> None:
-    """Write ``device.scope`` on an operation, or drop it where its surroundings imply it.
-
-    An attribute that is right already stays, so that it prints as it did.
-    """
-    attributes = op.attributes
-    if implied:
-        attributes.pop(SCOPE_ATTR, None)
-        return
-    present = attributes.get(SCOPE_ATTR)
-    if present is None or (present is not scope and present != scope):
-        attributes[SCOPE_ATTR] = scope
 
 
 def surroundings_of(system: System, signature: Signature) -> int:

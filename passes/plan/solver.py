@@ -39,6 +39,7 @@ def unify_firm(system: System) -> None:
     find, unify = domains.find, domains.unify_edge
     parent, scope = domains.parent, domains.scope
     contested: set[int] = set()
+    edges.cut = cut = []
     later: list[int] = []
     for number, (dst, kind) in enumerate(zip(edges.dst, edges.kind, strict=True)):
         if kind != FIRM:
@@ -47,7 +48,8 @@ def unify_firm(system: System) -> None:
             later.append(number)
         elif not unify(number):
             contested.add(edges.src[number])
-    domains.unify_edges(later, contested)
+            cut.append(number)
+    cut += domains.unify_edges(later, contested)
 
 
 def try_free(system: System) -> None:

@@ -2,8 +2,8 @@
 
 MLIR's parser forgets names, but not positions: an operation stands where its name does, right after
 ``%r:2 =``, and a block argument where its own name does. So a name is read again, from the text at the
-position of the value, when a message wants it. What stands there is checked first: after a file was edited,
-or for operations that a pass made, there is no name rather than a wrong one.
+position of the value, when a message wants it. That the operation stands there is checked first: after a file
+was edited, or for operations that a pass made, a result has no name rather than a wrong one.
 """
 
 from __future__ import annotations

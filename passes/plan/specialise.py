@@ -14,9 +14,9 @@ what was learnt, until nothing new is learnt; scopes only ever get closed fields
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -25,12 +25,12 @@ from devscope.dialects.location import source_location
 from devscope.errors import PlanError
 from devscope.passes.plan.builder import build_signature, build_unit, demand_assignment
 from devscope.passes.plan.call_graph import CallGraph, Unit, build_call_graph
-from devscope.passes.plan.defaults import refine
 from devscope.passes.plan.clashes import check
-from devscope.passes.plan.explain import Clone
+from devscope.passes.plan.defaults import refine
+from devscope.passes.plan.instances import Instance, final_assignment, request_of
 from devscope.passes.plan.reasons import Words
 from devscope.passes.plan.remarks import Remark
-from devscope.passes.plan.scopes import CLASH, ScopeTable
+from devscope.passes.plan.scopes import CLASH, OPEN, ScopeTable
 from devscope.passes.plan.solver import unify
 from devscope.passes.plan.summary import Summary, instantiate, summarise
 from devscope.passes.plan.system import Assignment, Request, Seconds, Signature, System
@@ -46,27 +46,6 @@ class Strategy:
     """Whether `solver.unify` comes first: uses pull values to one scope, whatever else is chosen."""
     measure: Callable[[System], Mapping[int, Seconds]] | None = None
     """The time that the operations of a system take, per root, where that counts for its callers."""
-
-
-@dataclass(eq=False)
-class Instance:
-    """A unit planned for one assignment."""
-
-    unit: Unit
-    functions: dict[str, FuncOp]
-    """By the names that the unit has for them: the functions themselves, or clones."""
-    system: System
-    asked: set[tuple[str, Assignment]] = field(default_factory=set[tuple[str, Assignment]])
-    """What callers may ask for to get this instance."""
-    requested_by: Operation | None = None
-
-    def assignment(self, name: str) -> Assignment:
-        return final_assignment(self.system, self.system.signatures[name])
-
-
-def final_assignment(system: System, signature: Signature) -> Assignment:
-    """The scopes of a signature in a completed system."""
-    return tuple(map(system.final, system.domains.first_order(signature.node)))
 
 
 class Specialiser:
@@ -98,7 +77,7 @@ class Specialiser:
         """Systems that summaries were made of, and that nobody has completed."""
         self._bound: dict[str, Assignment] = {}
         """The scopes of declarations, as far as uses have decided them."""
-        self._refined: dict[tuple[str, Assignment], Assignment] = {}
+        self._refined: dict[tuple[str, Assignment, int], Assignment] = {}
         """What became of an assignment when the function was planned for it."""
         self._learnt = False
 
@@ -191,21 +170,19 @@ class Specialiser:
         instances: list[Instance] = []
         if pinned or not requests:
             instances.append(self._instance(unit, None, pinned, instances))
-        for request in requests:
-            key = (request.name, request.assignment)
-            if any(key in instance.asked for instance in instances):
+        # Calls that were placed first: what they need serves other calls with the same scopes, too.
+        for request in sorted(requests, key=lambda request: request.frame == OPEN):
+            if any(request.key in instance.asked for instance in instances):
                 continue
-            found = next((i for i in instances if i.assignment(request.name) == request.assignment), None)
+            found = next((instance for instance in instances if instance.serves(request)), None)
             if found is None:
                 found = self._instance(unit, request, False, instances)
                 instances.append(found)
                 self._learn_refinement(found, request)
-            found.asked.add(key)
+            found.asked.add(request.key)
         return instances
 
-    def _instance(
-        self, unit: Unit, request: Request | None, pinned: bool, others: Sequence[Instance]
-    ) -> Instance:
+    def _instance(self, unit: Unit, request: Request | None, pinned: bool, others: Sequence[Instance]) -> Instance:
         functions = {func.sym_name.data: func for func in unit.functions}
         if others:
             if len(others) > self._most_clones:
@@ -213,7 +190,8 @@ class Specialiser:
                 raise self._too_many(unit, request)
             functions = {name: _clone(func) for name, func in functions.items()}
         system = self._open.pop(unit, None)
-        if system is None or pinned or any(name in self._bound for name in system.externals):
+        framed = request is not None and request.frame != OPEN
+        if system is None or pinned or framed or any(name in self._bound for name in system.externals):
             system = self._new_system()
             wanted = {request.name: request} if request is not None else {}
             build_unit(system, functions, pinned, wanted)
@@ -225,7 +203,7 @@ class Specialiser:
         if not self._refused:
             self._strategy.complete(system)
             self._settle(system)
-        return Instance(unit, functions, system, requested_by=request.op if request is not None else None)
+        return Instance(unit, functions, system, request)
 
     def _too_many(self, unit: Unit, request: Request) -> PlanError:
         func = next(func for func in unit.functions if func.sym_name.data == request.name)
@@ -247,7 +225,7 @@ class Specialiser:
             refine(system)
             changed = False
             for site in system.sites:
-                refined = self._refined.get((site.name, final_assignment(system, site.signature)))
+                refined = self._refined.get(request_of(system, site).key)
                 for node, scope in zip(domains.first_order(site.signature.node), refined or (), strict=False):
                     if domains.scope_of(node) != scope:
                         changed |= domains.demand(node, scope, ("refined", site.op, 0))
@@ -266,61 +244,17 @@ class Specialiser:
     def _learn_refinement(self, instance: Instance, request: Request) -> None:
         final = instance.assignment(request.name)
         if final != request.assignment:
-            self._refined[request.name, request.assignment] = final
+            self._refined[request.key] = final
             self._learnt = True
 
     def _requests(self, system: System) -> Iterable[Request]:
         """What a completed system asks of functions outside of its unit."""
         for site in system.sites:
             if site.name not in system.signatures:
-                yield Request(site.name, final_assignment(system, site.signature), site.op)
+                yield request_of(system, site)
 
 
 def _clone(func: FuncOp) -> FuncOp:
     clone = func.clone()
     clone.properties["sym_visibility"] = StringAttr("private")
     return clone
-
-
-def insert_clones(module: ModuleOp, instances: Sequence[Instance], words: Words) -> list[Clone]:
-    """Put the clones of completed instances into the module, each after its original, and name them.
-
-    Makes every use name the instance that was planned for it. Returns the clones.
-    """
-    taken = {op.sym_name.data for op in module.body.ops if isinstance(op, FuncOp)}
-    last: dict[FuncOp, Operation] = {}
-    clones: list[Clone] = []
-    reached: dict[tuple[str, Assignment], FuncOp] = {}
-    for instance in instances:
-        for original in instance.unit.functions:
-            name = original.sym_name.data
-            func = instance.functions[name]
-            if func is not original:
-                func.properties["sym_name"] = StringAttr(_clone_name(instance, name, taken))
-                module.body.block.insert_op_after(func, last.get(original, original))
-                last[original] = func
-                clones.append(Clone(func.sym_name.data, name, words.op(instance.requested_by)))
-            reached.setdefault((name, instance.assignment(name)), func)
-        for name, assignment in instance.asked:
-            reached[name, assignment] = instance.functions[name]
-    for instance in instances:
-        for site in instance.system.sites:
-            target = instance.functions.get(site.name)
-            if target is None:
-                target = reached[site.name, final_assignment(instance.system, site.signature)]
-            if target.sym_name.data != site.name:
-                attributes = site.op.properties if site.key in site.op.properties else site.op.attributes
-                attributes[site.key] = SymbolRefAttr(target.sym_name.data)
-    return clones
-
-
-def _clone_name(instance: Instance, name: str, taken: set[str]) -> str:
-    """A name that says where the clone runs: ``f_cuda_0``; of several scopes, each once, arguments first."""
-    scopes = dict.fromkeys(instance.assignment(name))
-    texts = [instance.system.scopes.attributes[scope].short() for scope in scopes]
-    base = "_".join([name, *("".join(c if c.isalnum() else "_" for c in text) for text in texts)])
-    found, number = base, 1
-    while found in taken:
-        found, number = f"{base}_{number}", number + 1
-    taken.add(found)
-    return found

@@ -81,6 +81,7 @@ def summarise(system: System, signature: Signature, seconds: Mapping[int, Second
     ``seconds`` is what executes per class, if anybody cares, by root.
     """
     domains = system.domains
+    system.summarised = len(domains.unions), len(domains.demands)
     classes: dict[int, SignatureClass] = {}
     numbers: list[int] = []
     numbered: dict[int, int] = {}

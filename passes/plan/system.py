@@ -19,7 +19,7 @@ Uses of buffers and function values are no edges: no copy can stand for them, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -41,7 +41,17 @@ from devscope.passes.plan.scopes import OPEN, ScopeTable
 REMATERIALISED = -2
 """In place of a node, for values that are computed again on every scope that needs them, never copied."""
 
-PLAIN, PLACED, ANNOTATED, CARRIED_OUT, NOT_COMPUTED, HEADER, INDIRECT, UNMOVABLE, FIXED = 0, 1, 2, 4, 8, 16, 32, 64, 128
+PLAIN, PLACED, ANNOTATED, CARRIED_OUT, NOT_COMPUTED, HEADER, INDIRECT, UNMOVABLE, FIXED = (
+    0,
+    1,
+    2,
+    4,
+    8,
+    16,
+    32,
+    64,
+    128,
+)
 """Flags of nodes.
 
 * `PLACED`: all its edges are loose.
@@ -87,6 +97,13 @@ class Request(NamedTuple):
     assignment: Assignment
     op: Operation | None
     """The call or ``func.constant``; None for a declaration."""
+    frame: int = OPEN
+    """The scope that the call was placed on, and with it what its function does."""
+
+    @property
+    def key(self) -> tuple[str, Assignment, int]:
+        """Requests with one key get one instance of the function."""
+        return self.name, self.assignment, self.frame
 
 
 class Executed:
@@ -134,6 +151,8 @@ class CallSite(NamedTuple):
     """The attribute of ``op`` that holds the name."""
     name: str
     signature: Signature
+    frame: int
+    """The scope that the call was placed on."""
 
 
 class Library(Protocol):
@@ -203,6 +222,8 @@ class System:
     """How completion chose scopes: per node whose class no demand gave a device, if not by default."""
     completed_unions: int | None = None
     """How many unions there were when completion ended: later ones refine, and explain no placement."""
+    summarised: tuple[int, int] | None = None
+    """How many unions and demands there were when callers got to know the functions."""
     frame: Frame | None = None
     function: Signature | None = None
 
@@ -241,16 +262,17 @@ class System:
         self.domains.demand(node, scope, reason)
         return node
 
-    def signature_of(self, name: str, op: Operation, key: str) -> Signature | None:
+    def signature_of(self, name: str, op: Operation, key: str, frame: int = OPEN) -> Signature | None:
         """The signature of a function for its use by ``op``, which names it in the attribute ``key``.
 
-        Functions of the unit and declarations have one for all uses, others a new one for each.
+        Functions of the unit and declarations have one for all uses, others a new one for each. ``frame`` is the
+        scope that ``op`` was placed on.
         """
         signature = self.signatures.get(name)
         if signature is None:
             signature = self.library.signature(self, name, op)
         if signature is not None and name not in self.externals:
-            self.sites.append(CallSite(op, key, name, signature))
+            self.sites.append(CallSite(op, key, name, signature, frame))
         return signature
 
     def node_of(self, value: SSAValue) -> int:
@@ -312,7 +334,20 @@ class System:
         attribute = attributes.get(SCOPE_ATTR) if attributes else None
         if attribute is not None and (scope := self.scope_number(attribute, op)) != OPEN:
             return scope, ("attribute", op, 0)
-        return (self.frame.scope, ("frame", self.frame.op, 0)) if self.frame is not None else None
+        return self._framed()
+
+    def call_placement(self, op: Operation) -> tuple[int, Reason] | None:
+        """As `placement`, for calls. What a function says of its body does not speak of the functions it calls."""
+        attribute = op.attributes.get(SCOPE_ATTR)
+        if attribute is not None and (scope := self.scope_number(attribute, op)) != OPEN:
+            return scope, ("on_call", op, 0)
+        return self._framed() if self.frame is not None and not isinstance(self.frame.op, FuncOp) else None
+
+    def _framed(self) -> tuple[int, Reason] | None:
+        frame = self.frame
+        if frame is None:
+            return None
+        return frame.scope, ("called" if frame.op.name == "func.call" else "frame", frame.op, 0)
 
     def require(self, node: int, scope: int, reason: Reason) -> None:
         """Demand a scope of every part of a node; where it cannot be, that is a clash."""

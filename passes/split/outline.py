@@ -9,6 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, Strin
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.passes.scope_attribute import unplaced
 from devscope.passes.split.classify import is_tensor
 from devscope.passes.split.pieces import Piece, free_values
 
@@ -33,7 +34,7 @@ def outline_piece(
     for op in piece.members:
         for value in free_values(op):
             _clone_scalar_code(value, clonable, mapping, block)
-        block.add_op(_without_scope(op.clone(mapping)))
+        block.add_op(unplaced(op, mapping))
     block.add_op(func.ReturnOp(*(mapping[v] for v in outputs)))
     function = _function(name, block, outputs, piece.scope, target)
     function.location = piece.members[0].location
@@ -94,15 +95,8 @@ def _clone_scalar_code(
         if missing:
             stack.extend(missing)
         else:
-            block.add_op(_without_scope(owner.clone(mapping)))
+            block.add_op(unplaced(owner, mapping))
             stack.pop()
-
-
-def _without_scope(op: Operation) -> Operation:
-    """Inside a device function the function says where code runs."""
-    for inner in op.walk():
-        inner.attributes.pop(SCOPE_ATTR, None)
-    return op
 
 
 def _function(

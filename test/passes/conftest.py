@@ -68,7 +68,7 @@ class ProgramWriter:
         main = name == "main"
         self.lines, self.values = [], ["%x", "%z"] if main else ["%x"]
         self.inside = main
-        head = '%z = "arith.constant"() {value = dense<1.0> : !t} : () -> !t\n' if main else ""
+        head = '%z = "arith.constant"() {value = dense<1.0> : !t} : () -> !t\n%true = arith.constant true\n'
         arguments = f"%x: !t {self.mark(True)}" + (", %p: i1, %i: index" if main else "")
         self.statements(2 if main else 0)
         if main and self.rng.random() < 0.7:
@@ -88,6 +88,9 @@ class ProgramWriter:
 
     def pick(self) -> str:
         return self.rng.choice(self.values[-5:])
+
+    def condition(self) -> str:
+        return "%true" if self.rng.random() < 0.2 else "%p"
 
     def add(self, text: str) -> None:
         name = self.new()
@@ -143,7 +146,7 @@ class ProgramWriter:
 
     def choose(self, depth: int) -> None:
         arms = [self.nested("scf.yield {} : !t", depth) for _ in range(2)]
-        self.add(f'"scf.if"(%p) ({{ {arms[0]} }}, {{ {arms[1]} }}) : (i1) -> !t')
+        self.add(f'"scf.if"({self.condition()}) ({{ {arms[0]} }}, {{ {arms[1]} }}) : (i1) -> !t')
 
     def loop(self, depth: int) -> None:
         carried = self.new()
@@ -168,10 +171,12 @@ class ProgramWriter:
         self.lines.append(f"cf.br ^head({self.pick()} : !t)\n^head({head}: !t):")
         self.values.append(head)
         self.statements(0)
-        self.lines.append(f"cf.cond_br %p, ^latch, ^join({self.pick()} : !t)\n^latch:")
+        self.lines.append(f"cf.cond_br {self.condition()}, ^latch, ^join({self.pick()} : !t)\n^latch:")
         visible = list(self.values)
         self.statements(0)
-        self.lines.append(f"cf.cond_br %p, ^head({self.pick()} : !t), ^join({self.pick()} : !t)\n^join({join}: !t):")
+        self.lines.append(
+            f"cf.cond_br %p, ^head({self.pick()} : !t), ^join({self.pick()} : !t)\n^join({join}: !t):"
+        )
         self.values = [*visible, join]
         self.statements(1)
 

@@ -9,7 +9,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -33,27 +35,29 @@ def trips(op: Operation, assumed: int) -> float:
         case "scf.while":
             return float(assumed)
         case "scf.for":
-            return _steps(*([_constant(value)] for value in op.operands[:3]), assumed)
+            return _steps([[_constant(value)] for value in op.operands[:3]], assumed)
         case "scf.parallel":
             rank = len(op.regions[0].blocks[0].args)
             bounds = [_constant(value) for value in op.operands[: 3 * rank]]
-            return _steps(bounds[:rank], bounds[rank : 2 * rank], bounds[2 * rank :], assumed)
+            return _steps([bounds[:rank], bounds[rank : 2 * rank], bounds[2 * rank :]], assumed)
         case "scf.forall":
             keys = ("staticLowerBound", "staticUpperBound", "staticStep")
-            return _steps(*(_static(op, key) for key in keys), assumed)
+            return _steps([_static(op, key) for key in keys], assumed)
         case _:
             return 1.0
 
 
-Bounds = Sequence[int | None]
+def _steps(bounds: Sequence[Sequence[int | None]], assumed: int) -> float:
+    """The size of an iteration space, from lower and upper bounds and steps of all dimensions.
 
-
-def _steps(lower: Bounds, upper: Bounds, step: Bounds, assumed: int) -> float:
-    """The size of an iteration space; ``assumed`` along dimensions that are not constant."""
+    ``assumed`` along dimensions that are not constant.
+    """
     total = 1.0
-    for first, last, stride in zip(lower, upper, step, strict=True):
-        known = first is not None and last is not None and stride is not None and stride > 0
-        total *= max(math.ceil((last - first) / stride), 0) if known else assumed
+    for first, last, stride in zip(*bounds, strict=True):
+        if first is None or last is None or stride is None or stride <= 0:
+            total *= assumed
+        else:
+            total *= max(math.ceil((last - first) / stride), 0)
     return total
 
 
@@ -165,10 +169,12 @@ def block_frequencies(graph: Dominators, assumed: int) -> dict[Block, float]:
             rows.append(number[successor])
             columns.append(number[block])
             chances.append(share)
-    flow = identity(count, format="csc") - csc_array((chances, (rows, columns)), shape=(count, count))
+    flow: Any = identity(count, format="csc") - csc_array((chances, (rows, columns)), shape=(count, count))
     entry = np.zeros(count)
     entry[0] = 1.0
-    visits = np.atleast_1d(spsolve(flow, entry))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Nothing leaves a loop with several entries: there is no answer.
+        visits: Any = spsolve(flow, entry)
     sane = bool(np.all(np.isfinite(visits))) and bool(np.all(visits > -1e-9))
     return {block: float(max(visits[index], 0.0)) if sane else 1.0 for block, index in number.items()}
 

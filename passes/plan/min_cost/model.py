@@ -56,7 +56,7 @@ class _ModelBuilder:
         preferred = (device_name(system.default), device_name(system.host))
         self._devices = list(dict.fromkeys([*preferred, *machine.devices]))
         self._scopes = [_scope_of(device, system.default) for device in self._devices]
-        self._estimator = Estimator(machine.dynamic_size, machine.trip_count)
+        self._estimator = Estimator(machine.dynamic_size, machine.trip_count, system.root)
         self._frequencies = Frequencies(machine.trip_count, system.graphs)
         self._problem = Problem(len(self._devices))
         self._closed: list[dict[int, int]] = []

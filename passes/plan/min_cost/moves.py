@@ -11,7 +11,7 @@ Such a copy counts as what it costs now. So a move never costs more than it seem
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from devscope.passes.plan.min_cost.cut import SINK, SOURCE, UNLIMITED, Network
@@ -53,8 +53,11 @@ class _Builder:
         self.nodes = {variable: self.network.node() for variable in move}
 
     def _options(self, variable: int) -> tuple[int, int]:
+        """The variable's label on the source's side and on the sink's."""
         found = self._move.get(variable)
-        return found if found is not None else (self._labels[variable],) * 2
+        if found is None:
+            found = (self._labels[variable], self._labels[variable])
+        return found
 
     def unary(self, variable: int, first: int, second: int) -> None:
         """Costs of the two sides of one variable; what both cost has no influence."""
@@ -63,88 +66,97 @@ class _Builder:
         self.network.edge(SOURCE, self.nodes[variable], second - least)
 
     def transfer(self, transfer: Transfer) -> None:
-        wanted = [option for user in transfer.users for option in self._options(user)]
+        """The copies of one value, to every label that a user may have."""
         made = self._options(transfer.source)
-        for label in dict.fromkeys(wanted):
-            if label in transfer.free or made == (label, label):
-                continue
-            always = any(self._options(user) == (label, label) for user in transfer.users)
-            sink = any(self._options(user)[1] == label != self._options(user)[0] for user in transfer.users)
-            source = any(self._options(user)[0] == label != self._options(user)[1] for user in transfer.users)
-            if source:
-                assert not sink
-                self._on_source_side(transfer, made, label)
-            elif sink or always:
-                self._on_sink_side(transfer, made, label)
+        sides: dict[int, set[int]] = {}
+        for user in transfer.users:
+            options = self._options(user)
+            for side, label in enumerate(options):
+                sides.setdefault(label, set())
+                if options[0] != options[1]:
+                    sides[label].add(side)
+        for label, movable in sides.items():
+            if label not in transfer.free and made != (label, label):
+                copies = _Copies(self, transfer, label, made)
+                if 0 in movable:
+                    copies.to_source_side()
+                else:
+                    copies.to_sink_side()
 
-    def _on_sink_side(self, transfer: Transfer, made: tuple[int, int], label: int) -> None:
-        """Copies to a label that users have on the sink's side, or have in any case."""
-        first, second = self._price_functions(transfer, made, label)
-        self._tree(transfer, label, SOURCE, SINK, lambda node: min(first(node), second(node)), True)
-        maker = self.nodes.get(transfer.source)
-        if maker is not None:
-            self._tree(transfer, label, maker, SINK, lambda node: max(first(node) - second(node), 0), True)
-            if any(first(node) < second(node) for node in range(len(transfer.tree))):
-                # Only where no user moves can it cost more with the maker on the sink's side.
-                self._tree(transfer, label, maker, SOURCE, lambda node: max(second(node) - first(node), 0), False)
+    def price(self, transfer: Transfer, node: int, source: int, destination: int) -> int:
+        return self._problem.prices(transfer, transfer.tree[node])[source][destination]
 
-    def _on_source_side(self, transfer: Transfer, made: tuple[int, int], label: int) -> None:
-        """Copies to a label that users have on the source's side."""
-        first, second = self._price_functions(transfer, made, label)
-        self._tree(transfer, label, SINK, SOURCE, first, False)
-        maker = self.nodes.get(transfer.source)
-        if maker is not None:
-            self._tree(transfer, label, maker, SOURCE, lambda node: max(second(node) - first(node), 0), False)
+    def end(self, user: int, always: int, label: int) -> int | None:
+        """What stands for a user: its node, ``always`` if it has the label in any case, None if in none."""
+        options = self._options(user)
+        if label not in options:
+            return None
+        return always if options[0] == options[1] else self.nodes[user]
 
-    def _price_functions(
-        self, transfer: Transfer, made: tuple[int, int], label: int
-    ) -> tuple[Callable[[int], int], Callable[[int], int]]:
-        """The price of a copy at each node of the tree, with the maker on the source's and on the sink's side."""
 
-        def price(label_of_maker: int) -> Callable[[int], int]:
-            return lambda node: self._problem.prices(transfer, transfer.tree[node])[label_of_maker][label]
+class _Copies:
+    """The copies of one value to one label.
 
-        return price(made[0]), price(made[1])
+    Users that have the label in any case, and those that have it on one side; never some on one side and some on
+    the other, as a move has each label on one side only.
+    """
 
-    def _tree(
-        self,
-        transfer: Transfer,
-        label: int,
-        maker: int,
-        always: int,
-        price: Callable[[int], int],
-        downwards: bool,
-    ) -> None:
-        """A tree of places from ``maker`` to the users of ``label``, with ``price`` on the edge into each place.
+    def __init__(self, builder: _Builder, transfer: Transfer, label: int, made: tuple[int, int]) -> None:
+        self._builder, self._transfer, self._label = builder, transfer, label
+        self._maker = builder.nodes.get(transfer.source)
+        count = len(transfer.tree)
+        self._first = [builder.price(transfer, node, made[0], label) for node in range(count)]
+        """Prices where the maker is on the source's side."""
+        self._second = [builder.price(transfer, node, made[1], label) for node in range(count)]
 
-        Users that have the label in any case are the terminal ``always``. ``downwards`` tells whether edges lead
-        from the maker to the users, or back.
+    def to_sink_side(self) -> None:
+        """To users that have the label on the sink's side, or in any case."""
+        self._tree(SOURCE, SINK, list(map(min, self._first, self._second)), downwards=True)
+        if self._maker is not None:
+            self._tree(self._maker, SINK, _excess(self._first, self._second), downwards=True)
+            # More with the maker on the sink's side: only where no user moves, as the label is not the move's.
+            self._tree(self._maker, SOURCE, _excess(self._second, self._first), downwards=False)
+
+    def to_source_side(self) -> None:
+        """To users that have the label on the source's side. What would cost less if the maker moved does not."""
+        self._tree(SINK, SOURCE, self._first, downwards=False)
+        if self._maker is not None:
+            self._tree(self._maker, SOURCE, _excess(self._second, self._first), downwards=False)
+
+    def _tree(self, maker: int, always: int, prices: Sequence[int], downwards: bool) -> None:
+        """A tree of places from ``maker`` to the users, the price of a copy on the edge into each place.
+
+        ``always`` is the terminal for users that have the label in any case; ``downwards`` tells whether edges
+        lead from the maker to the users, or back.
         """
-        if not any(price(node) for node in range(len(transfer.tree))):
+        if not any(prices):
             return
-        ends = [
-            [self.nodes[u] if u in self.nodes and self._options(u)[0] != self._options(u)[1] else always for u in node.users if label in self._options(u)]
-            for node in transfer.tree
-        ]
-        needed = [bool(here) for here in ends]
-        for index in range(len(ends) - 1, 0, -1):
-            if needed[index]:
-                needed[transfer.tree[index].parent] = True
-        places: list[int] = []
+        tree = self._transfer.tree
+        ends = [self._ends(node.users, always) for node in tree]
+        below = [len(here) for here in ends]
+        for index in range(len(tree) - 1, 0, -1):
+            below[tree[index].parent] += below[index]
+        places = [maker] * len(tree)
         for index, here in enumerate(ends):
-            if not needed[index]:
-                places.append(-1)
+            if not below[index]:
                 continue
-            parent = transfer.tree[index].parent
-            above = places[parent] if parent >= 0 else maker
-            single = len(here) == 1 and not any(needed[i] and transfer.tree[i].parent == index for i in range(index + 1, len(ends)))
-            place = here[0] if single else self.network.node()
-            places.append(place)
-            self._edge(above, place, price(index), downwards)
-            if not single:
+            above = places[tree[index].parent] if tree[index].parent >= 0 else maker
+            # A place for one user needs no node of its own.
+            alone = len(here) == below[index] == 1
+            places[index] = here[0] if alone else self._builder.network.node()
+            self._edge(above, places[index], prices[index], downwards)
+            if not alone:
                 for end in here:
-                    self._edge(place, end, UNLIMITED, downwards)
+                    self._edge(places[index], end, UNLIMITED, downwards)
+
+    def _ends(self, users: Iterable[int], always: int) -> list[int]:
+        ends = (self._builder.end(user, always, self._label) for user in users)
+        return [end for end in ends if end is not None]
 
     def _edge(self, near: int, far: int, capacity: int, downwards: bool) -> None:
         tail, head = (near, far) if downwards else (far, near)
-        self.network.edge(tail, head, capacity)
+        self._builder.network.edge(tail, head, capacity)
+
+
+def _excess(prices: Sequence[int], others: Sequence[int]) -> list[int]:
+    return [max(price - other, 0) for price, other in zip(prices, others, strict=True)]

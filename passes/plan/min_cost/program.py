@@ -1,13 +1,14 @@
 """The problem as a mixed-integer program, solved by HiGHS through scipy.
 
-One binary per variable and label; one continuous unknown per value, place, destination and price: how much of the
-copy is made there. With the binaries fixed, what is left is a covering problem on paths of a tree, whose optimum is
-whole by itself.
+One binary per variable and label; one continuous unknown per value, place, destination and price: how much of
+the copy is made there. With the binaries fixed, what is left is a covering problem on paths of a tree, whose
+optimum is whole by itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from devscope.passes.plan.min_cost.problem import Problem, Transfer
 
@@ -33,21 +34,25 @@ def solve_program(
     scale = _LARGEST / max(float(objective.max()), 1.0)
     rows, columns, values = zip(*program.entries, strict=True)
     shape = (len(program.lower), len(objective))
-    constraint = LinearConstraint(coo_array((values, (rows, columns)), shape=shape).tocsc(), program.lower, program.upper)
+    # scipy's own annotations take numbers for what its documentation calls arrays.
+    lower: Any = np.array(program.lower)
+    upper: Any = np.array(program.upper)
     binary = np.zeros(len(objective))
     binary[: program.binaries] = 1
+    most: Any = np.where(binary > 0, 1, np.inf)
     outcome = milp(
         objective * scale,
         integrality=binary,
-        bounds=Bounds(0, np.where(binary > 0, 1, np.inf)),
-        constraints=constraint,
+        bounds=Bounds(0, most),
+        constraints=LinearConstraint(coo_array((values, (rows, columns)), shape=shape).tocsc(), lower, upper),
         options={"mip_rel_gap": 0, "node_limit": NODE_LIMIT, "disp": False},
     )
     if outcome.x is None:
         return None
+    found: list[float] = outcome.x.tolist()
     solved = list(labels)
     for variable, options in program.columns.items():
-        solved[variable] = max(options, key=lambda label: (outcome.x[options[label]], -label))
+        _, solved[variable] = max((found[column], label) for label, column in options.items())
     return solved
 
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import (
     AffineMapAttr,
     ArrayAttr,
-    DenseArrayBase,
     MemRefType,
     ShapedType,
     TensorType,
@@ -38,23 +37,73 @@ class Work(NamedTuple):
 NOTHING = Work()
 
 _FREE = frozenset(
-    """tensor.cast tensor.collapse_shape tensor.expand_shape tensor.extract_slice tensor.bitcast tensor.reshape
-    memref.cast memref.view memref.subview memref.collapse_shape memref.expand_shape memref.reinterpret_cast
-    memref.memory_space_cast memref.transpose memref.assume_alignment memref.reshape memref.alloc memref.alloca
-    memref.dealloc memref.get_global bufferization.to_tensor bufferization.to_buffer
-    bufferization.dealloc_tensor bufferization.materialize_in_destination stablehlo.reshape
-    stablehlo.dynamic_reshape stablehlo.bitcast_convert arith.select""".split()
+    [
+        "tensor.cast",
+        "tensor.collapse_shape",
+        "tensor.expand_shape",
+        "tensor.extract_slice",
+        "tensor.bitcast",
+        "tensor.reshape",
+        "memref.cast",
+        "memref.view",
+        "memref.subview",
+        "memref.collapse_shape",
+        "memref.expand_shape",
+        "memref.reinterpret_cast",
+        "memref.memory_space_cast",
+        "memref.transpose",
+        "memref.assume_alignment",
+        "memref.reshape",
+        "memref.alloc",
+        "memref.alloca",
+        "memref.dealloc",
+        "memref.get_global",
+        "bufferization.to_tensor",
+        "bufferization.to_buffer",
+        "bufferization.dealloc_tensor",
+        "bufferization.materialize_in_destination",
+        "stablehlo.reshape",
+        "stablehlo.dynamic_reshape",
+        "stablehlo.bitcast_convert",
+        "arith.select",
+    ]
 )
 """Views, and what only makes room: nothing is computed. A select of whole tensors picks one of them."""
 
 _READS = frozenset(("tensor.extract", "memref.load"))
 
 _MOVES = frozenset(
-    """linalg.transpose linalg.broadcast linalg.copy linalg.pack linalg.unpack tensor.pad tensor.concat tensor.pack
-    tensor.unpack tensor.gather tensor.scatter memref.copy bufferization.clone stablehlo.transpose
-    stablehlo.broadcast_in_dim stablehlo.dynamic_broadcast_in_dim stablehlo.concatenate stablehlo.slice
-    stablehlo.pad stablehlo.gather stablehlo.scatter stablehlo.iota stablehlo.copy tosa.transpose tosa.concat
-    tosa.pad tosa.slice tosa.gather tosa.tile""".split()
+    [
+        "linalg.transpose",
+        "linalg.broadcast",
+        "linalg.copy",
+        "linalg.pack",
+        "linalg.unpack",
+        "tensor.pad",
+        "tensor.concat",
+        "tensor.pack",
+        "tensor.unpack",
+        "tensor.gather",
+        "tensor.scatter",
+        "memref.copy",
+        "bufferization.clone",
+        "stablehlo.transpose",
+        "stablehlo.broadcast_in_dim",
+        "stablehlo.dynamic_broadcast_in_dim",
+        "stablehlo.concatenate",
+        "stablehlo.slice",
+        "stablehlo.pad",
+        "stablehlo.gather",
+        "stablehlo.scatter",
+        "stablehlo.iota",
+        "stablehlo.copy",
+        "tosa.transpose",
+        "tosa.concat",
+        "tosa.pad",
+        "tosa.slice",
+        "tosa.gather",
+        "tosa.tile",
+    ]
 )
 """Data is moved, nothing is computed."""
 
@@ -68,9 +117,15 @@ _BITS = re.compile(r"[0-9]+")
 
 
 class Estimator:
-    """Estimates work, with ``dynamic_size`` for dimensions known at run time and ``trip_count`` for loops."""
+    """Estimates work, with ``dynamic_size`` for dimensions known at run time and ``trip_count`` for loops.
 
-    def __init__(self, dynamic_size: int, trip_count: int) -> None:
+    ``root`` says which value another one stands for: annotations are no data of their own.
+    """
+
+    def __init__(
+        self, dynamic_size: int, trip_count: int, root: Callable[[SSAValue], SSAValue] = lambda value: value
+    ) -> None:
+        self._root = root
         self._dynamic = dynamic_size
         self._trips = trip_count
         self._sizes: dict[Attribute, tuple[tuple[int, ...], int]] = {}
@@ -121,11 +176,11 @@ class Estimator:
 
         Uninitialised tensors are not read.
         """
-        values: dict[SSAValue, None] = dict.fromkeys(op.operands)
+        values: dict[SSAValue, None] = dict.fromkeys(map(self._root, op.operands))
         if op.regions:
             for inner in op.walk():
                 if inner is not op:
-                    values.update(dict.fromkeys(v for v in inner.operands if _is_outside(v, op)))
+                    values.update(dict.fromkeys(self._root(v) for v in inner.operands if _is_outside(v, op)))
         total = sum(self.bytes(value.type) for value in values if not _is_uninitialised(value))
         return float(total + sum(self.bytes(result.type) for result in op.results))
 
@@ -179,7 +234,13 @@ class Estimator:
             block, times = stack.pop()
             for inner in block.ops:
                 inner_name = op_name(inner)
-                if inner.regions and inner_name in ("scf.for", "scf.while", "scf.parallel", "scf.forall", "scf.if"):
+                if inner.regions and inner_name in (
+                    "scf.for",
+                    "scf.while",
+                    "scf.parallel",
+                    "scf.forall",
+                    "scf.if",
+                ):
                     again = times * trips(inner, self._trips)
                     stack += [(b, again) for region in inner.regions for b in region.blocks]
                 elif self._computes(inner, inner_name):
@@ -237,7 +298,11 @@ def _product(estimator: Estimator, op: Operation, batch: int = 0) -> float:
     With ``batch`` leading dimensions that all three have. Matrices and vectors of any order fit.
     """
     first = estimator.shape(op.operands[0].type)
-    shapes = (first, estimator.shape(op.operands[1].type), estimator.shape(op.results[0].type if op.results else op.operands[2].type))
+    shapes = (
+        first,
+        estimator.shape(op.operands[1].type),
+        estimator.shape(op.results[0].type if op.results else op.operands[2].type),
+    )
     shared = math.prod(first[:batch])
     return 2.0 * math.sqrt(math.prod(map(math.prod, shapes)) / shared) if shared else 0.0
 
@@ -264,7 +329,9 @@ def _stablehlo_convolution(estimator: Estimator, op: Operation) -> float:
     layout = re.search(r"x\s*\[([^\]]*)\]", text)
     kernel = estimator.shape(op.operands[1].type)
     letters = [letter.strip() for letter in layout[1].split(",")] if layout is not None else []
-    features = kernel[letters.index("o")] if "o" in letters and len(letters) == len(kernel) else max(kernel, default=1)
+    features = (
+        kernel[letters.index("o")] if "o" in letters and len(letters) == len(kernel) else max(kernel, default=1)
+    )
     return 2.0 * math.prod(estimator.shape(op.results[0].type)) * math.prod(kernel) / max(features, 1)
 
 
@@ -276,13 +343,30 @@ def _tosa_convolution(estimator: Estimator, op: Operation) -> float:
 
 _CONTRACTIONS: dict[str, Callable[[Estimator, Operation], float]] = {
     **dict.fromkeys(
-        """linalg.matmul linalg.matmul_transpose_a linalg.matmul_transpose_b linalg.quantized_matmul
-        linalg.matvec linalg.vecmat linalg.dot linalg.mmt4d stablehlo.dot""".split(),
+        [
+            "linalg.matmul",
+            "linalg.matmul_transpose_a",
+            "linalg.matmul_transpose_b",
+            "linalg.quantized_matmul",
+            "linalg.matvec",
+            "linalg.vecmat",
+            "linalg.dot",
+            "linalg.mmt4d",
+            "stablehlo.dot",
+        ],
         _batched(0),
     ),
     **dict.fromkeys(
-        """linalg.batch_matmul linalg.batch_matmul_transpose_a linalg.batch_matmul_transpose_b linalg.batch_matvec
-        linalg.batch_vecmat linalg.batch_mmt4d linalg.quantized_batch_matmul tosa.matmul""".split(),
+        [
+            "linalg.batch_matmul",
+            "linalg.batch_matmul_transpose_a",
+            "linalg.batch_matmul_transpose_b",
+            "linalg.batch_matvec",
+            "linalg.batch_vecmat",
+            "linalg.batch_mmt4d",
+            "linalg.quantized_batch_matmul",
+            "tosa.matmul",
+        ],
         _batched(1),
     ),
     "stablehlo.dot_general": _dot_general,
@@ -310,6 +394,3 @@ def _convolution(estimator: Estimator, op: Operation, name: str) -> float | None
         return 2.0 * outputs * math.prod(filter_)
     summed = math.prod(size for letter, size in zip(layout, filter_, strict=True) if letter not in per_output)
     return 2.0 * outputs * summed
-
-
-_ = DenseArrayBase

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 from devscope.dialects.context import make_context
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
@@ -40,14 +44,14 @@ def parse(text: str) -> ModuleOp:
     return Parser(make_context(), expand(text), "<test>").parse_module()
 
 
-def generic(module: ModuleOp) -> str:
-    """The module in generic form: xDSL's custom form leaves out the attributes of declarations' arguments."""
+def generic(module: Operation) -> str:
+    """An operation in generic form: xDSL's custom form leaves out the attributes of declarations' arguments."""
     stream = io.StringIO()
     Printer(stream, print_generic_format=True).print_op(module)
     return stream.getvalue()
 
 
-_PURE = {"arith.constant", "tensor.empty", "linalg.fill", "tensor.bitcast"}
+_PURE = {"arith.constant", "tensor.empty", "linalg.fill", "tensor.bitcast", "func.constant"}
 """Operations that planning may clone or leave unused: what counts is what they compute."""
 
 _IDENTITIES = {"device.on_device", "device.device_copy", "device.region", "device.yield"}
@@ -79,7 +83,9 @@ def _meaning(module: FuncOp) -> list[str]:
         owner = value.owner
         if isinstance(owner, Block):
             return "body"
-        return f"{op_name(owner)}{owner.properties}({', '.join(map(expression, owner.operands))})"
+        # Which clone of a function a constant names is where, not what.
+        says = "" if op_name(owner) == "func.constant" else owner.properties
+        return f"{op_name(owner)}{says}({', '.join(map(expression, owner.operands))})"
 
     return [
         f"{op_name(op)}({', '.join(map(expression, op.operands))})"
@@ -130,9 +136,7 @@ class Planned:
         return [f"{op.src.short()}>{op.dst.short()}" for op in self.module.walk() if isinstance(op, DeviceCopyOp)]
 
 
-def plan(
-    text: str, default: str = "cpu:0", arguments: str = "open", verify: bool = True, **more: Any
-) -> Planned:
+def plan(text: str, default: str = "cpu:0", arguments: str = "open", verify: bool = True, **more: Any) -> Planned:
     """Plan ``text``; check that the outcome verifies and that planning it again changes nothing.
 
     ``more`` are further options of planning.

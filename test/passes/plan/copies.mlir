@@ -6,6 +6,7 @@
 
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 #dev1 = #device.scope<"opencl", 1 : i64, "", "">
+#dev2 = #device.scope<"opencl", 2 : i64, "", "">
 #host = #device.scope<"cpu", 0 : i64, "", "">
 
 // One copy per value and destination, however many use it.
@@ -58,17 +59,46 @@ func.func @there_and_back(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %2 : tensor<4xf32>
 }
 
-// A copy by way of a third scope stays as it was written.
+// A copy by way of a scope where nothing uses it goes there directly, however long the way.
 // CHECK-LABEL: func.func @staged
+// CHECK-SAME:    (%[[X:.*]]: tensor<4xf32> {device.scope = #opencl0})
+// CHECK-NEXT:    %[[D:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl2, src = #opencl0}
+// CHECK-NEXT:    math.sin %[[D]] {device.scope = #opencl2}
+func.func @staged(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = "device.device_copy"(%x) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = "device.device_copy"(%0) {src = #host, dst = #dev1} : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = "device.device_copy"(%1) {src = #dev1, dst = #dev2} : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = math.sin %2 : tensor<4xf32>
+  return %3 : tensor<4xf32>
+}
+
+// Where something does use it, the copies stay as they were written.
+// CHECK-LABEL: func.func @used_on_the_way
 // CHECK-SAME:    (%[[X:.*]]: tensor<4xf32> {device.scope = #opencl0})
 // CHECK-NEXT:    %[[H:.*]] = "device.device_copy"(%[[X]]) {dst = #cpu0, src = #opencl0}
 // CHECK-NEXT:    %[[D:.*]] = "device.device_copy"(%[[H]]) {dst = #opencl1, src = #cpu0}
 // CHECK-NEXT:    math.sin %[[D]] {device.scope = #opencl1}
-func.func @staged(%x: tensor<4xf32>) -> tensor<4xf32> {
+// CHECK-NEXT:    math.cos %[[H]] : tensor<4xf32>
+func.func @used_on_the_way(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = "device.device_copy"(%x) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
   %1 = "device.device_copy"(%0) {src = #host, dst = #dev1} : (tensor<4xf32>) -> tensor<4xf32>
   %2 = math.sin %1 : tensor<4xf32>
-  return %2 : tensor<4xf32>
+  %3 = math.cos %0 : tensor<4xf32>
+  return %2, %3 : tensor<4xf32>, tensor<4xf32>
+}
+
+// A copy that planning adds goes on from where the data was before; equal ones are one.
+// CHECK-LABEL: func.func @continued
+// CHECK-SAME:    (%[[X:.*]]: tensor<4xf32> {device.scope = #opencl0})
+// CHECK-NEXT:    %[[D:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl1, src = #opencl0}
+// CHECK-NEXT:    math.sin %[[D]] {device.scope = #opencl1}
+// CHECK-NEXT:    math.cos %[[D]] {device.scope = #opencl1}
+// CHECK-NEXT:    return
+func.func @continued(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = "device.device_copy"(%x) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = math.sin %0 {device.scope = #dev1} : tensor<4xf32>
+  %2 = math.cos %x {device.scope = #dev1} : tensor<4xf32>
+  return %1, %2 : tensor<4xf32>, tensor<4xf32>
 }
 
 // An explicit copy in a loop, of something that the loop does not change, leaves it.

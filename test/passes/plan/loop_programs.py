@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
@@ -109,8 +109,8 @@ class CopyOracle:
     def __init__(self, module: ModuleOp, pinned: bool) -> None:
         self.func = next(op for op in module.ops if isinstance(op, FuncOp))
         self.analysis = ScopeAnalysis(module)
-        regions = [self.func.body]
-        self.nest = LoopNest({r: Dominators(r) for r in regions if len(r.blocks) > 1})
+        body = self.func.body
+        self.nest = LoopNest({body: Dominators(body)} if len(body.blocks) > 1 else {})
         self.fixed: dict[object, ScopeAttr] = {}
         self.variables: dict[object, object] = {}
         """Values and results of the function that may move, each with the one that stands for its group."""
@@ -205,8 +205,3 @@ def _parent(op: Operation) -> Operation:
     parent = op.parent_op()
     assert parent is not None
     return parent
-
-
-def block_of(value: SSAValue) -> Block | None:
-    owner = value.owner
-    return owner if isinstance(owner, Block) else owner.parent

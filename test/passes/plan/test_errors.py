@@ -192,7 +192,10 @@ def test_one_annotation_against_many_operations(parse) -> None:
         }}""",
     )
     assert error.others == ()
-    assert error.notes[1] == "m.mlir:3:3: and on cuda:0 because device.scope on the enclosing 'device.region' says cuda:0"
+    assert (
+        error.notes[1]
+        == "m.mlir:3:3: and on cuda:0 because device.scope on the enclosing 'device.region' says cuda:0"
+    )
 
 
 def test_many_errors_are_cut(parse) -> None:

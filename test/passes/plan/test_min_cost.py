@@ -1,4 +1,4 @@
-"""Completion min-cost against independent judges: costs read off the planned module, and every assignment tried."""
+"""Completion min-cost against independent judges: costs read off planned modules, every assignment tried."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
-from test_random_modules import Generator
+from random_modules import Generator
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Block, Operation
 
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
@@ -32,6 +32,7 @@ from devscope.passes.scope_analysis import ScopeAnalysis
 SIZES = {"!s": 8, "!m": 64, "!l": 256}
 RELAXED = settings(
     deadline=None,
+    phases=(Phase.explicit, Phase.reuse, Phase.generate),  # A seed does not shrink to anything simpler.
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much],
 )
 
@@ -56,6 +57,10 @@ def machine(rng: random.Random, names: Sequence[str]) -> Machine:
 def _bytes(type_: Attribute) -> int:
     assert isinstance(type_, TensorType)
     return 4 * math.prod(type_.get_shape())
+
+
+def _is_empty(owner: Operation | Block) -> bool:
+    return isinstance(owner, Operation) and op_name(owner) == "tensor.empty"
 
 
 def _times(op: Operation) -> float:
@@ -84,7 +89,7 @@ def module_seconds(module: ModuleOp, described: Machine) -> float:
             total += described.copy_seconds(*pair, _bytes(op.operand.type)) * _times(op)
         elif name in ("ml.op", "linalg.matmul"):
             device = described.devices[device_name(analysis.of_op(op))]
-            inputs = list(dict.fromkeys(v for v in op.operands if op_name(v.owner) != "tensor.empty"))
+            inputs = list(dict.fromkeys(v for v in op.operands if not _is_empty(v.owner)))
             moved = sum(map(_bytes, [v.type for v in (*inputs, *op.results)]))
             if name == "linalg.matmul":
                 size = SIZES["!m"]
@@ -97,7 +102,7 @@ def module_seconds(module: ModuleOp, described: Machine) -> float:
 
 
 class Programs:
-    """Small programs: operations between tensors of three sizes, matrix products, a branch, a loop, annotations."""
+    """Small programs: operations on tensors of three sizes, matrix products, branches, loops, annotations."""
 
     def __init__(self, rng: random.Random, devices: int) -> None:
         self.rng = rng
@@ -140,7 +145,9 @@ class Programs:
     def note(self, values: dict[str, str]) -> list[str]:
         new, (x, type_) = self.name(), self.rng.choice(list(values.items()))
         values[new] = type_
-        return [f'{new} = "device.on_device"({x}) {{scope = {self.rng.choice(self.scopes)}}} : ({type_}) -> {type_}']
+        return [
+            f'{new} = "device.on_device"({x}) {{scope = {self.rng.choice(self.scopes)}}} : ({type_}) -> {type_}'
+        ]
 
     def branch(self, values: dict[str, str]) -> list[str]:
         new = self.name()
@@ -170,7 +177,9 @@ class EveryAssignment:
         self.number = 0
         self.count = 1
 
-    def __call__(self, system: System, described: Machine) -> Any:
+    def __call__(self, system: System, described: Machine) -> None:
+        if not system.signatures:
+            return  # The declarations, of which there are none.
         domains, scopes = system.domains, system.scopes
         rest = self.number
         self.count = 1
@@ -183,7 +192,6 @@ class EveryAssignment:
             domains.scope[root] = options[rest % len(options)]
             rest //= len(options)
             self.count *= len(options)
-        return min_cost.Prediction({}, {})
 
 
 def _scope(name: str) -> ScopeAttr:
@@ -214,8 +222,7 @@ def least_seconds(
     return best
 
 
-@RELAXED
-@settings(max_examples=40)
+@settings(RELAXED, max_examples=25)
 @given(seed=st.integers(0, 2**32), devices=st.sampled_from((2, 2, 3)), arguments=st.sampled_from(("host", "open")))
 def test_no_assignment_costs_less(seed: int, devices: int, arguments: str, plan: Any, parse: Any) -> None:
     """Also: what is planned verifies, keeps its meaning, and stays as it is when planned again."""
@@ -239,7 +246,7 @@ class BesideDefault:
     def __init__(self) -> None:
         self.compared = 0
 
-    def __call__(self, system: System, described: Machine) -> Any:
+    def __call__(self, system: System, described: Machine) -> None:
         model = build_model(system, described)
         labels = optimise(model.problem)
         unify(system)
@@ -250,11 +257,9 @@ class BesideDefault:
             assert label in options
         assert model.problem.cost(labels) <= model.problem.cost(by_default)
         self.compared += 1
-        return min_cost.Prediction({}, {})
 
 
-@RELAXED
-@settings(max_examples=60)
+@settings(RELAXED, max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_costs_no_more_than_the_default(seed: int, parse: Any) -> None:
     rng = random.Random(seed)
@@ -271,8 +276,7 @@ def test_costs_no_more_than_the_default(seed: int, parse: Any) -> None:
     assert beside.compared
 
 
-@RELAXED
-@settings(max_examples=40)
+@settings(RELAXED, max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_random_modules(seed: int, plan: Any) -> None:
     """Planned twice, the second time nothing changes; see `conftest.plan`."""
@@ -285,8 +289,7 @@ def test_random_modules(seed: int, plan: Any) -> None:
         assume(False)
 
 
-@RELAXED
-@settings(max_examples=30)
+@settings(RELAXED, max_examples=12)
 @given(seed=st.integers(0, 2**32))
 def test_the_order_of_functions_does_not_matter(seed: int, parse: Any) -> None:
     texts: list[list[str]] = []

@@ -1,0 +1,160 @@
+"""``devscope plan``: --explain, --dot, --json and --remarks, and programs with several errors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from cli_case import SCOPES, TANH, Cli
+
+from devscope import plan
+from devscope.errors import PlanError
+
+LOOP = f"""\
+{SCOPES}func.func @main(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {{
+  %a = arith.constant 0 : index
+  %b = arith.constant 1 : index
+  %r = scf.for %i = %a to %n step %b iter_args(%p = %x) -> tensor<4xf32> {{
+    %q = math.exp %p {{device.scope = #dev}} : tensor<4xf32>
+    %s = math.log %q : tensor<4xf32>
+    scf.yield %s : tensor<4xf32>
+  }}
+  return %r : tensor<4xf32>
+}}
+"""
+
+T = "tensor<4xf32>"
+WRONG = f"""\
+{SCOPES}func.func @main(%x: {T}) -> {T} {{
+  %0 = math.exp %x : {T}
+  %1 = "device.on_device"(%0) {{scope = #dev}} : ({T}) -> {T}
+  %2 = "device.on_device"(%0) {{scope = #host}} : ({T}) -> {T}
+  %3 = arith.addf %1, %2 : {T}
+  %4 = "device.on_device"(%3) {{scope = #host}} : ({T}) -> {T}
+  %5 = "device.on_device"(%3) {{scope = #dev}} : ({T}) -> {T}
+  %6 = arith.addf %4, %5 : {T}
+  return %6 : {T}
+}}
+"""
+
+
+def test_all_errors_of_a_program(cli: Cli, folder: Path) -> None:
+    """Each is an error of its own, in the order of the file, and nothing else is printed or written."""
+    (folder / "wrong.mlir").write_text(WRONG)
+    outcome = cli("plan", "wrong.mlir")
+    assert (outcome.status, outcome.out, outcome.files) == (1, "", [])
+    lines = outcome.err.splitlines()
+    assert [line for line in lines if not line.startswith("  note: ")] == [
+        "wrong.mlir:6:8: error: %0 must be on opencl:0 and on cpu:0",
+        "wrong.mlir:9:8: error: %3 must be on cpu:0 and on opencl:0",
+    ]
+    assert lines[1] == "  note: wrong.mlir:5:8: on opencl:0 because 'device.on_device' puts %0 on opencl:0"
+
+
+def test_all_errors_in_python() -> None:
+    """One exception, whose text has every error; values of a text have their names too."""
+    with pytest.raises(PlanError) as caught:
+        plan(WRONG)
+    (other,) = caught.value.others
+    assert caught.value.message == "%0 must be on opencl:0 and on cpu:0"
+    assert other.message == "%3 must be on cpu:0 and on opencl:0"
+    assert str(other) in str(caught.value)
+    assert [note.location is not None for note in other.notes] == [True, True, False]
+
+
+def test_every_command_reports_all_errors(cli: Cli, folder: Path) -> None:
+    (folder / "wrong.mlir").write_text(WRONG)
+    shown = cli("plan", "wrong.mlir").err
+    assert cli("build", "wrong.mlir").err == shown
+    assert cli("run", "wrong.mlir", "--random", 0, "--no-cache").err == shown
+    assert cli("plan", "wrong.mlir", "--explain", "%0").err == shown
+
+
+def test_warnings_are_on_stderr(cli: Cli, folder: Path) -> None:
+    """What is on stdout stays a program, or whatever was asked for."""
+    (folder / "loop.mlir").write_text(LOOP)
+    outcome = cli("plan", "loop.mlir")
+    assert "warning" not in outcome.out
+    first, note, second = outcome.err.splitlines()
+    assert first.startswith("loop.mlir:7:10: warning: %p is copied from cpu:0 to opencl:0 in every iteration of")
+    assert note == "  note: put 'math.log' (loop.mlir:8:10) on opencl:0 too: then the loop copies nothing"
+    assert second.startswith("loop.mlir:8:10: warning: %q is copied")
+    assert cli("plan", "loop.mlir", "--explain", "%q").err == ""
+
+
+def test_remarks_on_request(cli: Cli) -> None:
+    assert cli("plan", "tanh.mlir").err == ""
+    assert cli("plan", "tanh.mlir", "--remarks").err.splitlines() == [
+        "tanh.mlir:4:8: remark: %x is copied from cpu:0 to opencl:0 (16 bytes) for 'math.tanh' (tanh.mlir:4:8)",
+        "tanh.mlir:5:3: remark: %0 is copied from opencl:0 to cpu:0 (16 bytes) for 'func.return' (tanh.mlir:5:3)",
+    ]
+
+
+def test_warnings_in_tables_and_json(cli: Cli, folder: Path) -> None:
+    (folder / "loop.mlir").write_text(LOOP)
+    table = cli("plan", "loop.mlir", "--table")
+    assert "7:10: warning: %p is copied" in table.out
+    assert table.err == ""
+    remarks = json.loads(cli("plan", "loop.mlir", "--json").out)["remarks"]
+    assert len(remarks) == 2
+
+
+def test_json_has_every_step(cli: Cli) -> None:
+    shown = json.loads(cli("plan", "tanh.mlir", "--json").out)
+    step = {"text": "device.scope on 'math.tanh' says opencl:0", "location": "tanh.mlir:4:8"}
+    assert shown["placements"][0]["chain"] == [step]
+    there, back = shown["copies"]
+    assert there["destination_chain"] == [{"text": "'math.tanh' uses %x", "location": "tanh.mlir:4:8"}, step]
+    assert back["source_chain"] == [step]
+    assert shown["clones"] == []
+
+
+def test_json_names_clones(cli: Cli, folder: Path) -> None:
+    (folder / "calls.mlir").write_text(
+        f"""{SCOPES}func.func private @f(%x: {T}) -> {T} {{
+          %0 = math.exp %x : {T}
+          return %0 : {T}
+        }}
+        func.func @main(%x: {T} {{device.scope = #dev}}, %y: {T}) -> ({T}, {T}) {{
+          %0 = call @f(%x) : ({T}) -> {T}
+          %1 = call @f(%y) : ({T}) -> {T}
+          return %0, %1 : {T}, {T}
+        }}"""
+    )
+    (clone,) = json.loads(cli("plan", "calls.mlir", "--json").out)["clones"]
+    assert clone["original"] == "f"
+    assert clone["asked_by"].startswith("'func.call' (calls.mlir:")
+    assert f"in @{clone['name']}, a clone of @f," in cli("plan", "calls.mlir", "--explain", "@f:%0").out
+
+
+def test_dot(cli: Cli) -> None:
+    lines = cli("plan", "tanh.mlir", "--dot").out.splitlines()
+    assert lines[0] == "digraph plan {"
+    assert lines[-1] == "}"
+    assert sum("16 bytes" in line for line in lines) == 2
+
+
+def test_explain_bytecode_by_line(cli: Cli, folder: Path) -> None:
+    """Bytecode has positions, but its file has no names."""
+    from devscope.lowering.interop.session import Session
+
+    module = Session().parse(TANH, "elsewhere.mlir")
+    with (folder / "tanh.mlirbc").open("wb") as stream:
+        module.operation.write_bytecode(stream)
+    assert "'math.tanh' (elsewhere.mlir:4:8)" in cli("plan", "tanh.mlirbc", "--explain", "4").out
+    outcome = cli("plan", "tanh.mlirbc", "--explain", "%0")
+    assert outcome.status == 1
+    assert "of bytecode, ask for lines" in outcome.err
+
+
+@pytest.mark.parametrize("what", ["", "%", "x y", "@f", "-1", "%0 ", "7:", "%x#", "tanh.mlir:"])
+def test_what_to_explain_is_checked_first(cli: Cli, what: str) -> None:
+    outcome = cli("plan", "tanh.mlir", f"--explain={what}")
+    assert outcome.status == 1
+    assert "names neither a value nor a line" in outcome.err
+    assert "write %name, @function:%name, LINE or FILE:LINE" in outcome.err
+
+
+def test_one_form_at_a_time(cli: Cli) -> None:
+    assert "not allowed with" in cli("plan", "tanh.mlir", "--dot", "--explain", "%0").err
