@@ -88,9 +88,9 @@ def plan_text(plan: Plan, file: str, width: int) -> str:
         )
         parts.append(table_text(columns, [_copy_row(copy, file) for copy in plan.copies], width))
     parts.append(_total(plan.copies))
-    for remark in plan.remarks:
-        notes = "".join(f"  note: {note}\n" for note in remark.notes)
-        parts.append(_short(f"{remark}\n{notes}", file))
+    remarks = [[str(remark), *(f"  note: {note}" for note in remark.notes)] for remark in plan.remarks]
+    if remarks:
+        parts.append("".join(_short(f"{line}\n", file) for lines in remarks for line in lines))
     return "\n".join(parts)
 
 

@@ -16,7 +16,7 @@ from devscope.passes.placed_types import FUNCTION, TENSOR, kind_of, memory_space
 from devscope.passes.plan.blocks import Dominators
 from devscope.passes.plan.call_graph import has_plan, is_public
 from devscope.passes.plan.constraints import Row, row_of, unknown
-from devscope.passes.plan.domains import Reason
+from devscope.passes.plan.domains import HOST_NODE, Reason
 from devscope.passes.plan.scopes import OPEN
 from devscope.passes.plan.system import HEADER, NOT_COMPUTED, PLACED, Frame, Request, Signature, System, slots_of
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
@@ -87,11 +87,10 @@ def _side(system: System, func: FuncOp, side: str, types: tuple[Attribute, ...],
 
 
 def _demand(system: System, node: int, scope: int, reason: Reason) -> None:
-    """A signature's attribute. On a function value it speaks of that function's results."""
-    function = system.domains.functions.get(node)
-    parts = (node,) if function is None else function.results or function.arguments
-    for part in parts:
-        system.require(part, scope, reason)
+    """A signature's attribute."""
+    node = system.spoken(node)
+    if node != HOST_NODE:
+        system.require(node, scope, reason)
 
 
 def _walk(

@@ -52,10 +52,7 @@ def _write_signature(system: System, signature: Signature) -> None:
 
 def _signature_scope(system: System, node: int) -> ScopeAttr | None:
     """What an argument's or result's attribute says; for a function value, where its first result is."""
-    function = system.domains.functions.get(node)
-    if function is not None:
-        parts = (part for side in (function.results, function.arguments) for part in side)
-        node = next((first for part in parts for first in system.domains.first_order(part)), HOST_NODE)
+    node = system.spoken(node)
     return None if node == HOST_NODE else system.scopes.attributes[system.final(node)]
 
 

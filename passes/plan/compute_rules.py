@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator
 
 from xdsl.dialects.builtin import SymbolRefAttr, TensorType
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
@@ -62,13 +62,18 @@ def compute(system: System, op: Operation, host_operands: Container[int] = NOTHI
             node = execution(system, op)
         if kind == TENSOR and not system.undefined:
             nodes[result] = node
-            continue
-        system.define(result, node)
-        if kind == FUNCTION:
-            function = system.nodes[result] = system.fresh(result.type)
-            system.domains.link(function, node, ("same", op, 0))
+        else:
+            _define(system, op, result, kind, node)
     if op.regions:
         _capture(system, op, node)
+
+
+def _define(system: System, op: Operation, result: SSAValue, kind: int, node: int) -> None:
+    """A result that is computed on ``node``. A function value has a node of its own, which is there too."""
+    system.define(result, node)
+    if kind == FUNCTION:
+        function = system.nodes[result] = system.fresh(result.type)
+        system.domains.link(function, node, ("same", op, 0))
 
 
 def execution(system: System, op: Operation) -> int:

@@ -83,6 +83,7 @@ TABLE: dict[str, Row] = {
     "stablehlo.real_dynamic_slice": Row(on_host(compute, 1, 2, 3)),
     "stablehlo.dynamic_pad": Row(on_host(compute, 2, 3, 4)),
     # Functions.
+    "arith.select": Row(control_rules.select),
     "func.call": Row(control_rules.call),
     "func.constant": Row(control_rules.constant_function),
     "func.call_indirect": Row(control_rules.call_indirect),

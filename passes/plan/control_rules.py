@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 
+from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
+from devscope.passes.placed_types import FUNCTION, kind_of
 from devscope.passes.plan.compute_rules import compute
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.edges import BOUNDARY, FIRM
@@ -37,6 +39,23 @@ def call(system: System, op: Operation) -> None:
 def constant_function(system: System, op: Operation) -> None:
     """``func.constant``: the function's own domain."""
     system.define(op.results[0], _callee(system, op, "value").node)
+
+
+def select(system: System, op: Operation) -> None:
+    """``arith.select``: of data, a computation; of functions, a choice, so that both and the result are one."""
+    result = op.results[0]
+    if kind_of(result.type) != FUNCTION:
+        compute(system, op)
+        return
+    node = system.fresh(result.type)
+    for index in (1, 2):
+        system.use(op, index, op.operands[index], node)
+    system.define(result, node)
+    spoken = system.spoken(node)
+    if spoken != HOST_NODE:
+        if (attribute := op.attributes.get(SCOPE_ATTR)) is not None:
+            system.require(spoken, system.scope_number(attribute, op), ("attribute", op, 0))
+        system.executed.add(op, spoken)
 
 
 def call_indirect(system: System, op: Operation) -> None:

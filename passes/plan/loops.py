@@ -8,7 +8,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from devscope.dialects.names import op_name
 from devscope.passes.plan.blocks import Dominators
-from devscope.passes.scope_analysis import LOOPS
+from devscope.passes.value_flow import LOOPS
 
 
 class LoopNest:

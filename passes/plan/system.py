@@ -64,7 +64,7 @@ PLAIN, PLACED, ANNOTATED, CARRIED_OUT, NOT_COMPUTED, HEADER, INDIRECT, UNMOVABLE
 * `INDIRECT`: the result of an annotation or a copy. Planning replaces it by what it stands for, which may turn out
   to be elsewhere.
 * `UNMOVABLE`: some value with this node is no tensor.
-* `FIXED`: a copy or a result that an annotation fixes. What uses it follows it before it follows its other operands.
+* `FIXED`: a copy, or a result that an annotation fixes. Its users follow it before they follow other operands.
 """
 
 
@@ -307,6 +307,14 @@ class System:
         """A node for a value that is used before the walk meets its definition, as unreachable blocks may."""
         node = self.nodes[value] = self.undefined[value] = self.fresh(value.type)
         return node
+
+    def spoken(self, node: int) -> int:
+        """The first-order node that an attribute speaks of: a function value's first result, else argument."""
+        function = self.domains.functions.get(node)
+        if function is None:
+            return node
+        parts = (part for side in (function.results, function.arguments) for part in side)
+        return next((first for part in parts for first in self.domains.first_order(part)), HOST_NODE)
 
     def root(self, value: SSAValue) -> SSAValue:
         """The value that ``value`` stands for, through annotations and frames."""

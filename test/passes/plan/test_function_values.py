@@ -192,6 +192,36 @@ CASES = {
         {"two": f"{D}, cuda:0 -> {D}, cuda:0", "main": f"{D}, cuda:0 -> {D}, cuda:0"},
         [],
     ),
+    # Also where it is passed on and chosen from: an attribute speaks of the first result only.
+    "per_result_passed": Case(
+        """func.func private @two(%x: !t, %y: !t) -> (!t, !t) {
+          %0 = "ml.op"(%x) {device.scope = #dev0} : (!t) -> !t
+          %1 = "ml.op"(%y) {device.scope = #gpu0} : (!t) -> !t
+          func.return %0, %1 : !t, !t
+        }
+        func.func private @same(%x: !t, %y: !t) -> (!t, !t) {
+          func.return %x, %y : !t, !t
+        }
+        func.func private @apply(%f: (!t, !t) -> (!t, !t), %x: !t, %y: !t) -> (!t, !t) {
+          %0:2 = "func.call_indirect"(%f, %x, %y) : ((!t, !t) -> (!t, !t), !t, !t) -> (!t, !t)
+          func.return %0#0, %0#1 : !t, !t
+        }
+        func.func @main(%p: i1, %x: !t, %y: !t) -> (!t, !t) {
+          %f = "func.constant"() {value = @two} : () -> ((!t, !t) -> (!t, !t))
+          %g = "func.constant"() {value = @same} : () -> ((!t, !t) -> (!t, !t))
+          %h = "arith.select"(%p, %f, %g) : (i1, (!t, !t) -> (!t, !t), (!t, !t) -> (!t, !t))
+                                          -> ((!t, !t) -> (!t, !t))
+          %0:2 = func.call @apply(%h, %x, %y) : ((!t, !t) -> (!t, !t), !t, !t) -> (!t, !t)
+          func.return %0#0, %0#1 : !t, !t
+        }""",
+        {
+            "two": f"{D}, cuda:0 -> {D}, cuda:0",
+            "same": f"{D}, cuda:0 -> {D}, cuda:0",
+            "apply": f"{D}, {D}, cuda:0 -> {D}, cuda:0",
+            "main": f"-, {D}, cuda:0 -> {D}, cuda:0",
+        },
+        [],
+    ),
     # Nobody knows what is passed in from outside: it is on one scope.
     "from_outside": Case(
         f"""func.func @main(%f: {UNARY}, %x: !t) -> !t {{

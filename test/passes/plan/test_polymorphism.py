@@ -143,3 +143,68 @@ def test_functions_that_pass_themselves(plan) -> None:
     assert planned.signature("self") == "cuda:0 -> cuda:0"
     assert planned.signature("self_cpu_0") == "cpu:0 -> cpu:0"
     assert planned.copies() == []
+
+
+_APART = """func.func private @f(%a: !t, %i: index) -> !t {
+  %0 = math.exp %a : !t
+  %1 = "device.on_device"(%0) {scope = #any, constrain_body = false, constrain_result = false} : (!t) -> !t
+  %2 = math.sin %1 : !t
+  %c = arith.constant dense<1.0> : !t
+  %3 = math.cos %c : !t
+  %4 = tensor.extract %3[%i, %i] : !t
+  func.return %2 : !t
+}
+"""
+
+
+@pytest.mark.parametrize("completion", ["default", "min-cost"])
+def test_a_placed_call_places_what_it_calls(parse, completion: str) -> None:
+    """All of it, what the signature does not reach too, and nothing of what stands around the call."""
+    module = parse(
+        _APART
+        + """func.func @main(%x: !t, %i: index) -> !t {
+          %0 = math.tanh %x : !t
+          %1 = func.call @f(%0, %i) {device.scope = #dev0} : (!t, index) -> !t
+          %2 = math.absf %1 : !t
+          func.return %2 : !t
+        }"""
+    )
+    planned = plan_module(module, PlanOptions(arguments="host", completion=completion))
+    verify_module(module)
+    where = {placement.op: placement.scope.short() for placement in planned.placements}
+    assert {where[f"math.{name}"] for name in ("exp", "sin", "cos")} == {"opencl:0"}
+    assert {where[f"math.{name}"] for name in ("tanh", "absf")} == {"cpu:0"}
+    assert len(planned.copies) == 2
+
+
+def test_a_region_places_the_calls_in_it(plan) -> None:
+    planned = plan(
+        _SHARED
+        + """func.func @main(%x: !t {device.scope = #cpu0}) -> (!t, !t) {
+          %r = "device.region"() ({
+            %0 = func.call @f(%x) : (!t) -> !t
+            "device.yield"(%0) : (!t) -> ()
+          }) {scope = #dev0} : () -> !t
+          %1 = func.call @f(%x) : (!t) -> !t
+          func.return %r, %1 : !t, !t
+        }"""
+    )
+    assert planned.signature("f") == "opencl:0 -> opencl:0"
+    assert planned.signature("f_cpu_0") == "cpu:0 -> cpu:0"
+
+
+def test_what_a_function_says_of_its_body_holds_for_all_calls(plan) -> None:
+    """Its operations stay where it says, the calls only move its arguments and results."""
+    planned = plan(
+        """func.func private @f(%a: !t) -> !t attributes {device.scope = #gpu0} {
+          %0 = math.exp %a : !t
+          func.return %0 : !t
+        }
+        func.func @main(%x: !t, %y: !t) -> (!t, !t) {
+          %0 = func.call @f(%x) {device.scope = #dev0} : (!t) -> !t
+          %1 = func.call @f(%y) {device.scope = #dev0} : (!t) -> !t
+          func.return %0, %1 : !t, !t
+        }"""
+    )
+    assert planned.plan.clones == []
+    assert planned.scopes("f") == "math.exp cuda:0"

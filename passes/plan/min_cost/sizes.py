@@ -1,0 +1,66 @@
+"""Sizes of values, told from their types."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from xdsl.dialects.builtin import MemRefType, ShapedType, TensorType, VectorType
+from xdsl.ir import Attribute
+
+_TEXT = re.compile(r"(?:tensor|memref|vector)<((?:(?:\?|[0-9]+)x)*)([^,>x][^,>]*)")
+_BITS = re.compile(r"[0-9]+")
+
+
+class Sizes:
+    """Shapes and bytes, with an assumed size for dimensions that are known at run time only."""
+
+    def __init__(self, dynamic_size: int) -> None:
+        self._dynamic = dynamic_size
+        self._known: dict[Attribute, tuple[tuple[int, ...], int]] = {}
+
+    def shape(self, type_: Attribute) -> tuple[int, ...]:
+        """The dimensions of a type, assumed where they are not known; () for scalars."""
+        return self._shape_and_width(type_)[0]
+
+    def bytes(self, type_: Attribute) -> int:
+        """The size of a value's data; 0 for what is no array."""
+        shape, width = self._shape_and_width(type_)
+        return math.prod(shape) * width
+
+    def _shape_and_width(self, type_: Attribute) -> tuple[tuple[int, ...], int]:
+        found = self._known.get(type_)
+        if found is None:
+            found = self._known[type_] = self._measure(type_)
+        return found
+
+    def _measure(self, type_: Attribute) -> tuple[tuple[int, ...], int]:
+        if isinstance(type_, TensorType | MemRefType | VectorType):
+            shape: Sequence[int] = type_.get_shape()
+            return tuple(self._dynamic if size < 0 else size for size in shape), element_bytes(type_.element_type)
+        match = _TEXT.match(str(type_)) if not isinstance(type_, ShapedType) else None
+        if match is not None:
+            sizes = match[1].split("x")[:-1]
+            shape = tuple(self._dynamic if size == "?" else int(size) for size in sizes)
+            return shape, _text_bytes(match[2])
+        element = getattr(type_, "element_type", None)
+        return ((self._dynamic,), element_bytes(element)) if isinstance(element, Attribute) else ((), 0)
+
+
+def element_bytes(element: object) -> int:
+    """Bytes of one element in memory: at least 1, 8 for an index."""
+    return _element_bytes(element) if isinstance(element, Attribute) else 4
+
+
+@lru_cache(maxsize=256)
+def _element_bytes(element: Attribute) -> int:
+    return _text_bytes(str(element))
+
+
+def _text_bytes(text: str) -> int:
+    """From the name of a type: the first number in it is its width."""
+    digits = _BITS.search(text)
+    bytes_ = max(int(digits[0]) // 8, 1) if digits is not None else 8
+    return bytes_ * 2 if text.startswith("complex") else bytes_
