@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from typing import NamedTuple, Union
+from typing import NamedTuple, TypeAlias
 
 SHAPE = (64, 64)
 EVERY = 50
@@ -19,7 +19,7 @@ DEVICES = 2
 class Op(NamedTuple):
     """An elementwise operation on one or two values."""
 
-    operands: "tuple[int, ...]"
+    operands: tuple[int, ...]
 
 
 class Hint(NamedTuple):
@@ -29,10 +29,10 @@ class Hint(NamedTuple):
     device: int
 
 
-Step = Union[Op, Hint]
+Step: TypeAlias = Op | Hint
 
 
-def steps(kind: str, operations: int) -> "Iterator[Step]":
+def steps(kind: str, operations: int) -> Iterator[Step]:
     """``chain`` or ``dag``, with a hint after every `EVERY` operations, devices in turn. One input.
 
     Each operation of the chain uses the value before it; of the DAG also one of the values since the last hint.
@@ -52,10 +52,10 @@ def steps(kind: str, operations: int) -> "Iterator[Step]":
 INPUTS = 3
 
 
-def random_steps(seed: int) -> "list[Step]":
-    """A DAG of up to 60 operations on `INPUTS` inputs, all hinted first; operands on another device are hinted too.
+def random_steps(seed: int) -> list[Step]:
+    """A DAG of up to 60 steps on `INPUTS` inputs, all hinted first; operands on another device are hinted too.
 
-    So TVM Relax can plan it, and every operation has a device. Any value may have any number of uses and hints.
+    So TVM Relax can plan it, and every operation has a device. A value may have any number of uses and hints.
     """
     chance = random.Random(seed)
     found: list[Step] = []

@@ -1,7 +1,7 @@
 """TVM Relax's side of `plan.py`: runs in a Python of its own, which needs nothing but TVM.
 
-    python _relax.py time chain|dag OPERATIONS     seconds and copies of RealizeVDevice
-    python _relax.py copies PROGRAMS               its copies on each random program; null where it refuses
+python _relax.py time chain|dag OPERATIONS     seconds and copies of RealizeVDevice
+python _relax.py copies PROGRAMS               its copies on each random program; null where it refuses
 """
 
 from __future__ import annotations

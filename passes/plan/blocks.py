@@ -86,7 +86,9 @@ class Dominators:
         """The dominators of ``block`` below ``start``, which dominates it, in no loop that ``start`` is not in."""
         found: list[Block] = []
         block = self.outside_loops(block, start)
-        while block is not start and block is not self.order[0]:  # Nothing but itself dominates an unreachable one.
+        while (
+            block is not start and block is not self.order[0]
+        ):  # Nothing but itself dominates an unreachable one.
             found.append(block)
             block = self._idom[block]
         return found[::-1]

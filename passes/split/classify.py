@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from enum import Enum
 
-from xdsl.dialects.builtin import SymbolRefAttr, TensorType, UnrankedTensorType
+from xdsl.dialects.builtin import MemRefType, SymbolRefAttr, TensorType, UnrankedMemRefType, UnrankedTensorType
 from xdsl.ir import Operation, SSAValue
 
 from devscope.dialects.device import ScopeAttr
+from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.errors import LoweringError
 from devscope.passes.scope_analysis import ScopeAnalysis
 
 #: Region operations that the host executes; their bodies hold operations of their own scopes.
@@ -111,9 +113,23 @@ class Classifier:
             scope = self._device_functions.get(callee)
             return (Role.HOST, self._host) if scope is None else (Role.DEVICE, scope)
         if name == "device.device_copy" or is_terminator(op) or not touches_tensors(op):
+            self._check_buffers(op)
             return Role.HOST, self._host
         scope = self._scopes.of_op(op)
+        self._check_buffers(op)
         return (Role.HOST, self._host) if self.is_host(scope) else (Role.DEVICE, scope)
+
+    def _check_buffers(self, op: Operation) -> None:
+        """Raise LoweringError for memrefs on devices, which have no owner that could free them."""
+        for value in (*op.operands, *op.results):
+            if not isinstance(value.type, MemRefType | UnrankedMemRefType):
+                continue
+            if not self.is_host(scope := self._scopes.of_value(value)):
+                raise LoweringError(
+                    f"'{op_name(op)}' has a memref on {scope.short()}; only tensors can be there",
+                    source_location(op),
+                    ["compute with tensors on devices, and with memrefs on the host"],
+                )
 
     def queried_scope(self, op: Operation) -> ScopeAttr | None:
         """Where the tensor lives whose shape ``op`` asks for; None if ``op`` is no shape query."""

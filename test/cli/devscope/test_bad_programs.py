@@ -386,3 +386,19 @@ def test_host_functions_with_different_options(cli: Cli, folder: Path) -> None:
         cli("build", "bad.mlir"),
         "bad.mlir:7:1: error: 'device.target' is cpu opt=2 : i64 here and cpu opt=1 : i64 on another function",
     )
+
+
+def test_memrefs_on_a_device(cli: Cli, folder: Path) -> None:
+    text = main(
+        f"""%b = bufferization.to_buffer %x : {T4} to memref<4xf32>
+  %c = "device.device_copy"(%b) {{src = #device.scope<"cpu", 0 : i64, "", "">, dst = #dev}}
+    : (memref<4xf32>) -> memref<4xf32>
+  %t = bufferization.to_tensor %c restrict : memref<4xf32> to {T4}
+  %0 = math.exp %t {{device.scope = #dev}} : {T4}
+  return %0 : {T4}"""
+    )
+    (folder / "bad.mlir").write_text(text)
+    outcome = cli("build", "bad.mlir")
+    assert_one_error(
+        outcome, "bad.mlir:5:8: error: 'device.device_copy' has a memref on opencl:0; only tensors can be there"
+    )

@@ -18,7 +18,9 @@ _SHARED = """func.func private @f(%a: !t) -> !t {
 
 def _calls(scopes: list[str]) -> str:
     arguments = ", ".join(f"%x{i}: !t {{device.scope = {scope}}}" for i, scope in enumerate(scopes))
-    calls = "\n".join(f'%r{i} = func.call @f(%x{i}) : (!t) -> !t loc("m.mlir":9:{i + 1})' for i in range(len(scopes)))
+    calls = "\n".join(
+        f'%r{i} = func.call @f(%x{i}) : (!t) -> !t loc("m.mlir":9:{i + 1})' for i in range(len(scopes))
+    )
     return f"{_SHARED}func.func @main({arguments}) {{\n{calls}\nfunc.return }}"
 
 
