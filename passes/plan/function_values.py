@@ -64,4 +64,3 @@ def _merge(func: FuncOp) -> None:
             op.results[0].replace_all_uses_with(kept.results[0])
             op.detach()
             op.erase()
-
