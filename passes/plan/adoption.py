@@ -21,8 +21,9 @@ from xdsl.ir import Operation, SSAValue
 from devscope.dialects.names import op_name
 from devscope.passes.plan.edges import BOUNDARY, LOOSE, Edge, Hint
 from devscope.passes.plan.loops import LoopNest
+from devscope.passes.plan.nodes import PLACED
 from devscope.passes.plan.scopes import CLASH
-from devscope.passes.plan.system import PLACED, System
+from devscope.passes.plan.system import System
 
 _ROUNDS = 8
 """Rounds of revision. Each saves copies, so there is an end; mostly the second finds nothing to do."""

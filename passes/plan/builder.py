@@ -17,8 +17,10 @@ from devscope.passes.plan.blocks import Dominators
 from devscope.passes.plan.call_graph import has_plan, is_public
 from devscope.passes.plan.constraints import Row, row_of, unknown
 from devscope.passes.plan.domains import HOST_NODE, Reason
+from devscope.passes.plan.nodes import HEADER, NOT_COMPUTED, PLACED
 from devscope.passes.plan.scopes import OPEN
-from devscope.passes.plan.system import HEADER, NOT_COMPUTED, PLACED, Frame, Request, Signature, System, slots_of
+from devscope.passes.plan.signatures import Frame, Request, Signature, slots_of
+from devscope.passes.plan.system import System
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
 
@@ -63,7 +65,10 @@ def build_signature(system: System, func: FuncOp, pin_to_host: bool = False) -> 
 def demand_assignment(system: System, signature: Signature, request: Request) -> None:
     """Require of a signature what a caller chose."""
     for node, slot, scope in zip(
-        system.domains.first_order(signature.node), slots_of(system, signature), request.assignment, strict=True
+        system.domains.first_order(signature.node),
+        slots_of(system.domains, signature),
+        request.assignment,
+        strict=True,
     ):
         system.require(node, scope, ("assigned", request.op, slot))
 

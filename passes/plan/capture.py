@@ -20,7 +20,8 @@ from devscope.passes.plan.rematerialise import (
     surroundings_of,
     write_function,
 )
-from devscope.passes.plan.system import Signature, System
+from devscope.passes.plan.signatures import Signature
+from devscope.passes.plan.system import System
 from devscope.passes.scope_attribute import write_scope
 from devscope.passes.signature import ARGUMENTS, RESULTS, set_signature_attributes
 

@@ -14,7 +14,8 @@ from devscope.errors import PlanError
 from devscope.passes.placed_types import FUNCTION, HOST, TENSOR, kind_of
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.edges import FIRM
-from devscope.passes.plan.system import NOT_COMPUTED, PLACED, REMATERIALISED, System
+from devscope.passes.plan.nodes import NOT_COMPUTED, PLACED, REMATERIALISED
+from devscope.passes.plan.system import System
 
 NOTHING: frozenset[int] = frozenset()
 

@@ -15,8 +15,10 @@ from devscope.passes.placed_types import FUNCTION, kind_of
 from devscope.passes.plan.compute_rules import compute
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.edges import BOUNDARY, FIRM
+from devscope.passes.plan.nodes import CARRIED_OUT, NOT_COMPUTED, PLACED
 from devscope.passes.plan.scopes import OPEN
-from devscope.passes.plan.system import CARRIED_OUT, NOT_COMPUTED, PLACED, Signature, System
+from devscope.passes.plan.signatures import Signature
+from devscope.passes.plan.system import System
 
 
 def call(system: System, op: Operation) -> None:

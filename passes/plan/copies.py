@@ -9,9 +9,10 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.dialects.device import DeviceCopyOp
 from devscope.passes.plan.insertion import InsertionPoints, Point
+from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.operands import set_operand
 from devscope.passes.plan.rematerialise import Rematerialiser
-from devscope.passes.plan.system import REMATERIALISED, System
+from devscope.passes.plan.system import System
 
 
 @dataclass

@@ -16,7 +16,8 @@ from collections.abc import Iterable
 from devscope.dialects.device import ScopeAttr
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.scopes import CLASH, OPEN
-from devscope.passes.plan.system import Signature, System
+from devscope.passes.plan.signatures import Signature
+from devscope.passes.plan.system import System
 
 
 def complete(system: System, adopted: set[int]) -> None:

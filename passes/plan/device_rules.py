@@ -8,15 +8,8 @@ from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp
 from devscope.passes.placed_types import TENSOR, kind_of
 from devscope.passes.plan.domains import HOST_NODE, Reason
 from devscope.passes.plan.edges import FREE, LOOSE
-from devscope.passes.plan.system import (
-    ANNOTATED,
-    FIXED,
-    INDIRECT,
-    NOT_COMPUTED,
-    PLACED,
-    REMATERIALISED,
-    System,
-)
+from devscope.passes.plan.nodes import ANNOTATED, FIXED, INDIRECT, NOT_COMPUTED, PLACED, REMATERIALISED
+from devscope.passes.plan.system import System
 
 
 def on_device(system: System, op: Operation) -> None:

@@ -14,11 +14,12 @@ from devscope.dialects.names import op_name
 from devscope.errors import Note
 from devscope.passes.placed_types import HOST, byte_size, kind_of
 from devscope.passes.plan.loop_copies import loop_warnings
+from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.provenance import Explainer
 from devscope.passes.plan.reasons import Words
 from devscope.passes.plan.remarks import Remark
 from devscope.passes.plan.source_names import SourceNames
-from devscope.passes.plan.system import REMATERIALISED, System
+from devscope.passes.plan.system import System
 
 _STEPS_IN_JSON = 12
 """Longer chains are given with their middle left out: one per operation would be a quadratic amount of text."""

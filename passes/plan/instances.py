@@ -13,7 +13,8 @@ from devscope.passes.plan.call_graph import Unit, has_frame
 from devscope.passes.plan.explain import Clone
 from devscope.passes.plan.reasons import Words
 from devscope.passes.plan.scopes import OPEN
-from devscope.passes.plan.system import Assignment, CallSite, Request, Signature, System
+from devscope.passes.plan.signatures import Assignment, CallSite, Request, Signature
+from devscope.passes.plan.system import System
 
 
 @dataclass(eq=False)

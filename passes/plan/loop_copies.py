@@ -23,8 +23,9 @@ from devscope.dialects.names import op_name
 from devscope.errors import Note
 from devscope.passes.placed_types import byte_size
 from devscope.passes.plan.blocks import Dominators
+from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.remarks import Remark
-from devscope.passes.plan.system import REMATERIALISED, System
+from devscope.passes.plan.system import System
 from devscope.passes.value_flow import LOOPS
 
 if TYPE_CHECKING:

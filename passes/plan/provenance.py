@@ -17,8 +17,9 @@ from xdsl.ir import Operation, SSAValue
 from devscope.errors import Note
 from devscope.passes.plan.domains import HOST_NODE, Demand, Reason
 from devscope.passes.plan.edges import FIRM, Edge, Hint
+from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.reasons import Words
-from devscope.passes.plan.system import REMATERIALISED, System
+from devscope.passes.plan.system import System
 
 _AFTER_COMPLETION = frozenset({"refined"})
 """Kinds of demands on classes that had their device already."""

@@ -18,7 +18,7 @@ from devscope.errors import InputError, Note, OptionError, SourceLocation
 from devscope.passes.placed_types import HOST, byte_size, kind_of
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.explain import Part, Plan
-from devscope.passes.plan.system import REMATERIALISED
+from devscope.passes.plan.nodes import REMATERIALISED
 
 _QUERY = re.compile(
     r"(?:@(?P<function>[^:]+):)?(?P<name>%[A-Za-z0-9$._-]+(?:#[0-9]+)?)|(?:(?P<file>.+):)?(?P<line>[0-9]+)"

@@ -31,9 +31,10 @@ from devscope.passes.plan.instances import Instance, final_assignment, request_o
 from devscope.passes.plan.reasons import Words
 from devscope.passes.plan.remarks import Remark
 from devscope.passes.plan.scopes import CLASH, OPEN, ScopeTable
+from devscope.passes.plan.signatures import Assignment, Request, Signature
 from devscope.passes.plan.solver import unify
 from devscope.passes.plan.summary import Summary, instantiate, summarise
-from devscope.passes.plan.system import Assignment, Request, Seconds, Signature, System
+from devscope.passes.plan.system import Seconds, System
 
 
 @dataclass(frozen=True)

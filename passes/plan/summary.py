@@ -23,17 +23,11 @@ from xdsl.ir import Operation
 from devscope.passes.plan.adoption import adopt
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.edges import BOUNDARY, LOOSE, Hint
+from devscope.passes.plan.nodes import NOT_COMPUTED, PLACED, PLAIN
 from devscope.passes.plan.scopes import OPEN
+from devscope.passes.plan.signatures import Signature, slots_of
 from devscope.passes.plan.solver import boundaries
-from devscope.passes.plan.system import (
-    NOT_COMPUTED,
-    PLACED,
-    PLAIN,
-    Seconds,
-    Signature,
-    System,
-    slots_of,
-)
+from devscope.passes.plan.system import Seconds, System
 
 
 @dataclass
@@ -85,7 +79,7 @@ def summarise(system: System, signature: Signature, seconds: Mapping[int, Second
     classes: dict[int, SignatureClass] = {}
     numbers: list[int] = []
     numbered: dict[int, int] = {}
-    for node, slot in zip(domains.first_order(signature.node), slots_of(system, signature), strict=True):
+    for node, slot in zip(domains.first_order(signature.node), slots_of(system.domains, signature), strict=True):
         root = domains.find(node)
         if root not in classes:
             classes[root] = SignatureClass(root, [], domains.scope[root], bool(domains.computes[root]))

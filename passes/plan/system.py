@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
@@ -35,37 +35,21 @@ from devscope.passes.placed_types import FUNCTION, HOST, TENSOR, kind_of, memory
 from devscope.passes.plan.blocks import Dominators
 from devscope.passes.plan.domains import HOST_NODE, Clash, Domains, Reason
 from devscope.passes.plan.edges import BOUNDARY, FIRM, LOOSE, Edges, Hint
+from devscope.passes.plan.nodes import (
+    ANNOTATED,
+    CARRIED_OUT,
+    FIXED,
+    HEADER,
+    INDIRECT,
+    NOT_COMPUTED,
+    PLACED,
+    PLAIN,
+    REMATERIALISED,
+    UNMOVABLE,
+)
 from devscope.passes.plan.remarks import Remark
 from devscope.passes.plan.scopes import OPEN, ScopeTable
-
-REMATERIALISED = -2
-"""In place of a node, for values that are computed again on every scope that needs them, never copied."""
-
-PLAIN, PLACED, ANNOTATED, CARRIED_OUT, NOT_COMPUTED, HEADER, INDIRECT, UNMOVABLE, FIXED = (
-    0,
-    1,
-    2,
-    4,
-    8,
-    16,
-    32,
-    64,
-    128,
-)
-"""Flags of nodes.
-
-* `PLACED`: all its edges are loose.
-* `ANNOTATED`: a body-only ``device.on_device``; its edges are loose, except to a ``func.return``: an annotated
-  result fixes the function's result (TVM's rewrite of top-level annotations).
-* `CARRIED_OUT`: a loop's result; its edges are boundaries.
-* `HEADER`: an argument of a block that begins a loop; its edges to uses outside the loop are boundaries.
-* `NOT_COMPUTED`: an argument, a carried value or a copy. An annotation of it that cannot hold means "a copy of
-  it there"; on a computed value it is an error, since one operation cannot execute on two scopes.
-* `INDIRECT`: the result of an annotation or a copy. Planning replaces it by what it stands for, which may turn out
-  to be elsewhere.
-* `UNMOVABLE`: some value with this node is no tensor.
-* `FIXED`: a copy, or a result that an annotation fixes. Its users follow it before they follow other operands.
-"""
+from devscope.passes.plan.signatures import CallSite, Frame, Library, Signature
 
 
 class RematUse(NamedTuple):
@@ -76,34 +60,8 @@ class RematUse(NamedTuple):
     operand: int
 
 
-class Frame(NamedTuple):
-    """An operation with regions whose ``device.scope`` holds for everything inside without its own."""
-
-    scope: int
-    op: Operation
-
-
 Seconds: TypeAlias = Sequence[float]
 """A time per device of a machine; empty where nobody counts."""
-
-Assignment: TypeAlias = tuple[int, ...]
-"""A scope for every first-order node of a function's signature: arguments, then results."""
-
-
-class Request(NamedTuple):
-    """What a use of a function chose for its signature."""
-
-    name: str
-    assignment: Assignment
-    op: Operation | None
-    """The call or ``func.constant``; None for a declaration."""
-    frame: int = OPEN
-    """The scope that the call was placed on, and with it what its function does."""
-
-    @property
-    def key(self) -> tuple[str, Assignment, int]:
-        """Requests with one key get one instance of the function."""
-        return self.name, self.assignment, self.frame
 
 
 class Executed:
@@ -124,57 +82,6 @@ class Executed:
 
     def __iter__(self) -> Iterator[tuple[Operation, int]]:
         return zip(self.ops, self.nodes, strict=True)
-
-
-@dataclass
-class Signature:
-    """The nodes of a function's arguments and results, and the function as a value."""
-
-    op: FuncOp
-    arguments: list[int]
-    results: list[int]
-    node: int
-    has_plan: bool
-    """Whether the body is planned: there is one, and nobody else (an external compiler) owns it."""
-    frame: Frame | None = None
-    """What the function itself says about its body."""
-    executed: range = range(0)
-    remats: range = range(0)
-    """The operations of the body, as indices into `System.executed` and `System.remats`."""
-
-
-class CallSite(NamedTuple):
-    """A use of a function by name, with the nodes that its signature has there."""
-
-    op: Operation
-    key: str
-    """The attribute of ``op`` that holds the name."""
-    name: str
-    signature: Signature
-    frame: int
-    """The scope that the call was placed on."""
-
-
-class Library(Protocol):
-    """The functions that a unit uses but does not contain."""
-
-    unknown_names: set[str]
-    """Operations without a rule that were remarked upon."""
-
-    def signature(self, system: System, name: str, op: Operation) -> Signature | None:
-        """The signature of a function for its use by ``op``; None when there is no such function."""
-        ...
-
-
-def slots_of(system: System, signature: Signature) -> list[int]:
-    """Per first-order node of a signature, what it belongs to: argument ``i`` is ``i``, result ``j`` is ``~j``."""
-    domains = system.domains
-    return [
-        slot
-        for nodes, sign in ((signature.arguments, 1), (signature.results, -1))
-        for index, node in enumerate(nodes)
-        for slot in [index if sign > 0 else ~index] * len(domains.first_order(node))
-    ]
 
 
 @dataclass

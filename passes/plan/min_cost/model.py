@@ -20,8 +20,9 @@ from devscope.passes.plan.min_cost.devices import device_name
 from devscope.passes.plan.min_cost.frequency import Frequencies
 from devscope.passes.plan.min_cost.problem import Problem, Transfer, place_tree
 from devscope.passes.plan.min_cost.work import NOTHING, Estimator, Work
+from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.scopes import CLASH
-from devscope.passes.plan.system import REMATERIALISED, Seconds, System
+from devscope.passes.plan.system import Seconds, System
 
 Path = Sequence[tuple[object, float]]
 
