@@ -1,4 +1,4 @@
-"""The stages of a compilation, in order: parse, plan, verify, split, lower."""
+"""The stages of a compilation, in order: parse, plan, verify, split, simplify, lower."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from devscope.lowering import compiler
 from devscope.lowering.compiler import Observer, compile_split_module
 from devscope.lowering.interop.session import Session
 from devscope.parsed_source import ParsedSource, parse_source
+from devscope.passes.border import simplify_across
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
@@ -97,6 +98,8 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     binding = TargetBinding(dict(options.targets))
     split_module(planned.module, HOST, binding)
     verify_module(planned.module)
+    if simplify_across(planned.module):
+        verify_module(planned.module)
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))
     program = compile_split_module(planned.session, planned.module, binding, show, planned.literals)

@@ -133,6 +133,8 @@ def check_device_type(name: str) -> None:
         )
 
 
+_CALLS = OptionSpec(bool, "whether functions on the device call each other; if not, callees are inlined")
+
 for _kind in (
     TargetKind(
         "cpu",
@@ -150,6 +152,7 @@ for _kind in (
             "workgroup": OptionSpec(int, "work items per workgroup", minimum=1),
             "fp64": OptionSpec(bool, "whether the device has double precision"),
             "fp16": OptionSpec(bool, "whether the device has half precision"),
+            "calls": _CALLS,
         },
     ),
     TargetKind(
@@ -158,8 +161,9 @@ for _kind in (
         {
             "arch": OptionSpec(str, "compute capability, such as sm_90"),
             "ptx": OptionSpec(str, "PTX version, such as 8.0"),
+            "calls": _CALLS,
         },
     ),
-    TargetKind("rocm", "rocm", {"arch": OptionSpec(str, "GPU architecture, such as gfx90a")}),
+    TargetKind("rocm", "rocm", {"arch": OptionSpec(str, "GPU architecture, such as gfx90a"), "calls": _CALLS}),
 ):
     register_target_kind(_kind)

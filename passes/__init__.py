@@ -17,15 +17,35 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return DeviceCanonicalizePass
 
+    def device_inline() -> type[ModulePass]:
+        from devscope.passes.border.inline import DeviceInlinePass
+
+        return DeviceInlinePass
+
+    def device_merge() -> type[ModulePass]:
+        from devscope.passes.border.equal import DeviceMergePass
+
+        return DeviceMergePass
+
     def device_plan() -> type[ModulePass]:
         from devscope.passes.device_plan import DevicePlanPass
 
         return DevicePlanPass
 
+    def device_sccp() -> type[ModulePass]:
+        from devscope.passes.border.constants import DeviceSccpPass
+
+        return DeviceSccpPass
+
     def device_split() -> type[ModulePass]:
         from devscope.passes.device_split import DeviceSplitPass
 
         return DeviceSplitPass
+
+    def device_unused() -> type[ModulePass]:
+        from devscope.passes.border.unused import DeviceUnusedPass
+
+        return DeviceUnusedPass
 
     def device_verify() -> type[ModulePass]:
         from devscope.passes.device_verify import DeviceVerifyPass
@@ -34,7 +54,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
     return {
         "device-canonicalize": device_canonicalize,
+        "device-inline": device_inline,
+        "device-merge": device_merge,
         "device-plan": device_plan,
+        "device-sccp": device_sccp,
         "device-split": device_split,
+        "device-unused": device_unused,
         "device-verify": device_verify,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR
 from devscope.dialects.location import source_location
 from devscope.errors import PlanError
+from devscope.passes.components import components
 from devscope.passes.plan.order import called_names, canonical_order
 
 FOREIGN_BODY = ("device.compiler", "device.primitive")
@@ -86,7 +87,7 @@ def build_call_graph(functions: Sequence[FuncOp]) -> CallGraph:
     position = {name: number for number, name in enumerate(planned)}
     # From the last function to the first: what comes out last, the callers, is in canonical order then.
     backwards = {name: callees[name][::-1] for name in reversed(callees)}
-    for names in _components(backwards):
+    for names in components(backwards):
         unit = Unit([planned[name] for name in sorted(names, key=position.__getitem__)])
         units.append(unit)
         unit_of.update((name, unit) for name in names)
@@ -95,37 +96,3 @@ def build_call_graph(functions: Sequence[FuncOp]) -> CallGraph:
             if unit_of[target] is not unit_of[name]:
                 unit_of[target].called.add(target)
     return CallGraph(units, unit_of, externals)
-
-
-def _components(callees: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """The strongly connected components of a graph, each after those that it points to (Tarjan, iterative)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    open_: list[str] = []
-    on_stack: set[str] = set()
-    for root in callees:
-        if root in index:
-            continue
-        work = [(root, iter(callees[root]))]
-        index[root] = low[root] = len(index)
-        open_.append(root)
-        on_stack.add(root)
-        while work:
-            node, targets = work[-1]
-            target = next(targets, None)
-            if target is None:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    cut = open_.index(node)
-                    component, open_ = open_[cut:], open_[:cut]
-                    on_stack.difference_update(component)
-                    yield component
-            elif target not in index:
-                index[target] = low[target] = len(index)
-                open_.append(target)
-                on_stack.add(target)
-                work.append((target, iter(callees[target])))
-            elif target in on_stack:
-                low[node] = min(low[node], index[target])

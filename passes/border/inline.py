@@ -1,0 +1,198 @@
+"""``device-inline``: calls in device code that its target cannot make are replaced by the callee's body.
+
+Device functions call each other unless their target's option ``calls`` is false. Kernels never call: a call in
+the body of a computation is inlined on every device. What is inlined runs on the scope of its caller; it must be
+a function of the same scope and target, or one of scalars alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from devscope.dialects.device import TARGET_ATTR, TargetAttr
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.errors import LoweringError
+from devscope.passes.border.recursion import Recursion
+from devscope.passes.border.symbols import Symbols, function_of
+from devscope.passes.callees import CALL
+from devscope.passes.placed_types import HOST, kind_of
+from devscope.passes.scope_attribute import unplaced
+from devscope.passes.split.classify import CONTROL_FLOW
+from devscope.passes.split.functions import HOST_TYPE, scope_of_function
+
+
+@dataclass(frozen=True)
+class DeviceInlinePass(ModulePass):
+    """Inline the calls that a target cannot make; recursion that would have to be inlined is an error."""
+
+    name = "device-inline"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        inline_calls(op)
+
+
+def inline_calls(module: ModuleOp) -> None:
+    """Inline the calls that targets cannot make. Raises LoweringError where these are recursive."""
+    symbols = Symbols(module)
+    work = [call for call in symbols.calls if _must_inline(call) and _can_inline(call, symbols)]
+    if not work:
+        return
+    _refuse_recursion(work, symbols)
+    inlined: dict[FuncOp, None] = {}
+    while work:
+        call = work.pop()
+        callee = symbols.callee(call)
+        assert callee is not None
+        inlined[callee] = None
+        new = _inline(call, callee)
+        work += (
+            inner
+            for op in new
+            for inner in op.walk()
+            if op_name(inner) == CALL and _must_inline(inner) and _can_inline(inner, symbols)
+        )
+    _erase_uncalled(module, inlined)
+
+
+def _must_inline(call: Operation) -> bool:
+    """Whether a call stands in device code that cannot make it."""
+    function = function_of(call)
+    target = function.attributes.get(TARGET_ATTR) if function is not None else None
+    if function is None or scope_of_function(function) is None or not isinstance(target, TargetAttr):
+        return False
+    if target.device_type == HOST_TYPE:
+        return False
+    return target.option_values.get("calls") is False or _is_in_kernel(call, function)
+
+
+def _is_in_kernel(call: Operation, function: FuncOp) -> bool:
+    current = call.parent_op()
+    while current is not None and current is not function:
+        if op_name(current) not in CONTROL_FLOW:
+            return True
+        current = current.parent_op()
+    return False
+
+
+def _can_inline(call: Operation, symbols: Symbols) -> bool:
+    """Whether the callee's body means the same in the caller; `cut_module` refuses the calls that stay."""
+    callee, caller = symbols.callee(call), function_of(call)
+    if callee is None or caller is None or not callee.body.blocks:
+        return False
+    same_target = callee.attributes.get(TARGET_ATTR) == caller.attributes.get(TARGET_ATTR)
+    return (same_target and scope_of_function(callee) == scope_of_function(caller)) or _is_scalar(callee)
+
+
+def _is_scalar(function: FuncOp) -> bool:
+    return all(
+        kind_of(value.type) == HOST for op in function.body.walk() for value in (*op.operands, *op.results)
+    ) and all(kind_of(type_) == HOST for type_ in function.function_type.inputs)
+
+
+def _refuse_recursion(calls: list[Operation], symbols: Symbols) -> None:
+    callees: dict[str, list[str]] = {name: [] for name in symbols.functions}
+    for call in symbols.calls:
+        caller, callee = function_of(call), symbols.callee(call)
+        if caller is not None and callee is not None:
+            callees[caller.sym_name.data].append(callee.sym_name.data)
+    recursion = Recursion(callees)
+    for call in calls:
+        callee, caller = symbols.callee(call), function_of(call)
+        assert callee is not None and caller is not None
+        circle = recursion.below(callee.sym_name.data)
+        if circle is None:
+            continue
+        function = symbols.functions[circle[0]]
+        inner = next(c for c in symbols.calls if function_of(c) is function and symbols.callee(c) is not None)
+        for candidate in symbols.calls:
+            called = symbols.callee(candidate)
+            if function_of(candidate) is function and called is symbols.functions[circle[1]]:
+                inner = candidate
+                break
+        raise _recursive(inner, circle, call, caller)
+
+
+def _recursive(inner: Operation, circle: list[str], call: Operation, caller: FuncOp) -> LoweringError:
+    target = caller.attributes[TARGET_ATTR]
+    assert isinstance(target, TargetAttr)
+    in_kernel = _is_in_kernel(call, caller)
+    who = "a kernel" if in_kernel else f"code for target {target.short()}"
+    way = " -> ".join(f"'{name}'" for name in circle)
+    where = source_location(call)
+    notes = [f"it is called by '{caller.sym_name.data}'" + (f" at {where}" if where is not None else "")]
+    notes.append("write it as a loop (scf.while)" + ("" if in_kernel else ", or leave out 'calls = false'"))
+    return LoweringError(
+        f"recursion where {who} cannot call: {way}", source_location(inner), notes
+    )
+
+
+def _inline(call: Operation, callee: FuncOp) -> list[Operation]:
+    """Put a copy of the callee's body in the place of a call; the operations that now stand there."""
+    if len(callee.body.blocks) > 1:
+        return [_inline_blocks(call, callee)]
+    block = callee.body.block
+    values: dict[SSAValue, SSAValue] = dict(zip(block.args, call.operands, strict=True))
+    new: list[Operation] = []
+    for op in block.ops:
+        if isinstance(op, ReturnOp):
+            for result, value in zip(call.results, op.operands, strict=True):
+                result.replace_all_uses_with(values.get(value, value))
+        else:
+            new.append(unplaced(op, values))
+            Rewriter.insert_op(new[-1], InsertPoint.before(call))
+    call.detach()
+    call.erase()
+    return new
+
+
+def _inline_blocks(call: Operation, callee: FuncOp) -> Operation:
+    """The same for a body with branches, which becomes an ``scf.execute_region``."""
+    from xdsl.dialects.scf import ExecuteRegionOp, YieldOp
+
+    region = Region()
+    values: dict[SSAValue, SSAValue] = {}
+    blocks: dict[Block, Block] = {}
+    callee.body.clone_into(region, value_mapper=values, block_mapper=blocks)
+    entry = region.blocks[0]
+    for argument, operand in zip(list(entry.args), call.operands, strict=True):
+        argument.replace_all_uses_with(operand)
+    for argument in reversed(entry.args):
+        entry.erase_arg(argument)
+    for block in region.blocks:
+        end = block.last_op
+        if isinstance(end, ReturnOp):
+            operands = list(end.operands)
+            end.detach()
+            end.erase()
+            leave = YieldOp(*operands)
+            leave.location = call.location
+            block.add_op(leave)
+    new = ExecuteRegionOp.create(result_types=[result.type for result in call.results], regions=[region])
+    new.location = call.location
+    Rewriter.insert_op(new, InsertPoint.before(call))
+    for result, value in zip(call.results, new.results, strict=True):
+        result.replace_all_uses_with(value)
+    call.detach()
+    call.erase()
+    return new
+
+
+def _erase_uncalled(module: ModuleOp, inlined: dict[FuncOp, None]) -> None:
+    """Of the functions that were inlined, those that nobody calls any more go."""
+    changed = True
+    while changed:
+        symbols = Symbols(module)
+        called = {symbols.callee(call) for call in symbols.calls}
+        gone = [f for f in inlined if f in symbols.private and f not in called]
+        for function in gone:
+            function.detach()
+            function.erase(safe_erase=False)
+        changed = bool(gone)
