@@ -72,9 +72,13 @@ def _callees_if_pure(op: Operation, symbols: Symbols) -> list[FuncOp] | None:
             if callee is None:
                 return None
             found.append(callee)
-        elif name not in _PURE and name.partition(".")[0] not in _PURE_DIALECTS:
-            return None
-        elif any(kind_of(value.type) == BUFFER for value in (*inner.operands, *inner.results)):
+        elif not _is_pure(inner, name):
             return None
     return found
 
+
+def _is_pure(op: Operation, name: str) -> bool:
+    """Whether an operation itself has no effect. What works on buffers may write to them."""
+    if name not in _PURE and name.partition(".")[0] not in _PURE_DIALECTS:
+        return False
+    return all(kind_of(value.type) != BUFFER for value in (*op.operands, *op.results))

@@ -54,7 +54,10 @@ def merge_equal_functions(module: ModuleOp) -> None:
         return
     for call in symbols.calls:
         callee = symbols.callee(call)
-        if callee is not None and (name := _representative(callee.sym_name.data, stands_for)) != callee.sym_name.data:
+        if (
+            callee is not None
+            and (name := _representative(callee.sym_name.data, stands_for)) != callee.sym_name.data
+        ):
             container = call.properties if "callee" in call.properties else call.attributes
             container["callee"] = SymbolRefAttr(name)
     for name in stands_for:

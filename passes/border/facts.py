@@ -98,7 +98,7 @@ def signed(value: int, bits: int) -> int:
 
 
 def splat(element: Scalar, type_: TensorType[Attribute]) -> DenseIntOrFPElementsAttr | None:
-    """The constant of a static type that is ``element`` everywhere, held as that one element; None if impossible."""
+    """``element`` everywhere in a tensor, held as that one element; None if the type is not static."""
     packed = type_.get_element_type()
     if not _is_packed(packed) or packed != element.type or not type_.has_static_shape():
         return None

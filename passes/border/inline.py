@@ -106,17 +106,13 @@ def _refuse_recursion(calls: list[Operation], symbols: Symbols) -> None:
     recursion = Recursion(callees)
     for call in calls:
         callee, caller = symbols.callee(call), function_of(call)
-        assert callee is not None and caller is not None
+        if callee is None or caller is None:
+            continue
         circle = recursion.below(callee.sym_name.data)
         if circle is None:
             continue
-        function = symbols.functions[circle[0]]
-        inner = next(c for c in symbols.calls if function_of(c) is function and symbols.callee(c) is not None)
-        for candidate in symbols.calls:
-            called = symbols.callee(candidate)
-            if function_of(candidate) is function and called is symbols.functions[circle[1]]:
-                inner = candidate
-                break
+        way = [symbols.functions[name] for name in circle]
+        inner = next(c for c in symbols.calls if function_of(c) is way[0] and symbols.callee(c) is way[1])
         raise _recursive(inner, circle, call, caller)
 
 
@@ -124,13 +120,15 @@ def _recursive(inner: Operation, circle: list[str], call: Operation, caller: Fun
     target = caller.attributes[TARGET_ATTR]
     assert isinstance(target, TargetAttr)
     in_kernel = _is_in_kernel(call, caller)
-    who = "a kernel" if in_kernel else f"code for target {target.short()}"
+    who = "kernels" if in_kernel else f"functions for target {target.short()}"
     way = " -> ".join(f"'{name}'" for name in circle)
     where = source_location(call)
-    notes = [f"it is called by '{caller.sym_name.data}'" + (f" at {where}" if where is not None else "")]
+    notes: list[str] = []
+    if caller.sym_name.data not in circle:
+        notes.append(f"'{caller.sym_name.data}' needs it" + (f" at {where}" if where is not None else ""))
     notes.append("write it as a loop (scf.while)" + ("" if in_kernel else ", or leave out 'calls = false'"))
     return LoweringError(
-        f"recursion where {who} cannot call: {way}", source_location(inner), notes
+        f"{who} cannot call, and a recursive function cannot be inlined: {way}", source_location(inner), notes
     )
 
 

@@ -23,7 +23,6 @@ from devscope.passes.callees import CALL
 from devscope.passes.signature import ARGUMENTS, RESULTS
 from devscope.passes.value_flow import ENTERED
 
-
 _T = TypeVar("_T")
 
 
