@@ -95,7 +95,7 @@ def test_order_of_options_does_not_matter() -> None:
             "cuda",
             {"archh": "sm_90"},
             "unknown option 'archh' of target kind 'cuda'",
-            "legal options are: arch (str), ptx (str)",
+            "legal options are: arch (str), calls (bool), ptx (str)",
         ),
         (
             "cuda",
@@ -143,7 +143,7 @@ def test_a_kind_without_options_says_so() -> None:
         ),
         (
             '#device.target<"cuda", {sm = 90}>',
-            r"unknown option 'sm' .*; legal options are: arch \(str\), ptx",
+            r"unknown option 'sm' .*; legal options are: arch \(str\), calls",
         ),
         ('#device.target<"cpu", {opt = 3 : i32}>', "must be an i64, such as 1, from 0 to 3, not 3 : i32"),
         ('#device.target<"cpu", {opt = [3]}>', "must be an i64, such as 1, from 0 to 3, not "),

@@ -557,6 +557,22 @@ def calls_device(x: Array, factor: Array) -> Any:
     return t, (x * factor).sum(), total
 
 
+@case(f32("n"), results="f32, f32, i32 scalar")
+def known_results(x: Array) -> Any:
+    return np.tanh(2 * x) / 16, np.full(4, 4.0), 3
+
+
+@case(f32("n"), f32(), results="f32, f32 scalar", tolerance=1e-4)
+def calls_in_kernels(x: Array, s: Array) -> Any:
+    return x**3 + np.maximum(x**3, 0) ** 3, s**3
+
+
+@case(f32("n"), f32(low=0.5, high=1.2), i1(), results="f32, f32, f32 scalar")
+def calls_inlined(x: Array, s: Array, doubled: Array) -> Any:
+    t = np.tanh(np.tanh(np.tanh(x))) * (2 if doubled else 1)
+    return t, np.sin(t) + t, s**8
+
+
 @case(f64("n"), i32(low=2, high=7), results="f64, i1 scalar")
 def recursion(x: Array, n: Array) -> Any:
     return x ** int(n), n % 2 == 0

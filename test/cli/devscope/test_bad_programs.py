@@ -113,7 +113,7 @@ SCOPE_ERRORS = {
 LEGAL = {
     "device type": "unknown device type 'tpu'; legal device types are: cpu, cuda, opencl, rocm",
     "target kind": "unknown target kind 'vulkan'; legal target kinds are: cpu, cuda, opencl, rocm",
-    "target option": "unknown option 'wg' of target kind 'opencl'; legal options are: fp16 (bool)",
+    "target option": "unknown option 'wg' of target kind 'opencl'; legal options are: calls (bool)",
     "type of a target option": "option 'workgroup' of target kind 'opencl' must be an i64",
     "value of a target option": "must be an i64, such as 1, from 1 on, not 0",
     "target of another device type": "target 'cuda' compiles for devices of type 'cuda', not 'opencl'",
