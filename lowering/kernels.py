@@ -14,6 +14,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import drop_assertions
+from devscope.lowering.equal_kernels import merge_equal_kernels
 from devscope.lowering.interop.bindings import ir
 
 RunPasses = Callable[[Any, str], None]
@@ -93,7 +94,7 @@ def carve_kernels(module: Any, run_passes: RunPasses, schedule: GridSchedule) ->
             kernels.append(_outline(module, func, root, constants, len(kernels)))
     if not kernels:
         return
-    for kernel in kernels:
+    for kernel in merge_equal_kernels(module, kernels):
         run_passes(kernel, _TO_PARALLEL_LOOPS)
         _wrap_serial_body(kernel)
         tiles = schedule.tiles(_trip_counts(_parallel_loops(kernel), mlir_util.constants(kernel)))

@@ -38,14 +38,10 @@ def fold(name: str, operands: Sequence[Scalar], result: Attribute, predicate: in
         return _compare_integers(operands, predicate)
     if name == "arith.cmpf" and predicate is not None:
         return _compare_floats(operands, predicate)
-    if name in _INTEGERS:
-        bits = bits_of(operands[0].type)
-        values = [_number(operand) & ((1 << bits) - 1) for operand in operands]
-        value = _INTEGERS[name](bits, *values)
-        return None if value is None else integer(value, result)
-    if name in _FLOATS:
-        numbers = [_real(operand) for operand in operands]
-        return None if None in numbers else _rounded(_FLOATS[name], [n for n in numbers if n is not None], result)
+    if name in _INTEGERS or name in _INTEGER_CASTS:
+        return _fold_integers(name, operands, result)
+    if name in _FLOATS or name in _FLOAT_CASTS:
+        return _fold_floats(name, operands, result)
     return _convert(name, operands[0], result) if name in _CONVERSIONS else None
 
 
@@ -89,7 +85,7 @@ def _round_up(bits: int, a: int, b: int) -> int | None:
 
 
 #: Of the width and the operands' bits, as natural numbers.
-_INTEGERS: dict[str, Callable[..., int | None]] = {
+_INTEGERS: dict[str, Callable[[int, int, int], int | None]] = {
     "arith.addi": lambda bits, a, b: a + b,
     "arith.subi": lambda bits, a, b: a - b,
     "arith.muli": lambda bits, a, b: a * b,
@@ -109,6 +105,9 @@ _INTEGERS: dict[str, Callable[..., int | None]] = {
     "arith.minui": lambda bits, a, b: min(a, b),
     "arith.maxsi": lambda bits, a, b: max(signed(a, bits), signed(b, bits)),
     "arith.minsi": lambda bits, a, b: min(signed(a, bits), signed(b, bits)),
+}
+
+_INTEGER_CASTS: dict[str, Callable[[int, int], int]] = {
     "arith.index_cast": lambda bits, a: signed(a, bits),
     "arith.index_castui": lambda bits, a: a,
     "arith.extsi": lambda bits, a: signed(a, bits),
@@ -116,41 +115,73 @@ _INTEGERS: dict[str, Callable[..., int | None]] = {
     "arith.trunci": lambda bits, a: a,
 }
 
-_FLOATS: dict[str, Callable[..., float]] = {
+_FLOATS: dict[str, Callable[[float, float], float]] = {
     "arith.addf": lambda a, b: a + b,
     "arith.subf": lambda a, b: a - b,
     "arith.mulf": lambda a, b: a * b,
     "arith.divf": lambda a, b: a / b,
+}
+
+_FLOAT_CASTS: dict[str, Callable[[float], float]] = {
     "arith.negf": lambda a: -a,
     "arith.extf": lambda a: a,
     "arith.truncf": lambda a: a,
 }
 
 _CONVERSIONS = frozenset({"arith.sitofp", "arith.uitofp"})
-_KNOWN = frozenset({"arith.select", "arith.cmpi", "arith.cmpf"}) | _INTEGERS.keys() | _FLOATS.keys() | _CONVERSIONS
+_KNOWN = frozenset(
+    {
+        "arith.select",
+        "arith.cmpi",
+        "arith.cmpf",
+        *_INTEGERS,
+        *_INTEGER_CASTS,
+        *_FLOATS,
+        *_FLOAT_CASTS,
+        *_CONVERSIONS,
+    }
+)
 _FORMATS: dict[type[Attribute], str] = {Float16Type: "e", Float32Type: "f", Float64Type: "d"}
 
 
-def _rounded(function: Callable[..., float], operands: Sequence[float], type_: Attribute) -> Scalar | None:
-    """One operation in double precision, rounded to the format: exact for +, -, * and / of narrower formats."""
+def _fold_integers(name: str, operands: Sequence[Scalar], result: Attribute) -> Scalar | None:
+    bits = bits_of(operands[0].type)
+    first, *rest = [_number(operand) & ((1 << bits) - 1) for operand in operands]
+    value = _INTEGERS[name](bits, first, rest[0]) if rest else _INTEGER_CASTS[name](bits, first)
+    return None if value is None else integer(value, result)
+
+
+def _fold_floats(name: str, operands: Sequence[Scalar], result: Attribute) -> Scalar | None:
+    numbers = [number for operand in operands if (number := _real(operand)) is not None]
+    if len(numbers) != len(operands):
+        return None
+    try:
+        value = _FLOATS[name](*numbers) if name in _FLOATS else _FLOAT_CASTS[name](*numbers)
+    except (OverflowError, ZeroDivisionError):
+        return None
+    return _rounded(value, result)
+
+
+def _rounded(value: float, type_: Attribute) -> Scalar | None:
+    """A double in the format ``type_``: after one of +, -, * and / in narrower formats, that rounding is exact."""
     layout = _FORMATS.get(type(type_))
     if layout is None:
         return None
     try:
-        value: float = struct.unpack(layout, struct.pack(layout, function(*operands)))[0]
-    except (OverflowError, ZeroDivisionError):
+        rounded: float = struct.unpack(layout, struct.pack(layout, value))[0]
+    except OverflowError:
         return None
-    if not math.isfinite(value):
+    if not math.isfinite(rounded):
         return None
     assert isinstance(type_, AnyFloat)
-    return FloatAttr(value, type_)
+    return FloatAttr(rounded, type_)
 
 
 def _convert(name: str, operand: Scalar, result: Attribute) -> Scalar | None:
     value = _number(operand)
     if name == "arith.uitofp":
         value &= (1 << bits_of(operand.type)) - 1
-    return _rounded(float, [value], result) if abs(value) <= _EXACT else None
+    return _rounded(float(value), result) if abs(value) <= _EXACT else None
 
 
 def _compare_integers(operands: Sequence[Scalar], predicate: int) -> Scalar | None:

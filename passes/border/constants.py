@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAVal
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from devscope.dialects.device import DeviceCopyOp
+from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.names import op_name
 from devscope.passes.border.control_flow import fold_control_flow
 from devscope.passes.border.facts import splat
@@ -25,6 +25,8 @@ from devscope.passes.border.propagation import Propagation
 from devscope.passes.callees import CALL
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.functions import scope_of_function
+
+_VALUE = "value"
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,10 @@ def propagate_constants(module: ModuleOp) -> None:
         for value, fact in found.facts.items()
         if value.uses and fact.element is not None and (constant := _constant(value, found, scopes)) is not None
     ]
+    like = next((value.owner for value in found.facts if _is_constant(value)), None)
+    assert not isinstance(like, Block)
     for value, constant in constants:
-        found.facts[_replace(value, constant)] = found.facts[value]
+        found.facts[_replace(value, constant, like)] = found.facts[value]
     for function in found.symbols.functions.values():
         if function.body.blocks and function.body.blocks[0] in found.reached:
             fold_control_flow(function.body, found)
@@ -58,7 +62,7 @@ def _constant(value: SSAValue, found: Propagation, scopes: ScopeAnalysis) -> Att
     """The constant that ``value`` should become, None if it should stay."""
     element = found.of(value).element
     assert element is not None
-    if isinstance(value, OpResult) and op_name(value.op) == "arith.constant":
+    if _is_constant(value):
         return None
     if value.type == element.type:
         return element
@@ -66,6 +70,10 @@ def _constant(value: SSAValue, found: Propagation, scopes: ScopeAnalysis) -> Att
         return None
     type_: TensorType[Attribute] = value.type
     return splat(element, type_)
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and op_name(value.op) == "arith.constant"
 
 
 def _crosses(value: SSAValue, scopes: ScopeAnalysis) -> bool:
@@ -82,10 +90,9 @@ def _is_entry(block: Block) -> bool:
     return block.parent is not None and block is block.parent.first_block
 
 
-def _replace(value: SSAValue, attribute: Attribute) -> SSAValue:
-    from xdsl.dialects.arith import ConstantOp  # most programs have nothing to replace
-
-    constant = ConstantOp.create(properties={"value": attribute}, result_types=[value.type])
+def _replace(value: SSAValue, attribute: Attribute, like: Operation | None) -> SSAValue:
+    """Put a constant in the place of ``value``."""
+    constant = _make(value.type, attribute, like)
     owner = value.owner
     where = InsertPoint.after(owner) if isinstance(owner, Operation) else InsertPoint.at_start(owner)
     holder = owner if isinstance(owner, Operation) else owner.parent_op()
@@ -95,3 +102,15 @@ def _replace(value: SSAValue, attribute: Attribute) -> SSAValue:
     value.replace_all_uses_with(constant.results[0])
     Rewriter.insert_op(constant, where)
     return constant.results[0]
+
+
+def _make(type_: Attribute, attribute: Attribute, like: Operation | None) -> Operation:
+    """An ``arith.constant`` of the class of ``like``: importing xDSL's takes longer than all that happens here."""
+    if like is None:
+        from xdsl.dialects.arith import ConstantOp
+
+        return ConstantOp.create(properties={_VALUE: attribute}, result_types=[type_])
+    attributes, properties = dict(like.attributes), dict(like.properties)
+    attributes.pop(SCOPE_ATTR, None)
+    (properties if _VALUE in properties else attributes)[_VALUE] = attribute
+    return type(like).create(result_types=[type_], attributes=attributes, properties=properties)
