@@ -68,7 +68,7 @@ def _report(plan: Plan, remarks: bool, shown: bool) -> None:
     """Warnings, and remarks on request, on stderr. ``shown``: stdout has all but the remarks on single copies."""
     found = [] if shown else [r for r in plan.remarks if remarks or r.severity == "warning"]
     for remark in [*found, *(plan.copy_remarks if remarks else ())]:
-        print(remark, *(f"  note: {note}" for note in remark.notes), sep="\n", file=sys.stderr)
+        print(remark.text, file=sys.stderr)
 
 
 def plan_text(plan: Plan, file: str, width: int) -> str:
@@ -88,9 +88,8 @@ def plan_text(plan: Plan, file: str, width: int) -> str:
         )
         parts.append(table_text(columns, [_copy_row(copy, file) for copy in plan.copies], width))
     parts.append(_total(plan.copies))
-    remarks = [[str(remark), *(f"  note: {note}" for note in remark.notes)] for remark in plan.remarks]
-    if remarks:
-        parts.append("".join(_short(f"{line}\n", file) for lines in remarks for line in lines))
+    if plan.remarks:
+        parts.append("".join(_short(f"{remark.text}\n", file) for remark in plan.remarks))
     return "\n".join(parts)
 
 
