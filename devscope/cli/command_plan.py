@@ -77,6 +77,9 @@ def plan_text(plan: Plan, file: str, width: int) -> str:
 
     columns = (Column("op"), Column("at"), Column("scope"), Column("why", wraps=True))
     rows = [_placement_row(placement, file) for placement in plan.placements]
+    if plan.clones:  # Else the position says in which function it is.
+        columns = (Column("in"), *columns)
+        rows = [(f"@{p.function}", *row) for p, row in zip(plan.placements, rows, strict=True)]
     parts = [table_text(columns, rows, width) if rows else "no operations\n"]
     if plan.copies:
         columns = (

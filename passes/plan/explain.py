@@ -18,6 +18,7 @@ from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.provenance import Explainer
 from devscope.passes.plan.reasons import Words
 from devscope.passes.plan.remarks import Remark
+from devscope.passes.plan.repeated_calls import function_around
 from devscope.passes.plan.source_names import SourceNames
 from devscope.passes.plan.system import System
 from devscope.passes.scope_analysis import captured_uses
@@ -35,6 +36,12 @@ class Placement:
     scope: ScopeAttr
     reason: str
     operation: Operation
+
+    @property
+    def function(self) -> str:
+        """The name of the function that it stands in."""
+        func = function_around(self.operation)
+        return func.sym_name.data if func is not None else ""
 
 
 @dataclass(frozen=True)
@@ -203,6 +210,7 @@ class Plan:
             "placements": [
                 {
                     "op": placement.op,
+                    "function": placement.function,
                     "location": _where(placement.operation),
                     "scope": placement.scope.short(),
                     "reason": placement.reason,

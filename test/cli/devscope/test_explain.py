@@ -126,6 +126,9 @@ def test_json_names_clones(cli: Cli, folder: Path) -> None:
     assert clone["original"] == "f"
     assert clone["asked_by"].startswith("'func.call' (calls.mlir:")
     assert f"in @{clone['name']}, a clone of @f," in cli("plan", "calls.mlir", "--explain", "@f:%0").out
+    rows = [line.split() for line in cli("plan", "calls.mlir", "--table").out.splitlines()]
+    assert rows[0][:2] == ["in", "op"]
+    assert {row[0] for row in rows[1:3]} == {"@f", f"@{clone['name']}"}
 
 
 def test_dot(cli: Cli) -> None:
