@@ -59,11 +59,15 @@ class OptionSpec:
 
 @dataclass(frozen=True)
 class TargetKind:
-    """A way to compile: ``options`` is the schema that every target of this kind obeys."""
+    """A way to compile: ``options`` is the schema that every target of this kind obeys.
+
+    ``calls`` says whether its functions can call each other, unless a target's option ``calls`` does.
+    """
 
     name: str
     device_type: str
     options: Mapping[str, OptionSpec] = field(default_factory=dict[str, OptionSpec])
+    calls: bool = True
 
     def check_options(self, options: Mapping[str, object]) -> None:
         """Raise `OptionError` for the first option that this kind lacks or that is ill-typed."""

@@ -41,14 +41,18 @@ class Fact(NamedTuple):
         return Fact(self.element if self.element == other.element else None, _common(self.shape, other.shape))
 
     def within(self, type_: Attribute) -> Fact:
-        """This fact of a value of type ``type_``, whose static extents are facts, too."""
+        """This fact of a value of type ``type_``, whose static extents are facts, too.
+
+        An element of another type is none of its elements: ``linalg.fill`` and ``linalg.copy`` convert.
+        """
+        element = self.element if self.element is not None and self.element.type == element_type(type_) else None
         static = shape_of_type(type_)
         if static is None:
-            return Fact(self.element) if self.shape is not None else self
+            return Fact(element)
         if self.shape is None or len(self.shape) != len(static):
-            return Fact(self.element, static)
+            return Fact(element, static)
         shape = tuple(s if s is not None else known for s, known in zip(static, self.shape, strict=True))
-        return Fact(self.element, shape)
+        return Fact(element, shape)
 
 
 VARIES = Fact()

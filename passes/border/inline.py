@@ -1,8 +1,8 @@
 """``device-inline``: calls in device code that its target cannot make are replaced by the callee's body.
 
-Device functions call each other unless their target's option ``calls`` is false. Kernels never call: a call in
-the body of a computation is inlined on every device. What is inlined runs on the scope of its caller; it must be
-a function of the same scope and target, or one of scalars alone.
+Device functions call each other unless their target, by its option ``calls`` or its kind, says that they cannot.
+Kernels never call: a call in the body of a computation is inlined on every device. What is inlined runs on the
+scope of its caller; it must be a function of the same scope and target, or one of scalars alone.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from devscope.dialects.device import TARGET_ATTR, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.target import get_target_kind
 from devscope.errors import LoweringError
 from devscope.passes.border.recursion import Recursion
 from devscope.passes.border.symbols import Symbols, function_of
@@ -70,7 +71,11 @@ def _must_inline(call: Operation) -> bool:
         return False
     if target.device_type == HOST_TYPE:
         return False
-    return target.option_values.get("calls") is False or _is_in_kernel(call, function)
+    return not _can_call(target) or _is_in_kernel(call, function)
+
+
+def _can_call(target: TargetAttr) -> bool:
+    return bool(target.option_values.get("calls", get_target_kind(target.kind_name).calls))
 
 
 def _is_in_kernel(call: Operation, function: FuncOp) -> bool:
@@ -126,7 +131,8 @@ def _recursive(inner: Operation, circle: list[str], call: Operation, caller: Fun
     notes: list[str] = []
     if caller.sym_name.data not in circle:
         notes.append(f"'{caller.sym_name.data}' needs it" + (f" at {where}" if where is not None else ""))
-    notes.append("write it as a loop (scf.while)" + ("" if in_kernel else ", or leave out 'calls = false'"))
+    choice = ", or leave out 'calls = false'" if "calls" in target.option_values and not in_kernel else ""
+    notes.append(f"write it as a loop (scf.while){choice}")
     return LoweringError(
         f"{who} cannot call, and a recursive function cannot be inlined: {way}", source_location(inner), notes
     )

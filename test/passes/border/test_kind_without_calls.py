@@ -1,0 +1,60 @@
+"""A kind of target can say that its functions never call, and a target of it that they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from xdsl.parser import Parser
+
+from devscope.dialects import target
+from devscope.dialects.context import make_context
+from devscope.dialects.target import OptionSpec, TargetKind, register_target_kind
+from devscope.errors import LoweringError
+from devscope.passes.border.inline import inline_calls
+
+PROGRAM = """
+#dev = #device.scope<"array", 0 : i64, "", "">
+func.func private @callee(%x: tensor<4xf32> {{device.scope = #dev}}) -> (tensor<4xf32> {{device.scope = #dev}})
+    attributes {{device.scope = #dev, device.target = #device.target<"array", {options}>}} {{
+  %0 = math.exp %x : tensor<4xf32>
+  {body}
+  return %0 : tensor<4xf32>
+}}
+func.func private @caller(%x: tensor<4xf32> {{device.scope = #dev}}) -> (tensor<4xf32> {{device.scope = #dev}})
+    attributes {{device.scope = #dev, device.target = #device.target<"array", {options}>}} {{
+  %0 = call @callee(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def kind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(target, "_KINDS", dict(target.target_kinds()))
+    register_target_kind(TargetKind("array", "array", {"calls": OptionSpec(bool)}, calls=False))
+    yield
+
+
+def inlined(options: str, body: str = "") -> str:
+    module = Parser(make_context(), PROGRAM.format(options=options, body=body)).parse_module()
+    inline_calls(module)
+    module.verify()
+    return str(module)
+
+
+def test_calls_are_inlined() -> None:
+    text = inlined("{}")
+    assert "func.call" not in text
+    assert "@callee" not in text
+    assert text.count("math.exp") == 1
+
+
+def test_a_target_of_the_kind_may_call() -> None:
+    assert "func.call @callee" in inlined("{calls = true}")
+
+
+def test_recursion_is_refused_without_advice_that_does_not_apply() -> None:
+    with pytest.raises(LoweringError, match="'callee' -> 'callee'") as caught:
+        inlined("{}", "%1 = call @callee(%x) : (tensor<4xf32>) -> tensor<4xf32>")
+    assert not any("calls = false" in note for note in caught.value.notes)
