@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from xdsl.parser import Parser
 
@@ -30,10 +28,9 @@ func.func private @caller(%x: tensor<4xf32> {{device.scope = #dev}}) -> (tensor<
 
 
 @pytest.fixture(autouse=True)
-def kind(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def kind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(target, "_KINDS", dict(target.target_kinds()))
     register_target_kind(TargetKind("array", "array", {"calls": OptionSpec(bool)}, calls=False))
-    yield
 
 
 def inlined(options: str, body: str = "") -> str:
