@@ -21,7 +21,8 @@ def lower_device_functions(
     Their kernels stand beside them as ``gpu.module`` operations.
     """
     for func in mlir_util.functions(module):
-        protect_arguments(func)
+        if mlir_util.has_body(func):
+            protect_arguments(func)
     lift_control_flow(module, run_passes)
     # All constants but splats: their data reaches the device once, through the runtime.
     extract_constants(module, constants, most_inline=0)

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Pass name to a function that imports and returns the pass, in alphabetical order."""
 
+    def device_bind_target() -> type[ModulePass]:
+        from devscope.passes.device_bind_target import DeviceBindTargetPass
+
+        return DeviceBindTargetPass
+
     def device_canonicalize() -> type[ModulePass]:
         from devscope.passes.device_canonicalize import DeviceCanonicalizePass
 
@@ -33,6 +38,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         return DeviceVerifyPass
 
     return {
+        "device-bind-target": device_bind_target,
         "device-canonicalize": device_canonicalize,
         "device-plan": device_plan,
         "device-split": device_split,

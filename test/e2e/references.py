@@ -699,6 +699,17 @@ def foreign_device(x: Array, w: Array) -> Array:
     return np.abs(x @ w)
 
 
+@case(f32("n"), f32(), results="f32, f32, f32, f32 scalar")
+def targets(x: Array, s: Array) -> Any:
+    sum_ = np.exp(np.tanh(np.abs(x))) + x
+    return sum_, np.exp(sum_) + np.tanh(np.exp(sum_)), (np.tanh(x) ** 2 + s) ** 2, s * s + s
+
+
+@case(f32("n"), f32("n"), program="targets", entry="exposed", results="f32, f32")
+def targets_exposed(x: Array, y: Array) -> Any:
+    return np.tanh(x), np.exp(y)
+
+
 @case(f32("n", 3), f32("n", 3), results="f32, f32")
 def open_scopes(x: Array, y: Array) -> Any:
     t = np.tanh(x + y)

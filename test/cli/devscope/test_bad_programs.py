@@ -84,7 +84,7 @@ SCOPE_ERRORS = {
     "misspelt name": (
         TANH.replace("device.scope =", "device.scpoe ="),
         "4:8: error: math.tanh: attribute 'device.scpoe' has no meaning; legal names are: "
-        "device.scope, device.target",
+        "device.scope, device.target, device.host_target",
         "",
     ),
     "on an argument": (
