@@ -138,9 +138,10 @@ def _lower_all(
     _lower_host_functions(session, module, constants)
     observe("host-buffers", module)
     kernels: dict[str, int] = {}
+    taken = {mlir_util.symbol_name(op) for op in mlir_util.functions(module)}
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
         launchers = session.to_mlir(part.module)
-        kernels.update(virtual.add(_lower_device(session, launchers, part, constants, observe)))
+        kernels.update(virtual.add(_lower_device(session, launchers, part, constants, taken, observe)))
         _merge_functions(module, launchers)
     functions = separate_names(module)
     symbols = {name: add_entry(module, functions[name], name) for name in entries}
@@ -237,7 +238,7 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
 
 
 def _lower_device(
-    session: Session, module: Any, part: _DevicePart, constants: ConstantTable, observe: Observer
+    session: Session, module: Any, part: _DevicePart, constants: ConstantTable, taken: set[str], observe: Observer
 ) -> DeviceBinary:
     """Turn the functions of ``module`` into launchers and compile their kernels."""
     target = _KERNEL_TARGETS[part.target.kind_name]
@@ -245,7 +246,7 @@ def _lower_device(
     space = ir.Attribute.parse(_space_text(session, part.scope))
     schedule = target.schedule(options)
     check_module(module, target.kind)
-    device.lower_device_functions(module, space, constants, schedule, session.run_passes)
+    device.lower_device_functions(module, space, constants, schedule, session.run_passes, taken)
     observe("launchers", module)
     gpu_modules = device.take_kernels(module)
     observe("kernels", gpu_modules)

@@ -37,10 +37,16 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return DeviceVerifyPass
 
+    def device_verify_split() -> type[ModulePass]:
+        from devscope.passes.device_verify_split import DeviceVerifySplitPass
+
+        return DeviceVerifySplitPass
+
     return {
         "device-bind-target": device_bind_target,
         "device-canonicalize": device_canonicalize,
         "device-plan": device_plan,
         "device-split": device_split,
         "device-verify": device_verify,
+        "device-verify-split": device_verify_split,
     }
