@@ -7,7 +7,7 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.parser import Parser
 
 from devscope.dialects.context import make_context
-from devscope.dialects.device import NOALIAS_ATTR, ScopeAttr
+from devscope.dialects.device import NOALIAS_ATTR, ScopeAttr, TargetAttr
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify_split import verify_split_module
 from devscope.passes.split.targets import TargetBinding
@@ -73,6 +73,20 @@ def test_names_do_not_collide() -> None:
         """,
     )
     assert "main_opencl0_2" in functions(module)
+
+
+def test_targets_of_functions_are_defaults_of_their_scopes() -> None:
+    slim, wide = (TargetAttr.get("opencl", {"workgroup": size}) for size in (32, 128))
+    plain, scoped = ScopeAttr.get("opencl", 0), ScopeAttr.get("opencl", 0, slim)
+    assert TargetBinding().target_in(plain, None) == TargetAttr.get("opencl")
+    assert TargetBinding().target_in(plain, wide) == wide
+    assert TargetBinding().target_in(scoped, wide) == slim
+    assert TargetBinding().target_in(plain, TargetAttr.get("cuda")) == TargetAttr.get("opencl")
+    # What a device is built for is no function's to say.
+    to_host = TargetBinding.parse(["opencl:0=cpu"])
+    assert to_host.target_in(scoped, wide) == TargetAttr.get("cpu")
+    to_opencl = TargetBinding.parse(["cuda=opencl"])
+    assert to_opencl.target_in(ScopeAttr.get("cuda", 0), wide) == wide
 
 
 def test_splitting_again_changes_nothing() -> None:
