@@ -147,7 +147,7 @@ def program() -> Program:
         },
         host_object=host.data,
         host_triple=host.machine.triple,
-        devices=[DeviceSpec(1, "opencl", 0, "opencl", shared_emitter().emit(kernel_ir()), kernels)],
+        devices=[DeviceSpec(1, "opencl", 0, "opencl", [shared_emitter().emit(kernel_ir())], kernels)],
     )
 
 

@@ -22,6 +22,7 @@ from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes.border import simplify_across
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
+from devscope.passes.device_verify_split import verify_split_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
 from devscope.passes.plan.source_names import SourceNames
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
@@ -98,8 +99,10 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     binding = TargetBinding(dict(options.targets))
     split_module(planned.module, HOST, binding)
     verify_module(planned.module)
+    verify_split_module(planned.module)
     if simplify_across(planned.module):
         verify_module(planned.module)
+        verify_split_module(planned.module)
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))
     program = compile_split_module(planned.session, planned.module, binding, show, planned.literals)

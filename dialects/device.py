@@ -43,10 +43,21 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from devscope.dialects.scope_attr import OPEN_ID, OPEN_SCOPE, SCOPE_ATTR, ScopeAttr
-from devscope.dialects.target_attr import TARGET_ATTR, TargetAttr
+from devscope.dialects.target_attr import (
+    CALL_ATTR,
+    HOST_TARGET_ATTR,
+    KERNEL_ATTR,
+    NOALIAS_ATTR,
+    TARGET_ATTR,
+    TargetAttr,
+)
 from devscope.dialects.verifier import verify_operation
 
 __all__ = [
+    "CALL_ATTR",
+    "HOST_TARGET_ATTR",
+    "KERNEL_ATTR",
+    "NOALIAS_ATTR",
     "OPEN_ID",
     "OPEN_SCOPE",
     "SCOPE_ATTR",

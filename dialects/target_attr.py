@@ -18,6 +18,18 @@ from devscope.errors import OptionError
 TARGET_ATTR = "device.target"
 """Name of the attribute that says what a function is compiled for."""
 
+HOST_TARGET_ATTR = "device.host_target"
+"""Name of the attribute that says what the host's part of a function for a device is compiled for."""
+
+KERNEL_ATTR = "device.kernel"
+"""Name of the mark of functions that are launched: code of another device calls them."""
+
+NOALIAS_ATTR = "device.noalias"
+"""Name of the mark of functions that write no memory that an argument reaches."""
+
+CALL_ATTR = "device.call"
+"""Name of the attribute of a call that says how the callee is reached: ``"launch"`` or ``"extern"``."""
+
 
 def raise_verify_exception(error: OptionError) -> NoReturn:
     """Raise ``error`` as xDSL's attribute verifiers must: without a location and on one line."""

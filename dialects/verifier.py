@@ -17,7 +17,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
-from devscope.dialects.target_attr import TARGET_ATTR, TargetAttr
+from devscope.dialects.target_attr import HOST_TARGET_ATTR, TARGET_ATTR, TargetAttr
 from devscope.errors import VerifyError
 
 _NAME = "op_name__"
@@ -26,6 +26,7 @@ _NAME = "op_name__"
 _EXPECTED: dict[str, tuple[type[Attribute], str]] = {
     SCOPE_ATTR: (ScopeAttr, 'a scope, such as #device.scope<"cpu", 0 : i64, "", "">'),
     TARGET_ATTR: (TargetAttr, 'a target, such as #device.target<"cpu", {opt = 3 : i64}>'),
+    HOST_TARGET_ATTR: (TargetAttr, 'a target, such as #device.target<"cpu", {opt = 3 : i64}>'),
 }
 
 

@@ -1,4 +1,4 @@
-"""Cuts a split module into one module per device and one for the host, which holds device data as buffers.
+"""Cuts a split module into one for the host, which holds device data as buffers, and one per device and target.
 
 In the host's functions a tensor that lives on a device becomes a memref whose memory space is its scope,
 and ``device.device_copy`` becomes an allocation and a ``memref.copy`` between spaces. Everything MLIR does
@@ -10,34 +10,49 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import FunctionType, MemRefType, ModuleOp, NoneAttr, TensorType
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FunctionType,
+    MemRefType,
+    ModuleOp,
+    NoneAttr,
+    StringAttr,
+    TensorType,
+)
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
+from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.classify import callee_name
+from devscope.passes.split.symbols import functions_of
 from devscope.passes.split.targets import TargetBinding
+
+Code = tuple[ScopeAttr, TargetAttr]
+"""Where code runs, and what it is compiled for."""
 
 
 @dataclass
 class CutModules:
-    """The parts of a program: each verifies on its own."""
+    """The parts of a program: each verifies on its own.
+
+    ``scopes``: where devices have code or data, ``parts``: their code. A device may have no code, since data can
+    be placed there without being worked on, and several parts, whose targets differ.
+    """
 
     host: ModuleOp
-    devices: dict[ScopeAttr, ModuleOp]
+    scopes: list[ScopeAttr]
+    parts: dict[Code, ModuleOp]
 
 
 def cut_module(module: ModuleOp, binding: TargetBinding) -> CutModules:
-    """Take a split module apart; ``module`` is consumed.
-
-    A device may have no code: data can be placed there without being worked on.
-    """
+    """Take a split module apart; ``module`` is consumed."""
     spaces = _HostBuffers(module, binding).convert()
-    devices: dict[ScopeAttr, ModuleOp] = {}
+    parts: dict[Code, ModuleOp] = {}
     for function in [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]:
         scope = function.attributes.get(SCOPE_ATTR)
         if not isinstance(scope, ScopeAttr) or binding.in_host_memory(scope):
@@ -45,25 +60,31 @@ def cut_module(module: ModuleOp, binding: TargetBinding) -> CutModules:
         declaration = _declaration(function, scope, binding)
         module.body.block.insert_op_before(declaration, function)
         function.detach()
-        devices.setdefault(scope, ModuleOp([])).body.block.add_op(function)
-    for space in spaces:
-        devices.setdefault(space, ModuleOp([]))
-    for scope, part in devices.items():
-        _check_calls(part, scope)
-    return CutModules(module, devices)
+        target = function.attributes[TARGET_ATTR]
+        assert isinstance(target, TargetAttr)
+        parts.setdefault((scope, target), ModuleOp([])).body.block.add_op(function)
+    _declare_external_functions(list(parts.values()))
+    return CutModules(module, list(dict.fromkeys([scope for scope, _ in parts] + spaces)), parts)
 
 
-def _check_calls(part: ModuleOp, scope: ScopeAttr) -> None:
-    """Code on a device calls only what is compiled for it."""
-    present = {op.sym_name.data for op in part.body.block.ops if isinstance(op, func.FuncOp)}
-    for op in part.walk():
-        callee = callee_name(op)
-        if callee is not None and callee not in present:
-            raise LoweringError(
-                f"'{callee}' is called by code on {scope.short()}, but runs on the host",
-                source_location(op),
-                ["put the operation with the call on the host, or the callee's body in place of the call"],
-            )
+def _declare_external_functions(parts: list[ModuleOp]) -> None:
+    """Declare in each part what it calls of another one, whose launchers it is linked with."""
+    functions = {f.sym_name.data: f for part in parts for f in functions_of(part)}
+    for part in parts:
+        present = {f.sym_name.data for f in functions_of(part)}
+        for op in list(part.walk()):
+            callee = callee_name(op)
+            if callee is None or callee in present:
+                continue
+            present.add(callee)
+            type_ = functions[callee].function_type
+            declaration = func.FuncOp(callee, type_, Region(), visibility="private")
+            # Bufferisation takes it for granted that a function without a body writes to its arguments.
+            read = DictionaryAttr({"bufferization.access": StringAttr("read")})
+            is_read = [isinstance(input_, TensorType) for input_ in type_.inputs]
+            declaration.properties["arg_attrs"] = ArrayAttr([read if i else DictionaryAttr({}) for i in is_read])
+            declaration.location = functions[callee].location
+            part.body.block.add_op(declaration)
 
 
 def _declaration(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> func.FuncOp:

@@ -13,7 +13,7 @@ from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import device, host, mlir_util, opencl, pipelines
-from devscope.lowering.boundary import cut_module
+from devscope.lowering.boundary import CutModules, cut_module
 from devscope.lowering.bufferize import bufferize
 from devscope.lowering.codegen.host_object import HostObject, compile_host_object
 from devscope.lowering.codegen.host_options import check_host_options
@@ -51,22 +51,37 @@ _KERNEL_TARGETS = {opencl.TARGET.kind: opencl.TARGET}
 
 @dataclass
 class _DevicePart:
-    """One virtual device of the program on its way through the lowering."""
+    """The code of one virtual device for one target, on its way through the lowering."""
 
-    slot: int
     scope: ScopeAttr
     target: TargetAttr
     module: ModuleOp
-    binary: DeviceBinary = field(default_factory=DeviceBinary)
+
+
+@dataclass
+class _Device:
+    """One virtual device of the program: a slot and a queue, whatever its code is compiled for."""
+
+    slot: int
+    kind: str
+    scopes: list[ScopeAttr]
+    parts: list[_DevicePart]
+    binaries: list[bytes] = field(default_factory=list[bytes])
+    kernels: list[KernelSpec] = field(default_factory=list[KernelSpec])
+
+    def add(self, binary: DeviceBinary) -> dict[str, int]:
+        """Add a binary of a part; returns the numbers of its kernels, which count through all binaries."""
+        if not binary.kernels:
+            return {}
+        first, number = len(self.kernels), len(self.binaries)
+        self.binaries.append(binary.data)
+        self.kernels += [KernelSpec(name, sizes, number) for name, sizes in binary.kernels]
+        return {kernel.name: first + n for n, kernel in enumerate(self.kernels[first:])}
 
     def spec(self) -> DeviceSpec:
+        scope = self.scopes[0]
         return DeviceSpec(
-            slot=self.slot,
-            type=self.scope.type_name,
-            id=max(self.scope.id_value, 0),
-            kind=self.target.kind_name,
-            binary=self.binary.data,
-            kernels=[KernelSpec(name, sizes) for name, sizes in self.binary.kernels],
+            self.slot, scope.type_name, max(scope.id_value, 0), self.kind, self.binaries, self.kernels
         )
 
 
@@ -91,15 +106,12 @@ def compile_split_module(
         )
     host_target = _host_target(module)
     cut = cut_module(module, binding)
-    parts = [
-        _DevicePart(slot, scope, _checked_target(scope, part, binding), part)
-        for slot, (scope, part) in enumerate(cut.devices.items(), start=HOST_SLOT + 1)
-    ]
-    for part in parts:
-        _KERNEL_TARGETS[part.target.kind_name].prepare()
+    devices = _devices(cut, binding)
+    for kind in {virtual.kind for virtual in devices}:
+        _KERNEL_TARGETS[kind].prepare()
     constants = ConstantTable(literals or {})
     with session.context:
-        text, symbols = _lower_all(session, cut.host, parts, list(signatures), constants, observe)
+        text, symbols = _lower_all(session, cut.host, devices, list(signatures), constants, observe)
     code = _host_object(text, symbols.values(), host_target)
     return Program(
         entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
@@ -107,7 +119,7 @@ def compile_split_module(
         host_triple=code.machine.triple,
         host_cpu=code.machine.cpu,
         host_features=code.machine.features,
-        devices=[part.spec() for part in parts],
+        devices=[virtual.spec() for virtual in devices],
         constants=[_constant_spec(attribute) for attribute in constants.attributes()],
         constant_data=constants.arrays,
     )
@@ -116,24 +128,24 @@ def compile_split_module(
 def _lower_all(
     session: Session,
     host_part: ModuleOp,
-    parts: list[_DevicePart],
+    devices: list[_Device],
     entries: list[str],
     constants: ConstantTable,
     observe: Observer,
 ) -> tuple[str, dict[str, str]]:
-    """LLVM IR of all host code, and the symbol of each entry; fills in the parts' binaries."""
+    """LLVM IR of all host code, and the symbol of each entry; fills in the devices' binaries."""
     module = session.to_mlir(host_part)
     _lower_host_functions(session, module, constants)
     observe("host-buffers", module)
     kernels: dict[str, int] = {}
-    for part in parts:
+    taken = {mlir_util.symbol_name(op) for op in mlir_util.functions(module)}
+    for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
         launchers = session.to_mlir(part.module)
-        part.binary = _lower_device(session, launchers, part, constants, observe)
-        kernels.update(part.binary.numbers())
+        kernels.update(virtual.add(_lower_device(session, launchers, part, constants, taken, observe)))
         _merge_functions(module, launchers)
     functions = separate_names(module)
     symbols = {name: add_entry(module, functions[name], name) for name in entries}
-    slots = {_space_text(session, part.scope): part.slot for part in parts}
+    slots = {_space_text(session, scope): virtual.slot for virtual in devices for scope in virtual.scopes}
     lower_to_runtime_calls(module, slots, kernels)
     observe("host", module)
     text = host.to_llvm_text(module, session.run_passes)
@@ -174,28 +186,43 @@ def _cpu_and_features(target: TargetAttr) -> tuple[str, str]:
     return str(options.get("cpu", "")), str(options.get("features", ""))
 
 
-def _function_target(module: ModuleOp) -> TargetAttr | None:
-    """The target of the first function."""
-    for op in module.body.block.ops:
-        target = op.attributes.get(TARGET_ATTR) if isinstance(op, func.FuncOp) else None
-        if isinstance(target, TargetAttr):
-            return target
-    return None
+def _devices(cut: CutModules, binding: TargetBinding) -> list[_Device]:
+    """The virtual devices of a program. Raises LoweringError for a target that nothing can compile for."""
+    found: dict[tuple[str, int], _Device] = {}
+    for scope in cut.scopes:
+        parts = [_DevicePart(where, target, part) for (where, target), part in cut.parts.items() if where == scope]
+        key = scope.type_name, max(scope.id_value, 0)
+        kind = parts[0].target.kind_name if parts else binding.target_of(scope).kind_name
+        virtual = found.setdefault(key, _Device(HOST_SLOT + 1 + len(found), kind, [], []))
+        virtual.scopes.append(scope)
+        virtual.parts += parts
+    for virtual in found.values():
+        _check_kinds(virtual)
+    return list(found.values())
 
 
-def _checked_target(scope: ScopeAttr, part: ModuleOp, binding: TargetBinding) -> TargetAttr:
-    target = _function_target(part) or binding.target_of(scope)
-    if target.kind_name not in _KERNEL_TARGETS:
-        first = part.body.block.first_op
+def _check_kinds(virtual: _Device) -> None:
+    """What is compiled for a device must be of one kind, since it works on the same memory."""
+    for part in virtual.parts:
+        first = part.module.body.block.first_op
+        if part.target.kind_name != virtual.kind:
+            raise LoweringError(
+                f"'{TARGET_ATTR}' is {part.target.short()} here and of kind '{virtual.kind}' on another function "
+                f"on {part.scope.short()}",
+                source_location(first) if first is not None else None,
+                ["the targets of one device differ in their options only"],
+            )
+    if virtual.kind not in _KERNEL_TARGETS:
+        scope = virtual.scopes[0]
+        first = virtual.parts[0].module.body.block.first_op if virtual.parts else None
         raise LoweringError(
-            f"no code generator for target '{target.kind_name}', which '{scope.short()}' asks for",
+            f"no code generator for target '{virtual.kind}', which '{scope.short()}' asks for",
             source_location(first) if first is not None else None,
             [
                 f"targets with one: {HOST_KIND}, {', '.join(_KERNEL_TARGETS)}",
                 f"build it for another target: --devices {scope.type_name}:{max(scope.id_value, 0)}=opencl:0",
             ],
         )
-    return target
 
 
 def _lower_host_functions(session: Session, module: Any, constants: ConstantTable) -> None:
@@ -211,7 +238,7 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
 
 
 def _lower_device(
-    session: Session, module: Any, part: _DevicePart, constants: ConstantTable, observe: Observer
+    session: Session, module: Any, part: _DevicePart, constants: ConstantTable, taken: set[str], observe: Observer
 ) -> DeviceBinary:
     """Turn the functions of ``module`` into launchers and compile their kernels."""
     target = _KERNEL_TARGETS[part.target.kind_name]
@@ -219,7 +246,7 @@ def _lower_device(
     space = ir.Attribute.parse(_space_text(session, part.scope))
     schedule = target.schedule(options)
     check_module(module, target.kind)
-    device.lower_device_functions(module, space, constants, schedule, session.run_passes)
+    device.lower_device_functions(module, space, constants, schedule, session.run_passes, taken)
     observe("launchers", module)
     gpu_modules = device.take_kernels(module)
     observe("kernels", gpu_modules)

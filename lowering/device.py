@@ -14,14 +14,20 @@ from devscope.lowering.tensors import prepare_tensors
 
 
 def lower_device_functions(
-    module: Any, space: Any, constants: ConstantTable, schedule: GridSchedule, run_passes: RunPasses
+    module: Any,
+    space: Any,
+    constants: ConstantTable,
+    schedule: GridSchedule,
+    run_passes: RunPasses,
+    taken: set[str],
 ) -> None:
     """Turn the tensor functions of ``module`` into launchers over memrefs in memory space ``space``.
 
-    Their kernels stand beside them as ``gpu.module`` operations.
+    Their kernels stand beside them as ``gpu.module`` operations; their names are added to ``taken``.
     """
     for func in mlir_util.functions(module):
-        protect_arguments(func)
+        if mlir_util.has_body(func):
+            protect_arguments(func)
     lift_control_flow(module, run_passes)
     # All constants but splats: their data reaches the device once, through the runtime.
     extract_constants(module, constants, most_inline=0)
@@ -29,7 +35,7 @@ def lower_device_functions(
     bufferize(module, run_passes)
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipelines.DEALLOCATE)
-    carve_kernels(module, run_passes, schedule)
+    carve_kernels(module, run_passes, schedule, taken)
 
 
 def take_kernels(module: Any) -> Any:

@@ -81,17 +81,18 @@ class KernelTarget:
     prepare: Callable[[], object]
 
 
-def carve_kernels(module: Any, run_passes: RunPasses, schedule: GridSchedule) -> None:
+def carve_kernels(module: Any, run_passes: RunPasses, schedule: GridSchedule, taken: set[str]) -> None:
     """Move the device work of every launcher of ``module`` into ``gpu.module`` kernels.
 
     ``module`` holds bufferised device functions whose device memrefs carry a memory space (host scratch
-    memory has none). Afterwards launchers contain ``gpu.launch_func`` operations, one per kernel.
+    memory has none). Afterwards launchers contain ``gpu.launch_func`` operations, one per kernel. ``taken``
+    are the names of the program, to which those of the kernels are added: its parts are linked together.
     """
     kernels: list[Any] = []
     for func in [f for f in mlir_util.functions(module) if mlir_util.has_body(f)]:
         constants = mlir_util.constants(func)
         for root in _kernel_roots(func):
-            kernels.append(_outline(module, func, root, constants, len(kernels)))
+            kernels.append(_outline(module, func, root, constants, len(kernels), taken))
     if not kernels:
         return
     for kernel in merge_equal_kernels(module, kernels):
@@ -156,7 +157,9 @@ def _identity(value: Any) -> Any:
     return ir.AffineMap.get_identity(ir.MemRefType(value.type).rank, value.type.context)
 
 
-def _outline(module: Any, launcher: Any, group: list[Any], known: Mapping[Any, Any], index: int) -> Any:
+def _outline(
+    module: Any, launcher: Any, group: list[Any], known: Mapping[Any, Any], index: int, taken: set[str]
+) -> Any:
     """Move ``group`` into a new private function and call it in the old place; returns the function.
 
     ``known`` are the constants of ``launcher``, which the new function gets copies of.
@@ -171,6 +174,9 @@ def _outline(module: Any, launcher: Any, group: list[Any], known: Mapping[Any, A
     arguments = [v for v in captured if v not in known]
     kind = first.name.rsplit(".", 1)[-1]
     name = f"{mlir_util.symbol_name(launcher)}_{kind}_{index}"
+    while name in taken:
+        name += "_"
+    taken.add(name)
     with ir.Location.unknown(context) if first.location is None else first.location:
         type_ = ir.FunctionType.get([v.type for v in arguments], [], context=context)
         kernel = ir.Operation.create(

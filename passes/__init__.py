@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Pass name to a function that imports and returns the pass, in alphabetical order."""
 
+    def device_bind_target() -> type[ModulePass]:
+        from devscope.passes.device_bind_target import DeviceBindTargetPass
+
+        return DeviceBindTargetPass
+
     def device_canonicalize() -> type[ModulePass]:
         from devscope.passes.device_canonicalize import DeviceCanonicalizePass
 
@@ -52,7 +57,13 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return DeviceVerifyPass
 
+    def device_verify_split() -> type[ModulePass]:
+        from devscope.passes.device_verify_split import DeviceVerifySplitPass
+
+        return DeviceVerifySplitPass
+
     return {
+        "device-bind-target": device_bind_target,
         "device-canonicalize": device_canonicalize,
         "device-inline": device_inline,
         "device-merge": device_merge,
@@ -61,4 +72,5 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
         "device-split": device_split,
         "device-unused": device_unused,
         "device-verify": device_verify,
+        "device-verify-split": device_verify_split,
     }

@@ -11,20 +11,32 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.device import (
+    HOST_TARGET_ATTR,
+    NOALIAS_ATTR,
+    SCOPE_ATTR,
+    TARGET_ATTR,
+    ScopeAttr,
+    TargetAttr,
+)
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import VerifyError
+from devscope.passes.device_bind_target import bind_targets
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.scope_attribute import drop_scopes
-from devscope.passes.split.classify import CONTROL_FLOW, Classifier, body_operations, is_tensor
-from devscope.passes.split.outline import erase_operations, outline_piece, unique_name
+from devscope.passes.split.calls import separate_kinds, write_kinds
+from devscope.passes.split.classify import CONTROL_FLOW, Classifier
+from devscope.passes.split.device_functions import device_functions
+from devscope.passes.split.outline import erase_operations, outline_piece
 from devscope.passes.split.pieces import BlockSplit, Piece, split_block, users_in
-from devscope.passes.split.targets import TargetBinding
+from devscope.passes.split.places import reduce_to_places
+from devscope.passes.split.symbols import functions_of, taken_names, unique_name
+from devscope.passes.split.targets import HOST_KIND, TargetBinding
 
 
 @dataclass(frozen=True)
@@ -43,90 +55,53 @@ class DeviceSplitPass(ModulePass):
 
 
 def split_module(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
-    """Split ``module`` in place. It must be planned: ``device-verify`` holds for it."""
+    """Split ``module`` in place. It must be planned: ``device-verify`` holds for it.
+
+    Functions without a target are bound first, see ``device-bind-target``.
+    """
+    bind_targets(module, host, binding)
     scopes = ScopeAnalysis(module)
-    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
-    device_functions = _device_functions(functions, scopes, host)
-    classifier = Classifier(scopes, host, device_functions)
-    taken = {f.sym_name.data for f in functions}
+    functions = functions_of(module)
+    on_device = device_functions(functions, scopes, host)
+    classifier = Classifier(scopes, host, on_device)
+    taken = taken_names(module)
     for function in functions:
-        scope = device_functions.get(function.sym_name.data)
-        if scope is None and function.body.blocks:
+        if function.sym_name.data not in on_device and function.body.blocks:
             _split_function(module, function, scopes, classifier, binding, taken)
-        _bind(function, scope or host, binding)
-        if scope is not None:
+    for function in functions:
+        scope = on_device.get(function.sym_name.data)
+        if scope is None:
+            _finish_host_code(function, host, binding)
+        else:
+            _finish_device_function(function, scope, binding)
             drop_scopes(function.body)
+    reduce_to_places(module)
+    separate_kinds(module)
+    write_kinds(module)
 
 
-def _bind(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> None:
-    """A target that stands already is never overwritten."""
-    function.attributes[SCOPE_ATTR] = scope
-    default = binding.target_of(scope)
-    target = function.attributes.setdefault(TARGET_ATTR, default)
-    if isinstance(target, TargetAttr) and target.device_type not in (default.device_type, scope.type_name):
+def _finish_host_code(function: func.FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
+    """What is left of a function once its pieces are gone is compiled for its host part."""
+    part = function.attributes.pop(HOST_TARGET_ATTR, None)
+    target = function.attributes[TARGET_ATTR]
+    if not isinstance(target, TargetAttr) or target.kind_name != HOST_KIND:
+        function.attributes[TARGET_ATTR] = part or binding.target_of(host)
+    function.attributes[SCOPE_ATTR] = host
+
+
+def _finish_device_function(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> None:
+    own = function.attributes[TARGET_ATTR]
+    target = binding.target_in(scope, own)
+    if isinstance(own, TargetAttr) and own.device_type not in (target.device_type, scope.type_name):
         raise VerifyError(
-            f"function '{function.sym_name.data}' is for target '{target.kind_name}', but runs on {scope.short()}",
+            f"function '{function.sym_name.data}' is for target '{own.kind_name}', but runs on {scope.short()}",
             source_location(function),
             [f"drop its '{TARGET_ATTR}': where a function runs follows from '{SCOPE_ATTR}'"],
         )
-
-
-def _device_functions(
-    functions: list[func.FuncOp], scopes: ScopeAnalysis, host: ScopeAttr
-) -> dict[str, ScopeAttr]:
-    """Private functions that lie on one device as a whole.
-
-    Starts from the assumption that all candidates are and drops those that break it, so that recursive
-    functions are found too.
-    """
-    candidates: dict[str, ScopeAttr] = {}
-    bodies: dict[str, list[Operation]] = {}
-    for function in functions:
-        if function.sym_visibility is None or function.sym_visibility.data != "private":
-            continue
-        if not function.body.blocks:
-            continue
-        scope = _signature_scope(function)
-        if scope is not None and not scope.same_device(host):
-            name = function.sym_name.data
-            candidates[name] = scope
-            bodies[name] = _function_operations(function)
-    changed = True
-    while changed:
-        classifier = Classifier(scopes, host, candidates)
-        wrong = [name for name in candidates if classifier.uniform_scope(bodies[name]) != candidates[name]]
-        for name in wrong:
-            del candidates[name]
-        changed = bool(wrong)
-    return candidates
-
-
-def _function_operations(function: func.FuncOp) -> list[Operation]:
-    found: list[Operation] = []
-    for block in function.body.blocks:
-        for op in block.ops:
-            if op is not block.last_op:
-                found.append(op)
-                found.extend(body_operations(op) if op_name(op) in CONTROL_FLOW else [])
-    return found
-
-
-def _signature_scope(function: func.FuncOp) -> ScopeAttr | None:
-    """The scope of all tensor parameters and results; None if there is no single one."""
-    found: set[ScopeAttr] = set()
-    parameters = function.body.block.args if len(function.body.blocks) == 1 else function.body.blocks[0].args
-    attributes = function.arg_attrs.data if function.arg_attrs is not None else ()
-    for value, dictionary in zip(parameters, attributes, strict=False):
-        if is_tensor(value):
-            found |= _scope_in(dictionary)
-    for dictionary in function.res_attrs.data if function.res_attrs is not None else ():
-        found |= _scope_in(dictionary)
-    return found.pop() if len(found) == 1 else None
-
-
-def _scope_in(dictionary: DictionaryAttr) -> set[ScopeAttr]:
-    scope = dictionary.data.get(SCOPE_ATTR)
-    return {scope} if isinstance(scope, ScopeAttr) else set()
+    function.attributes.pop(HOST_TARGET_ATTR, None)
+    function.attributes[SCOPE_ATTR] = scope
+    function.attributes[TARGET_ATTR] = target
+    function.attributes[NOALIAS_ATTR] = UnitAttr()
 
 
 def _split_function(
@@ -137,6 +112,7 @@ def _split_function(
     binding: TargetBinding,
     taken: set[str],
 ) -> None:
+    bound = function.attributes[TARGET_ATTR]
     blocks = list(function.body.blocks)
     split_blocks: list[Block] = []
     while blocks:
@@ -152,7 +128,7 @@ def _split_function(
         # Last piece first: a piece then sees the original values of the pieces before it.
         for piece, name in reversed(list(zip(split.pieces, names, strict=True))):
             outlined = outline_piece(
-                piece, split.clonable_on(piece.scope), dead, name, binding.target_of(piece.scope)
+                piece, split.clonable_on(piece.scope), dead, name, binding.target_in(piece.scope, bound)
             )
             if outlined is not None:
                 module.body.block.insert_op_after(outlined, function)

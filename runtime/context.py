@@ -188,7 +188,7 @@ class NativeContext:
             self._create_kernels(spec, device, record)
 
     def _create_kernels(self, spec: DeviceSpec, device: OpenCLDevice, record: layout.Device) -> None:
-        program = self._build(spec.binary, device)
+        programs = [self._build(binary, device) for binary in spec.binaries]
         kernels = self._array(layout.Kernel, len(spec.kernels))
         record.kernels = ctypes.addressof(kernels)
         for kernel, kernel_spec in zip(kernels, spec.kernels, strict=False):
@@ -196,6 +196,7 @@ class NativeContext:
             sizes[: len(kernel_spec.arg_sizes)] = kernel_spec.arg_sizes
             kernel.argument_count = len(kernel_spec.arg_sizes)
             kernel.sizes = ctypes.addressof(sizes)
+            program = programs[kernel_spec.binary]
             kernel.handle = program.create_kernel(kernel_spec.name, len(kernel_spec.arg_sizes))
             record.kernel_count += 1
 

@@ -3,7 +3,8 @@
 A ``.dsx`` file is a zip archive without compression::
 
     host.o          the host object
-    device1.bin     the binary of the virtual device in slot 1; one per device that has one
+    device1.bin     the first binary of the virtual device in slot 1, if it has one
+    device1_1.bin   its second one: a device has a binary per target that its code was compiled for
     constants.bin   all constants, each at a multiple of 64 bytes
     manifest.json   everything else, and length and SHA-256 of every other member
 
@@ -40,7 +41,7 @@ from devscope.runtime.program import (
 from devscope.runtime.version import devscope_version
 
 FORMAT = "devscope-executable"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 ALIGNMENT = 64
 
 _MANIFEST = "manifest.json"
@@ -86,9 +87,9 @@ def write_archive(program: Program, path: Path) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
         members[_HOST] = _write_member(archive, _HOST, [program.host_object])
         for device in program.devices:
-            if device.binary:
-                name = _binary_name(device.slot)
-                members[name] = _write_member(archive, name, [device.binary])
+            for number, binary in enumerate(device.binaries):
+                name = _binary_name(device.slot, number)
+                members[name] = _write_member(archive, name, [binary])
         members[_CONSTANTS] = _write_member(archive, _CONSTANTS, _constant_chunks(program))
         text = json.dumps(_manifest(program, members), indent=1)
         _write_member(archive, _MANIFEST, [text.encode()])
@@ -141,12 +142,13 @@ def _device_record(device: DeviceSpec) -> dict[str, Any]:
         "type": device.type,
         "id": device.id,
         "kind": device.kind,
+        "binaries": len(device.binaries),
         "kernels": [asdict(kernel) for kernel in device.kernels],
     }
 
 
-def _binary_name(slot: int) -> str:
-    return f"device{slot}.bin"
+def _binary_name(slot: int, number: int) -> str:
+    return f"device{slot}_{number}.bin" if number else f"device{slot}.bin"
 
 
 def _constant_offsets(constants: Iterable[ConstantSpec]) -> list[int]:
@@ -276,13 +278,12 @@ def _entry(record: dict[str, Any]) -> Entry:
 
 def _device(record: dict[str, Any], contents: dict[str, memoryview]) -> DeviceSpec:
     slot = int(record["slot"])
-    binary = contents.get(_binary_name(slot))
     return DeviceSpec(
         slot=slot,
         type=str(record["type"]),
         id=int(record["id"]),
         kind=str(record["kind"]),
-        binary=bytes(binary) if binary is not None else b"",
+        binaries=[bytes(contents[_binary_name(slot, number)]) for number in range(int(record["binaries"]))],
         kernels=[KernelSpec(**kernel) for kernel in record["kernels"]],
     )
 

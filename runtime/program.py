@@ -67,14 +67,16 @@ class Entry:
 
 @dataclass
 class KernelSpec:
-    """A kernel of a device binary.
+    """A kernel of a device.
 
-    ``arg_sizes[i]`` is the size in bytes of argument ``i`` (1 for ``i1``, 8 for a buffer). A negative
-    number asks for that many bytes of workgroup-local memory; the launch's cell is not read then.
+    ``binary``: which of the device's binaries has it. ``arg_sizes[i]`` is the size in bytes of argument ``i``
+    (1 for ``i1``, 8 for a buffer). A negative number asks for that many bytes of workgroup-local memory; the
+    launch's cell is not read then.
     """
 
     name: str
     arg_sizes: list[int]
+    binary: int = 0
 
 
 @dataclass
@@ -82,14 +84,15 @@ class DeviceSpec:
     """A virtual device of a program.
 
     ``slot``: its number in compiled code, 0 is host memory. ``type`` and ``id``: its name in the source,
-    ``opencl:0``. ``kind``: the target kind that ``binary`` (SPIR-V for ``opencl``) was compiled for.
+    ``opencl:0``. ``kind``: the target kind that ``binaries`` (SPIR-V for ``opencl``) were compiled for, one per
+    target: options may differ between them.
     """
 
     slot: int
     type: str
     id: int
     kind: str
-    binary: bytes = b""
+    binaries: list[bytes] = field(default_factory=list[bytes])
     kernels: list[KernelSpec] = field(default_factory=list[KernelSpec])
 
     @property
@@ -99,7 +102,7 @@ class DeviceSpec:
 
     @property
     def compiled_for(self) -> str:
-        """The device type whose devices can run ``binary``; it may differ from the type in the source."""
+        """The device type whose devices can run ``binaries``; it may differ from the type in the source."""
         return self.kind if self.kind in RUNTIME_TYPES else self.type
 
 
@@ -153,7 +156,13 @@ class Program:
 
     def check(self) -> None:
         """Raises :class:`ExecutableFormatError` when parts of the program contradict each other."""
-        self.slots()
+        for device in self.slots():
+            for kernel in device.kernels:
+                if not 0 <= kernel.binary < len(device.binaries):
+                    raise ExecutableFormatError(
+                        f"kernel '{kernel.name}' of '{device.name}' is in binary {kernel.binary} of "
+                        f"{len(device.binaries)}"
+                    )
         for name, entry in self.entries.items():
             for spec in (*entry.inputs, *entry.outputs):
                 if spec.dtype not in DTYPE_BYTES:

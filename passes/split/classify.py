@@ -7,11 +7,12 @@ from enum import Enum
 from xdsl.dialects.builtin import MemRefType, SymbolRefAttr, TensorType, UnrankedMemRefType, UnrankedTensorType
 from xdsl.ir import Operation, SSAValue
 
-from devscope.dialects.device import ScopeAttr
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError
 from devscope.passes.scope_analysis import ScopeAnalysis
+from devscope.passes.split.places import place_of
 
 #: Region operations that the host executes; their bodies hold operations of their own scopes.
 CONTROL_FLOW = frozenset({"scf.if", "scf.for", "scf.while", "scf.index_switch", "scf.execute_region"})
@@ -93,6 +94,11 @@ def callee_name(op: Operation) -> str | None:
     return callee.string_value()
 
 
+def _stays(op: Operation) -> bool:
+    """Whether an operation is a copy between code for different targets on one device, which moves nothing."""
+    return isinstance(op, DeviceCopyOp) and place_of(op.src) == place_of(op.dst)
+
+
 class Classifier:
     """Roles of the operations of one planned module."""
 
@@ -149,16 +155,22 @@ class Classifier:
     def uniform_scope(self, ops: list[Operation]) -> ScopeAttr | None:
         """The one device scope that all ``ops`` work on; None if there is no such scope.
 
-        Control flow and scalar code run anywhere, but not with tensors of another scope.
+        Control flow and scalar code run anywhere, but not with tensors of another place. Calls may be of code
+        for other targets in that place: data of one device does not move between them.
         """
         work: set[ScopeAttr] = set()
+        called: set[ScopeAttr] = set()
         carried: set[ScopeAttr] = set()
         for op in ops:
-            if op_name(op) in CONTROL_FLOW or is_scalar_code(op):
+            if op_name(op) in CONTROL_FLOW or is_scalar_code(op) or _stays(op):
                 carried.update(self._scopes.of_value(v) for v in (*op.operands, *op.results) if is_tensor(v))
                 continue
             role, scope = self.role(op)
             if role is not Role.DEVICE:
                 return None
-            work.add(scope)
-        return next(iter(work)) if len(work) == 1 and carried <= work else None
+            (work if callee_name(op) is None else called).add(scope)
+        scopes = work or called
+        if len(scopes) != 1:
+            return None
+        scope = next(iter(scopes))
+        return scope if all(place_of(other) == place_of(scope) for other in called | carried) else None

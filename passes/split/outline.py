@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.device import NOALIAS_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.passes.scope_attribute import unplaced
 from devscope.passes.split.classify import is_tensor
 from devscope.passes.split.pieces import Piece, free_values
@@ -19,9 +19,9 @@ def outline_piece(
 ) -> func.FuncOp | None:
     """Build the device function of ``piece`` and put a call of it in the piece's place.
 
-    Parameters are the values that the piece uses but does not make: tensors first, then scalars; results
-    are those that anything but ``dead`` code uses. Returns None if the piece is already a single call of a
-    device function, which then stays.
+    Parameters are the values that the piece uses but does not make: tensors first, then scalars, each by
+    name; results are those that anything but ``dead`` code uses. Returns None if the piece is already a
+    single call of a device function, which then stays.
     """
     if piece.is_call:
         return None
@@ -67,7 +67,12 @@ def _inputs(piece: Piece, clonable: set[Operation]) -> list[SSAValue]:
             stack.extend(reversed(free_values(owner)))
         else:
             found.setdefault(value)
-    return sorted(found, key=lambda v: not is_tensor(v))  # stable: tensors first
+    return sorted(found, key=_parameter_order)
+
+
+def _parameter_order(value: SSAValue) -> tuple[bool, bool, str]:
+    """Buffers first, then scalars; by name, where values without one come last, as they are first used."""
+    return not is_tensor(value), value.name_hint is None, value.name_hint or ""
 
 
 def _outputs(piece: Piece, dead: set[Operation]) -> list[SSAValue]:
@@ -112,6 +117,7 @@ def _function(
     )
     function.attributes[SCOPE_ATTR] = scope
     function.attributes[TARGET_ATTR] = target
+    function.attributes[NOALIAS_ATTR] = UnitAttr()
     return function
 
 
@@ -125,12 +131,3 @@ def erase_operations(ops: Iterable[Operation]) -> None:
     for op in list(ops):
         op.detach()
         op.erase(safe_erase=False)
-
-
-def unique_name(base: str, taken: set[str]) -> str:
-    """``base_0``, ``base_1``, ...: the first that is free, which is then taken."""
-    number = 0
-    while f"{base}_{number}" in taken:
-        number += 1
-    taken.add(f"{base}_{number}")
-    return f"{base}_{number}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from xdsl.ir import Attribute
+
 from devscope.dialects.device import ScopeAttr, TargetAttr
 from devscope.dialects.target import get_target_kind
 from devscope.errors import OptionError
@@ -41,6 +43,17 @@ class TargetBinding:
             if name in self.overrides:
                 return TargetAttr.get(self.overrides[name])
         return scope.target_attr or TargetAttr.get(scope.type_name or HOST_KIND)
+
+    def target_in(self, scope: ScopeAttr, function: Attribute | None) -> TargetAttr:
+        """The target of code on ``scope`` in a function whose ``device.target`` is ``function``.
+
+        The function's is the default of what its scopes leave open. It cannot make a device something else: code
+        that is built for another kind than the device's own keeps that kind.
+        """
+        target = self.target_of(scope)
+        if target != scope.target_attr and isinstance(function, TargetAttr) and function.kind == target.kind:
+            return function
+        return target
 
     def in_host_memory(self, scope: ScopeAttr) -> bool:
         """True if data on ``scope`` is ordinary host memory, so that no copy and no handle is needed."""

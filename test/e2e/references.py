@@ -715,6 +715,31 @@ def foreign_device(x: Array, w: Array) -> Array:
     return np.abs(x @ w)
 
 
+@case(f32("n"), f32(), results="f32, f32, f32, f32 scalar")
+def targets(x: Array, s: Array) -> Any:
+    sum_ = np.exp(np.tanh(np.abs(x))) + x
+    return sum_, np.exp(sum_) + np.tanh(np.exp(sum_)), (np.tanh(x) ** 2 + s) ** 2, s * s + s
+
+
+@case(f32("n"), f32("n"), program="targets", entry="exposed", results="f32, f32")
+def targets_exposed(x: Array, y: Array) -> Any:
+    return np.tanh(x), np.exp(y)
+
+
+@case(f32(3, 3, 3), f32(3), f32(3, 3), results="f32, f32, f32, f32, f32")
+def names(x: Array, v: Array, m: Array) -> Any:
+    return x @ x + x, m @ m + m, np.exp(v), np.exp(v), np.tanh(v)
+
+
+@case(f32("n"), i64(low=0, high=4), results="f32, f32 scalar")
+def regions(x: Array, count: Array) -> Any:
+    t = np.exp(np.tanh(x))
+    first = 2 * t[0] + 1
+    for _ in range(int(count)):
+        t = np.sin(np.abs(np.tanh(t)) + first)
+    return t, first
+
+
 @case(f32("n", 3), f32("n", 3), results="f32, f32")
 def open_scopes(x: Array, y: Array) -> Any:
     t = np.tanh(x + y)

@@ -277,7 +277,7 @@ def host_object(ir: str) -> bytes:
 def opencl(slot: int, number: int = 0, kernels: bool = True) -> DeviceSpec:
     """The virtual device ``opencl:<number>`` with all kernels."""
     return DeviceSpec(
-        slot, "opencl", number, "opencl", spirv() if kernels else b"", KERNEL_SPECS if kernels else []
+        slot, "opencl", number, "opencl", [spirv()] if kernels else [], KERNEL_SPECS if kernels else []
     )
 
 

@@ -317,10 +317,10 @@ def test_program_for_another_cpu() -> None:
 
 def test_wrong_kernel_records(device: Any) -> None:
     spec = opencl(1)
-    missing = DeviceSpec(1, "opencl", 0, "opencl", spec.binary, [KernelSpec("nothing", [8])])
+    missing = DeviceSpec(1, "opencl", 0, "opencl", spec.binaries, [KernelSpec("nothing", [8])])
     with pytest.raises(DeviceError, match=r"kernel 'nothing' .* no kernel of that name"):
         Executable(add_program([missing]))
-    short = DeviceSpec(1, "opencl", 0, "opencl", spec.binary, [KernelSpec("add", [8, 8])])
+    short = DeviceSpec(1, "opencl", 0, "opencl", spec.binaries, [KernelSpec("add", [8, 8])])
     with pytest.raises(DeviceError, match="kernel 'add' takes 4 arguments, the program's record lists 2"):
         Executable(add_program([short]))
 
@@ -328,7 +328,7 @@ def test_wrong_kernel_records(device: Any) -> None:
 @pytest.mark.parametrize("damage", [lambda b: b[:-4], lambda b: b"\0" + b[1:], lambda b: b[:-1], lambda b: b""])
 def test_damaged_kernels(device: Any, damage: Any) -> None:
     spec = opencl(1)
-    broken = DeviceSpec(1, "opencl", 0, "opencl", damage(spec.binary), spec.kernels)
+    broken = DeviceSpec(1, "opencl", 0, "opencl", [damage(spec.binaries[0])], spec.kernels)
     with pytest.raises(DeviceError, match=r"opencl:0 \(.*\): the device binary is not a SPIR-V module"):
         Executable(add_program([broken]))
 
@@ -478,7 +478,7 @@ define spir_kernel void @k() {
 
 
 def test_failed_build_shows_the_log(device: Any) -> None:
-    broken = DeviceSpec(1, "opencl", 0, "opencl", spirv(UNRESOLVED), [KernelSpec("k", [])])
+    broken = DeviceSpec(1, "opencl", 0, "opencl", [spirv(UNRESOLVED)], [KernelSpec("k", [])])
     with pytest.raises(DeviceError, match=r"(?s)opencl:0 \(.*\) could not build the kernels .*log: .*nowhere"):
         Executable(add_program([broken]))
     with Executable(add_program()) as exe:

@@ -30,7 +30,14 @@ def sample() -> Program:
         (ConstantSpec("bf16", [70]), bytearray(range(140))),
     ]
     devices = [
-        DeviceSpec(1, "opencl", 0, "opencl", b"binary one", [KernelSpec("k", [8, 1, -64])]),
+        DeviceSpec(
+            1,
+            "opencl",
+            0,
+            "opencl",
+            [b"binary one", b"binary two"],
+            [KernelSpec("k", [8, 1, -64]), KernelSpec("l", [8], 1)],
+        ),
         DeviceSpec(2, "opencl", 4, "opencl"),
     ]
     program = calls_program(devices, constants)
@@ -167,9 +174,9 @@ def test_compressed_archive(saved: Path) -> None:
 
 def test_other_versions(saved: Path) -> None:
     rewrite(saved, lambda manifest: manifest.update(format_version=99))
-    with pytest.raises(ExecutableFormatError, match=r"in format 99 .* reads format 1 .*\n.*compile and save"):
+    with pytest.raises(ExecutableFormatError, match=r"in format 99 .* reads format 2 .*\n.*compile and save"):
         read_program(saved)
-    rewrite(saved, lambda manifest: manifest.update(format_version=1, native_abi=7))
+    rewrite(saved, lambda manifest: manifest.update(format_version=2, native_abi=7))
     with pytest.raises(ExecutableFormatError, match="native interface 7"):
         read_program(saved)
 

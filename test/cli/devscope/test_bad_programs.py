@@ -84,7 +84,7 @@ SCOPE_ERRORS = {
     "misspelt name": (
         TANH.replace("device.scope =", "device.scpoe ="),
         "4:8: error: math.tanh: attribute 'device.scpoe' has no meaning; legal names are: "
-        "device.scope, device.target",
+        "device.scope, device.target, device.host_target",
         "",
     ),
     "on an argument": (
@@ -100,12 +100,14 @@ SCOPE_ERRORS = {
         f"4:3: error: device.region: the body yields ({T4}), but the results are ()",
         "",
     ),
-    "target of a host function": (
+    "host part of a target for a device": (
         TANH.replace(
-            "-> tensor<4xf32> {", '-> tensor<4xf32> attributes {device.target = #device.target<"opencl", {}>} {'
+            "-> tensor<4xf32> {",
+            '-> tensor<4xf32> attributes {device.target = #device.target<"opencl", {}>, '
+            'device.host_target = #device.target<"opencl", {}>} {',
         ),
-        "3:1: error: function 'main' is for target 'opencl', but runs on cpu:0",
-        "where a function runs follows from 'device.scope'",
+        "3:1: error: the host part of the target of 'main' is 'opencl', a device's",
+        "'device.host_target' is of kind 'cpu'",
     ),
 }
 
@@ -262,8 +264,8 @@ LOWERING_ERRORS = {
             f"%0 = linalg.map ins(%x : {T4}) outs(%x : {T4}) {{device.scope = #dev}} (%a: f32, %b: f32) {{\n"
             f"      %c = func.call @g(%a) : (f32) -> f32\n      linalg.yield %c : f32\n    }}\n  return %0 : {T4}"
         )
-        + "func.func private @g(%a: f32) -> f32 {\n  return %a : f32\n}\n",
-        "5:12: error: 'g' is called by code on opencl:0, but runs on the host",
+        + "func.func private @g(f32) -> f32\n",
+        "5:12: error: 'g' is called by code for opencl:0, but runs on the host",
         "",
     ),
     "no code generator": (

@@ -13,11 +13,11 @@ func.func @one_piece(%x: tensor<4xf32> {device.scope = #dev}, %h: tensor<4xf32> 
 }
 // CHECK-LABEL: func.func @one_piece
 // CHECK-SAME:    device.target = #device.target<"cpu", {}>
-// CHECK:         [[D:%.*]] = call @one_piece_opencl0_0(%arg0) : (tensor<4xf32>) -> tensor<4xf32>
+// CHECK:         [[D:%.*]] = call @one_piece_opencl0_0(%arg0) {device.call = "launch"} : (tensor<4xf32>) -> tensor<4xf32>
 // CHECK-NEXT:    [[H:%.*]] = math.exp %arg1 : tensor<4xf32>
 // CHECK-NEXT:    return [[D]], [[H]]
 // CHECK:       func.func private @one_piece_opencl0_0(%arg0: tensor<4xf32> {device.scope = #opencl0})
-// CHECK-SAME:    device.scope = #opencl0, device.target = #device.target<"opencl", {}>
+// CHECK-SAME:    device.kernel, device.noalias, device.scope = #opencl0, device.target = #device.target<"opencl", {}>
 // CHECK-NEXT:    [[T:%.*]] = math.tanh %arg0
 // CHECK-NEXT:    [[A:%.*]] = arith.addf [[T]], %arg0
 // CHECK-NEXT:    return [[A]]
@@ -60,7 +60,7 @@ func.func @shapes(%x: tensor<?x8xf32> {device.scope = #dev}, %n: index)
   return %f : tensor<?x8xf32>
 }
 // CHECK-LABEL: func.func @shapes
-// CHECK-NEXT:    [[R:%.*]] = call @shapes_opencl0_0(%arg0, %arg1) : (tensor<?x8xf32>, index) -> tensor<?x8xf32>
+// CHECK-NEXT:    [[R:%.*]] = call @shapes_opencl0_0(%arg0, %arg1) {device.call = "launch"} : (tensor<?x8xf32>, index) -> tensor<?x8xf32>
 // CHECK-NEXT:    return [[R]]
 // CHECK:       func.func private @shapes_opencl0_0
 // CHECK:         tensor.dim
@@ -146,7 +146,7 @@ func.func @read_back(%x: tensor<4xf32> {device.scope = #dev}) -> f32 {
   return %2 : f32
 }
 // CHECK-LABEL: func.func @read_back
-// CHECK:         [[S:%.*]] = call @read_back_opencl0_0(%arg0) : (tensor<4xf32>) -> f32
+// CHECK:         [[S:%.*]] = call @read_back_opencl0_0(%arg0) {device.call = "launch"} : (tensor<4xf32>) -> f32
 // CHECK:         arith.addf [[S]], [[S]] : f32
 
 // -----
@@ -166,7 +166,7 @@ func.func @shape_of_host_data(%x: tensor<?xf32> {device.scope = #host}) -> (tens
 // CHECK-LABEL: func.func @shape_of_host_data
 // CHECK-DAG:     [[D:%.*]] = tensor.dim %arg0
 // CHECK-DAG:     [[Y:%.*]] = "device.device_copy"(%arg0)
-// CHECK:         call @shape_of_host_data_opencl0_0([[Y]], [[D]]) : (tensor<?xf32>, index) -> tensor<?xf32>
+// CHECK:         call @shape_of_host_data_opencl0_0([[Y]], [[D]]) {device.call = "launch"} : (tensor<?xf32>, index) -> tensor<?xf32>
 // CHECK:       func.func private @shape_of_host_data_opencl0_0
 // CHECK-NOT:     tensor.dim
 
@@ -186,7 +186,7 @@ func.func @shape_of_device_data(%x: tensor<?xf32> {device.scope = #dev})
 }
 // CHECK-LABEL: func.func @shape_of_device_data
 // CHECK-NEXT:    %c0 = arith.constant 0 : index
-// CHECK-NEXT:    [[R:%.*]]:2 = call @shape_of_device_data_opencl0_0(%arg0) : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
+// CHECK-NEXT:    [[R:%.*]]:2 = call @shape_of_device_data_opencl0_0(%arg0) {device.call = "launch"} : (tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>)
 // CHECK-NEXT:    [[D:%.*]] = tensor.dim
 // CHECK-NEXT:    return
 // CHECK:       func.func private @shape_of_device_data_opencl0_0

@@ -1,0 +1,161 @@
+"""The pass ``device-verify-split``: checks that a split module keeps its promises.
+
+It shares no code with the split but the definition of what a call is (`split/calls.py`). The promises:
+
+* every function has a ``device.target``, and a ``device.scope`` with a device type and an id;
+* a function for a device is private and has a body; it holds nothing that only the host can do;
+* a function for the host holds no work of a device;
+* every value is defined in the function that uses it;
+* calls name a function of the module and agree with its signature; code for a device calls its own device only,
+  a kernel its own target only; no function is both launched and called as an external one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.errors import Note, VerifyError
+from devscope.passes.scope_analysis import ScopeAnalysis
+from devscope.passes.split.calls import CallKind, call_kind, is_host_code
+
+_BEFORE_THE_SPLIT = frozenset({"device.region", "device.on_device"})
+_HOST_ONLY = frozenset({"device.device_copy", "func.call_indirect", "func.constant"})
+"""What only host code can do: move data between places, and call what is known at run time only."""
+_HOST_ONLY_DIALECTS = frozenset({"async", "bufferization", "gpu", "llvm", "memref"})
+
+
+def verify_split_module(module: ModuleOp, host: ScopeAttr | None = None) -> None:
+    """Raise `VerifyError`, located, for the first promise that ``module`` breaks; see the module's docstring."""
+    analysis = ScopeAnalysis(module) if host is None else ScopeAnalysis(module, host)
+    verifier = _Verifier(analysis)
+    for function in analysis.functions.values():
+        verifier.check_function(function)
+    for function in analysis.functions.values():
+        verifier.check_body(function)
+
+
+@dataclass
+class _Verifier:
+    analysis: ScopeAnalysis
+    first: dict[str, dict[CallKind, Operation]] = field(default_factory=dict[str, dict[CallKind, Operation]])
+    """The first call of each kind, by callee."""
+
+    def check_function(self, function: FuncOp) -> None:
+        name = function.sym_name.data
+        target, scope = function.attributes.get(TARGET_ATTR), function.attributes.get(SCOPE_ATTR)
+        if not isinstance(target, TargetAttr):
+            raise _error(function, f"function '{name}' has no '{TARGET_ATTR}'; device-bind-target gives it one")
+        if not isinstance(scope, ScopeAttr) or not scope.type_name or scope.id_value < 0:
+            raise _error(function, f"function '{name}' needs '{SCOPE_ATTR}' with a device type and an id")
+        if is_host_code(function):
+            return
+        if function.sym_visibility is None or function.sym_visibility.data != "private":
+            raise _error(function, f"function '{name}' is for target '{target.kind_name}' and must be private")
+        if not function.body.blocks:
+            raise _error(function, f"function '{name}' is for target '{target.kind_name}' and needs a body")
+
+    def check_body(self, function: FuncOp) -> None:
+        on_host = is_host_code(function)
+        ops = [op for op in function.walk() if op is not function]
+        blocks: set[Block | None] = {block for op in function.walk() for r in op.regions for block in r.blocks}
+        for op in ops:
+            name = op_name(op)
+            if name in _BEFORE_THE_SPLIT:
+                raise _error(op, f"'{name}' must not remain after the split")
+            for number, value in enumerate(op.operands):
+                owner = value.owner
+                if (owner if isinstance(owner, Block) else owner.parent) not in blocks:
+                    what = f"operand #{number} of '{name}' is defined outside of function"
+                    raise _error(op, f"{what} '{function.sym_name.data}'")
+            if on_host:
+                self._check_on_host(op, name, function)
+            elif name in _HOST_ONLY or name.split(".", 1)[0] in _HOST_ONLY_DIALECTS:
+                raise _error(op, f"only the host can do '{name}', but it stands in code for {_device(function)}")
+            if name == "func.call":
+                self._check_call(op, function)
+
+    def _check_on_host(self, op: Operation, name: str, function: FuncOp) -> None:
+        if not self.analysis.executes(op):
+            return
+        scope, own = self.analysis.of_op(op), function.attributes[SCOPE_ATTR]
+        if isinstance(own, ScopeAttr) and not scope.is_open and not scope.same_device(own):
+            raise _error(op, f"'{name}' runs on {scope.short()}, but stands in code for {_device(function)}")
+
+    def _check_call(self, op: Operation, caller: FuncOp) -> None:
+        symbol = op.get_attr_or_prop("callee")
+        name = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else ""
+        callee = self.analysis.functions.get(name)
+        if callee is None:
+            raise _error(op, f"'{name}' is called, but the module has no such function")
+        _check_signature(op, callee)
+        kind = call_kind(caller, callee)
+        inside = self.analysis.computation(op) is not op
+        if not is_host_code(caller) and (kind is CallKind.LAUNCH or (inside and kind is not CallKind.PLAIN)):
+            where = "the host" if is_host_code(callee) else _device(callee)
+            raise VerifyError(
+                f"'{name}' is called by code for {_device(caller)}, but runs on {where}",
+                source_location(op),
+                ["put the operation with the call there, or the callee's body in place of the call"],
+            )
+        mark = op.attributes.get(CALL_ATTR)
+        if mark is not None and mark != StringAttr(kind.value):
+            raise _error(op, f"'{CALL_ATTR}' is {mark}, but the targets say that this is a {kind.value} call")
+        calls = self.first.setdefault(name, {})
+        calls.setdefault(kind, op)
+        if CallKind.LAUNCH in calls and CallKind.EXTERN in calls:
+            launch, extern = calls[CallKind.LAUNCH], calls[CallKind.EXTERN]
+            raise VerifyError(
+                f"function '{name}' is launched and called as an external function, too",
+                source_location(callee),
+                [
+                    Note("it is launched here", source_location(launch)),
+                    Note("it is called by code for another target here", source_location(extern)),
+                    "give one of the calls a copy of the function",
+                ],
+            )
+
+
+def _check_signature(op: Operation, callee: FuncOp) -> None:
+    name, type_ = callee.sym_name.data, callee.function_type
+    for noun, given, taken in (
+        ("arguments", op.operand_types, type_.inputs.data),
+        ("results", op.result_types, type_.outputs.data),
+    ):
+        if len(given) != len(taken):
+            raise _error(op, f"the call of '{name}' has {len(given)} {noun}, the function has {len(taken)}")
+        for number, (one, other) in enumerate(zip(given, taken, strict=True)):
+            if one != other:
+                raise _error(op, f"{noun[:-1]} #{number} of the call of '{name}' is {one}, not {other}")
+
+
+def _device(function: FuncOp) -> str:
+    scope, target = function.attributes.get(SCOPE_ATTR), function.attributes.get(TARGET_ATTR)
+    assert isinstance(scope, ScopeAttr)
+    assert isinstance(target, TargetAttr)
+    options = f" <{target.short()}>" if target.option_values else ""
+    return f"{scope.short()}{options}"
+
+
+def _error(op: Operation, message: str) -> VerifyError:
+    return VerifyError(message, source_location(op))
+
+
+@dataclass(frozen=True)
+class DeviceVerifySplitPass(ModulePass):
+    """Check a split module, see `verify_split_module`. Changes nothing."""
+
+    name = "device-verify-split"
+
+    host: str = "cpu:0"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        verify_split_module(op, ScopeAttr.parse_text(self.host))
