@@ -19,23 +19,25 @@ from devscope.lowering.codegen.host_object import HostObject, compile_host_objec
 from devscope.lowering.codegen.host_options import check_host_options
 from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
-from devscope.lowering.entries import add_entry, separate_names
+from devscope.lowering.entries import ENTRY_PREFIX, add_entry
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.kernels import DeviceBinary
 from devscope.lowering.legal import check_module, check_names
+from devscope.lowering.memory.joining import hidden_launches, join_functions
+from devscope.lowering.memory.plan import Arena, plan_memory
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
 from devscope.passes.split.targets import HOST_KIND, TargetBinding
 from devscope.runtime.native import call_symbol, runtime_ir
-from devscope.runtime.program import ConstantSpec, DeviceSpec, Entry, KernelSpec, Program
+from devscope.runtime.program import ArenaSpec, ConstantSpec, DeviceSpec, Entry, KernelSpec, Program
 
 #: Host constants up to this many elements are immediate data; larger ones go to the constant table.
 _INLINE_ELEMENTS = 16
 
 #: The states of a program that an observer sees, in order.
-STAGES = ("host-buffers", "launchers", "kernels", "host", "host-llvm")
+STAGES = ("host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
 
 #: Called with a stage and a module of the bindings (for ``host-llvm``: LLVM IR text); must not change it.
 Observer = Callable[[str, Any], None]
@@ -99,7 +101,7 @@ def compile_split_module(
         _KERNEL_TARGETS[part.target.kind_name].prepare()
     constants = ConstantTable(literals or {})
     with session.context:
-        text, symbols = _lower_all(session, cut.host, parts, list(signatures), constants, observe)
+        text, symbols, arenas = _lower_all(session, cut.host, parts, list(signatures), constants, observe)
     code = _host_object(text, symbols.values(), host_target)
     return Program(
         entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
@@ -110,6 +112,7 @@ def compile_split_module(
         devices=[part.spec() for part in parts],
         constants=[_constant_spec(attribute) for attribute in constants.attributes()],
         constant_data=constants.arrays,
+        arenas=[_arena_spec(slot, arena) for slot, arena in arenas.items() if arena.places],
     )
 
 
@@ -120,8 +123,8 @@ def _lower_all(
     entries: list[str],
     constants: ConstantTable,
     observe: Observer,
-) -> tuple[str, dict[str, str]]:
-    """LLVM IR of all host code, and the symbol of each entry; fills in the parts' binaries."""
+) -> tuple[str, dict[str, str], dict[int, Arena]]:
+    """LLVM IR of all host code, the symbol of each entry and the storage planned; fills in the parts' binaries."""
     module = session.to_mlir(host_part)
     _lower_host_functions(session, module, constants)
     observe("host-buffers", module)
@@ -131,14 +134,17 @@ def _lower_all(
         part.binary = _lower_device(session, launchers, part, constants, observe)
         kernels.update(part.binary.numbers())
         _merge_functions(module, launchers)
-    functions = separate_names(module)
+    functions = join_functions(module, session.run_passes)
     symbols = {name: add_entry(module, functions[name], name) for name in entries}
     slots = {_space_text(session, part.scope): part.slot for part in parts}
+    with hidden_launches(module):
+        arenas = plan_memory(module, {"": HOST_SLOT, **slots}, {name: f"{ENTRY_PREFIX}{name}" for name in entries})
+        observe("memory", module)
     lower_to_runtime_calls(module, slots, kernels)
     observe("host", module)
     text = host.to_llvm_text(module, session.run_passes)
     observe("host-llvm", text)
-    return text, symbols
+    return text, symbols, arenas
 
 
 def _host_object(text: str, entries: Iterable[str], target: TargetAttr) -> HostObject:
@@ -207,7 +213,7 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
     extract_constants(module, constants, most_inline=_INLINE_ELEMENTS)
     prepare_tensors(module, session.run_passes, UNIT_STRIDE_INNERMOST)
     bufferize(module, session.run_passes)
-    session.run_passes(module, pipelines.DEALLOCATE)
+    session.run_passes(module, pipelines.OWN)
 
 
 def _lower_device(
@@ -245,6 +251,10 @@ def _merge_functions(target: Any, source: Any) -> None:
         elif old is not None:
             continue  # a shared helper or constant that stands there already
         target.body.append(op)
+
+
+def _arena_spec(slot: int, arena: Arena) -> ArenaSpec:
+    return ArenaSpec(slot, arena.alignment, [list(place) for place in arena.places], arena.needed)
 
 
 def _constant_spec(attribute: Any) -> ConstantSpec:

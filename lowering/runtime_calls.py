@@ -16,6 +16,7 @@ from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import is_assertion, lower_assertions
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory import storage
 from devscope.lowering.mlir_util import Builder
 
 HOST_SLOT = 0
@@ -64,6 +65,8 @@ def _classify(op: Any, slots: Slots) -> tuple[Any, Rewrite, tuple[int, ...]] | N
     rewrite = _REWRITES.get(op.name)
     if rewrite is None:
         return None
+    if storage.STORAGE_ATTR in op.attributes:
+        return op, storage.lower, (_required(_slot_of((*op.results, *op.operands)[0], slots)),)
     values = [*op.operands, *op.results]
     where = tuple(slot for v in values if (slot := _slot_of(v, slots)) is not None)
     if any(where):

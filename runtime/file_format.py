@@ -28,6 +28,7 @@ from typing import Any
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.native.layout import ABI_VERSION
 from devscope.runtime.program import (
+    ArenaSpec,
     ConstantData,
     ConstantSpec,
     DeviceSpec,
@@ -40,7 +41,7 @@ from devscope.runtime.program import (
 from devscope.runtime.version import devscope_version
 
 FORMAT = "devscope-executable"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 ALIGNMENT = 64
 
 _MANIFEST = "manifest.json"
@@ -130,6 +131,7 @@ def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str,
         "constants": [
             {**asdict(spec), "offset": offset} for spec, offset in zip(program.constants, offsets, strict=True)
         ],
+        "arenas": [asdict(arena) for arena in program.arenas],
         "report": program.report,
         "members": members,
     }
@@ -262,6 +264,7 @@ def _program(manifest: dict[str, Any], contents: dict[str, memoryview]) -> Progr
         devices=[_device(record, contents) for record in manifest["devices"]],
         constants=specs,
         constant_data=data,
+        arenas=[_arena(record) for record in manifest["arenas"]],
         report=dict(manifest["report"]),
     )
 
@@ -271,6 +274,15 @@ def _entry(record: dict[str, Any]) -> Entry:
         str(record["symbol"]),
         [TensorSpec(**spec) for spec in record["inputs"]],
         [TensorSpec(**spec) for spec in record["outputs"]],
+    )
+
+
+def _arena(record: dict[str, Any]) -> ArenaSpec:
+    return ArenaSpec(
+        slot=int(record["slot"]),
+        alignment=int(record["alignment"]),
+        places=[[int(offset), int(size)] for offset, size in record["places"]],
+        needed={str(entry): int(size) for entry, size in record["needed"].items()},
     )
 
 

@@ -1,0 +1,49 @@
+"""Host functions and launchers become one program: inlined, their buffers freed, under names of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.entries import separate_names
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels import RunPasses
+from devscope.lowering.memory.deallocation import lower_deallocations
+from devscope.lowering.memory.inline import inline_functions
+
+
+def join_functions(module: Any, run_passes: RunPasses) -> dict[str, Any]:
+    """Returns the functions of ``module`` with a body by the names that they had, less those inlined everywhere.
+
+    Of host functions the ownership of buffers is computed, but what frees them not lowered yet.
+    """
+    inline_functions(module)
+    with hidden_launches(module):
+        lower_deallocations(module, run_passes)
+    return separate_names(module)
+
+
+@contextmanager
+def hidden_launches(module: Any) -> Iterator[None]:
+    """Only declarations of the functions that launch kernels: MLIR does not accept a launch without its kernel."""
+    hidden: list[tuple[Any, Any]] = []
+    for func in mlir_util.functions(module):
+        if any(op.name == "gpu.launch_func" for op in mlir_util.walk(func)):
+            hidden.append((func, _declare(func)))
+            func.detach_from_parent()
+    yield
+    for func, declaration in hidden:
+        module.body.append(func)
+        declaration.erase()
+
+
+def _declare(func: Any) -> Any:
+    return ir.Operation.create(
+        "func.func",
+        attributes={name: func.attributes[name] for name in ("sym_name", "sym_visibility", "function_type")},
+        regions=1,
+        loc=func.location,
+        ip=ir.InsertionPoint(func),
+    )
