@@ -24,8 +24,9 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.kernels import DeviceBinary
 from devscope.lowering.legal import check_module, check_names
-from devscope.lowering.memory.joining import hidden_launches, join_functions
+from devscope.lowering.memory.joining import hidden_launches, join_functions, merge_functions
 from devscope.lowering.memory.plan import Arena, plan_memory
+from devscope.lowering.memory.report import Memory, memory_of_devices
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
@@ -46,6 +47,8 @@ Observer = Callable[[str, Any], None]
 def _ignore(stage: str, payload: Any) -> None:
     """Nobody watches."""
 
+
+_HOST_NAME = "cpu:0"
 
 #: Target kinds with a code generator for kernels.
 _KERNEL_TARGETS = {opencl.TARGET.kind: opencl.TARGET}
@@ -78,11 +81,13 @@ def compile_split_module(
     binding: TargetBinding,
     observe: Observer = _ignore,
     literals: Mapping[str, memoryview] | None = None,
+    memory_limits: Mapping[str, int] | None = None,
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
-    ``literals`` is the data of dense resources that MLIR does not have, by name.
-    Raises LoweringError for what a target cannot compile, with its location in the source.
+    ``literals`` is the data of dense resources that MLIR does not have, by name. ``memory_limits`` are the most
+    bytes that virtual devices may need. Raises LoweringError for what a target cannot compile, with its location in
+    the source, and PlanError when a limit is exceeded.
     """
     check_names(module)
     signatures = {f.sym_name.data: function_signature(f) for f in public_functions(module)}
@@ -101,7 +106,9 @@ def compile_split_module(
         _KERNEL_TARGETS[part.target.kind_name].prepare()
     constants = ConstantTable(literals or {})
     with session.context:
-        text, symbols, arenas = _lower_all(session, cut.host, parts, list(signatures), constants, observe)
+        text, symbols, memory = _lower_all(
+            session, cut.host, parts, list(signatures), constants, memory_limits or {}, observe
+        )
     code = _host_object(text, symbols.values(), host_target)
     return Program(
         entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
@@ -112,7 +119,8 @@ def compile_split_module(
         devices=[part.spec() for part in parts],
         constants=[_constant_spec(attribute) for attribute in constants.attributes()],
         constant_data=constants.arrays,
-        arenas=[_arena_spec(slot, arena) for slot, arena in arenas.items() if arena.places],
+        arenas=[_arena_spec(needed.arena) for needed in memory.values() if needed.arena.places],
+        report={"memory": {name: needed.to_json() for name, needed in memory.items()}},
     )
 
 
@@ -122,9 +130,10 @@ def _lower_all(
     parts: list[_DevicePart],
     entries: list[str],
     constants: ConstantTable,
+    memory_limits: Mapping[str, int],
     observe: Observer,
-) -> tuple[str, dict[str, str], dict[int, Arena]]:
-    """LLVM IR of all host code, the symbol of each entry and the storage planned; fills in the parts' binaries."""
+) -> tuple[str, dict[str, str], dict[str, Memory]]:
+    """LLVM IR of all host code, the symbol of each entry and the memory planned; fills in the parts' binaries."""
     module = session.to_mlir(host_part)
     _lower_host_functions(session, module, constants)
     observe("host-buffers", module)
@@ -133,18 +142,20 @@ def _lower_all(
         launchers = session.to_mlir(part.module)
         part.binary = _lower_device(session, launchers, part, constants, observe)
         kernels.update(part.binary.numbers())
-        _merge_functions(module, launchers)
+        merge_functions(module, launchers)
     functions = join_functions(module, session.run_passes)
     symbols = {name: add_entry(module, functions[name], name) for name in entries}
     slots = {_space_text(session, part.scope): part.slot for part in parts}
     with hidden_launches(module):
         arenas = plan_memory(module, {"": HOST_SLOT, **slots}, {name: f"{ENTRY_PREFIX}{name}" for name in entries})
         observe("memory", module)
+        names = {HOST_SLOT: _HOST_NAME, **{part.slot: part.spec().name for part in parts}}
+        memory = memory_of_devices(arenas, names, constants.arrays, memory_limits)
     lower_to_runtime_calls(module, slots, kernels)
     observe("host", module)
     text = host.to_llvm_text(module, session.run_passes)
     observe("host-llvm", text)
-    return text, symbols, arenas
+    return text, symbols, memory
 
 
 def _host_object(text: str, entries: Iterable[str], target: TargetAttr) -> HostObject:
@@ -239,22 +250,8 @@ def _space_text(session: Session, scope: ScopeAttr) -> str:
     return str(ir.Attribute.parse(str(scope), session.context))
 
 
-def _merge_functions(target: Any, source: Any) -> None:
-    """Move all operations of ``source`` into ``target``; definitions replace declarations of their name."""
-    present = {
-        mlir_util.symbol_name(op): op for op in mlir_util.children(target.operation) if "sym_name" in op.attributes
-    }
-    for op in mlir_util.children(source.operation):
-        old = present.get(mlir_util.symbol_name(op))
-        if old is not None and old.name == "func.func" and not mlir_util.has_body(old):
-            old.erase()
-        elif old is not None:
-            continue  # a shared helper or constant that stands there already
-        target.body.append(op)
-
-
-def _arena_spec(slot: int, arena: Arena) -> ArenaSpec:
-    return ArenaSpec(slot, arena.alignment, [list(place) for place in arena.places], arena.needed)
+def _arena_spec(arena: Arena) -> ArenaSpec:
+    return ArenaSpec(arena.slot, arena.alignment, [list(place) for place in arena.places], arena.needed)
 
 
 def _constant_spec(attribute: Any) -> ConstantSpec:

@@ -169,9 +169,14 @@ def _is_constant_symbol(op: Any) -> bool:
     return ir.FlatSymbolRefAttr(op.attributes["name"]).value.startswith(CONSTANT_PREFIX)
 
 
+def constant_number(symbol: str) -> int:
+    """The entry of the constant table behind a symbol, which ends with something else where a constant has several."""
+    return int(symbol.removeprefix(CONSTANT_PREFIX).partition("_")[0])
+
+
 def _constant(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
     build = Builder(op)
-    number = int(ir.FlatSymbolRefAttr(op.attributes["name"]).value.removeprefix(CONSTANT_PREFIX))
+    number = constant_number(ir.FlatSymbolRefAttr(op.attributes["name"]).value)
     type_ = ir.MemRefType(op.results[0].type)
     size = mlir_util.element_bytes(type_.element_type)
     for extent in type_.shape:

@@ -117,6 +117,10 @@ class Executable:
             return results[0]
         return tuple(results) if results else None
 
+    def memory(self) -> dict[str, dict[str, int]]:
+        """What the compiler planned for the memory of each virtual device, in bytes: see docs/memory.md."""
+        return {name: dict(needed) for name, needed in self.program.report.get("memory", {}).items()}
+
     def counters(self) -> Counters:
         """Launches, copies and allocations so far."""
         with self._lock:

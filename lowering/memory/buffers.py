@@ -31,8 +31,8 @@ class Buffer:
         return self.alloc.results[0]
 
     @property
-    def space(self) -> Any | None:
-        return mlir_util.memory_space(self.value.type)
+    def space(self) -> str:
+        return space_text(self.value)
 
     @property
     def first(self) -> int:
@@ -46,6 +46,12 @@ class Buffer:
     def bytes(self) -> int | None:
         """None if the size is known at run time only."""
         return static_bytes(self.value.type)
+
+
+def space_text(buffer: Any) -> str:
+    """The memory that a value is in: the text of its memory space, "" for the host's."""
+    space = mlir_util.memory_space(buffer.type)
+    return "" if space is None else str(space)
 
 
 def static_bytes(type_: Any) -> int | None:
@@ -98,5 +104,5 @@ def _buffer(timeline: Timeline, alloc: Step, in_loop: bool) -> Buffer | None:
 
 
 def _crosses(copy: Step) -> bool:
-    source, target = (mlir_util.memory_space(value.type) for value in copy.operands)
+    source, target = (space_text(value) for value in copy.operands)
     return source != target

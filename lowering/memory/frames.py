@@ -8,9 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
-from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.buffers import Buffer, find_buffers
 from devscope.lowering.memory.call_graph import CallGraph
@@ -48,9 +46,10 @@ class Frame:
         return [*own, *(Block(frames[c].peaks.get(space, 0), s.begin, s.end) for s, c in self.calls if c != self.name)]
 
 
-def make_frames(graph: CallGraph) -> dict[str, Frame]:
-    """The frames of all functions, callers before callees, with buffers merged, but not placed yet."""
-    frames = {name: Frame(name, Timeline(graph.functions[name].func)) for name in reversed(graph.order)}
+def make_frames(graph: CallGraph, roots: Iterable[str]) -> dict[str, Frame]:
+    """The frames of all functions that ``roots`` reach, callers before callees: buffers merged, but not placed yet."""
+    used = _reachable(graph, roots)
+    frames = {name: Frame(name, Timeline(graph.functions[name].func)) for name in reversed(graph.order) if name in used}
     for frame in frames.values():
         _find_calls(frame, graph)
     # A caller may stand behind its callee where functions call each other in circles.
@@ -64,25 +63,19 @@ def make_frames(graph: CallGraph) -> dict[str, Frame]:
     return frames
 
 
-def place_buffers(frames: dict[str, Frame], graph: CallGraph, alignments: dict[str, int]) -> None:
+def place_buffers(frames: dict[str, Frame], alignments: dict[str, int]) -> None:
     """Fill in where everything goes; ``alignments`` has every memory."""
     for frame in frames.values():
         for space, alignment in alignments.items():
-            buffers = [b for b in frame.buffers if b.bytes is not None and space_text(b.value) == space]
+            buffers = [b for b in frame.buffers if b.bytes is not None and b.space == space]
             if buffers:
                 blocks = [_block(buffer, frame.timeline) for buffer in buffers]
                 offsets, size = place(blocks, alignment)
                 frame.memories[space] = Placed(buffers, blocks, offsets, -(-size // alignment) * alignment)
-    for name in graph.order:  # callees first; what calls itself has no buffers
+    for name in reversed(frames):  # callees first; what calls itself has no buffers
         for space in alignments:
             frames[name].peaks[space] = peak(frames[name].live_blocks(space, frames))
     _set_bases(frames, alignments)
-
-
-def space_text(buffer: Any) -> str:
-    """The memory that a value is in: the text of its memory space, "" for the host's."""
-    space = mlir_util.memory_space(buffer.type)
-    return "" if space is None else str(space)
 
 
 def live_at_peak(frames: dict[str, Frame], root: str, space: str) -> list[Buffer]:
@@ -100,6 +93,17 @@ def live_at_peak(frames: dict[str, Frame], root: str, space: str) -> list[Buffer
         called = [c for s, c in frame.calls if s.begin <= moment <= s.end and c != name]
         name = max(called, key=lambda callee: frames[callee].peaks[space], default=None)
     return found
+
+
+def _reachable(graph: CallGraph, roots: Iterable[str]) -> set[str]:
+    seen = set(roots)
+    work = list(seen)
+    while work:
+        for callee in graph.callees(work.pop()):
+            if callee not in seen:
+                seen.add(callee)
+                work.append(callee)
+    return seen
 
 
 def _find_calls(frame: Frame, graph: CallGraph) -> None:
@@ -127,8 +131,8 @@ def _settle(buffers: list[Buffer]) -> list[Buffer]:
 
 
 def _block(buffer: Buffer, timeline: Timeline) -> Block:
-    size = buffer.bytes
-    assert size is not None
+    assert buffer.bytes is not None
+    size = max(buffer.bytes, 1)  # a device has no empty buffers
     if buffer.keeps_storage:
         return Block(size, 0, timeline.length)
     return Block(size, buffer.first, buffer.last)

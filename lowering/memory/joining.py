@@ -25,6 +25,32 @@ def join_functions(module: Any, run_passes: RunPasses) -> dict[str, Any]:
     return separate_names(module)
 
 
+def merge_functions(target: Any, source: Any) -> None:
+    """Move all operations of ``source`` into ``target``; definitions replace declarations of their name."""
+    present = {
+        mlir_util.symbol_name(op): op for op in mlir_util.children(target.operation) if "sym_name" in op.attributes
+    }
+    for op in mlir_util.children(source.operation):
+        old = present.get(mlir_util.symbol_name(op))
+        if old is not None and old.name == "func.func" and not mlir_util.has_body(old):
+            old.erase()
+        elif old is not None and (op.name != "memref.global" or op.attributes["type"] == old.attributes["type"]):
+            continue  # a shared helper or constant that stands there already
+        elif old is not None:
+            _rename_global(source, op, f"{mlir_util.symbol_name(op)}_{len(present)}")
+        target.body.append(op)
+
+
+def _rename_global(module: Any, global_: Any, name: str) -> None:
+    """A constant may be in several memories: then it is several globals."""
+    old = ir.FlatSymbolRefAttr.get(mlir_util.symbol_name(global_), module.context)
+    new = ir.FlatSymbolRefAttr.get(name, module.context)
+    for op in mlir_util.walk(module.operation):
+        if op.name == "memref.get_global" and op.attributes["name"] == old:
+            op.attributes["name"] = new
+    global_.attributes["sym_name"] = ir.StringAttr.get(name, module.context)
+
+
 @contextmanager
 def hidden_launches(module: Any) -> Iterator[None]:
     """Only declarations of the functions that launch kernels: MLIR does not accept a launch without its kernel."""

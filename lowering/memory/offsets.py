@@ -10,7 +10,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Block:
-    """``size`` bytes, needed from ``first`` to ``last``, both included."""
+    """``size`` bytes, at least one, needed from ``first`` to ``last``, both included."""
 
     size: int
     first: int
@@ -89,11 +89,11 @@ def _best_gap(starts: np.ndarray, ends: np.ndarray, size: int) -> int:
     reached = np.maximum.accumulate(ends)
     gap_starts = np.concatenate(([0], reached[:-1]))
     gaps = starts - gap_starts
-    fitting = np.flatnonzero(gaps >= max(size, 1))
+    fitting = np.flatnonzero(gaps >= size)
     if not len(fitting):
         return int(reached[-1])
     return int(gap_starts[fitting[np.argmin(gaps[fitting])]])
 
 
 def _up(size: int, alignment: int) -> int:
-    return -(-max(size, 1) // alignment) * alignment
+    return -(-size // alignment) * alignment

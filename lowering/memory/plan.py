@@ -11,9 +11,9 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.memory.buffers import Buffer
+from devscope.lowering.memory.buffers import Buffer, space_text
 from devscope.lowering.memory.call_graph import CallGraph
-from devscope.lowering.memory.frames import Frame, live_at_peak, make_frames, place_buffers, reach, space_text
+from devscope.lowering.memory.frames import Frame, live_at_peak, make_frames, place_buffers, reach
 from devscope.lowering.memory.storage import STORAGE_ATTR, mark
 
 HOST_ALIGNMENT = 64
@@ -30,6 +30,7 @@ class Arena:
     buffers that are live at that moment. ``constants``: the symbols of those in this memory.
     """
 
+    slot: int
     alignment: int
     size: int = 0
     lower_bound: int = 0
@@ -47,12 +48,12 @@ def plan_memory(module: Any, spaces: Mapping[str, int], entries: Mapping[str, st
     ``spaces`` has the slot of each memory space, "" for the host's; ``entries`` the function of each entry.
     """
     graph = CallGraph(module)
-    frames = make_frames(graph)
+    frames = make_frames(graph, entries.values())
     alignments = {space: HOST_ALIGNMENT if space == "" else DEVICE_ALIGNMENT for space in spaces}
-    place_buffers(frames, graph, alignments)
+    place_buffers(frames, alignments)
     arenas: dict[int, Arena] = {}
     for space, slot in spaces.items():
-        arena = arenas[slot] = Arena(alignments[space])
+        arena = arenas[slot] = Arena(slot, alignments[space])
         _number_places(arena, frames, space)
         for name, function in entries.items():
             arena.needed[name] = reach(frames, function, space)
