@@ -41,8 +41,9 @@ class CompileOptions:
     results of public functions to the host, so that copies stand in the IR; ``"open"`` lets the plan decide.
     ``targets``: for each virtual device built for another kind of device, that kind. ``completion``: how scopes
     are chosen that the program leaves open, ``"default"`` or ``"min-cost"``; ``machine``: the file that tells
-    the latter how fast the machine is, see docs/machine.md. ``memory_limits``: the most bytes that the plan may take
-    on virtual devices, see docs/memory.md.
+    the latter how fast the machine is, see docs/machine.md. ``memory_limits``: the most bytes that the program may
+    need on virtual devices; ``storage``: whether the places of buffers are ``"planned"``, or all memory is allocated
+    as the program runs, ``"dynamic"``, see docs/memory.md.
     """
 
     default: str = "cpu:0"
@@ -51,6 +52,7 @@ class CompileOptions:
     completion: str = "default"
     machine: str | os.PathLike[str] | None = None
     memory_limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    storage: str = "planned"
     machine_text: str | None = field(default=None, init=False)
     """What ``machine`` says, read once."""
 
@@ -58,6 +60,7 @@ class CompileOptions:
         for what, value, legal in (
             ("to treat arguments", self.arguments, ("host", "open")),
             ("to complete a plan", self.completion, ("default", "min-cost")),
+            ("to get storage", self.storage, ("planned", "dynamic")),
         ):
             if value not in legal:
                 raise OptionError(f"'{value}' is not a way {what}", notes=[f"legal: {', '.join(legal)}"])
@@ -70,7 +73,8 @@ class CompileOptions:
 
     def key(self) -> str:
         mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
-        return repr((self.default, self.arguments, *mappings, self.completion, self.machine_text))
+        rest = self.completion, self.machine_text, self.storage
+        return repr((self.default, self.arguments, *mappings, *rest))
 
 
 def compile(
@@ -82,6 +86,7 @@ def compile(
     completion: str = "default",
     machine: str | os.PathLike[str] | None = None,
     memory_limits: Mapping[str, str | int] | None = None,
+    storage: str = "planned",
     cache: bool = True,
 ) -> Executable:
     """Compile a program for the devices of this machine and load it.
@@ -98,7 +103,7 @@ def compile(
 
     mapping = checked_mapping(devices)
     limits = checked_limits(memory_limits)
-    options = CompileOptions(default, arguments, target_overrides(mapping), completion, machine, limits)
+    options = CompileOptions(default, arguments, target_overrides(mapping), completion, machine, limits, storage)
     program, key = cached_program(source, options) if cache else (None, None)
     if program is None:
         program = build(source, options)

@@ -18,6 +18,7 @@ from devscope.errors import LoweringError, OptionError
 from devscope.lowering import compiler
 from devscope.lowering.compiler import Observer, compile_split_module
 from devscope.lowering.interop.session import Session
+from devscope.lowering.memory.plan import MemoryOptions
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
@@ -99,8 +100,8 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     verify_module(planned.module)
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))
-    limits = options.memory_limits
-    program = compile_split_module(planned.session, planned.module, binding, show, planned.literals, limits)
+    memory = MemoryOptions(options.storage == "planned", options.memory_limits)
+    program = compile_split_module(planned.session, planned.module, binding, show, planned.literals, memory)
     program.report["plan"] = report
     return program
 

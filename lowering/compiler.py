@@ -25,7 +25,7 @@ from devscope.lowering.interop.session import Session
 from devscope.lowering.kernels import DeviceBinary
 from devscope.lowering.legal import check_module, check_names
 from devscope.lowering.memory.joining import hidden_launches, join_functions, merge_functions
-from devscope.lowering.memory.plan import Arena, plan_memory
+from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
 from devscope.lowering.memory.report import Memory, memory_of_devices
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
@@ -81,13 +81,13 @@ def compile_split_module(
     binding: TargetBinding,
     observe: Observer = _ignore,
     literals: Mapping[str, memoryview] | None = None,
-    memory_limits: Mapping[str, int] | None = None,
+    memory_options: MemoryOptions | None = None,
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
-    ``literals`` is the data of dense resources that MLIR does not have, by name. ``memory_limits`` are the most
-    bytes that virtual devices may need. Raises LoweringError for what a target cannot compile, with its location in
-    the source, and PlanError when a limit is exceeded.
+    ``literals`` is the data of dense resources that MLIR does not have, by name. Raises LoweringError
+    for what a target cannot compile, with its location in the source, and PlanError when a device needs more memory
+    than its limit.
     """
     check_names(module)
     signatures = {f.sym_name.data: function_signature(f) for f in public_functions(module)}
@@ -107,7 +107,7 @@ def compile_split_module(
     constants = ConstantTable(literals or {})
     with session.context:
         text, symbols, memory = _lower_all(
-            session, cut.host, parts, list(signatures), constants, memory_limits or {}, observe
+            session, cut.host, parts, list(signatures), constants, memory_options or MemoryOptions(), observe
         )
     code = _host_object(text, symbols.values(), host_target)
     return Program(
@@ -130,7 +130,7 @@ def _lower_all(
     parts: list[_DevicePart],
     entries: list[str],
     constants: ConstantTable,
-    memory_limits: Mapping[str, int],
+    memory_options: MemoryOptions,
     observe: Observer,
 ) -> tuple[str, dict[str, str], dict[str, Memory]]:
     """LLVM IR of all host code, the symbol of each entry and the memory planned; fills in the parts' binaries."""
@@ -147,10 +147,11 @@ def _lower_all(
     symbols = {name: add_entry(module, functions[name], name) for name in entries}
     slots = {_space_text(session, part.scope): part.slot for part in parts}
     with hidden_launches(module):
-        arenas = plan_memory(module, {"": HOST_SLOT, **slots}, {name: f"{ENTRY_PREFIX}{name}" for name in entries})
+        roots = {name: f"{ENTRY_PREFIX}{name}" for name in entries}
+        arenas = plan_memory(module, {"": HOST_SLOT, **slots}, roots, memory_options.planned)
         observe("memory", module)
         names = {HOST_SLOT: _HOST_NAME, **{part.slot: part.spec().name for part in parts}}
-        memory = memory_of_devices(arenas, names, constants.arrays, memory_limits)
+        memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
     lower_to_runtime_calls(module, slots, kernels)
     observe("host", module)
     text = host.to_llvm_text(module, session.run_passes)

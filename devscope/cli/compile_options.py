@@ -50,6 +50,12 @@ def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLI
         metavar="V=SIZE,...",
         help="the most memory that values and constants may take on devices, such as opencl:0=64MiB",
     )
+    parser.add_argument(
+        "--storage",
+        choices=("planned", "dynamic"),
+        help="where buffers are: in places planned when the program is compiled (default), or in memory allocated as"
+        " it runs",
+    )
 
 
 def device_mapping(arguments: argparse.Namespace) -> dict[str, str]:
@@ -70,6 +76,7 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
         arguments.completion or "default",
         arguments.machine,
         checked_limits(parse_limits(arguments.memory_limit)),
+        arguments.storage or "planned",
     )
 
 

@@ -21,13 +21,21 @@ DEVICE_ALIGNMENT = 512
 """Of the places of a device's arena. OpenCL devices ask for 128 (CPUs) to 512 bytes (NVIDIA)."""
 
 
+@dataclass(frozen=True)
+class MemoryOptions:
+    """``planned``: whether buffers get places at all. ``limits``: the most bytes that virtual devices may need."""
+
+    planned: bool = True
+    limits: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
 @dataclass
 class Arena:
     """The storage of one memory. ``places``: offset and bytes of each. ``needed``: bytes that each entry uses.
 
     ``lower_bound``: the most bytes that are live at one moment. ``values``: how many buffers were planned;
     ``others``: how many allocations were not, because size or lifetime are known at run time only. ``at_peak``: the
-    buffers that are live at that moment. ``constants``: the symbols of those in this memory.
+    buffers that are live at that moment. ``globals``: the symbols of the constants in this memory.
     """
 
     slot: int
@@ -39,14 +47,23 @@ class Arena:
     places: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     needed: dict[str, int] = field(default_factory=dict[str, int])
     at_peak: list[Buffer] = field(default_factory=list[Buffer])
-    constants: set[str] = field(default_factory=set[str])
+    globals: set[str] = field(default_factory=set[str])
 
 
-def plan_memory(module: Any, spaces: Mapping[str, int], entries: Mapping[str, str]) -> dict[int, Arena]:
+def plan_memory(
+    module: Any, spaces: Mapping[str, int], entries: Mapping[str, str], planned: bool = True
+) -> dict[int, Arena]:
     """The arena of every memory, by slot; ``module`` is annotated.
 
-    ``spaces`` has the slot of each memory space, "" for the host's; ``entries`` the function of each entry.
+    ``spaces`` has the slot of each memory space, "" for the host's; ``entries`` the function of each entry. If not
+    ``planned``, the module stays as it is, and the arenas are empty.
     """
+    arenas = _plan(module, spaces, entries) if planned else {slot: Arena(slot, 1) for slot in spaces.values()}
+    _look_at_rest(module, arenas, spaces)
+    return arenas
+
+
+def _plan(module: Any, spaces: Mapping[str, int], entries: Mapping[str, str]) -> dict[int, Arena]:
     graph = CallGraph(module)
     frames = make_frames(graph, entries.values())
     alignments = {space: HOST_ALIGNMENT if space == "" else DEVICE_ALIGNMENT for space in spaces}
@@ -61,7 +78,6 @@ def plan_memory(module: Any, spaces: Mapping[str, int], entries: Mapping[str, st
                 arena.lower_bound = frames[function].peaks[space]
                 arena.at_peak = live_at_peak(frames, function, space)
         arena.size = max(arena.needed.values(), default=0)
-    _look_at_rest(module, arenas, spaces)
     return arenas
 
 
@@ -89,4 +105,4 @@ def _look_at_rest(module: Any, arenas: Mapping[int, Arena], spaces: Mapping[str,
         if op.name == "memref.alloc":
             arena.others += STORAGE_ATTR not in op.attributes
         else:
-            arena.constants.add(ir.FlatSymbolRefAttr(op.attributes["name"]).value)
+            arena.globals.add(ir.FlatSymbolRefAttr(op.attributes["name"]).value)

@@ -10,7 +10,7 @@ from devscope.errors import Note, PlanError
 from devscope.lowering.llvm_dialect import mlir_location
 from devscope.lowering.memory.buffers import Buffer
 from devscope.lowering.memory.plan import Arena
-from devscope.lowering.runtime_calls import constant_number
+from devscope.lowering.runtime_calls import CONSTANT_PREFIX, constant_number
 from devscope.runtime.format_bytes import format_bytes
 
 _SHOWN = 5
@@ -47,12 +47,15 @@ def memory_of_devices(
     Raises PlanError if a device needs more than its limit, naming the largest values at the peak. The planned module
     must be as it was planned.
     """
-    memory = {
-        names[slot]: Memory(arena, sum(constants[n].nbytes for n in set(map(constant_number, arena.constants))))
-        for slot, arena in arenas.items()
-    }
+    memory = {names[slot]: Memory(arena, _constant_bytes(arena, constants)) for slot, arena in arenas.items()}
     _check_limits(memory, limits)
     return memory
+
+
+def _constant_bytes(arena: Arena, constants: Sequence[Any]) -> int:
+    """Small constants of the host are in its code, and do not count."""
+    numbers = {constant_number(symbol) for symbol in arena.globals if symbol.startswith(CONSTANT_PREFIX)}
+    return sum(constants[number].nbytes for number in numbers)
 
 
 def _check_limits(memory: Mapping[str, Memory], limits: Mapping[str, int]) -> None:
