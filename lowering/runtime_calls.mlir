@@ -64,6 +64,13 @@ module {
     return %buffer : memref<?xi8>
   }
 
+  func.func private @devscope_done_on_host(%place: memref<?xi8>) {
+    %0 = builtin.unrealized_conversion_cast %place : memref<?xi8> to !descriptor
+    %memory = llvm.extractvalue %0[0] : !descriptor
+    call @devscope_host_done(%memory) : (!llvm.ptr) -> ()
+    return
+  }
+
   func.func private @devscope_constant_buffer(%slot: i64, %number: i64, %bytes: i64) -> memref<?xi8> {
     %handle = call @devscope_constant(%slot, %number) : (i64, i64) -> !llvm.ptr
     %buffer = call @devscope_wrap(%handle, %handle, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>

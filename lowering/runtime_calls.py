@@ -16,7 +16,7 @@ from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import is_assertion, lower_assertions
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.memory import storage
+from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
 
 HOST_SLOT = 0
@@ -33,7 +33,8 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     function to its number within its device.
     """
     ops = list(mlir_util.walk(module.operation))
-    work = [item for op in ops if (item := _classify(op, slots)) is not None]
+    places = PlaceCalls()
+    work = [item for op in ops if (item := _classify(op, slots, places)) is not None]
     assertions = [op for op in ops if is_assertion(op)]
     mlir_util.retype_memrefs(module.operation, None, lambda space: space is not None)
     for op, rewrite, where in work:
@@ -54,7 +55,7 @@ def _slot_of(value: Any, slots: Slots) -> int | None:
 Rewrite = Callable[[Any, tuple[int, ...], Mapping[str, int]], None]
 
 
-def _classify(op: Any, slots: Slots) -> tuple[Any, Rewrite, tuple[int, ...]] | None:
+def _classify(op: Any, slots: Slots, places: PlaceCalls) -> tuple[Any, Rewrite, tuple[int, ...]] | None:
     """The rewrite that ``op`` needs and the slots of the memrefs involved, read before spaces are erased."""
     if op.name == "memref.get_global":
         if not _is_constant_symbol(op):
@@ -65,8 +66,8 @@ def _classify(op: Any, slots: Slots) -> tuple[Any, Rewrite, tuple[int, ...]] | N
     rewrite = _REWRITES.get(op.name)
     if rewrite is None:
         return None
-    if storage.STORAGE_ATTR in op.attributes:
-        return op, storage.lower, (_required(_slot_of((*op.results, *op.operands)[0], slots)),)
+    if STORAGE_ATTR in op.attributes:
+        return op, places.lower, (_required(_slot_of((*op.results, *op.operands)[0], slots)),)
     values = [*op.operands, *op.results]
     where = tuple(slot for v in values if (slot := _slot_of(v, slots)) is not None)
     if any(where):

@@ -23,28 +23,29 @@ def mark(alloc: Any, free: Any, number: int, offset: int, size: int) -> None:
     free.attributes[STORAGE_ATTR] = ir.DenseI64ArrayAttr.get([number], free.context)
 
 
-def lower(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
-    """Replace a marked allocation or release by what the runtime offers for it; ``where`` is its slot."""
-    slot = where[0]
-    build = Builder(op)
-    if op.name == "memref.alloc":
-        number, _, size = ir.DenseI64ArrayAttr(op.attributes[STORAGE_ATTR])
+class PlaceCalls:
+    """Replaces marked allocations and releases, in program order, by what the runtime offers for them."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[Any, Any] = {}
+
+    def lower(self, op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+        """Replace ``op``; ``where`` is its slot."""
+        slot = where[0]
+        if op.name == "memref.alloc":
+            self._find(op, slot)
+            return
+        if not slot:
+            # The bytes that the buffer is a view of: the same pointer, of which LLVM does not lose track.
+            Builder(op).call("devscope_done_on_host", [self._bytes[op.operands[0]]])
+        op.erase()
+
+    def _find(self, alloc: Any, slot: int) -> None:
+        build = Builder(alloc)
+        number, _, size = ir.DenseI64ArrayAttr(alloc.attributes[STORAGE_ATTR])
         operands = [build.constant(n, build.i64) for n in ([slot] if slot else []) + [number, size]]
         callee = "devscope_place_on_device" if slot else "devscope_place_on_host"
         raw = build.call(callee, operands, [build.bytes_type()]).results[0]
-        mlir_util.replace_op(op, [build.view(raw, [], ir.MemRefType(op.results[0].type))])
-        return
-    if not slot:
-        build.call("devscope_host_done", [_address(build, op.operands[0])])
-    op.erase()
-
-
-def _address(build: Builder, buffer: Any) -> Any:
-    """The address as a pointer: LLVM loses track of those that were numbers in between."""
-    rank = ir.MemRefType(buffer.type).rank
-    shape = f", array<{rank} x i64>, array<{rank} x i64>" if rank else ""
-    descriptor = ir.Type.parse(f"!llvm.struct<(ptr, ptr, i64{shape})>", buffer.type.context)
-    pointer = ir.Type.parse("!llvm.ptr", buffer.type.context)
-    struct = build.value("builtin.unrealized_conversion_cast", [buffer], descriptor)
-    position = ir.DenseI64ArrayAttr.get([1], buffer.type.context)
-    return build.value("llvm.extractvalue", [struct], pointer, {"position": position})
+        view = build.view(raw, [], ir.MemRefType(alloc.results[0].type))
+        self._bytes[view] = raw
+        mlir_util.replace_op(alloc, [view])
