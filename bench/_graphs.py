@@ -1,4 +1,4 @@
-"""The tensor programs of `memory.py`: an MLP, a convnet and a transformer block, as graphs of primitive operations.
+"""The tensor programs of `memory.py`: graphs of primitive operations.
 
 A graph becomes MLIR text here and a Relax function in `_relax_memory.py`: the same operations on the same shapes.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import prod
 
 Shape = tuple[int, ...]
@@ -28,7 +29,10 @@ class Node:
 
 @dataclass
 class Graph:
-    """f32 everywhere. Reductions are over the last axis, which stays with size 1; operands broadcast as in numpy."""
+    """f32 everywhere. Reductions are over the last axis, which stays with size 1.
+
+    Operands broadcast as in numpy. ``inputs`` are shapes.
+    """
 
     inputs: list[Shape] = field(default_factory=list[Shape])
     nodes: list[Node] = field(default_factory=list[Node])
@@ -65,7 +69,7 @@ def mlp() -> Graph:
     sizes, batch = (784, 1024, 1024, 512, 10), 64
     graph = Graph()
     x = graph.input(batch, sizes[0])
-    weights = [(graph.input(a, b), graph.input(b)) for a, b in zip(sizes, sizes[1:], strict=False)]
+    weights = [(graph.input(a, b), graph.input(b)) for a, b in pairwise(sizes)]
     for number, (weight, bias) in enumerate(weights):
         x = graph.node("add", graph.node("matmul", x, weight), bias)
         if number < len(weights) - 1:
@@ -77,7 +81,7 @@ def convnet() -> Graph:
     graph = Graph()
     x = graph.input(8, 3, 34, 34)
     channels = (3, 32, 32, 64, 64)
-    kernels = [(graph.input(b, a, 3, 3), graph.input(b, 1, 1)) for a, b in zip(channels, channels[1:], strict=False)]
+    kernels = [(graph.input(b, a, 3, 3), graph.input(b, 1, 1)) for a, b in pairwise(channels)]
     dense, bias = graph.input(64 * 5 * 5, 10), graph.input(10)
     for number, (kernel, offset) in enumerate(kernels):
         x = graph.node("relu", graph.node("add", graph.node("conv2d", x, kernel), offset))
@@ -127,8 +131,9 @@ GRAPHS: dict[str, Callable[[], Graph]] = {"MLP": mlp, "convnet": convnet, "trans
 def live_bytes(graph: Graph, on_device: bool = False) -> int:
     """The most bytes that are live at one operation, its operands and result included.
 
-    Elementwise results may be where an operand was that nothing uses later; a reshape is the same memory. Inputs and
-    the result of the program are the caller's; ``on_device``: they are copied in before, and out after everything.
+    Elementwise results may be where an operand was that nothing uses later; a reshape is the same memory. Inputs
+    and the result of the program are the caller's; ``on_device``: they are copied in before, and out after
+    everything.
     """
     first = len(graph.inputs)
     owner = list(range(first + len(graph.nodes)))
@@ -182,10 +187,12 @@ def _emit(graph: Graph, number: int, node: Node) -> list[str]:
     empty = f"  {out}_e = tensor.empty() : {type_}"
     ins = f"ins({', '.join(operands)} : {', '.join(types)})"
     if node.kind == "reshape":
-
         return _reshape(out, operands[0], shapes[0], node.shape)
     if node.kind == "transpose":
-        return [empty, f"  {out} = linalg.transpose {ins} outs({out}_e : {type_}) permutation = {list(node.extra)}"]
+        return [
+            empty,
+            f"  {out} = linalg.transpose {ins} outs({out}_e : {type_}) permutation = {list(node.extra)}",
+        ]
     if node.kind in ("matmul", "batch_matmul", "conv2d", "max_pool"):
         return [empty, *_contraction(out, node, ins, type_)]
     if node.kind in REDUCE:
@@ -267,6 +274,4 @@ def _elementwise(out: str, node: Node, shapes: list[Shape], ins: str, type_: str
 
 def _broadcast(axes: list[str], full: Shape, shape: Shape) -> list[str]:
     offset = len(full) - len(shape)
-    return [
-        axes[axis + offset] if extent == full[axis + offset] else "0" for axis, extent in enumerate(shape)
-    ]
+    return [axes[axis + offset] if extent == full[axis + offset] else "0" for axis, extent in enumerate(shape)]

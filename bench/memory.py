@@ -1,15 +1,15 @@
 """Bytes that devscope plans for intermediates, beside the fewest possible and TVM's `StaticPlanBlockMemory`.
 
-An MLP, a convnet and a transformer block as graphs of primitive operations (see _graphs.py), all of it on the host, and
-all of it on opencl:0, where copies of inputs and of the result are planned too. Two lower bounds, neither of which
-uses the planner's code: bytes live in the graph, computed from its operations; and in the compiled program,
-computed from where its buffers occur in the text of the planned module. Then calls: results are compared with
-numpy's, and counters tell what was allocated after the first.
+An MLP, a convnet and a transformer block as graphs of primitive operations (see _graphs.py), all of it on the
+host, and all of it on opencl:0, where copies of inputs and of the result are planned too. Two lower bounds,
+neither of which uses the planner's code: bytes live in the graph, computed from its operations; and in the
+compiled program, computed from where its buffers occur in the text of the planned module. Then calls: results are
+compared with numpy's, and counters tell what was allocated after the first.
 
     python bench/memory.py [--calls 100] [--relax PYTHON]
 
-TVM lives in an environment of its own, see plan.py. It plans the same graphs for the host, its operators one by one
-and fused; results of programs are left out on both sides.
+TVM lives in an environment of its own, see plan.py. It plans the same graphs for the host, its operators one by
+one and fused; results of programs are left out on both sides.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _VIEW = re.compile(r"(%\w+) = memref\.(?:collapse_shape|expand_shape|cast|subvie
 def plan(graph: Graph, device: str) -> tuple[Any, int]:
     """The compiled program, and the most bytes of its planned buffers that are live at one line of its text."""
     from devscope.api import CompileOptions
-    from devscope.cli.printing import PrintStyle, module_text as printed
+    from devscope.cli.printing import PrintStyle
+    from devscope.cli.printing import module_text as printed
     from devscope.pipeline import compile_source
 
     texts: list[str] = []
@@ -133,8 +134,8 @@ def call(program: Any, graph: Graph, calls: int) -> int:
 def show(device: str, relax: dict[str, list[int]] | None, calls: int) -> bool:
     """A row per graph; whether the target is met."""
     print(f"\n{device}: bytes of intermediates")
-    print(f"{'':<20}{'planned':>12}{'live, graph':>14}{'ratio':>7}{'live, text':>14}{'ratio':>7}{'allocations':>13}", end="")
-    print(f"{'TVM':>12}{'fused':>12}" if relax else "")
+    heads = f"{'planned':>12}{'live, graph':>14}{'ratio':>7}{'live, text':>14}{'ratio':>7}{'allocations':>13}"
+    print(f"{'':<20}{heads}" + (f"{'TVM':>12}{'fused':>12}" if relax else ""))
     met = True
     for name, make in GRAPHS.items():
         graph = make()

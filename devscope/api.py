@@ -37,13 +37,13 @@ Source = str | bytes | os.PathLike[str]
 class CompileOptions:
     """How a program is planned and built; equal options and equal source give the same program.
 
-    ``default``: scope of what no annotation reaches. ``arguments``: ``"host"`` pins tensor arguments and
-    results of public functions to the host, so that copies stand in the IR; ``"open"`` lets the plan decide.
-    ``targets``: for each virtual device built for another kind of device, that kind. ``completion``: how scopes
-    are chosen that the program leaves open, ``"default"`` or ``"min-cost"``; ``machine``: the file that tells
-    the latter how fast the machine is, see docs/machine.md. ``memory_limits``: the most bytes that the program may
-    need on virtual devices; ``storage``: whether the places of buffers are ``"planned"``, or all memory is allocated
-    as the program runs, ``"dynamic"``, see docs/memory.md.
+    ``default``: scope of what no annotation reaches. ``arguments``: ``"host"`` pins tensor arguments and results
+    of public functions to the host, so that copies stand in the IR; ``"open"`` lets the plan decide. ``targets``:
+    for each virtual device built for another kind of device, that kind. ``completion``: how scopes are chosen that
+    the program leaves open, ``"default"`` or ``"min-cost"``; ``machine``: the file that tells the latter how fast
+    the machine is, see docs/machine.md. ``memory_limits``: the most bytes that the program may need on virtual
+    devices; ``storage``: whether the places of buffers are ``"planned"``, or all memory is allocated as the
+    program runs, ``"dynamic"``, see docs/memory.md.
     """
 
     default: str = "cpu:0"
@@ -91,10 +91,9 @@ def compile(
 ) -> Executable:
     """Compile a program for the devices of this machine and load it.
 
-    ``source`` is a path, MLIR text or bytecode, or a module of the MLIR bindings. ``devices`` maps virtual
-    devices to physical ones (``{"cuda:0": "opencl:0"}``), ``memory_limits`` virtual devices to bytes, or to text such
-    as ``"64MiB"``. Compiled programs are kept on disk and reused. All
-    else is explained at `CompileOptions`.
+    ``source`` is a path, MLIR text or bytecode, or a module of the MLIR bindings. ``devices`` maps virtual devices
+    to physical ones (``{"cuda:0": "opencl:0"}``), ``memory_limits`` virtual devices to bytes, or to text such as
+    ``"64MiB"``. Compiled programs are kept on disk and reused. All else is explained at `CompileOptions`.
 
     Raises a `DevscopeError`: InputError (no such file), ParseError, VerifyError, PlanError, LoweringError,
     DeviceNotFoundError, OptionError.

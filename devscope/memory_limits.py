@@ -21,7 +21,8 @@ def parse_size(text: str | int) -> int:
     match = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
         raise OptionError(
-            f"{text!r} is not an amount of memory", notes=[f"write bytes, or a number and one of {', '.join(_UNITS)}"]
+            f"{text!r} is not an amount of memory",
+            notes=[f"write bytes, or a number and one of {', '.join(_UNITS)}"],
         )
     return int(float(match[1]) * _UNITS[match[2]]) if match[2] else int(float(match[1]))
 

@@ -85,9 +85,9 @@ def compile_split_module(
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
-    ``literals`` is the data of dense resources that MLIR does not have, by name. Raises LoweringError
-    for what a target cannot compile, with its location in the source, and PlanError when a device needs more memory
-    than its limit.
+    ``literals`` is the data of dense resources that MLIR does not have, by name. Raises LoweringError for what a
+    target cannot compile, with its location in the source, and PlanError when a device needs more memory than its
+    limit.
     """
     check_names(module)
     signatures = {f.sym_name.data: function_signature(f) for f in public_functions(module)}

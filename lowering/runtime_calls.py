@@ -171,7 +171,7 @@ def _is_constant_symbol(op: Any) -> bool:
 
 
 def constant_number(symbol: str) -> int:
-    """The entry of the constant table behind a symbol, which ends with something else where a constant has several."""
+    """The entry of the constant table that a symbol stands for; one entry may have several symbols."""
     return int(symbol.removeprefix(CONSTANT_PREFIX).partition("_")[0])
 
 

@@ -1,7 +1,7 @@
 """The storage of buffers whose lifetime the compiler knows: one arena per memory of an executable.
 
-Arenas are made at the first call of an entry that needs them, and grow at the first call of one that needs more. Other
-calls find their buffers where they were: they ask neither the C library nor a driver for memory.
+Arenas are made at the first call of an entry that needs them, and grow at the first call of one that needs more.
+Other calls find their buffers where they were: they ask neither the C library nor a driver for memory.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Arenas:
         return ctypes.addressof(self._records)
 
     def prepare(self, entry: str) -> None:
-        """Called before each call of ``entry``. Raises :class:`DeviceError` when there is not enough host memory."""
+        """Called before each call of ``entry``. Raises :class:`DeviceError` when host memory runs out."""
         if entry in self._prepared:
             return
         for spec in self._specs:

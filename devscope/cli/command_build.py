@@ -21,7 +21,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_arguments(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="default: FILE with the suffix .dsx")
-    parser.add_argument("--memory", action="store_true", help="print how much memory the program takes on its devices")
+    parser.add_argument("--memory", action="store_true", help="print how much memory the program takes")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -47,4 +47,5 @@ def memory_text(devices: Mapping[str, Mapping[str, int]], width: int) -> str:
     titles = ("planned", "lower bound", "constants", "values", "unplanned")
     columns = [Column("device"), *(Column(title, right=True) for title in titles)]
     keys = [title.replace(" ", "_") for title in titles]
-    return table_text(columns, [(name, *(f"{found[k]:,}" for k in keys)) for name, found in devices.items()], width)
+    rows = [(name, *(f"{found[key]:,}" for key in keys)) for name, found in devices.items()]
+    return table_text(columns, rows, width)

@@ -53,8 +53,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLI
     parser.add_argument(
         "--storage",
         choices=("planned", "dynamic"),
-        help="where buffers are: in places planned when the program is compiled (default), or in memory allocated as"
-        " it runs",
+        help="where buffers are: in places planned at compile time (default), or in memory allocated as it runs",
     )
 
 

@@ -15,8 +15,8 @@ _YIELDS = frozenset({"scf.condition", "scf.yield"})
 def uses_of(timeline: Timeline, buffer: Any) -> tuple[list[Step], set[Any]] | None:
     """All steps that use the memory of ``buffer``, the result of an allocation, and the values for it.
 
-    None if it escapes. What an operation makes out of buffers is taken for the same memory, but what a call returns is not: functions
-    return new memory.
+    None if it escapes. What an operation makes out of buffers is taken for the same memory, but what a call
+    returns is not: functions return new memory.
     """
     found: dict[Step, None] = {}
     seen = {buffer}

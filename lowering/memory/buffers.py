@@ -16,8 +16,9 @@ from devscope.lowering.memory.timeline import Step, Timeline
 class Buffer:
     """``users``: the operations of the block it is allocated in that use it, in order, without ``free``.
 
-    ``aliases``: the values for its memory. ``first`` and ``last`` are moments of the timeline. ``keeps_storage``: it is copied to or from another memory
-    in a loop, where the copies of one iteration may go on while the next one computes.
+    ``aliases``: the values for its memory. ``first`` and ``last`` are moments of the timeline. ``keeps_storage``:
+    it is copied to or from another memory in a loop, where the copies of one iteration may go on while the next
+    one computes.
     """
 
     alloc: Step

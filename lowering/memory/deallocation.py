@@ -80,7 +80,7 @@ class _Function:
         if any(origin is None for origin in others):
             return True
         kept: list[int] = []
-        for position, (buffer, condition) in enumerate(zip(buffers, conditions, strict=True)):
+        for position, condition in enumerate(conditions):
             origin = others[position]
             if condition in self._true and origin in self._fresh and others.count(origin) == 1:
                 mlir_util.Builder(op).op("memref.dealloc", [origin])

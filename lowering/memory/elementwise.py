@@ -1,7 +1,7 @@
 """Operations that read each element of an input only to write the same element of an output.
 
-Their output may be in the memory of that input. Kernels are calls by the time that memory is planned: what is known
-of the operation inside stands on the call.
+Their output may be in the memory of that input. Kernels are calls by the time that memory is planned: what is
+known of the operation inside stands on the call.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def elementwise_pairs(op: Any) -> list[tuple[Any, Any]]:
     return [
         (source, target)
         for target, written in zip(operands[inputs:], maps[inputs:], strict=True)
-        if written.is_permutation and operands.count(target) == 1
+        if mlir_util.is_memref(target.type) and written.is_permutation and operands.count(target) == 1
         for source in dict.fromkeys(operands[:inputs])
-        if source.type == target.type and mlir_util.is_memref(source.type) and _read(source, operands, maps) == {written}
+        if source.type == target.type and _read(source, operands, maps) == {written}
     ]
 
 

@@ -1,7 +1,7 @@
 """What each function needs of each memory, and where its part of the program's storage begins.
 
-A program has one arena per memory. A function's part begins behind the parts of all functions that may be under way
-when it is called; functions that are never under way together lie over each other.
+A program has one arena per memory. A function's part begins behind the parts of all functions that may be under
+way when it is called; functions that are never under way together lie over each other.
 """
 
 from __future__ import annotations
@@ -43,13 +43,15 @@ class Frame:
     def live_blocks(self, space: str, frames: dict[str, Frame]) -> list[Block]:
         """What is needed and when: the function's buffers, and its callees' peaks while they run."""
         own = self.memories[space].blocks if space in self.memories else []
-        return [*own, *(Block(frames[c].peaks.get(space, 0), s.begin, s.end) for s, c in self.calls if c != self.name)]
+        calls = [(step, frames[callee]) for step, callee in self.calls if callee != self.name]
+        return [*own, *(Block(callee.peaks.get(space, 0), step.begin, step.end) for step, callee in calls)]
 
 
 def make_frames(graph: CallGraph, roots: Iterable[str]) -> dict[str, Frame]:
-    """The frames of all functions that ``roots`` reach, callers before callees: buffers merged, but not placed yet."""
+    """The frames of what ``roots`` reach, callers before callees: buffers are merged, but not placed yet."""
     used = _reachable(graph, roots)
-    frames = {name: Frame(name, Timeline(graph.functions[name].func)) for name in reversed(graph.order) if name in used}
+    order = [name for name in reversed(graph.order) if name in used]
+    frames = {name: Frame(name, Timeline(graph.functions[name].func)) for name in order}
     for frame in frames.values():
         _find_calls(frame, graph)
     # A caller may stand behind its callee where functions call each other in circles.

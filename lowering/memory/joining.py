@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -52,7 +52,7 @@ def _rename_global(module: Any, global_: Any, name: str) -> None:
 
 
 @contextmanager
-def hidden_launches(module: Any) -> Iterator[None]:
+def hidden_launches(module: Any) -> Generator[None]:
     """Only declarations of the functions that launch kernels: MLIR does not accept a launch without its kernel."""
     hidden: list[tuple[Any, Any]] = []
     for func in mlir_util.functions(module):

@@ -34,8 +34,8 @@ class Arena:
     """The storage of one memory. ``places``: offset and bytes of each. ``needed``: bytes that each entry uses.
 
     ``lower_bound``: the most bytes that are live at one moment. ``values``: how many buffers were planned;
-    ``others``: how many allocations were not, because size or lifetime are known at run time only. ``at_peak``: the
-    buffers that are live at that moment. ``globals``: the symbols of the constants in this memory.
+    ``others``: how many allocations were not, because size or lifetime are known at run time only. ``at_peak``:
+    the buffers that are live at that moment. ``globals``: the symbols of the constants in this memory.
     """
 
     slot: int

@@ -44,8 +44,8 @@ def memory_of_devices(
 ) -> dict[str, Memory]:
     """What each virtual device needs, by its name; ``constants`` are the arrays of the constant table.
 
-    Raises PlanError if a device needs more than its limit, naming the largest values at the peak. The planned module
-    must be as it was planned.
+    Raises PlanError if a device needs more than its limit, naming the largest values at the peak. The planned
+    module must be as it was planned.
     """
     memory = {names[slot]: Memory(arena, _constant_bytes(arena, constants)) for slot, arena in arenas.items()}
     _check_limits(memory, limits)

@@ -1,7 +1,8 @@
 """Buffers that take over the memory of another one, the same value from then on.
 
-Two cases. An elementwise operation writes its result over an input that nothing uses later. And a buffer whose size
-is known at run time only takes the memory of one that is not used any more, if both sizes are the same values.
+Two cases. An elementwise operation writes its result over an input that nothing uses later. And a buffer whose
+size is known at run time only takes the memory of one that is not used any more, if both sizes are the same
+values.
 """
 
 from __future__ import annotations

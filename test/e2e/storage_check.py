@@ -15,7 +15,7 @@ Place = tuple[str, int, int]
 
 
 def check_storage(module: Any, entries: list[str]) -> int:
-    """Follow the calls of every entry through the planned host code ``module``; returns how many places were used."""
+    """Follow the calls of every entry through planned host code; returns how many places were used."""
     functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module) if mlir_util.has_body(f)}
     followed = _Follower(functions)
     for name in entries:

@@ -13,6 +13,7 @@ from devscope.api import CompileOptions, build
 from devscope.errors import DeviceError, OptionError, PlanError
 from devscope.runtime.executable import Executable
 
+CPU = '#device.scope<"cpu", 0 : i64, "", "">'
 HEAD = '#dev = #device.scope<"opencl", 0 : i64, "", "">\n'
 
 
@@ -101,7 +102,7 @@ def test_places_are_buffers_of_their_own_where_a_device_cannot_have_parts() -> N
         assert made == len(arena.places) > 1
 
 
-@pytest.mark.parametrize("scope", ['#device.scope<"cpu", 0 : i64, "", "">', "#dev"])
+@pytest.mark.parametrize("scope", [CPU, "#dev"])
 def test_saved_programs_keep_their_plan(tmp_path: Path, scope: str) -> None:
     x = matrix(32)
     program = build(HEAD + layers("main", 32, 4, scope))
@@ -115,7 +116,7 @@ def test_saved_programs_keep_their_plan(tmp_path: Path, scope: str) -> None:
 
 def test_host_calls_take_no_memory() -> None:
     x = matrix(48)
-    with devscope.compile(layers("main", 48, 5, '#device.scope<"cpu", 0 : i64, "", "">'), cache=False) as executable:
+    with devscope.compile(layers("main", 48, 5, CPU), cache=False) as executable:
         assert executable.memory()["cpu:0"]["unplanned"] == 1  # the result
         assert_nothing_leaks(executable, "main", [x], only_host=True)
 
@@ -152,7 +153,7 @@ def test_limits() -> None:
     assert f"'opencl:0' needs 48.0 KiB ({planned} bytes) of memory" in message
     assert message.count("live then: 64x64xf32, 16.0 KiB (16384 bytes)") == 3
     with pytest.raises(PlanError, match="'cpu:0' needs"):
-        build(layers("main", 64, 4, '#device.scope<"cpu", 0 : i64, "", "">'), CompileOptions(memory_limits={"cpu:0": 1}))
+        build(layers("main", 64, 4, CPU), CompileOptions(memory_limits={"cpu:0": 1}))
 
 
 def test_bad_limits() -> None:

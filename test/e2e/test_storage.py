@@ -33,7 +33,8 @@ def planned_places(source: Any, options: CompileOptions) -> int:
     def observe(stage: str, module: Any) -> None:
         if stage == "memory":
             names = [str(op.attributes["sym_name"]).strip('"') for op in module.body.operations]
-            entries = [name.removeprefix("devscope_entry_") for name in names if name.startswith("devscope_entry_")]
+            prefix = "devscope_entry_"
+            entries = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
             counts.append(check_storage(module, entries))
             raise _Planned
 

@@ -58,7 +58,8 @@ def test_nothing_to_place() -> None:
 
 def test_a_hole_is_filled_by_what_fits_best() -> None:
     # Two holes stay while the others live: 300 and 200 bytes. The short blocks of 200 and 300 bytes go there.
-    blocks = [Block(300, 0, 1), Block(400, 0, 9), Block(200, 0, 1), Block(500, 0, 9), Block(200, 3, 4), Block(300, 3, 4)]
+    sizes = [(300, 0, 1), (400, 0, 9), (200, 0, 1), (500, 0, 9), (200, 3, 4), (300, 3, 4)]
+    blocks = [Block(*size) for size in sizes]
     _, end = place(blocks, 1)
     assert end == 1400
 
