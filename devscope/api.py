@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from devscope.errors import InputError, OptionError
+from devscope.memory_limits import checked_limits
 from devscope.source import source_digest
 
 if TYPE_CHECKING:
@@ -36,11 +37,13 @@ Source = str | bytes | os.PathLike[str]
 class CompileOptions:
     """How a program is planned and built; equal options and equal source give the same program.
 
-    ``default``: scope of what no annotation reaches. ``arguments``: ``"host"`` pins tensor arguments and
-    results of public functions to the host, so that copies stand in the IR; ``"open"`` lets the plan decide.
-    ``targets``: for each virtual device built for another kind of device, that kind. ``completion``: how scopes
-    are chosen that the program leaves open, ``"default"`` or ``"min-cost"``; ``machine``: the file that tells
-    the latter how fast the machine is, see docs/machine.md.
+    ``default``: scope of what no annotation reaches. ``arguments``: ``"host"`` pins tensor arguments and results
+    of public functions to the host, so that copies stand in the IR; ``"open"`` lets the plan decide. ``targets``:
+    for each virtual device built for another kind of device, that kind. ``completion``: how scopes are chosen that
+    the program leaves open, ``"default"`` or ``"min-cost"``; ``machine``: the file that tells the latter how fast
+    the machine is, see docs/machine.md. ``memory_limits``: the most bytes that the program may need on virtual
+    devices; ``storage``: whether the places of buffers are ``"planned"``, or all memory is allocated as the
+    program runs, ``"dynamic"``, see docs/memory.md.
     """
 
     default: str = "cpu:0"
@@ -48,6 +51,8 @@ class CompileOptions:
     targets: Mapping[str, str] = field(default_factory=dict[str, str])
     completion: str = "default"
     machine: str | os.PathLike[str] | None = None
+    memory_limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    storage: str = "planned"
     machine_text: str | None = field(default=None, init=False)
     """What ``machine`` says, read once."""
 
@@ -55,6 +60,7 @@ class CompileOptions:
         for what, value, legal in (
             ("to treat arguments", self.arguments, ("host", "open")),
             ("to complete a plan", self.completion, ("default", "min-cost")),
+            ("to get storage", self.storage, ("planned", "dynamic")),
         ):
             if value not in legal:
                 raise OptionError(f"'{value}' is not a way {what}", notes=[f"legal: {', '.join(legal)}"])
@@ -66,9 +72,9 @@ class CompileOptions:
             object.__setattr__(self, "machine_text", machine_text(self.machine))
 
     def key(self) -> str:
-        return repr(
-            (self.default, self.arguments, sorted(self.targets.items()), self.completion, self.machine_text)
-        )
+        mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
+        rest = self.completion, self.machine_text, self.storage
+        return repr((self.default, self.arguments, *mappings, *rest))
 
 
 def compile(
@@ -79,13 +85,15 @@ def compile(
     devices: Mapping[str, str] | None = None,
     completion: str = "default",
     machine: str | os.PathLike[str] | None = None,
+    memory_limits: Mapping[str, str | int] | None = None,
+    storage: str = "planned",
     cache: bool = True,
 ) -> Executable:
     """Compile a program for the devices of this machine and load it.
 
-    ``source`` is a path, MLIR text or bytecode, or a module of the MLIR bindings. ``devices`` maps virtual
-    devices to physical ones (``{"cuda:0": "opencl:0"}``). Compiled programs are kept on disk and reused. All
-    else is explained at `CompileOptions`.
+    ``source`` is a path, MLIR text or bytecode, or a module of the MLIR bindings. ``devices`` maps virtual devices
+    to physical ones (``{"cuda:0": "opencl:0"}``), ``memory_limits`` virtual devices to bytes, or to text such as
+    ``"64MiB"``. Compiled programs are kept on disk and reused. All else is explained at `CompileOptions`.
 
     Raises a `DevscopeError`: InputError (no such file), ParseError, VerifyError, PlanError, LoweringError,
     DeviceNotFoundError, OptionError.
@@ -93,7 +101,8 @@ def compile(
     from devscope.runtime.executable import Executable
 
     mapping = checked_mapping(devices)
-    options = CompileOptions(default, arguments, target_overrides(mapping), completion, machine)
+    limits = checked_limits(memory_limits)
+    options = CompileOptions(default, arguments, target_overrides(mapping), completion, machine, limits, storage)
     program, key = cached_program(source, options) if cache else (None, None)
     if program is None:
         program = build(source, options)

@@ -18,6 +18,7 @@ from devscope.errors import LoweringError, OptionError
 from devscope.lowering import compiler
 from devscope.lowering.compiler import Observer, compile_split_module
 from devscope.lowering.interop.session import Session
+from devscope.lowering.memory.plan import MemoryOptions
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes.border import simplify_across
 from devscope.passes.device_split import split_module
@@ -94,7 +95,7 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     show = observe or _ignore
     if observe is not None:
         observe("plan", planned.session.to_mlir(planned.module))
-    _check_targets(planned.module, options.targets)
+    _check_targets(planned.module, options)
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
     split_module(planned.module, HOST, binding)
@@ -105,21 +106,24 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
         verify_split_module(planned.module)
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))
-    program = compile_split_module(planned.session, planned.module, binding, show, planned.literals)
+    memory = MemoryOptions(options.storage == "planned", options.memory_limits)
+    program = compile_split_module(planned.session, planned.module, binding, show, planned.literals, memory)
     program.report["plan"] = report
     return program
 
 
-def _check_targets(module: ModuleOp, targets: Mapping[str, str]) -> None:
-    """Raise OptionError for a virtual device that is built for another target but does not occur."""
-    named = {name for name in targets if ":" in name}
-    unused = sorted(named - _devices(module)) if named else []
-    if unused:
-        used = ", ".join(sorted(_devices(module)))
-        raise OptionError(
-            f"the device mapping names '{unused[0]}', which the program does not use",
-            notes=[f"the program uses: {used}"],
-        )
+def _check_targets(module: ModuleOp, options: CompileOptions) -> None:
+    """Raise OptionError for a virtual device that the options name but that does not occur."""
+    targets = {name for name in options.targets if ":" in name}
+    for what, named in (("device mapping", targets), ("memory limits", {*options.memory_limits})):
+        unused = sorted(named - _devices(module)) if named else []
+        if unused:
+            used = ", ".join(sorted(_devices(module)))
+            verb = "name" if what.endswith("s") else "names"
+            raise OptionError(
+                f"the {what} {verb} '{unused[0]}', which the program does not use",
+                notes=[f"the program uses: {used}"],
+            )
 
 
 def _devices(module: ModuleOp) -> set[str]:

@@ -19,23 +19,26 @@ from devscope.lowering.codegen.host_object import HostObject, compile_host_objec
 from devscope.lowering.codegen.host_options import check_host_options
 from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
-from devscope.lowering.entries import add_entry, separate_names
+from devscope.lowering.entries import ENTRY_PREFIX, add_entry
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.kernels import DeviceBinary
 from devscope.lowering.legal import check_module, check_names
+from devscope.lowering.memory.joining import hidden_launches, join_functions, merge_functions
+from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
+from devscope.lowering.memory.report import Memory, memory_of_devices
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
 from devscope.passes.split.targets import HOST_KIND, TargetBinding
 from devscope.runtime.native import call_symbol, runtime_ir
-from devscope.runtime.program import ConstantSpec, DeviceSpec, Entry, KernelSpec, Program
+from devscope.runtime.program import ArenaSpec, ConstantSpec, DeviceSpec, Entry, KernelSpec, Program
 
 #: Host constants up to this many elements are immediate data; larger ones go to the constant table.
 _INLINE_ELEMENTS = 16
 
 #: The states of a program that an observer sees, in order.
-STAGES = ("host-buffers", "launchers", "kernels", "host", "host-llvm")
+STAGES = ("host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
 
 #: Called with a stage and a module of the bindings (for ``host-llvm``: LLVM IR text); must not change it.
 Observer = Callable[[str, Any], None]
@@ -44,6 +47,8 @@ Observer = Callable[[str, Any], None]
 def _ignore(stage: str, payload: Any) -> None:
     """Nobody watches."""
 
+
+_HOST_NAME = "cpu:0"
 
 #: Target kinds with a code generator for kernels.
 _KERNEL_TARGETS = {opencl.TARGET.kind: opencl.TARGET}
@@ -91,11 +96,13 @@ def compile_split_module(
     binding: TargetBinding,
     observe: Observer = _ignore,
     literals: Mapping[str, memoryview] | None = None,
+    memory_options: MemoryOptions | None = None,
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
-    ``literals`` is the data of dense resources that MLIR does not have, by name.
-    Raises LoweringError for what a target cannot compile, with its location in the source.
+    ``literals`` is the data of dense resources that MLIR does not have, by name. Raises LoweringError for what a
+    target cannot compile, with its location in the source, and PlanError when a device needs more memory than its
+    limit.
     """
     check_names(module)
     signatures = {f.sym_name.data: function_signature(f) for f in public_functions(module)}
@@ -111,7 +118,9 @@ def compile_split_module(
         _KERNEL_TARGETS[kind].prepare()
     constants = ConstantTable(literals or {})
     with session.context:
-        text, symbols = _lower_all(session, cut.host, devices, list(signatures), constants, observe)
+        text, symbols, memory = _lower_all(
+            session, cut.host, devices, list(signatures), constants, memory_options or MemoryOptions(), observe
+        )
     code = _host_object(text, symbols.values(), host_target)
     return Program(
         entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
@@ -122,6 +131,8 @@ def compile_split_module(
         devices=[virtual.spec() for virtual in devices],
         constants=[_constant_spec(attribute) for attribute in constants.attributes()],
         constant_data=constants.arrays,
+        arenas=[_arena_spec(needed.arena) for needed in memory.values() if needed.arena.places],
+        report={"memory": {name: needed.to_json() for name, needed in memory.items()}},
     )
 
 
@@ -131,9 +142,10 @@ def _lower_all(
     devices: list[_Device],
     entries: list[str],
     constants: ConstantTable,
+    memory_options: MemoryOptions,
     observe: Observer,
-) -> tuple[str, dict[str, str]]:
-    """LLVM IR of all host code, and the symbol of each entry; fills in the devices' binaries."""
+) -> tuple[str, dict[str, str], dict[str, Memory]]:
+    """LLVM IR of all host code, symbols of the entries, planned memory; fills in the devices' binaries."""
     module = session.to_mlir(host_part)
     _lower_host_functions(session, module, constants)
     observe("host-buffers", module)
@@ -142,15 +154,21 @@ def _lower_all(
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
         launchers = session.to_mlir(part.module)
         kernels.update(virtual.add(_lower_device(session, launchers, part, constants, taken, observe)))
-        _merge_functions(module, launchers)
-    functions = separate_names(module)
+        merge_functions(module, launchers)
+    functions = join_functions(module, session.run_passes)
     symbols = {name: add_entry(module, functions[name], name) for name in entries}
     slots = {_space_text(session, scope): virtual.slot for virtual in devices for scope in virtual.scopes}
+    with hidden_launches(module):
+        roots = {name: f"{ENTRY_PREFIX}{name}" for name in entries}
+        arenas = plan_memory(module, {"": HOST_SLOT, **slots}, roots, memory_options.planned)
+        observe("memory", module)
+        names = {HOST_SLOT: _HOST_NAME, **{virtual.slot: virtual.spec().name for virtual in devices}}
+        memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
     lower_to_runtime_calls(module, slots, kernels)
     observe("host", module)
     text = host.to_llvm_text(module, session.run_passes)
     observe("host-llvm", text)
-    return text, symbols
+    return text, symbols, memory
 
 
 def _host_object(text: str, entries: Iterable[str], target: TargetAttr) -> HostObject:
@@ -234,7 +252,7 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
     extract_constants(module, constants, most_inline=_INLINE_ELEMENTS)
     prepare_tensors(module, session.run_passes, UNIT_STRIDE_INNERMOST)
     bufferize(module, session.run_passes)
-    session.run_passes(module, pipelines.DEALLOCATE)
+    session.run_passes(module, pipelines.OWN)
 
 
 def _lower_device(
@@ -260,18 +278,8 @@ def _space_text(session: Session, scope: ScopeAttr) -> str:
     return str(ir.Attribute.parse(str(scope), session.context))
 
 
-def _merge_functions(target: Any, source: Any) -> None:
-    """Move all operations of ``source`` into ``target``; definitions replace declarations of their name."""
-    present = {
-        mlir_util.symbol_name(op): op for op in mlir_util.children(target.operation) if "sym_name" in op.attributes
-    }
-    for op in mlir_util.children(source.operation):
-        old = present.get(mlir_util.symbol_name(op))
-        if old is not None and old.name == "func.func" and not mlir_util.has_body(old):
-            old.erase()
-        elif old is not None:
-            continue  # a shared helper or constant that stands there already
-        target.body.append(op)
+def _arena_spec(arena: Arena) -> ArenaSpec:
+    return ArenaSpec(arena.slot, arena.alignment, [list(place) for place in arena.places], arena.needed)
 
 
 def _constant_spec(attribute: Any) -> ConstantSpec:

@@ -16,6 +16,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.assertions import drop_assertions
 from devscope.lowering.equal_kernels import merge_equal_kernels
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.elementwise import mark_call
 
 RunPasses = Callable[[Any, str], None]
 
@@ -198,7 +199,8 @@ def _outline(
             attributes={"callee": ir.FlatSymbolRefAttr.get(name, context)},
             ip=ir.InsertionPoint(first),
         )
-        del call
+        if len(group) == 1:
+            mark_call(call, first)
         mapping = dict(zip(arguments, block.arguments, strict=True))
         for constant in constants:
             clone = known[constant].clone(ip=ir.InsertionPoint(block))

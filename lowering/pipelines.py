@@ -56,6 +56,16 @@ BUFFERIZE = (
 )
 
 #: Ownership based: works through scf loops and branches. cf loops must be lifted to scf first.
+OWN = "builtin.module(ownership-based-buffer-deallocation,canonicalize,buffer-deallocation-simplification)"
+
+CLEAN_UP = "builtin.module(canonicalize,cse)"
+
+#: The first canonicalisation elides clones of what is freed right after.
+LOWER_DEALLOCATIONS = (
+    "builtin.module(canonicalize,buffer-deallocation-simplification,"
+    "bufferization-lower-deallocations,convert-bufferization-to-memref,cse,canonicalize)"
+)
+
 DEALLOCATE = (
     "builtin.module("
     "ownership-based-buffer-deallocation,canonicalize,buffer-deallocation-simplification,"

@@ -15,6 +15,10 @@ module {
   func.func private @devscope_assert(i1, !llvm.ptr)
   func.func private @devscope_host_alloc(i64) -> !llvm.ptr
 
+  func.func private @devscope_arena_buffer(i64, i64) -> !llvm.ptr
+  func.func private @devscope_host_place(i64) -> !llvm.ptr
+  func.func private @devscope_host_done(!llvm.ptr)
+
   func.func private @devscope_wrap(%allocated: !llvm.ptr, %aligned: !llvm.ptr, %bytes: i64) -> memref<?xi8> {
     %zero = llvm.mlir.constant(0 : i64) : i64
     %one = llvm.mlir.constant(1 : i64) : i64
@@ -45,6 +49,26 @@ module {
     %handle = call @devscope_alloc(%slot, %size) : (i64, i64) -> !llvm.ptr
     %buffer = call @devscope_wrap(%handle, %handle, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
     return %buffer : memref<?xi8>
+  }
+
+  // Places in arenas.
+  func.func private @devscope_place_on_device(%slot: i64, %number: i64, %bytes: i64) -> memref<?xi8> {
+    %handle = call @devscope_arena_buffer(%slot, %number) : (i64, i64) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%handle, %handle, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
+    return %buffer : memref<?xi8>
+  }
+
+  func.func private @devscope_place_on_host(%number: i64, %bytes: i64) -> memref<?xi8> {
+    %memory = call @devscope_host_place(%number) : (i64) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%memory, %memory, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
+    return %buffer : memref<?xi8>
+  }
+
+  func.func private @devscope_done_on_host(%place: memref<?xi8>) {
+    %0 = builtin.unrealized_conversion_cast %place : memref<?xi8> to !descriptor
+    %memory = llvm.extractvalue %0[0] : !descriptor
+    call @devscope_host_done(%memory) : (!llvm.ptr) -> ()
+    return
   }
 
   func.func private @devscope_constant_buffer(%slot: i64, %number: i64, %bytes: i64) -> memref<?xi8> {

@@ -16,6 +16,7 @@ from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import is_assertion, lower_assertions
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
 
 HOST_SLOT = 0
@@ -32,7 +33,8 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     function to its number within its device.
     """
     ops = list(mlir_util.walk(module.operation))
-    work = [item for op in ops if (item := _classify(op, slots)) is not None]
+    places = PlaceCalls()
+    work = [item for op in ops if (item := _classify(op, slots, places)) is not None]
     assertions = [op for op in ops if is_assertion(op)]
     mlir_util.retype_memrefs(module.operation, None, lambda space: space is not None)
     for op, rewrite, where in work:
@@ -53,7 +55,7 @@ def _slot_of(value: Any, slots: Slots) -> int | None:
 Rewrite = Callable[[Any, tuple[int, ...], Mapping[str, int]], None]
 
 
-def _classify(op: Any, slots: Slots) -> tuple[Any, Rewrite, tuple[int, ...]] | None:
+def _classify(op: Any, slots: Slots, places: PlaceCalls) -> tuple[Any, Rewrite, tuple[int, ...]] | None:
     """The rewrite that ``op`` needs and the slots of the memrefs involved, read before spaces are erased."""
     if op.name == "memref.get_global":
         if not _is_constant_symbol(op):
@@ -64,6 +66,8 @@ def _classify(op: Any, slots: Slots) -> tuple[Any, Rewrite, tuple[int, ...]] | N
     rewrite = _REWRITES.get(op.name)
     if rewrite is None:
         return None
+    if STORAGE_ATTR in op.attributes:
+        return op, places.lower, (_required(_slot_of((*op.results, *op.operands)[0], slots)),)
     values = [*op.operands, *op.results]
     where = tuple(slot for v in values if (slot := _slot_of(v, slots)) is not None)
     if any(where):
@@ -166,9 +170,14 @@ def _is_constant_symbol(op: Any) -> bool:
     return ir.FlatSymbolRefAttr(op.attributes["name"]).value.startswith(CONSTANT_PREFIX)
 
 
+def constant_number(symbol: str) -> int:
+    """The entry of the constant table that a symbol stands for; one entry may have several symbols."""
+    return int(symbol.removeprefix(CONSTANT_PREFIX).partition("_")[0])
+
+
 def _constant(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
     build = Builder(op)
-    number = int(ir.FlatSymbolRefAttr(op.attributes["name"]).value.removeprefix(CONSTANT_PREFIX))
+    number = constant_number(ir.FlatSymbolRefAttr(op.attributes["name"]).value)
     type_ = ir.MemRefType(op.results[0].type)
     size = mlir_util.element_bytes(type_.element_type)
     for extent in type_.shape:

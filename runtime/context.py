@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.errors import DevscopeError
+from devscope.runtime.arenas import Arenas
 from devscope.runtime.arrays import free_memory
 from devscope.runtime.cache import DiskCache
 from devscope.runtime.device_error import describe_error
@@ -86,6 +87,7 @@ class NativeContext:
             traffic=ctypes.addressof(self._traffic),
         )
         self._uploads: list[Any] = []
+        self.arenas = Arenas(program, self._physical)
         try:
             for spec, device, record in zip(self._specs, self._physical, self._devices, strict=True):
                 self._uploads.append(self._array(ctypes.c_void_p, len(program.constants)))
@@ -144,6 +146,7 @@ class NativeContext:
                 _close_device(physical.opencl, record, uploads)
             free_memory(record.live.entries)
             record.live = layout.LiveList()
+        self.arenas.close()
         for program in self._programs.values():
             program.release()
         self._programs.clear()

@@ -17,7 +17,7 @@ from devscope.runtime.devices import resolve_devices
 from devscope.runtime.entry import EntryCaller
 from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.linker import HostLibrary
-from devscope.runtime.native import CONTEXT_SYMBOL
+from devscope.runtime.native import ARENAS_SYMBOL, CONTEXT_SYMBOL
 from devscope.runtime.program import Entry, Program
 
 MAIN = "main"
@@ -50,13 +50,15 @@ class Executable:
         self.devices: dict[str, str] = {name: device.name for name, device in physical.items()}
         """The physical device of every virtual device."""
         self._lock = threading.Lock()
-        library = HostLibrary(program, [CONTEXT_SYMBOL, *(entry.symbol for entry in program.entries.values())])
+        symbols = [CONTEXT_SYMBOL, ARENAS_SYMBOL]
+        library = HostLibrary(program, [*symbols, *(entry.symbol for entry in program.entries.values())])
         try:
             self._context = NativeContext(program, physical, open_cache if cache == "default" else lambda: cache)
         except BaseException:
             library.close()
             raise
         ctypes.c_void_p.from_address(library[CONTEXT_SYMBOL]).value = self._context.address
+        ctypes.c_void_p.from_address(library[ARENAS_SYMBOL]).value = self._context.arenas.address
         self._callers = {
             name: EntryCaller(name, entry, library[entry.symbol]) for name, entry in program.entries.items()
         }
@@ -107,12 +109,17 @@ class Executable:
         with self._lock:
             if not self._release.alive:
                 raise InputError("the executable was closed", notes=["load or compile the program again"])
+            self._context.arenas.prepare(name)
             if not caller.call(arrays):
                 raise self._context.take_error()
             results = caller.take_results()
         if len(results) == 1:
             return results[0]
         return tuple(results) if results else None
+
+    def memory(self) -> dict[str, dict[str, int]]:
+        """What the compiler planned for the memory of each virtual device, in bytes: see docs/memory.md."""
+        return {name: dict(needed) for name, needed in self.program.report.get("memory", {}).items()}
 
     def counters(self) -> Counters:
         """Launches, copies and allocations so far."""

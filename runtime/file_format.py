@@ -29,6 +29,7 @@ from typing import Any
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.native.layout import ABI_VERSION
 from devscope.runtime.program import (
+    ArenaSpec,
     ConstantData,
     ConstantSpec,
     DeviceSpec,
@@ -131,6 +132,7 @@ def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str,
         "constants": [
             {**asdict(spec), "offset": offset} for spec, offset in zip(program.constants, offsets, strict=True)
         ],
+        "arenas": [asdict(arena) for arena in program.arenas],
         "report": program.report,
         "members": members,
     }
@@ -264,6 +266,7 @@ def _program(manifest: dict[str, Any], contents: dict[str, memoryview]) -> Progr
         devices=[_device(record, contents) for record in manifest["devices"]],
         constants=specs,
         constant_data=data,
+        arenas=[_arena(record) for record in manifest["arenas"]],
         report=dict(manifest["report"]),
     )
 
@@ -273,6 +276,15 @@ def _entry(record: dict[str, Any]) -> Entry:
         str(record["symbol"]),
         [TensorSpec(**spec) for spec in record["inputs"]],
         [TensorSpec(**spec) for spec in record["outputs"]],
+    )
+
+
+def _arena(record: dict[str, Any]) -> ArenaSpec:
+    return ArenaSpec(
+        slot=int(record["slot"]),
+        alignment=int(record["alignment"]),
+        places=[[int(offset), int(size)] for offset, size in record["places"]],
+        needed={str(entry): int(size) for entry, size in record["needed"].items()},
     )
 
 

@@ -35,6 +35,8 @@ class OpenCLDevice:
     local_memory_bytes: int
     max_workgroup_size: int
     compute_units: int
+    base_alignment: int
+    """Of sub-buffers, in bytes."""
     fp64: bool
     fp16: bool
     spirv_versions: tuple[str, ...]
@@ -269,6 +271,7 @@ def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevic
         local_memory_bytes=integer(cl.DEVICE_LOCAL_MEM_SIZE),
         max_workgroup_size=integer(cl.DEVICE_MAX_WORK_GROUP_SIZE),
         compute_units=integer(cl.DEVICE_MAX_COMPUTE_UNITS),
+        base_alignment=integer(cl.DEVICE_MEM_BASE_ADDR_ALIGN) // 8,
         fp64=integer(cl.DEVICE_DOUBLE_FP_CONFIG) != 0,
         fp16=integer(cl.DEVICE_HALF_FP_CONFIG) != 0,
         spirv_versions=tuple(version for version in versions if version[:1].isdigit()),

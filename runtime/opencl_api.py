@@ -37,6 +37,7 @@ DEVICE_EXTENSIONS = 0x1030
 DEVICE_DOUBLE_FP_CONFIG = 0x1032
 DEVICE_HALF_FP_CONFIG = 0x1033
 DEVICE_IL_VERSION = 0x105B
+DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019
 
 PROGRAM_BINARY_SIZES = 0x1165
 PROGRAM_BINARIES = 0x1166
@@ -83,6 +84,7 @@ NATIVE_FUNCTIONS = (
     "clEnqueueNDRangeKernel",
     "clFinish",
     "clFlush",
+    "clCreateSubBuffer",
 )
 """What the native runtime calls, in the order of ``%devscope.OpenCL`` in ``runtime.ll``."""
 

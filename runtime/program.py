@@ -120,6 +120,20 @@ class ConstantSpec:
 
 
 @dataclass
+class ArenaSpec:
+    """The storage of the buffers in one memory whose lifetime the compiler knows.
+
+    ``places``: offset and bytes of each; offsets are multiples of ``alignment``. ``needed``: the bytes that a call
+    of each entry uses.
+    """
+
+    slot: int
+    alignment: int
+    places: list[list[int]] = field(default_factory=list[list[int]])
+    needed: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass
 class Program:
     """A compiled program: host code, device binaries, constants, and what the compiler reports.
 
@@ -135,6 +149,7 @@ class Program:
     devices: list[DeviceSpec] = field(default_factory=list[DeviceSpec])
     constants: list[ConstantSpec] = field(default_factory=list[ConstantSpec])
     constant_data: Sequence[ConstantData] = ()
+    arenas: list[ArenaSpec] = field(default_factory=list[ArenaSpec])
     report: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def slots(self) -> list[DeviceSpec]:
@@ -167,6 +182,7 @@ class Program:
             for spec in (*entry.inputs, *entry.outputs):
                 if spec.dtype not in DTYPE_BYTES:
                     raise _bad_dtype(f"entry '{name}'", spec.dtype)
+        self._check_arenas()
         if len(self.constants) != len(self.constant_data):
             raise ExecutableFormatError(
                 f"the program has {len(self.constants)} constants and data for {len(self.constant_data)}"
@@ -178,6 +194,14 @@ class Program:
                 raise ExecutableFormatError(
                     f"constant {index} has {size} bytes, type {spec.shape} {spec.dtype} needs {spec.nbytes}"
                 )
+
+    def _check_arenas(self) -> None:
+        slots = len(self.slots())
+        for arena in self.arenas:
+            size = max(arena.needed.values(), default=0)
+            inside = all(0 <= at <= at + length <= size for at, length in arena.places)
+            if not 0 <= arena.slot < slots or not inside or any(at % arena.alignment for at, _ in arena.places):
+                raise ExecutableFormatError(f"the arena of slot {arena.slot} is wrong")
 
 
 def memory_of(data: ConstantData) -> NDArray[np.uint8]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
 
 from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
@@ -12,14 +13,16 @@ from devscope.cli.plan_warnings import print_warnings
 NAME = "build"
 HELP = "compile a program into a .dsx file that runs without MLIR"
 EPILOG = """\
-example:
+examples:
   devscope build model.mlir -o model.dsx --devices cuda:0=opencl:0
+  devscope build model.mlir --memory --memory-limit opencl:0=64MiB
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_arguments(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="default: FILE with the suffix .dsx")
+    parser.add_argument("--memory", action="store_true", help="print how much memory the program takes")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -32,4 +35,19 @@ def execute(arguments: argparse.Namespace) -> int:
     program = build(file, compile_options(arguments))
     print_warnings(program)
     save_program(program, output)
+    if arguments.memory:
+        from devscope.cli.tables import output_width
+
+        print(memory_text(program.report["memory"], output_width()), end="")
     return 0
+
+
+def memory_text(devices: Mapping[str, Mapping[str, int]], width: int) -> str:
+    """The part of a program's report on memory as a table."""
+    from devscope.cli.tables import Column, table_text
+
+    titles = ("planned", "lower bound", "constants", "values", "unplanned")
+    columns = [Column("device"), *(Column(title, right=True) for title in titles)]
+    keys = [title.replace(" ", "_") for title in titles]
+    rows = [(name, *(f"{found[key]:,}" for key in keys)) for name, found in devices.items()]
+    return table_text(columns, rows, width)

@@ -17,6 +17,7 @@ stages, in order:
   host-buffers   host functions over buffers; device data in the memory space of its scope
   launchers      device functions over buffers, launching kernels (once per device)
   kernels        the kernels (once per device)
+  memory         all host code, with the places of its buffers
   host           all host code, calling the runtime
   host-llvm      its LLVM IR, before the runtime is linked in and optimised
 
@@ -25,7 +26,7 @@ example:
 """
 
 #: Written out because the list in devscope.pipeline takes a compiler to import.
-STAGES = ("plan", "split", "host-buffers", "launchers", "kernels", "host", "host-llvm")
+STAGES = ("plan", "split", "host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from devscope.cli.arguments import parse_device_mapping
 from devscope.errors import InputError
+from devscope.memory_limits import checked_limits, parse_limits
 
 if TYPE_CHECKING:
     from devscope.api import CompileOptions
@@ -43,6 +44,17 @@ def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLI
         metavar="V=P,...",
         help="physical devices of virtual ones, such as cuda:0=opencl:0,opencl:1=cpu:0",
     )
+    parser.add_argument(
+        "--memory-limit",
+        default="",
+        metavar="V=SIZE,...",
+        help="the most memory that values and constants may take on devices, such as opencl:0=64MiB",
+    )
+    parser.add_argument(
+        "--storage",
+        choices=("planned", "dynamic"),
+        help="where buffers are: in places planned at compile time (default), or in memory allocated as it runs",
+    )
 
 
 def device_mapping(arguments: argparse.Namespace) -> dict[str, str]:
@@ -62,6 +74,8 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
         target_overrides(device_mapping(arguments)),
         arguments.completion or "default",
         arguments.machine,
+        checked_limits(parse_limits(arguments.memory_limit)),
+        arguments.storage or "planned",
     )
 
 

@@ -14,7 +14,10 @@ from pathlib import Path
 CONTEXT_SYMBOL = "devscope_context"
 """Global of type ``ptr`` in the host object; the loader stores the address of the context there."""
 
-EXPORTS = (CONTEXT_SYMBOL,)
+ARENAS_SYMBOL = "devscope_arenas"
+"""Global of type ``ptr`` in the host object; the loader stores the address of the arenas' records there."""
+
+EXPORTS = (CONTEXT_SYMBOL, ARENAS_SYMBOL)
 """Symbols of the native runtime that must stay external after linking."""
 
 ENTRY_PREFIX = "_mlir_ciface_devscope_entry_"
@@ -28,6 +31,9 @@ API = (
     "devscope_launch",
     "devscope_assert",
     "devscope_host_alloc",
+    "devscope_arena_buffer",
+    "devscope_host_place",
+    "devscope_host_done",
     "_mlir_memref_to_llvm_alloc",
     "_mlir_memref_to_llvm_free",
     "memrefCopy",

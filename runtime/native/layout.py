@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 from enum import IntEnum
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 """Changes whenever a struct or a function of the native runtime changes. Stored in saved executables."""
 
 HOST_HEADER = 16
@@ -216,3 +216,27 @@ class Traffic(ctypes.Structure):
     copies: int
     bytes: int
     _fields_ = [("copies", ctypes.c_int64), ("bytes", ctypes.c_int64)]
+
+
+class Place(ctypes.Structure):
+    """Where a buffer with a known lifetime is in an arena."""
+
+    offset: int
+    bytes: int
+    memory: int | None
+    _fields_ = [("offset", ctypes.c_int64), ("bytes", ctypes.c_int64), ("memory", ctypes.c_void_p)]
+
+
+class Arena(ctypes.Structure):
+    """The storage of all such buffers in one memory."""
+
+    bytes: int
+    separate: int
+    memory: int | None
+    places: int | None
+    _fields_ = [
+        ("bytes", ctypes.c_int64),
+        ("separate", ctypes.c_int64),
+        ("memory", ctypes.c_void_p),
+        ("places", ctypes.c_void_p),
+    ]

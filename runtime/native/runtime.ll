@@ -75,8 +75,8 @@
 
 ; The OpenCL entry points in use, in the order of opencl_api.NATIVE_FUNCTIONS:
 ; (clCreateBuffer, clReleaseMemObject, clGetMemObjectInfo, clEnqueueWriteBuffer, clEnqueueReadBuffer,
-;  clEnqueueCopyBuffer, clSetKernelArg, clEnqueueNDRangeKernel, clFinish, clFlush)
-%devscope.OpenCL = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+;  clEnqueueCopyBuffer, clSetKernelArg, clEnqueueNDRangeKernel, clFinish, clFlush, clCreateSubBuffer)
+%devscope.OpenCL = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 
 @devscope_context = global ptr null
 
@@ -1381,6 +1381,132 @@ slice:
 
 done:
   ret void
+}
+
+; --------------------------------------------------------------------------------------------- arenas
+; Buffers whose lifetime the compiler knows have places in the arena of their memory: one piece of storage per
+; slot, which stays. Places overlap where buffers are not needed at the same time; as for buffers from the free
+; list, the order of a device's queue is all that keeps them apart. The host's arena is made by the loader, that
+; of a device here, at its first use.
+
+; offset, bytes: where in the arena. memory: on the host the address, on a device the handle of a sub-buffer, null
+; until it is made.
+; (offset, bytes, memory)
+%devscope.Place = type { i64, i64, ptr }
+
+; bytes: what the entry needs that is called. separate: 1 if the device cannot have sub-buffers at these offsets;
+; then each place is a buffer of its own. memory: the handle of the whole.
+; (bytes, separate, memory, places)
+%devscope.Arena = type { i64, i64, ptr, ptr }
+
+; One for each slot.
+@devscope_arenas = global ptr null
+
+; A place in host memory. As an allocation, it touches no memory that LLVM knows of, and nothing else points there
+; until devscope_host_done.
+define noalias nonnull align 64 ptr @devscope_host_place(i64 %number) memory(inaccessiblemem: readwrite) #0 {
+  %arenas = load ptr, ptr @devscope_arenas
+  %places.p = getelementptr %devscope.Arena, ptr %arenas, i32 0, i32 3
+  %places = load ptr, ptr %places.p
+  %memory.p = getelementptr %devscope.Place, ptr %places, i64 %number, i32 2
+  %memory = load ptr, ptr %memory.p
+  ret ptr %memory
+}
+
+; Says to LLVM what a release would: the place may hold something else from now on.
+define void @devscope_host_done(ptr captures(none) %memory)
+    memory(argmem: readwrite, inaccessiblemem: readwrite) #0 {
+  ret void
+}
+
+; A place in the memory of a device; null with the error recorded.
+define ptr @devscope_arena_buffer(i64 %slot, i64 %number) #0 {
+entry:
+  %arenas = load ptr, ptr @devscope_arenas
+  %arena = getelementptr %devscope.Arena, ptr %arenas, i64 %slot
+  %places.p = getelementptr %devscope.Arena, ptr %arena, i32 0, i32 3
+  %places = load ptr, ptr %places.p
+  %place = getelementptr %devscope.Place, ptr %places, i64 %number
+  %memory.p = getelementptr %devscope.Place, ptr %place, i32 0, i32 2
+  %memory = load ptr, ptr %memory.p
+  %there = icmp ne ptr %memory, null
+  br i1 %there, label %done, label %make
+
+make:
+  %made = call ptr @devscope.arena.make(i64 %slot, ptr %arena, ptr %place)
+  store ptr %made, ptr %memory.p
+  br label %done
+
+done:
+  %result = phi ptr [ %memory, %entry ], [ %made, %make ]
+  ret ptr %result
+}
+
+define internal ptr @devscope.arena.make(i64 %slot, ptr %arena, ptr %place) #0 {
+entry:
+  %out = alloca ptr
+  store ptr null, ptr %out
+  %bytes.p = getelementptr %devscope.Place, ptr %place, i32 0, i32 1
+  %bytes = load i64, ptr %bytes.p
+  %separate.p = getelementptr %devscope.Arena, ptr %arena, i32 0, i32 1
+  %separate = load i64, ptr %separate.p
+  %alone = icmp ne i64 %separate, 0
+  br i1 %alone, label %own, label %whole
+
+own:
+  %buffer = call ptr @devscope.obtain(i64 %slot, i64 %bytes)
+  ret ptr %buffer
+
+whole:
+  %memory.p = getelementptr %devscope.Arena, ptr %arena, i32 0, i32 2
+  %memory = load ptr, ptr %memory.p
+  %there = icmp ne ptr %memory, null
+  br i1 %there, label %part, label %obtain
+
+obtain:
+  %size = load i64, ptr %arena
+  %obtained = call ptr @devscope.obtain(i64 %slot, i64 %size)
+  store ptr %obtained, ptr %memory.p
+  %none = icmp eq ptr %obtained, null
+  br i1 %none, label %failed, label %part
+
+part:
+  %parent = phi ptr [ %memory, %whole ], [ %obtained, %obtain ]
+  %device = call ptr @devscope.device(i64 %slot, i64 1)
+  %offset = load i64, ptr %place
+  %status = call i32 @devscope.opencl.part(ptr %device, ptr %parent, i64 %offset, i64 %bytes, ptr %out)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %made, label %refused
+
+made:
+  %handle = load ptr, ptr %out
+  ret ptr %handle
+
+refused:
+  %code = sext i32 %status to i64
+  call void @devscope.fail(i64 2, i64 %code, i64 1, i64 %slot, i64 %bytes)
+  br label %failed
+
+failed:
+  ret ptr null
+}
+
+; A part of a buffer, as a handle of its own.
+define internal i32 @devscope.opencl.part(ptr %device, ptr %buffer, i64 %offset, i64 %bytes, ptr %out) #0 {
+  %status.p = alloca i32
+  store i32 0, ptr %status.p
+  %region = alloca [2 x i64]
+  %size.p = getelementptr i64, ptr %region, i64 1
+  %empty = icmp eq i64 %bytes, 0
+  %size = select i1 %empty, i64 1, i64 %bytes
+  store i64 %offset, ptr %region
+  store i64 %size, ptr %size.p
+  %create = call ptr @devscope.opencl.function(ptr %device, i32 10)
+  ; 0 = as the buffer is, 0x1220 = CL_BUFFER_CREATE_TYPE_REGION
+  %part = call ptr %create(ptr %buffer, i64 0, i32 4640, ptr %region, ptr %status.p)
+  store ptr %part, ptr %out
+  %status = load i32, ptr %status.p
+  ret i32 %status
 }
 
 attributes #0 = { noinline optnone }

@@ -1,14 +1,14 @@
-// RUN: devscope lower %s --stage host-buffers | filecheck %s
+// RUN: devscope lower %s --stage memory | filecheck %s
 
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 
 // Device data in host functions: memrefs in the memory space of their scope, carried through loops and freed.
-// CHECK-LABEL: func.func @loop
+// CHECK-LABEL: func.func @devscope_function_loop(
 // CHECK:         memref.alloc() {{.*}} : memref<4xf32, #opencl0>
 // CHECK:         memref.copy {{.*}} : memref<4xf32> to memref<4xf32, #opencl0>
 // CHECK:         scf.for {{.*}} -> (memref<4xf32, #opencl0>, i1)
-// CHECK:           func.call @loop_opencl0_0({{.*}}) : (memref<4xf32, #opencl0>) -> memref<4xf32, #opencl0>
-// CHECK:           func.call @note
+// CHECK:           func.call @devscope_function_loop_opencl0_0_generic_0
+// CHECK:           func.call @devscope_function_note
 // CHECK:           memref.dealloc {{.*}}#opencl0
 // CHECK:         memref.copy {{.*}} : memref<4xf32, #opencl0> to memref<4xf32>
 // CHECK:         memref.dealloc {{.*}}#opencl0

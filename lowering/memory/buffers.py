@@ -1,0 +1,109 @@
+"""The buffers of a function whose lifetime is known: allocated and freed in one block, whatever happens."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.aliases import uses_of
+from devscope.lowering.memory.timeline import Step, Timeline
+
+
+@dataclass(eq=False)
+class Buffer:
+    """``users``: the operations of the block it is allocated in that use it, in order, without ``free``.
+
+    ``aliases``: the values for its memory. ``first`` and ``last`` are moments of the timeline. ``keeps_storage``:
+    it is copied to or from another memory in a loop, where the copies of one iteration may go on while the next
+    one computes.
+    """
+
+    alloc: Step
+    free: Step
+    users: list[Step]
+    aliases: set[Any]
+    keeps_storage: bool
+
+    @property
+    def value(self) -> Any:
+        return self.alloc.results[0]
+
+    @property
+    def space(self) -> str:
+        return space_text(self.value)
+
+    @property
+    def first(self) -> int:
+        return self.users[0].begin
+
+    @property
+    def last(self) -> int:
+        return self.users[-1].end
+
+    @property
+    def bytes(self) -> int | None:
+        """None if the size is known at run time only."""
+        return static_bytes(self.value.type)
+
+
+def space_text(buffer: Any) -> str:
+    """The memory that a value is in: the text of its memory space, "" for the host's."""
+    space = mlir_util.memory_space(buffer.type)
+    return "" if space is None else str(space)
+
+
+def static_bytes(type_: Any) -> int | None:
+    memref = ir.MemRefType(type_)
+    if not memref.has_static_shape:
+        return None
+    return math.prod(memref.shape) * mlir_util.element_bytes(memref.element_type)
+
+
+def has_plain_type(alloc: Any) -> bool:
+    """Whether the buffer is dense, and the size of its elements known here."""
+    type_ = ir.MemRefType(alloc.results[0].type)
+    element = type_.element_type
+    if not isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType):
+        return False
+    plain = ir.MemRefType.get(type_.shape, element, None, type_.memory_space, loc=alloc.location)
+    return type_ == plain
+
+
+def find_buffers(timeline: Timeline, in_loop: bool) -> list[Buffer]:
+    """The buffers of a function without branches; ``in_loop``: it is called in a loop."""
+    if timeline.has_branches:
+        return []
+    found = (_buffer(timeline, step, in_loop) for step in timeline.steps if step.name == "memref.alloc")
+    return [buffer for buffer in found if buffer is not None]
+
+
+def _buffer(timeline: Timeline, alloc: Step, in_loop: bool) -> Buffer | None:
+    if not has_plain_type(alloc.op):
+        return None
+    found = uses_of(timeline, alloc.results[0])
+    if found is None:
+        return None
+    uses, aliases = found
+    frees = [use for use in uses if use.name == "memref.dealloc"]
+    if len(frees) != 1 or frees[0].operands[0] != alloc.results[0]:
+        return None
+    free = frees[0]
+    if free.parent is not alloc.parent or free.block != alloc.block:
+        return None
+    users: dict[Step, None] = {}
+    for use in uses:
+        step = use.enclosing(alloc.block, alloc.parent)
+        if step is None or step.begin > free.begin:
+            return None
+        if step is not free:
+            users[step] = None
+    keeps = any(use.name == "memref.copy" and (in_loop or use.in_loop) and _crosses(use) for use in uses)
+    return Buffer(alloc, free, sorted(users, key=lambda step: step.begin), aliases, keeps)
+
+
+def _crosses(copy: Step) -> bool:
+    source, target = (space_text(value) for value in copy.operands)
+    return source != target

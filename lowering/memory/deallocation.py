@@ -1,0 +1,116 @@
+"""``bufferization.dealloc`` -> ``memref.dealloc``, once functions are inlined.
+
+The ownership pass asks at run time which of several buffers are the same where it cannot tell; inlined, and with
+what is known of calls, it mostly can be told. A function never returns its arguments (it returns what it owns), so
+what a call returns is new memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from devscope.lowering import mlir_util, pipelines
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels import RunPasses
+
+_DEALLOC = "bufferization.dealloc"
+#: Operations whose first result is in the memory of their first operand.
+_SAME_MEMORY = frozenset(
+    {
+        "memref.cast",
+        "memref.collapse_shape",
+        "memref.expand_shape",
+        "memref.extract_strided_metadata",
+        "memref.reinterpret_cast",
+        "memref.subview",
+    }
+)
+
+
+def lower_deallocations(module: Any, run_passes: RunPasses) -> None:
+    """Lower what the ownership pass left in ``module``, and clean up."""
+    left = False
+    for func in mlir_util.functions(module):
+        if mlir_util.has_body(func):
+            left |= _Function(func).free_known()
+    run_passes(module, pipelines.LOWER_DEALLOCATIONS if left else pipelines.CLEAN_UP)
+
+
+class _Function:
+    def __init__(self, func: Any) -> None:
+        self._origins: dict[Any, Any] = {a: a for a in mlir_util.entry_block(func).arguments}
+        self._fresh: dict[Any, Any] = {}
+        self._true: set[Any] = set()
+        self._deallocs: list[Any] = []
+        self._clones = False
+        for op in mlir_util.walk(func):
+            self._visit(op)
+
+    def _visit(self, op: Any) -> None:
+        if op.name in _SAME_MEMORY:
+            origin = self._origins.get(op.operands[0])
+            if origin is not None:
+                self._origins[op.results[0]] = origin
+        elif op.name == "memref.get_global":
+            self._origins[op.results[0]] = op.results[0]
+        elif op.name == "memref.alloc":
+            self._fresh[op.results[0]] = self._origins[op.results[0]] = op.results[0]
+        elif op.name == "func.call":
+            buffers = [result for result in op.results if mlir_util.is_memref(result.type)]
+            # Results of one call may be the same buffer.
+            for result in buffers:
+                self._origins[result] = buffers[0]
+            if len(buffers) == 1:
+                self._fresh[buffers[0]] = buffers[0]
+        elif op.name == "arith.constant" and op.results[0].type == ir.IntegerType.get_signless(1, op.context):
+            if ir.IntegerAttr(op.attributes["value"]).value:
+                self._true.add(op.results[0])
+        elif op.name == _DEALLOC:
+            self._deallocs.append(op)
+        self._clones |= op.name == "bufferization.clone"
+
+    def free_known(self) -> bool:
+        """Whether operations of ``bufferization`` are left."""
+        left = [self._free_known(op) for op in self._deallocs]
+        return self._clones or any(left)
+
+    def _free_known(self, op: Any) -> bool:
+        buffers, conditions, retained = _segments(op)
+        others = [self._origins.get(value) for value in (*buffers, *retained)]
+        if any(origin is None for origin in others):
+            return True
+        kept: list[int] = []
+        for position, condition in enumerate(conditions):
+            origin = others[position]
+            if condition in self._true and origin in self._fresh and others.count(origin) == 1:
+                mlir_util.Builder(op).op("memref.dealloc", [origin])
+            else:
+                kept.append(position)
+        if not kept:
+            self._erase(op)
+            return False
+        if len(kept) < len(buffers):
+            _keep(op, [buffers[k] for k in kept], [conditions[k] for k in kept], retained)
+        return True
+
+    def _erase(self, op: Any) -> None:
+        """Nothing that it retains was among what it freed: none of it is owned on its account."""
+        build = mlir_util.Builder(op)
+        mlir_util.replace_op(op, [build.constant(0, result.type) for result in op.results])
+
+
+def _segments(op: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
+    operands = list(op.operands)
+    return operands[: sizes[0]], operands[sizes[0] : sizes[0] + sizes[1]], operands[sizes[0] + sizes[1] :]
+
+
+def _keep(op: Any, buffers: list[Any], conditions: list[Any], retained: list[Any]) -> None:
+    segments = ir.DenseI32ArrayAttr.get([len(buffers), len(conditions), len(retained)], op.context)
+    new = mlir_util.Builder(op).op(
+        _DEALLOC,
+        [*buffers, *conditions, *retained],
+        [result.type for result in op.results],
+        {"operandSegmentSizes": segments},
+    )
+    mlir_util.replace_op(op, list(new.results))

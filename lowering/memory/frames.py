@@ -1,0 +1,169 @@
+"""What each function needs of each memory, and where its part of the program's storage begins.
+
+A program has one arena per memory. A function's part begins behind the parts of all functions that may be under
+way when it is called; functions that are never under way together lie over each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.buffers import Buffer, find_buffers
+from devscope.lowering.memory.call_graph import CallGraph
+from devscope.lowering.memory.offsets import Block, peak, place, profile
+from devscope.lowering.memory.sharing import share_buffers
+from devscope.lowering.memory.timeline import Step, Timeline
+
+
+@dataclass
+class Placed:
+    """The buffers of a function in one memory. ``offsets`` count from the begin of its part."""
+
+    buffers: list[Buffer]
+    blocks: list[Block]
+    offsets: list[int]
+    size: int
+
+
+@dataclass
+class Frame:
+    """A function on its way. ``memories`` is keyed by the text of a memory space, "" for the host's."""
+
+    name: str
+    timeline: Timeline
+    calls: list[tuple[Step, str]] = field(default_factory=list[tuple[Step, str]])
+    in_loop: bool = False
+    buffers: list[Buffer] = field(default_factory=list[Buffer])
+    memories: dict[str, Placed] = field(default_factory=dict[str, Placed])
+    bases: dict[str, int] = field(default_factory=dict[str, int])
+    peaks: dict[str, int] = field(default_factory=dict[str, int])
+
+    def live_blocks(self, space: str, frames: dict[str, Frame]) -> list[Block]:
+        """What is needed and when: the function's buffers, and its callees' peaks while they run."""
+        own = self.memories[space].blocks if space in self.memories else []
+        calls = [(step, frames[callee]) for step, callee in self.calls if callee != self.name]
+        return [*own, *(Block(callee.peaks.get(space, 0), step.begin, step.end) for step, callee in calls)]
+
+
+def make_frames(graph: CallGraph, roots: Iterable[str]) -> dict[str, Frame]:
+    """The frames of what ``roots`` reach, callers before callees: buffers are merged, but not placed yet."""
+    used = _reachable(graph, roots)
+    order = [name for name in reversed(graph.order) if name in used]
+    frames = {name: Frame(name, Timeline(graph.functions[name].func)) for name in order}
+    for frame in frames.values():
+        _find_calls(frame, graph)
+    # A caller may stand behind its callee where functions call each other in circles.
+    for _ in range(2):
+        for frame in frames.values():
+            for step, callee in frame.calls:
+                frames[callee].in_loop |= frame.in_loop or step.in_loop
+    for name, frame in frames.items():
+        if name not in graph.recursive:
+            frame.buffers = _settle(find_buffers(frame.timeline, frame.in_loop))
+    return frames
+
+
+def place_buffers(frames: dict[str, Frame], alignments: dict[str, int]) -> None:
+    """Fill in where everything goes; ``alignments`` has every memory."""
+    for frame in frames.values():
+        for space, alignment in alignments.items():
+            buffers = [b for b in frame.buffers if b.bytes is not None and b.space == space]
+            if buffers:
+                blocks = [_block(buffer, frame.timeline) for buffer in buffers]
+                offsets, size = place(blocks, alignment)
+                frame.memories[space] = Placed(buffers, blocks, offsets, -(-size // alignment) * alignment)
+    for name in reversed(frames):  # callees first; what calls itself has no buffers
+        for space in alignments:
+            frames[name].peaks[space] = peak(frames[name].live_blocks(space, frames))
+    _set_bases(frames, alignments)
+
+
+def live_at_peak(frames: dict[str, Frame], root: str, space: str) -> list[Buffer]:
+    """The buffers that are live when ``root`` and what it calls need most."""
+    found: list[Buffer] = []
+    name: str | None = root
+    while name is not None:
+        frame = frames[name]
+        moments = profile(frame.live_blocks(space, frames))
+        moment = max(moments, key=lambda item: item[1], default=(0, 0))[0]
+        placed = frame.memories.get(space)
+        if placed is not None:
+            pairs = zip(placed.buffers, placed.blocks, strict=True)
+            found += [buffer for buffer, block in pairs if block.first <= moment <= block.last]
+        called = [c for s, c in frame.calls if s.begin <= moment <= s.end and c != name]
+        name = max(called, key=lambda callee: frames[callee].peaks[space], default=None)
+    return found
+
+
+def _reachable(graph: CallGraph, roots: Iterable[str]) -> set[str]:
+    seen = set(roots)
+    work = list(seen)
+    while work:
+        for callee in graph.callees(work.pop()):
+            if callee not in seen:
+                seen.add(callee)
+                work.append(callee)
+    return seen
+
+
+def _find_calls(frame: Frame, graph: CallGraph) -> None:
+    values = [name for name, found in graph.functions.items() if found.is_value]
+    for step in frame.timeline.steps:
+        if step.name == "func.call":
+            callee = ir.FlatSymbolRefAttr(step.op.attributes["callee"]).value
+            if callee in graph.functions:
+                frame.calls.append((step, callee))
+        elif step.name == "func.call_indirect":
+            frame.calls += [(step, callee) for callee in values]
+
+
+def _settle(buffers: list[Buffer]) -> list[Buffer]:
+    """Drop buffers without a use, merge those that may be one, and let all of them live no longer than needed."""
+    for buffer in buffers:
+        if not buffer.users:
+            buffer.free.op.erase()
+            buffer.alloc.op.erase()
+    left = share_buffers([buffer for buffer in buffers if buffer.users])
+    for buffer in left:
+        buffer.alloc.op.move_before(buffer.users[0].op)
+        buffer.free.op.move_after(buffer.users[-1].op)
+    return left
+
+
+def _block(buffer: Buffer, timeline: Timeline) -> Block:
+    assert buffer.bytes is not None
+    size = max(buffer.bytes, 1)  # a device has no empty buffers
+    if buffer.keeps_storage:
+        return Block(size, 0, timeline.length)
+    return Block(size, buffer.first, buffer.last)
+
+
+def _set_bases(frames: dict[str, Frame], spaces: Iterable[str]) -> None:
+    changed = True
+    while changed:
+        changed = False
+        for frame in frames.values():
+            for _, callee in frame.calls:
+                for space in spaces:
+                    placed = frame.memories.get(space)
+                    end = frame.bases.get(space, 0) + (placed.size if placed is not None else 0)
+                    if frames[callee].bases.get(space, 0) < end:
+                        frames[callee].bases[space] = end
+                        changed = True
+
+
+def reach(frames: dict[str, Frame], root: str, space: str) -> int:
+    """The end of the storage that ``root`` and what it calls use."""
+    end, seen, work = 0, {root}, [root]
+    while work:
+        frame = frames[work.pop()]
+        placed = frame.memories.get(space)
+        if placed is not None:
+            end = max(end, frame.bases.get(space, 0) + placed.size)
+        for _, callee in frame.calls:
+            if callee not in seen:
+                seen.add(callee)
+                work.append(callee)
+    return end

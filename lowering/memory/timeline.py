@@ -1,0 +1,66 @@
+"""The operations of a function in the order in which they run, and which values each one uses.
+
+Every operation has two moments, its begin and its end; what is nested in it lies between. A loop is passed through
+once: what lives across an iteration is used outside of it or carried, and then lives as long as the loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from devscope.lowering import mlir_util
+
+_LOOPS = frozenset({"scf.for", "scf.forall", "scf.parallel", "scf.while"})
+
+
+@dataclass(eq=False)
+class Step:
+    """An operation of the function. ``block`` tells the blocks of one operation apart."""
+
+    op: Any
+    name: str
+    parent: Step | None
+    block: Any
+    begin: int
+    end: int = 0
+    in_loop: bool = False
+    operands: list[Any] = field(default_factory=list[Any])
+    results: list[Any] = field(default_factory=list[Any])
+
+    def enclosing(self, block: Any, parent: Step | None) -> Step | None:
+        """The step in ``block``, a block of ``parent``, that is or contains this one."""
+        step: Step | None = self
+        while step is not None and step.parent is not parent:
+            step = step.parent
+        return step if step is not None and step.block == block else None
+
+
+class Timeline:
+    """``has_branches``: there is control flow between blocks, of which the order of operations says nothing."""
+
+    def __init__(self, func: Any) -> None:
+        self.steps: list[Step] = []
+        self.users: dict[Any, list[Step]] = {}
+        self.has_branches = False
+        clock = 0
+        work: list[tuple[Any, Step | None, Step | None]] = [
+            (op, None, None) for op in reversed(mlir_util.children(func))
+        ]
+        while work:
+            op, parent, done = work.pop()
+            clock += 1
+            if done is not None:
+                done.end = clock
+                continue
+            step = Step(op, op.name, parent, op.block, clock)
+            step.in_loop = parent is not None and (parent.in_loop or parent.name in _LOOPS)
+            step.operands, step.results = list(op.operands), list(op.results)
+            self.has_branches |= len(op.successors) > 0
+            self.steps.append(step)
+            for value in step.operands:
+                self.users.setdefault(value, []).append(step)
+            work.append((op, parent, step))
+            if len(op.regions):
+                work.extend((inner, step, None) for inner in reversed(mlir_util.children(op)))
+        self.length = clock + 1

@@ -1,0 +1,72 @@
+"""Planned storage: no two live buffers share bytes in any program, and results do not depend on the plan."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from random_program import Generator
+from storage_check import check_storage
+
+from devscope.api import CompileOptions, build
+from devscope.pipeline import compile_source
+from devscope.runtime.executable import Executable
+
+PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.mlir"))
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in conftest.py
+RANDOM = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 12)
+
+CONFIGURATIONS = (("cpu:0", "host"), ("opencl:0", "host"), ("cpu:0", "open"))
+
+
+class _Planned(Exception):
+    """The compilation has come as far as is needed."""
+
+
+def planned_places(source: Any, options: CompileOptions) -> int:
+    """Check the planned module of a program; returns how many places it has."""
+    counts: list[int] = []
+
+    def observe(stage: str, module: Any) -> None:
+        if stage == "memory":
+            names = [str(op.attributes["sym_name"]).strip('"') for op in module.body.operations]
+            prefix = "devscope_entry_"
+            entries = [name.removeprefix(prefix) for name in names if name.startswith(prefix)]
+            counts.append(check_storage(module, entries))
+            raise _Planned
+
+    with pytest.raises(_Planned):
+        compile_source(source, options, observe)
+    return counts[0]
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_no_bytes_are_shared(path: Path) -> None:
+    targets = {"cuda:0": "opencl"} if '"cuda", 0' in path.read_text() else {}
+    for default, arguments in CONFIGURATIONS:
+        planned_places(path, CompileOptions(default, arguments, targets))
+
+
+@pytest.mark.parametrize("number", range(RANDOM))
+def test_results_do_not_depend_on_the_plan(number: int) -> None:
+    rng = np.random.default_rng([SEED, number, 4])
+    program = Generator(rng).program()
+    default, arguments = CONFIGURATIONS[number % len(CONFIGURATIONS)]
+    try:
+        planned_places(program.text, CompileOptions(default, arguments))
+        results: list[list[Any]] = []
+        calls = [(*rng.uniform(-1, 1, (2, rows, 4)), 0.5, True, rows) for rows in (1, 4)]
+        for storage in ("planned", "dynamic"):
+            built = build(program.text, CompileOptions(default, arguments, storage=storage))
+            with Executable(built, {device.name: "opencl:0" for device in built.devices}) as executable:
+                values = [executable(*call) for call in calls for _ in range(2)]
+                results.append([v for value in values for v in (value if isinstance(value, tuple) else (value,))])
+        for planned, dynamic in zip(*results, strict=True):
+            np.testing.assert_array_equal(planned, dynamic)
+    except BaseException as error:
+        error.add_note(f"program {number} with DEVSCOPE_TEST_SEED={SEED}, {default=}, {arguments=}")
+        error.add_note(program.text)
+        raise
