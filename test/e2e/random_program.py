@@ -19,12 +19,14 @@ Statement = Callable[[Environment], None]
 _HEADER = """\
 #first = #device.scope<"opencl", 0 : i64, "", "">
 #second = #device.scope<"opencl", 1 : i64, "", "">
+#slim = #device.scope<"opencl", 0 : i64, #device.target<"opencl", {workgroup = 16 : i64}>, "">
+#wide = #device.scope<"opencl", 0 : i64, #device.target<"opencl", {workgroup = 128 : i64}>, "">
 #host = #device.scope<"cpu", 0 : i64, "", "">
 #full = affine_map<(i, j) -> (i, j)>
 #rows = affine_map<(i, j) -> (i)>
 #columns = affine_map<(i, j) -> (j)>
 """
-_SCOPES = ("#first", "#second", "#host")
+_SCOPES = ("#first", "#second", "#slim", "#wide", "#host")
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "math.sin": np.sin,
     "math.tanh": np.tanh,
