@@ -17,7 +17,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from devscope.dialects.names import op_name
-from devscope.passes.border.symbols import Symbols
+from devscope.passes.border.symbols import Symbols, function_of
+from devscope.passes.components import components
 
 _NAMES = ("sym_name", "callee")
 """Attributes that are compared by what they stand for."""
@@ -34,30 +35,25 @@ class DeviceMergePass(ModulePass):
 
 
 def merge_equal_functions(module: ModuleOp) -> None:
-    """Merge private functions that are equal but for their names; the first of each kind stays."""
+    """Merge private functions that are equal but for their names; one of each kind stays."""
     symbols = Symbols(module)
-    candidates = [f for f in symbols.functions.values() if f in symbols.private]
+    if len(symbols.private) < 2:
+        return
     stands_for: dict[str, str] = {}
-    changed = len(candidates) > 1
-    while changed:  # Callers may be equal once their callees are.
-        changed = False
-        first: dict[Hashable, FuncOp] = {}
-        for function in candidates:
-            name = function.sym_name.data
-            if name in stands_for:
-                continue
-            other = first.setdefault(_fingerprint(function, stands_for), function)
-            if other is not function:
-                stands_for[name] = other.sym_name.data
-                changed = True
+    first: dict[Hashable, str] = {}
+    # Callees before callers, which may be equal once their callees are.
+    for name in (name for names in components(_callees(symbols)) for name in names):
+        function = symbols.functions[name]
+        if function in symbols.private:
+            other = first.setdefault(_fingerprint(function, stands_for), name)
+            if other != name:
+                stands_for[name] = other
     if not stands_for:
         return
     for call in symbols.calls:
         callee = symbols.callee(call)
-        if (
-            callee is not None
-            and (name := _representative(callee.sym_name.data, stands_for)) != callee.sym_name.data
-        ):
+        name = stands_for.get(callee.sym_name.data) if callee is not None else None
+        if name is not None:
             container = call.properties if "callee" in call.properties else call.attributes
             container["callee"] = SymbolRefAttr(name)
     for name in stands_for:
@@ -65,10 +61,13 @@ def merge_equal_functions(module: ModuleOp) -> None:
         symbols.functions[name].erase(safe_erase=False)
 
 
-def _representative(name: str, stands_for: Mapping[str, str]) -> str:
-    while name in stands_for:
-        name = stands_for[name]
-    return name
+def _callees(symbols: Symbols) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {name: [] for name in symbols.functions}
+    for call in symbols.calls:
+        caller, callee = function_of(call), symbols.callee(call)
+        if caller is not None and callee is not None:
+            found[caller.sym_name.data].append(callee.sym_name.data)
+    return found
 
 
 def _fingerprint(function: FuncOp, stands_for: Mapping[str, str]) -> Hashable:
@@ -108,7 +107,7 @@ def _attributes(op: Operation, function: FuncOp, stands_for: Mapping[str, str]) 
         entries.update((name, value) for name, value in container.items() if name not in _NAMES)
     callee = op.get_attr_or_prop("callee")
     if isinstance(callee, SymbolRefAttr):
-        name = _representative(callee.string_value(), stands_for)
+        name = stands_for.get(callee.string_value(), callee.string_value())
         # Functions that call themselves are equal if they do so in the same places.
         entries.add(("callee", "" if name == function.sym_name.data else name))
     elif callee is not None:

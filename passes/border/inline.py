@@ -29,6 +29,9 @@ from devscope.passes.scope_attribute import unplaced
 from devscope.passes.split.classify import CONTROL_FLOW
 from devscope.passes.split.functions import HOST_TYPE, scope_of_function
 
+MOST_COPIES = 20_000
+"""More are taken for a program that grows exponentially."""
+
 
 @dataclass(frozen=True)
 class DeviceInlinePass(ModulePass):
@@ -41,18 +44,29 @@ class DeviceInlinePass(ModulePass):
 
 
 def inline_calls(module: ModuleOp) -> None:
-    """Inline the calls that targets cannot make. Raises LoweringError where these are recursive."""
+    """Inline the calls that targets cannot make. Raises LoweringError where these are recursive, or too many."""
     symbols = Symbols(module)
     work = [call for call in symbols.calls if _must_inline(call) and _can_inline(call, symbols)]
     if not work:
         return
     _refuse_recursion(work, symbols)
+    # Functions all of whose calls are inlined go: only their copies have to be without calls.
+    gone = _only_called_by(work, symbols)
+    work = [call for call in work if function_of(call) not in gone]
     inlined: dict[FuncOp, None] = {}
+    copies = 0
     while work:
         call = work.pop()
         callee = symbols.callee(call)
         assert callee is not None
         inlined[callee] = None
+        copies += 1
+        if copies > MOST_COPIES:
+            raise LoweringError(
+                f"there are more than {MOST_COPIES} calls to inline, one of them of '{callee.sym_name.data}'",
+                source_location(call),
+                ["functions that call each other several times, in several levels, multiply"],
+            )
         new = _inline(call, callee)
         work += (
             inner
@@ -189,14 +203,32 @@ def _inline_blocks(call: Operation, callee: FuncOp) -> Operation:
     return new
 
 
+def _only_called_by(calls: list[Operation], symbols: Symbols) -> set[FuncOp]:
+    """Private functions that these calls call, and no others."""
+    among = set(calls)
+    others = {symbols.callee(call) for call in symbols.calls if call not in among}
+    called = {callee for call in calls if (callee := symbols.callee(call)) is not None}
+    return {function for function in called if function in symbols.private and function not in others}
+
+
 def _erase_uncalled(module: ModuleOp, inlined: dict[FuncOp, None]) -> None:
-    """Of the functions that were inlined, those that nobody calls any more go."""
-    changed = True
-    while changed:
-        symbols = Symbols(module)
-        called = {symbols.callee(call) for call in symbols.calls}
-        gone = [f for f in inlined if f in symbols.private and f not in called]
-        for function in gone:
-            function.detach()
-            function.erase(safe_erase=False)
-        changed = bool(gone)
+    """Of the functions that were inlined, those that nobody calls any more go, and then what only they called."""
+    symbols = Symbols(module)
+    callees: dict[FuncOp, list[FuncOp]] = {}
+    calls: dict[FuncOp, int] = {}
+    for call in symbols.calls:
+        caller, callee = function_of(call), symbols.callee(call)
+        if caller is not None and callee is not None:
+            callees.setdefault(caller, []).append(callee)
+            calls[callee] = calls.get(callee, 0) + 1
+    stack = [function for function in inlined if not calls.get(function)]
+    while stack:
+        function = stack.pop()
+        if function not in symbols.private:
+            continue
+        for callee in callees.get(function, ()):
+            calls[callee] -= 1
+            if not calls[callee] and callee in inlined:
+                stack.append(callee)
+        function.detach()
+        function.erase(safe_erase=False)

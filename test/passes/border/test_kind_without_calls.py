@@ -9,6 +9,7 @@ from devscope.dialects import target
 from devscope.dialects.context import make_context
 from devscope.dialects.target import OptionSpec, TargetKind, register_target_kind
 from devscope.errors import LoweringError
+from devscope.passes.border import inline
 from devscope.passes.border.inline import inline_calls
 
 PROGRAM = """
@@ -55,3 +56,17 @@ def test_recursion_is_refused_without_advice_that_does_not_apply() -> None:
     with pytest.raises(LoweringError, match="'callee' -> 'callee'") as caught:
         inlined("{}", "%1 = call @callee(%x) : (tensor<4xf32>) -> tensor<4xf32>")
     assert not any("calls = false" in note for note in caught.value.notes)
+
+
+def test_programs_that_grow_exponentially_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inline, "MOST_COPIES", 100)
+    call = "call @f{} (%x) : (tensor<4xf32>) -> tensor<4xf32>"
+    function = PROGRAM.split("func.func private @caller", maxsplit=1)[0].format(options="{}", body="BODY")
+    header, function = function.split("func.func", maxsplit=1)
+    text = header
+    for level in range(8):
+        body = "".join(f"  %{n} = {call.format(level + 1)}\n" for n in (1, 2)) if level < 7 else ""
+        text += "func.func" + function.replace("@callee", f"@f{level}").replace("BODY", body)
+    module = Parser(make_context(), text).parse_module()
+    with pytest.raises(LoweringError, match="more than 100 calls to inline"):
+        inline_calls(module)
