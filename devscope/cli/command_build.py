@@ -8,6 +8,7 @@ from pathlib import Path
 
 from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
 from devscope.cli.files import require_place
+from devscope.cli.plan_warnings import print_warnings
 
 NAME = "build"
 HELP = "compile a program into a .dsx file that runs without MLIR"
@@ -32,6 +33,7 @@ def execute(arguments: argparse.Namespace) -> int:
     output = Path(arguments.output) if arguments.output is not None else file.with_suffix(".dsx")
     require_place(output)
     program = build(file, compile_options(arguments))
+    print_warnings(program)
     save_program(program, output)
     if arguments.memory:
         from devscope.cli.tables import output_width
