@@ -120,8 +120,8 @@ class ConstantSpec:
 class ArenaSpec:
     """The storage of the buffers in one memory whose lifetime the compiler knows.
 
-    ``places``: offset and bytes of each; offsets are multiples of ``alignment``, or -1 for a buffer of its own, which
-    devices may have. ``needed``: the bytes of the arena that a call of each entry uses.
+    ``places``: offset and bytes of each; offsets are multiples of ``alignment``, or -1 for a buffer of its own,
+    which devices may have. ``needed``: the bytes of the arena that a call of each entry uses.
     """
 
     slot: int

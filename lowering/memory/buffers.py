@@ -16,9 +16,10 @@ from devscope.lowering.memory.timeline import Step, Timeline
 class Buffer:
     """``users``: the operations of the block it is allocated in that use it, in order, without ``free``.
 
-    ``aliases``: the values for its memory. ``first`` and ``last`` are moments of the timeline. ``keeps_storage``: it is
-    copied to or from another memory in a loop, where the copies of one iteration may go on while the next one
-    computes; or between devices, where the order of one device's work does not say when it is not needed any more.
+    ``aliases``: the values for its memory. ``first`` and ``last`` are moments of the timeline. ``keeps_storage``:
+    it is copied to or from another memory in a loop, where the copies of one iteration may go on while the next
+    one computes; or between devices, where the order of one device's work does not say when it is not needed any
+    more.
     """
 
     alloc: Step

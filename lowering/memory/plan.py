@@ -33,10 +33,11 @@ class MemoryOptions:
 class Arena:
     """The storage of one memory. ``places``: offset (or ALONE) and bytes of each.
 
-    ``size``: bytes of the arena itself; ``alone``: of the places outside of it. ``needed``: bytes of the arena that
-    each entry uses. ``lower_bound``: the most bytes that are live at one moment. ``values``: how many buffers were
-    planned; ``others``: how many allocations were not, because size or lifetime are known at run time only.
-    ``at_peak``: the buffers that are live at that moment. ``globals``: the symbols of the constants in this memory.
+    ``size``: bytes of the arena itself; ``alone``: of the places outside of it. ``needed``: bytes of the arena
+    that each entry uses. ``lower_bound``: the most bytes that are live at one moment. ``values``: how many buffers
+    were planned; ``others``: how many allocations were not, because size or lifetime are known at run time only.
+    ``at_peak``: the buffers that are live at that moment. ``globals``: the symbols of the constants in this
+    memory.
     """
 
     slot: int

@@ -1,9 +1,9 @@
 """Buffers with a place in an arena: how the plan notes it, and the runtime calls that it becomes.
 
-A planned ``memref.alloc`` has ``devscope.storage = array<i64: number, offset, bytes>``: its number among the places of
-its memory, where in the arena that place begins (ALONE: it is a buffer of its own), and how long it is. Its
-``memref.dealloc`` has the number. It frees nothing, but tells LLVM, which takes places for memory of their own, until
-when a place holds this buffer.
+A planned ``memref.alloc`` has ``devscope.storage = array<i64: number, offset, bytes>``: its number among the
+places of its memory, where in the arena that place begins (ALONE: it is a buffer of its own), and how long it is.
+Its ``memref.dealloc`` has the number. It frees nothing, but tells LLVM, which takes places for memory of their
+own, until when a place holds this buffer.
 """
 
 from __future__ import annotations
