@@ -109,7 +109,7 @@ def _evaluate(node: Node, operands: Sequence[Any]) -> Any:
 
 
 def call(program: Any, graph: Graph, calls: int) -> int:
-    """Allocations by drivers after the first of some calls, whose results are right."""
+    """Memory asked of drivers, as often, after the first of some calls, whose results are right."""
     from devscope.runtime.executable import Executable
 
     rng = np.random.default_rng(0)
@@ -128,7 +128,7 @@ def call(program: Any, graph: Graph, calls: int) -> int:
         for _ in range(calls):
             executable(*inputs)
         after = executable.counters()
-    return sum(after.allocations.values()) - sum(before.allocations.values())
+    return sum(after.driver_allocations.values()) - sum(before.driver_allocations.values())
 
 
 def show(device: str, relax: dict[str, list[int]] | None, calls: int) -> bool:

@@ -123,8 +123,8 @@ class ConstantSpec:
 class ArenaSpec:
     """The storage of the buffers in one memory whose lifetime the compiler knows.
 
-    ``places``: offset and bytes of each; offsets are multiples of ``alignment``. ``needed``: the bytes that a call
-    of each entry uses.
+    ``places``: offset and bytes of each; offsets are multiples of ``alignment``, or -1 for a buffer of its own,
+    which devices may have. ``needed``: the bytes of the arena that a call of each entry uses.
     """
 
     slot: int
@@ -199,8 +199,9 @@ class Program:
         slots = len(self.slots())
         for arena in self.arenas:
             size = max(arena.needed.values(), default=0)
-            inside = all(0 <= at <= at + length <= size for at, length in arena.places)
-            if not 0 <= arena.slot < slots or not inside or any(at % arena.alignment for at, _ in arena.places):
+            shared = [(at, length) for at, length in arena.places if at != -1 or not arena.slot]
+            inside = all(0 <= at <= at + length <= size for at, length in shared)
+            if not 0 <= arena.slot < slots or not inside or any(at % arena.alignment for at, _ in shared):
                 raise ExecutableFormatError(f"the arena of slot {arena.slot} is wrong")
 
 

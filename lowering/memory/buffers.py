@@ -18,7 +18,8 @@ class Buffer:
 
     ``aliases``: the values for its memory. ``first`` and ``last`` are moments of the timeline. ``keeps_storage``:
     it is copied to or from another memory in a loop, where the copies of one iteration may go on while the next
-    one computes.
+    one computes; or between devices, where the order of one device's work does not say when it is not needed any
+    more.
     """
 
     alloc: Step
@@ -100,10 +101,10 @@ def _buffer(timeline: Timeline, alloc: Step, in_loop: bool) -> Buffer | None:
             return None
         if step is not free:
             users[step] = None
-    keeps = any(use.name == "memref.copy" and (in_loop or use.in_loop) and _crosses(use) for use in uses)
+    keeps = any(use.name == "memref.copy" and _needs_storage(use, in_loop) for use in uses)
     return Buffer(alloc, free, sorted(users, key=lambda step: step.begin), aliases, keeps)
 
 
-def _crosses(copy: Step) -> bool:
+def _needs_storage(copy: Step, in_loop: bool) -> bool:
     source, target = (space_text(value) for value in copy.operands)
-    return source != target
+    return source != target and (in_loop or copy.in_loop or bool(source and target))

@@ -19,12 +19,16 @@ from devscope.lowering.memory.timeline import Step, Timeline
 
 @dataclass
 class Placed:
-    """The buffers of a function in one memory. ``offsets`` count from the begin of its part."""
+    """The buffers of a function in one memory. ``offsets`` count from the begin of its part.
+
+    ``alone``: buffers in no arena, since they share their memory with nothing.
+    """
 
     buffers: list[Buffer]
     blocks: list[Block]
     offsets: list[int]
     size: int
+    alone: list[Buffer]
 
 
 @dataclass
@@ -42,7 +46,8 @@ class Frame:
 
     def live_blocks(self, space: str, frames: dict[str, Frame]) -> list[Block]:
         """What is needed and when: the function's buffers, and its callees' peaks while they run."""
-        own = self.memories[space].blocks if space in self.memories else []
+        placed = self.memories.get(space)
+        own = [] if placed is None else [*placed.blocks, *(_block(b, self.timeline) for b in placed.alone)]
         calls = [(step, frames[callee]) for step, callee in self.calls if callee != self.name]
         return [*own, *(Block(callee.peaks.get(space, 0), step.begin, step.end) for step, callee in calls)]
 
@@ -69,15 +74,21 @@ def place_buffers(frames: dict[str, Frame], alignments: dict[str, int]) -> None:
     """Fill in where everything goes; ``alignments`` has every memory."""
     for frame in frames.values():
         for space, alignment in alignments.items():
-            buffers = [b for b in frame.buffers if b.bytes is not None and b.space == space]
-            if buffers:
-                blocks = [_block(buffer, frame.timeline) for buffer in buffers]
-                offsets, size = place(blocks, alignment)
-                frame.memories[space] = Placed(buffers, blocks, offsets, -(-size // alignment) * alignment)
+            found = [b for b in frame.buffers if b.bytes is not None and b.space == space]
+            if found:
+                frame.memories[space] = _place(found, frame.timeline, alignment)
     for name in reversed(frames):  # callees first; what calls itself has no buffers
         for space in alignments:
             frames[name].peaks[space] = peak(frames[name].live_blocks(space, frames))
     _set_bases(frames, alignments)
+
+
+def _place(found: list[Buffer], timeline: Timeline, alignment: int) -> Placed:
+    alone = [buffer for buffer in found if buffer.space and buffer.keeps_storage]
+    buffers = [buffer for buffer in found if buffer not in alone]
+    blocks = [_block(buffer, timeline) for buffer in buffers]
+    offsets, size = place(blocks, alignment)
+    return Placed(buffers, blocks, offsets, -(-size // alignment) * alignment, alone)
 
 
 def live_at_peak(frames: dict[str, Frame], root: str, space: str) -> list[Buffer]:
@@ -91,7 +102,7 @@ def live_at_peak(frames: dict[str, Frame], root: str, space: str) -> list[Buffer
         placed = frame.memories.get(space)
         if placed is not None:
             pairs = zip(placed.buffers, placed.blocks, strict=True)
-            found += [buffer for buffer, block in pairs if block.first <= moment <= block.last]
+            found += [buffer for buffer, block in pairs if block.first <= moment <= block.last] + placed.alone
         called = [c for s, c in frame.calls if s.begin <= moment <= s.end and c != name]
         name = max(called, key=lambda callee: frames[callee].peaks[space], default=None)
     return found

@@ -14,7 +14,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.buffers import Buffer, space_text
 from devscope.lowering.memory.call_graph import CallGraph
 from devscope.lowering.memory.frames import Frame, live_at_peak, make_frames, place_buffers, reach
-from devscope.lowering.memory.storage import STORAGE_ATTR, mark
+from devscope.lowering.memory.storage import ALONE, STORAGE_ATTR, mark
 
 HOST_ALIGNMENT = 64
 DEVICE_ALIGNMENT = 512
@@ -31,16 +31,19 @@ class MemoryOptions:
 
 @dataclass
 class Arena:
-    """The storage of one memory. ``places``: offset and bytes of each. ``needed``: bytes that each entry uses.
+    """The storage of one memory. ``places``: offset (or ALONE) and bytes of each.
 
-    ``lower_bound``: the most bytes that are live at one moment. ``values``: how many buffers were planned;
-    ``others``: how many allocations were not, because size or lifetime are known at run time only. ``at_peak``:
-    the buffers that are live at that moment. ``globals``: the symbols of the constants in this memory.
+    ``size``: bytes of the arena itself; ``alone``: of the places outside of it. ``needed``: bytes of the arena
+    that each entry uses. ``lower_bound``: the most bytes that are live at one moment. ``values``: how many buffers
+    were planned; ``others``: how many allocations were not, because size or lifetime are known at run time only.
+    ``at_peak``: the buffers that are live at that moment. ``globals``: the symbols of the constants in this
+    memory.
     """
 
     slot: int
     alignment: int
     size: int = 0
+    alone: int = 0
     lower_bound: int = 0
     values: int = 0
     others: int = 0
@@ -92,8 +95,14 @@ def _number_places(arena: Arena, frames: dict[str, Frame], space: str) -> None:
             place = base + offset, block.size
             number = numbers.setdefault(place, len(numbers))
             mark(buffer.alloc.op, buffer.free.op, number, *place)
-            arena.values += 1
+        arena.values += len(placed.buffers) + len(placed.alone)
     arena.places = list(numbers)
+    for placed in (frame.memories[space] for frame in frames.values() if space in frame.memories):
+        for buffer in placed.alone:
+            size = max(buffer.bytes or 0, 1)
+            mark(buffer.alloc.op, buffer.free.op, len(arena.places), ALONE, size)
+            arena.places.append((ALONE, size))
+            arena.alone += size
 
 
 def _look_at_rest(module: Any, arenas: Mapping[int, Arena], spaces: Mapping[str, int]) -> None:

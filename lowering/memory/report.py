@@ -26,12 +26,16 @@ class Memory:
 
     @property
     def total(self) -> int:
-        return self.arena.size + self.constants
+        return self.planned + self.constants
+
+    @property
+    def planned(self) -> int:
+        return self.arena.size + self.arena.alone
 
     def to_json(self) -> dict[str, int]:
         arena = self.arena
         return {
-            "planned": arena.size,
+            "planned": self.planned,
             "lower_bound": arena.lower_bound,
             "constants": self.constants,
             "values": arena.values,
@@ -67,7 +71,7 @@ def _check_limits(memory: Mapping[str, Memory], limits: Mapping[str, int]) -> No
 
 def _error(name: str, needed: Memory, limit: int) -> PlanError:
     live = sorted(needed.arena.at_peak, key=lambda buffer: -(buffer.bytes or 0))
-    parts = f"{_exact(needed.arena.size)} for values, {_exact(needed.constants)} of constants"
+    parts = f"{_exact(needed.planned)} for values, {_exact(needed.constants)} of constants"
     notes: list[str] = [f"{parts}; at least {_exact(needed.arena.lower_bound)} of values are live at one moment"]
     notes += [_note(buffer) for buffer in live[:_SHOWN]]
     if len(live) > _SHOWN:

@@ -1,8 +1,9 @@
 """Buffers with a place in an arena: how the plan notes it, and the runtime calls that it becomes.
 
 A planned ``memref.alloc`` has ``devscope.storage = array<i64: number, offset, bytes>``: its number among the
-places in its memory's arena, where that place begins, and how long it is. Its ``memref.dealloc`` has the number.
-It frees nothing, but tells LLVM, which takes places for memory of their own, until when a place holds this buffer.
+places of its memory, where in the arena that place begins (ALONE: it is a buffer of its own), and how long it is.
+Its ``memref.dealloc`` has the number. It frees nothing, but tells LLVM, which takes places for memory of their
+own, until when a place holds this buffer.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 
 STORAGE_ATTR = "devscope.storage"
+
+ALONE = -1
+"""The offset of a place that is a buffer of its own, made once."""
 
 
 def mark(alloc: Any, free: Any, number: int, offset: int, size: int) -> None:

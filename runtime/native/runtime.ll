@@ -1389,7 +1389,7 @@ done:
 ; list, the order of a device's queue is all that keeps them apart. The host's arena is made by the loader, that
 ; of a device here, at its first use.
 
-; offset, bytes: where in the arena. memory: on the host the address, on a device the handle of a sub-buffer, null
+; offset, bytes: where in the arena; an offset of -1 is a buffer of its own. memory: on the host the address, on a device the handle of a sub-buffer, null
 ; until it is made.
 ; (offset, bytes, memory)
 %devscope.Place = type { i64, i64, ptr }
@@ -1450,7 +1450,10 @@ entry:
   %bytes = load i64, ptr %bytes.p
   %separate.p = getelementptr %devscope.Arena, ptr %arena, i32 0, i32 1
   %separate = load i64, ptr %separate.p
-  %alone = icmp ne i64 %separate, 0
+  %offset = load i64, ptr %place
+  %all = icmp ne i64 %separate, 0
+  %one = icmp slt i64 %offset, 0
+  %alone = or i1 %all, %one
   br i1 %alone, label %own, label %whole
 
 own:
@@ -1473,7 +1476,6 @@ obtain:
 part:
   %parent = phi ptr [ %memory, %whole ], [ %obtained, %obtain ]
   %device = call ptr @devscope.device(i64 %slot, i64 1)
-  %offset = load i64, ptr %place
   %status = call i32 @devscope.opencl.part(ptr %device, ptr %parent, i64 %offset, i64 %bytes, ptr %out)
   %ok = icmp eq i32 %status, 0
   br i1 %ok, label %made, label %refused

@@ -41,13 +41,15 @@ class _Follower:
 
     def _step(self, op: Any, live: dict[Any, Place], stack: list[str]) -> None:
         if STORAGE in op.attributes and op.name == "memref.alloc":
-            _, offset, size = ir.DenseI64ArrayAttr(op.attributes[STORAGE])
+            number, offset, size = ir.DenseI64ArrayAttr(op.attributes[STORAGE])
             type_ = ir.MemRefType(op.results[0].type)
             needed = mlir_util.element_bytes(type_.element_type)
             for extent in type_.shape:
                 needed *= extent
             assert size >= max(needed, 1), f"{size} bytes for {type_}"
-            place = (str(type_.memory_space), offset, offset + size)
+            space = str(type_.memory_space)
+            # A buffer of its own is the only one of its number.
+            place = (f"{space} {number}", 0, size) if offset == -1 else (space, offset, offset + size)
             for other in live.values():
                 assert place[0] != other[0] or place[2] <= other[1] or other[2] <= place[1], f"{place} and {other}"
             live[op.results[0]] = place
