@@ -33,13 +33,24 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     """
     ops = list(mlir_util.walk(module.operation))
     work = [item for op in ops if (item := _classify(op, slots)) is not None]
+    returns = [item for op in mlir_util.functions(module) for item in _launching_returns(op, slots)]
     assertions = [op for op in ops if is_assertion(op)]
     mlir_util.retype_memrefs(module.operation, None, lambda space: space is not None)
     for op, rewrite, where in work:
         rewrite(op, where, kernels)
+    for op, slot in returns:
+        build = Builder(op)
+        build.call("devscope_start", [build.constant(slot, build.i64)])
     lower_assertions(module, assertions)
     _remove_constant_globals(module)
     _append_support_functions(module)
+
+
+def _launching_returns(function: Any, slots: Slots) -> list[tuple[Any, int]]:
+    """Where a function that launches kernels ends, and on which device: there the device is told to start."""
+    ops = list(mlir_util.walk(function))
+    launched = {_launch_slot(op, slots) for op in ops if op.name == "gpu.launch_func"}
+    return [(op, slot) for op in ops if op.name == "func.return" for slot in sorted(launched)]
 
 
 def _slot_of(value: Any, slots: Slots) -> int | None:

@@ -139,6 +139,10 @@ class NativeContext:
 
     def close(self) -> None:
         """Waits for the devices and releases every driver object."""
+        for physical, record in zip(self._physical, self._devices, strict=True):
+            for queue in (record.queue, record.transfers):
+                if physical.opencl is not None and queue:
+                    physical.opencl.finish(queue)  # all of them first: queues use buffers of each other
         for physical, record, uploads in zip(self._physical, self._devices, self._uploads, strict=False):
             if physical.opencl is not None:
                 _close_device(physical.opencl, record, uploads)
@@ -183,7 +187,10 @@ class NativeContext:
         record.free_list.capacity = FREE_LIST_ENTRIES
         record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE
         record.free_list.entries = ctypes.addressof(self._array(layout.FreeBuffer, FREE_LIST_ENTRIES))
+        record.shared = int(device.shares_memory)
         record.queue = device.create_queue()
+        if not device.shares_memory:
+            record.transfers = device.create_queue()
         if spec.kernels:
             self._create_kernels(spec, device, record)
 
@@ -214,21 +221,35 @@ class NativeContext:
 
 
 def _close_device(device: OpenCLDevice, record: layout.Device, uploads: Sequence[int | None]) -> None:
-    if record.queue:
-        device.release_queue(record.queue)
-        record.queue = None
+    for queue in (record.queue, record.transfers):
+        if queue:
+            device.release_queue(queue)
+    record.queue = record.transfers = None
+    for event in record.events:
+        if event:
+            device.release_event(event)
+    record.events = (ctypes.c_void_p * layout.EVENTS)()
     free_list = record.free_list
     if free_list.entries:
         entries = (layout.FreeBuffer * free_list.count).from_address(free_list.entries)
         for entry in entries:
             if entry.handle:
-                device.release_buffer(entry.handle)
+                _close_buffer(device, entry.handle)
         free_list.count = 0
     for buffer in uploads:
         if buffer:
-            device.release_buffer(buffer)
+            _close_buffer(device, buffer)
     kernels = (layout.Kernel * record.kernel_count).from_address(record.kernels or 0)
     for kernel in kernels:
         if kernel.handle:
             device.release_kernel(kernel.handle)
     record.kernel_count = 0
+
+
+def _close_buffer(device: OpenCLDevice, address: int) -> None:
+    buffer = layout.Buffer.from_address(address)
+    if buffer.reader:
+        device.release_event(buffer.reader)
+    if buffer.memory:
+        device.release_buffer(buffer.memory, buffer.host)
+    free_memory(address)

@@ -69,7 +69,7 @@ class Entry:
 class KernelSpec:
     """A kernel of a device binary.
 
-    ``arg_sizes[i]`` is the size in bytes of argument ``i`` (1 for ``i1``, 8 for a buffer). A negative
+    ``arg_sizes[i]`` is the size in bytes of argument ``i`` (1 for ``i1``), 0 for a buffer. A negative
     number asks for that many bytes of workgroup-local memory; the launch's cell is not read then.
     """
 

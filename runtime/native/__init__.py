@@ -26,6 +26,7 @@ API = (
     "devscope_copy",
     "devscope_constant",
     "devscope_launch",
+    "devscope_start",
     "devscope_assert",
     "devscope_host_alloc",
     "_mlir_memref_to_llvm_alloc",

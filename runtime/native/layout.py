@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
+from typing import Any
 
-ABI_VERSION = 2
+ABI_VERSION = 3
 """Changes whenever a struct or a function of the native runtime changes. Stored in saved executables."""
 
 HOST_HEADER = 16
 """Memory that an entry returns was allocated this many bytes before its ``allocated`` pointer."""
+
+
+EVENTS = 64
+"""Of this many last commands a queue keeps the events."""
 
 
 class Kind(IntEnum):
@@ -105,6 +110,27 @@ class Context(ctypes.Structure):
     ]
 
 
+class Buffer(ctypes.Structure):
+    """A buffer of an OpenCL device; handles of compiled code point to it. It comes from ``malloc``."""
+
+    memory: int | None
+    host: int | None
+    size: int
+    last: int
+    reader: int | None
+    used: int
+    overlaid: int
+    _fields_ = [
+        ("memory", ctypes.c_void_p),
+        ("host", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        ("last", ctypes.c_int64),
+        ("reader", ctypes.c_void_p),
+        ("used", ctypes.c_int64),
+        ("overlaid", ctypes.c_int64),
+    ]
+
+
 class FreeBuffer(ctypes.Structure):
     """A buffer that waits for reuse."""
 
@@ -174,6 +200,11 @@ class Device(ctypes.Structure):
     free_list: FreeList
     counters: DeviceCounters
     live: LiveList
+    transfers: int | None
+    shared: int
+    issued: int
+    completed: int
+    events: Any
     _fields_ = [
         ("kind", ctypes.c_int32),
         ("pending", ctypes.c_int32),
@@ -186,6 +217,11 @@ class Device(ctypes.Structure):
         ("free_list", FreeList),
         ("counters", DeviceCounters),
         ("live", LiveList),
+        ("transfers", ctypes.c_void_p),
+        ("shared", ctypes.c_int64),
+        ("issued", ctypes.c_int64),
+        ("completed", ctypes.c_int64),
+        ("events", ctypes.c_void_p * EVENTS),
     ]
 
 
