@@ -248,8 +248,8 @@ def _close_device(device: OpenCLDevice, record: layout.Device, uploads: Sequence
 
 def _close_buffer(device: OpenCLDevice, address: int) -> None:
     buffer = layout.Buffer.from_address(address)
-    if buffer.reader:
-        device.release_event(buffer.reader)
+    if buffer.foreign:
+        device.release_event(buffer.foreign)
     if buffer.memory:
         device.release_buffer(buffer.memory, buffer.host)
     free_memory(address)

@@ -117,7 +117,7 @@ class Buffer(ctypes.Structure):
     host: int | None
     size: int
     last: int
-    reader: int | None
+    foreign: int | None
     used: int
     overlaid: int
     _fields_ = [
@@ -125,7 +125,7 @@ class Buffer(ctypes.Structure):
         ("host", ctypes.c_void_p),
         ("size", ctypes.c_int64),
         ("last", ctypes.c_int64),
-        ("reader", ctypes.c_void_p),
+        ("foreign", ctypes.c_void_p),
         ("used", ctypes.c_int64),
         ("overlaid", ctypes.c_int64),
     ]

@@ -50,10 +50,10 @@
 
 ; A buffer of an OpenCL device; compiled code has a pointer to it. memory: the cl_mem, which comes first because
 ; a kernel argument is set from its address. host: the same memory for the host, null if it cannot reach it.
-; size: bytes of the cl_mem. last: the last command of the device's queue that uses it. reader: the event of a
-; command of another queue that reads it, or null. used: bytes that the program asked for. overlaid: 1 if
+; size: bytes of the cl_mem. last: the last command of the device's queue that uses it. foreign: the event of a
+; command of another queue that reads or writes it, or null. used: bytes that the program asked for. overlaid: 1 if
 ; other buffers are in the same memory, of whose use this record does not know.
-; (memory, host, size, last, reader, used, overlaid)
+; (memory, host, size, last, foreign, used, overlaid)
 %devscope.Buffer = type { ptr, ptr, i64, i64, ptr, i64, i64 }
 
 ; The buffers that host code has and must free. (entries in use, capacity, entries from malloc)
@@ -1293,10 +1293,10 @@ define internal i1 @devscope.opencl.busy(ptr %device, ptr %buffer) #0 {
   %last = call i64 @devscope.opencl.last(ptr %device, ptr %buffer)
   %event = call ptr @devscope.opencl.event(ptr %device, i64 %last)
   %used = icmp ne ptr %event, null
-  %reader.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
-  %reader = load ptr, ptr %reader.p
-  %read = icmp ne ptr %reader, null
-  %busy = or i1 %used, %read
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  %elsewhere = icmp ne ptr %foreign, null
+  %busy = or i1 %used, %elsewhere
   ret i1 %busy
 }
 
@@ -1309,18 +1309,18 @@ entry:
   br i1 %ok, label %check, label %failed
 
 check:
-  %reader.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
-  %reader = load ptr, ptr %reader.p
-  %none = icmp eq ptr %reader, null
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  %none = icmp eq ptr %foreign, null
   br i1 %none, label %done, label %wait
 
 wait:
   call void @devscope.start_all()
   %wait.f = call ptr @devscope.opencl.function(ptr %device, i32 8)
-  %wait.status = call i32 %wait.f(i32 1, ptr %reader.p)
+  %wait.status = call i32 %wait.f(i32 1, ptr %foreign.p)
   %release = call ptr @devscope.opencl.function(ptr %device, i32 10)
-  %release.status = call i32 %release(ptr %reader)
-  store ptr null, ptr %reader.p
+  %release.status = call i32 %release(ptr %foreign)
+  store ptr null, ptr %foreign.p
   ret i32 %wait.status
 
 failed:
@@ -1333,9 +1333,9 @@ done:
 ; Makes what is enqueued next on the device wait for the other queue's command that reads the buffer.
 define internal i32 @devscope.opencl.claim(ptr %device, ptr %buffer) #0 {
 entry:
-  %reader.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
-  %reader = load ptr, ptr %reader.p
-  %none = icmp eq ptr %reader, null
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  %none = icmp eq ptr %foreign, null
   br i1 %none, label %done, label %bar
 
 bar:
@@ -1343,10 +1343,10 @@ bar:
   call void @devscope.start_all()
   %queue = call ptr @devscope.opencl.queue(ptr %device)
   %barrier = call ptr @devscope.opencl.function(ptr %device, i32 11)
-  %status = call i32 %barrier(ptr %queue, i32 1, ptr %reader.p, ptr null)
+  %status = call i32 %barrier(ptr %queue, i32 1, ptr %foreign.p, ptr null)
   %release = call ptr @devscope.opencl.function(ptr %device, i32 10)
-  %release.status = call i32 %release(ptr %reader)
-  store ptr null, ptr %reader.p
+  %release.status = call i32 %release(ptr %foreign)
+  store ptr null, ptr %foreign.p
   ret i32 %status
 
 done:
@@ -1444,10 +1444,11 @@ done:
   ret i32 %status
 }
 
-; Complete on return: host code may change the memory then. A buffer that the device still uses and that is
+; The host's memory was read on return: host code may change it then. A buffer that the device still uses and that is
 ; written as a whole gets other memory instead of waiting, see devscope.opencl.rename.
 define internal i32 @devscope.opencl.copy_in(ptr %device, ptr %buffer, i64 %offset, ptr %host, i64 %bytes) #0 {
 entry:
+  %event.p = alloca ptr
   %busy = call i1 @devscope.opencl.busy(ptr %device, ptr %buffer)
   br i1 %busy, label %check_whole, label %settle
 
@@ -1486,9 +1487,22 @@ transfer:
   %queue.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 11
   %queue = load ptr, ptr %queue.p
   %enqueue = call ptr @devscope.opencl.function(ptr %device, i32 2)
-  call void @devscope.start_all()
+  ; Blocking means that the host's memory was read, not that the buffer was written (drivers copy small ones).
   %status = call i32 %enqueue(ptr %queue, ptr %memory, i32 1, i64 %offset, i64 %bytes, ptr %host,
-                              i32 0, ptr null, ptr null)
+                              i32 0, ptr null, ptr %event.p)
+  %enqueued = icmp eq i32 %status, 0
+  br i1 %enqueued, label %mark, label %refused
+
+mark:
+  %event = load ptr, ptr %event.p
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  store ptr %event, ptr %foreign.p
+  ; The queue that will wait for it does not start it.
+  %flush = call ptr @devscope.opencl.function(ptr %device, i32 7)
+  %flushed = call i32 %flush(ptr %queue)
+  ret i32 0
+
+refused:
   ret i32 %status
 
 failed:
@@ -1578,7 +1592,7 @@ done:
 ; Exchanges the memory of two buffers of one size, with what is known of its use.
 define internal void @devscope.opencl.swap(ptr %one, ptr %two) #0 {
   %rest = alloca [40 x i8]
-  ; memory, host, size, last, reader: what the program asked for stays
+  ; memory, host, size, last, foreign: what the program asked for stays
   call void @llvm.memmove.p0.p0.i64(ptr %rest, ptr %one, i64 40, i1 false)
   call void @llvm.memmove.p0.p0.i64(ptr %one, ptr %two, i64 40, i1 false)
   call void @llvm.memmove.p0.p0.i64(ptr %two, ptr %rest, i64 40, i1 false)
@@ -1640,7 +1654,11 @@ entry:
   %event.p = alloca ptr
   %wait.p = alloca ptr
   store ptr null, ptr %event.p
-  %claimed = call i32 @devscope.opencl.claim(ptr %target, ptr %to)
+  %claimed.to = call i32 @devscope.opencl.claim(ptr %target, ptr %to)
+  ; What other queues do with the source comes before the copy. So the next use on the source's queue, which
+  ; waits for the copy, waits for that too.
+  %claimed.from = call i32 @devscope.opencl.claim(ptr %target, ptr %from)
+  %claimed = or i32 %claimed.to, %claimed.from
   %claim.ok = icmp eq i32 %claimed, 0
   br i1 %claim.ok, label %order, label %failed
 
@@ -1653,8 +1671,6 @@ depend:
   %needed = call ptr @devscope.opencl.event(ptr %source, i64 %last)
   ; An event of another queue is worth waiting for only if that queue was told to start.
   call void @devscope.start(ptr %source)
-  ; Several readers: the next use on the source's queue waits for the last one here, for the others there.
-  %released = call i32 @devscope.opencl.claim(ptr %source, ptr %from)
   br label %enqueue
 
 enqueue:
@@ -1687,8 +1703,8 @@ inside:
 mark:
   %retain = call ptr @devscope.opencl.function(ptr %target, i32 9)
   %retained = call i32 %retain(ptr %made)
-  %reader.p = getelementptr %devscope.Buffer, ptr %from, i32 0, i32 4
-  store ptr %made, ptr %reader.p
+  %foreign.p = getelementptr %devscope.Buffer, ptr %from, i32 0, i32 4
+  store ptr %made, ptr %foreign.p
   ret i32 0
 
 failed:
@@ -1737,9 +1753,9 @@ absent:
 present:
   %last.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 3
   store i64 %number, ptr %last.p
-  %reader.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
-  %reader = load ptr, ptr %reader.p
-  %unread = icmp eq ptr %reader, null
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  %unread = icmp eq ptr %foreign, null
   br i1 %unread, label %set_argument, label %claim
 
 claim:
