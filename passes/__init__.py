@@ -17,6 +17,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return DeviceCanonicalizePass
 
+    def device_overlap() -> type[ModulePass]:
+        from devscope.passes.device_overlap import DeviceOverlapPass
+
+        return DeviceOverlapPass
+
     def device_plan() -> type[ModulePass]:
         from devscope.passes.device_plan import DevicePlanPass
 
@@ -34,6 +39,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
     return {
         "device-canonicalize": device_canonicalize,
+        "device-overlap": device_overlap,
         "device-plan": device_plan,
         "device-split": device_split,
         "device-verify": device_verify,
