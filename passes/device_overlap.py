@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import pairwise
 
 from xdsl.context import Context
 from xdsl.dialects import func
@@ -118,7 +119,7 @@ def _order(block: Block, ranks: _Ranks) -> None:
     position = {op: number for number, op in enumerate(ops)}
     needs = [_needs(block, op, position) for op in ops]
     effects = [number for number, op in enumerate(ops) if _keeps_its_place(op, ranks)]
-    for before, after in zip(effects, effects[1:], strict=False):
+    for before, after in pairwise(effects):
         needs[after].add(before)
     users: list[list[int]] = [[] for _ in ops]
     for number, needed in enumerate(needs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,12 +18,16 @@ from devscope.runtime.devices import PhysicalDevice
 from devscope.runtime.native import layout
 from devscope.runtime.opencl import OpenCLDevice, OpenCLProgram
 from devscope.runtime.program import DeviceSpec, Program, memory_of
+from devscope.runtime.returned_memory import ReturnedMemory
 
 FREE_LIST_ENTRIES = 256
 """Most buffers that a device keeps for reuse."""
 
+HOST_FREE_LIST_ENTRIES = 1024
+"""Most blocks of host memory that an executable keeps for reuse."""
+
 FREE_LIST_SHARE = 8
-"""A device keeps at most this fraction of its memory for reuse."""
+"""A device, or the host, keeps at most this fraction of its memory for reuse."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,8 @@ class Counters:
     ``driver_allocations`` those that could not be served from freed ones. ``copies`` is keyed by source and
     destination; pairs without copies are left out. h2d, d2h, d2d: copies to devices, from devices, and
     between or inside devices. ``live`` is not a sum: the buffers that the program has now and will free (its
-    constants stay), none between calls.
+    constants stay), none between calls. ``builds``: programs that drivers built or loaded. For the host,
+    allocations are blocks of memory, and the driver is the C library.
     """
 
     launches: dict[str, int] = field(default_factory=dict[str, int])
@@ -55,6 +61,7 @@ class Counters:
     d2h: CopyCount = CopyCount()
     d2d: CopyCount = CopyCount()
     live: dict[str, int] = field(default_factory=dict[str, int])
+    builds: int = 0
 
 
 class NativeContext:
@@ -85,7 +92,10 @@ class NativeContext:
             constants=ctypes.addressof(self._constants(program)),
             traffic=ctypes.addressof(self._traffic),
         )
+        self.returned = ReturnedMemory()
+        self._builds = 0
         self._uploads: list[Any] = []
+        self._keep_freed(self._devices[0], HOST_FREE_LIST_ENTRIES, _host_memory())
         try:
             for spec, device, record in zip(self._specs, self._physical, self._devices, strict=True):
                 self._uploads.append(self._array(ctypes.c_void_p, len(program.constants)))
@@ -128,7 +138,13 @@ class NativeContext:
                 if direction is not None:
                     totals[direction] += count
         return Counters(
-            dict(launches), dict(allocations), dict(driver_allocations), dict(copies), **totals, live=dict(live)
+            dict(launches),
+            dict(allocations),
+            dict(driver_allocations),
+            dict(copies),
+            **totals,
+            live=dict(live),
+            builds=self._builds,
         )
 
     def reset_counters(self) -> None:
@@ -136,9 +152,16 @@ class NativeContext:
         ctypes.memset(ctypes.addressof(self._traffic), 0, ctypes.sizeof(self._traffic))
         for device in self._devices:
             device.counters = layout.DeviceCounters()
+        self._builds = 0
+
+    def take_back_memory(self) -> None:
+        """Lets the next call use the memory of results that are gone."""
+        self.returned.hand_over(self._context)
 
     def close(self) -> None:
         """Waits for the devices and releases every driver object."""
+        self.returned.close()
+        _free_blocks(self._context, self._devices[0].free_list)
         for physical, record in zip(self._physical, self._devices, strict=True):
             for queue in (record.queue, record.transfers):
                 if physical.opencl is not None and queue:
@@ -179,14 +202,17 @@ class NativeContext:
             record.bytes = memory.nbytes
         return array
 
+    def _keep_freed(self, record: layout.Device, capacity: int, memory: int) -> None:
+        record.free_list.capacity = capacity
+        record.free_list.limit = memory // FREE_LIST_SHARE
+        record.free_list.entries = ctypes.addressof(self._array(layout.FreeBuffer, capacity))
+
     def _open(self, spec: DeviceSpec, device: OpenCLDevice, record: layout.Device, uploads: Any) -> None:
         record.kind = layout.Kind.OPENCL
         record.domain = device.context()
         record.driver = ctypes.addressof(device.library.native_table)
         record.constants = ctypes.addressof(uploads)
-        record.free_list.capacity = FREE_LIST_ENTRIES
-        record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE
-        record.free_list.entries = ctypes.addressof(self._array(layout.FreeBuffer, FREE_LIST_ENTRIES))
+        self._keep_freed(record, FREE_LIST_ENTRIES, device.memory_bytes)
         record.shared = int(device.shares_memory)
         record.queue = device.create_queue()
         if not device.shares_memory:
@@ -214,10 +240,24 @@ class NativeContext:
             cache = self._open_cache()
             cached = cache.load_blob(digest) if cache else None
             program, fresh = device.build(binary, cached)
+            self._builds += 1
             self._programs[known] = program
             if cache and fresh is not None:
                 cache.store_blob(digest, fresh)
         return self._programs[known]
+
+
+def _host_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _free_blocks(context: layout.Context, kept: layout.FreeList) -> None:
+    for block in context.returned[: context.returned_count]:
+        free_memory(block)
+    context.returned_count = 0
+    for entry in (layout.FreeBuffer * kept.count).from_address(kept.entries or 0):
+        free_memory(entry.handle)
+    kept.count = kept.bytes = 0
 
 
 def _close_device(device: OpenCLDevice, record: layout.Device, uploads: Sequence[int | None]) -> None:

@@ -31,9 +31,7 @@ class SharedContext:
         with self._lock:
             if self._handle is None:
                 devices = (c_void_p * len(self.devices))(*self.devices)
-                self._handle = self.library.create(
-                    "clCreateContext", None, len(self.devices), devices, None, None
-                )
+                self._handle = self.library.create("clCreateContext", None, len(self.devices), devices, None, None)
             return self._handle
 
 

@@ -72,7 +72,10 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "clReleaseKernel": (None, [c_void_p]),
     "clReleaseMemObject": (None, [c_void_p]),
     "clReleaseEvent": (None, [c_void_p]),
-    "clCreateSubDevices": (None, [c_void_p, POINTER(ctypes.c_ssize_t), c_uint32, POINTER(c_void_p), POINTER(c_uint32)]),
+    "clCreateSubDevices": (
+        None,
+        [c_void_p, POINTER(ctypes.c_ssize_t), c_uint32, POINTER(c_void_p), POINTER(c_uint32)],
+    ),
     "clFinish": (None, [c_void_p]),
     "clGetExtensionFunctionAddressForPlatform": (c_void_p, [c_void_p, c_char_p]),
 }

@@ -1,4 +1,4 @@
-"""Single compute units of OpenCL devices as devices of their own: ``opencl:0.1`` is the second one of ``opencl:0``.
+"""Single compute units of OpenCL devices as devices: ``opencl:0.1`` is the second one of ``opencl:0``.
 
 Programs run on them side by side, each on its own core; they share a context, hence reach each other's memory.
 """

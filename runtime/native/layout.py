@@ -12,12 +12,16 @@ from typing import Any
 ABI_VERSION = 3
 """Changes whenever a struct or a function of the native runtime changes. Stored in saved executables."""
 
-HOST_HEADER = 16
+HOST_HEADER = 32
 """Memory that an entry returns was allocated this many bytes before its ``allocated`` pointer."""
 
 
 EVENTS = 64
 """Of this many last commands a queue keeps the events."""
+
+
+RETURNED = 64
+"""Most blocks of results that can be given back at the start of one call."""
 
 
 class Kind(IntEnum):
@@ -82,7 +86,12 @@ class Error(ctypes.Structure):
 class Block(ctypes.Structure):
     """Head of the list of host memory that the current call made; the native runtime alone uses it."""
 
-    _fields_ = [("next", ctypes.c_void_p), ("previous", ctypes.c_void_p)]
+    _fields_ = [
+        ("next", ctypes.c_void_p),
+        ("previous", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        ("nothing", ctypes.c_int64),
+    ]
 
 
 class Context(ctypes.Structure):
@@ -96,6 +105,8 @@ class Context(ctypes.Structure):
     traffic: int
     calls: int
     blocks: Block
+    returned_count: int
+    returned: Any
     _fields_ = [
         ("error", Error),
         ("device_count", ctypes.c_int64),
@@ -107,6 +118,8 @@ class Context(ctypes.Structure):
         ("blocks", Block),
         ("free_live", ctypes.c_void_p),
         ("stop", ctypes.c_int64 * 64),
+        ("returned_count", ctypes.c_int64),
+        ("returned", ctypes.c_void_p * RETURNED),
     ]
 
 

@@ -29,14 +29,17 @@
 ; current call; the largest one of a supported C library has 312 bytes (glibc on aarch64). free_live: frees
 ; the device buffers that the current call made. It is null until the first is made, so that programs without
 ; devices do not contain what device buffers need.
+; returned: blocks of results that nobody uses any more, for the next call to use; the loader puts them there.
 ; (error, number of devices, devices, number of constants, constants, traffic[source * devices + destination],
-;  calls, blocks, free_live, stop)
-%devscope.Context = type { %devscope.Error, i64, ptr, i64, ptr, ptr, i64, %devscope.Block, ptr, [64 x i64] }
+;  calls, blocks, free_live, stop, number of returned blocks, returned blocks)
+%devscope.Context = type { %devscope.Error, i64, ptr, i64, ptr, ptr, i64, %devscope.Block, ptr, [64 x i64],
+                           i64, [64 x ptr] }
 
 ; Stands before the memory of every host allocation, and as the head of the (circular) list. Memory that is
-; returned to the loader keeps it, unused: the loader frees what stands 16 bytes before what it was given.
-; (next, previous)
-%devscope.Block = type { ptr, ptr }
+; returned to the loader keeps it, unused: what the loader gives back stands 32 bytes before what it was given.
+; The size, of all that malloc gave, is where it is in a %devscope.Buffer: the free list holds both.
+; (next, previous, size, nothing)
+%devscope.Block = type { ptr, ptr, i64, i64 }
 
 ; kind: 0 host, 1 OpenCL. domain: devices of one kind and one domain copy to each other directly (the
 ; cl_context). pending: commands that were enqueued since the driver was last told to start. transfers: a second
@@ -162,6 +165,7 @@ define ptr @devscope_begin() #0 {
   %last.p = getelementptr %devscope.Block, ptr %blocks, i32 0, i32 1
   store ptr %blocks, ptr %blocks
   store ptr %blocks, ptr %last.p
+  call void @devscope.host.take_back()
   %stop = getelementptr %devscope.Context, ptr %context, i32 0, i32 9
   ret ptr %stop
 }
@@ -218,7 +222,8 @@ done:
 
 ; ----------------------------------------------------------------------------------------- host memory
 
-; Memory for compiled code, aligned as malloc does it; the caller may move on to the next multiple of 64. A
+; Memory for compiled code, aligned as malloc does it; the caller may move on to the next multiple of 64. Freed
+; memory waits in the free list of slot 0, so that calls like earlier ones take none from the C library. A
 ; negative number of bytes is the size of a dimension that made no sense; it and a lack of memory stop the call.
 ;
 ; It has no allockind: LLVM may erase what has one, and would erase the stop with it.
@@ -229,13 +234,38 @@ entry:
   br i1 %sensible, label %request, label %refuse
 
 request:
-  %size = add i64 %bytes, 79
-  %block = call ptr @malloc(i64 %size)
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %refuse, label %link
+  ; The header, room to align, and up to the next multiple of 64.
+  %padded = add i64 %bytes, 158
+  %size = and i64 %padded, -64
+  %context = load ptr, ptr @devscope_context
+  %devices.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 2
+  %host = load ptr, ptr %devices.p
+  call void @devscope.count(ptr %host, i32 1)
+  %list = getelementptr %devscope.Device, ptr %host, i32 0, i32 8
+  %kept = call ptr @devscope.freelist.take(ptr %list, i64 %size)
+  %miss = icmp eq ptr %kept, null
+  br i1 %miss, label %ask, label %link
+
+ask:
+  %new = call ptr @malloc(i64 %size)
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %retry, label %asked
+
+retry:
+  call void @devscope.freelist.trim(ptr %host, i64 0, i64 0)
+  %again = call ptr @malloc(i64 %size)
+  %none.again = icmp eq ptr %again, null
+  br i1 %none.again, label %refuse, label %asked
+
+asked:
+  %made = phi ptr [ %new, %ask ], [ %again, %retry ]
+  call void @devscope.count(ptr %host, i32 2)
+  br label %link
 
 link:
-  %context = load ptr, ptr @devscope_context
+  %block = phi ptr [ %kept, %request ], [ %made, %asked ]
+  %size.p = getelementptr %devscope.Block, ptr %block, i32 0, i32 2
+  store i64 %size, ptr %size.p
   %head = getelementptr %devscope.Context, ptr %context, i32 0, i32 7
   %next = load ptr, ptr %head
   %previous.p = getelementptr %devscope.Block, ptr %block, i32 0, i32 1
@@ -275,8 +305,50 @@ unlink:
   %next.previous.p = getelementptr %devscope.Block, ptr %next, i32 0, i32 1
   store ptr %next, ptr %previous
   store ptr %previous, ptr %next.previous.p
+  call void @devscope.host.recycle(ptr %block)
+  br label %done
+
+done:
+  ret void
+}
+
+; To the free list, else to the C library.
+define internal void @devscope.host.recycle(ptr %block) #0 {
+entry:
+  %context = load ptr, ptr @devscope_context
+  %devices.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 2
+  %host = load ptr, ptr %devices.p
+  %kept = call i1 @devscope.freelist.keep(ptr %host, ptr %block)
+  br i1 %kept, label %done, label %release
+
+release:
   call void @free(ptr %block)
   br label %done
+
+done:
+  ret void
+}
+
+; Results of earlier calls that nobody uses any more.
+define internal void @devscope.host.take_back() #0 {
+entry:
+  %context = load ptr, ptr @devscope_context
+  %count.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 10
+  %count = load i64, ptr %count.p
+  store i64 0, ptr %count.p
+  br label %loop
+
+loop:
+  %index = phi i64 [ 0, %entry ], [ %next, %take ]
+  %more = icmp ult i64 %index, %count
+  br i1 %more, label %take, label %done
+
+take:
+  %block.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 11, i64 %index
+  %block = load ptr, ptr %block.p
+  call void @devscope.host.recycle(ptr %block)
+  %next = add i64 %index, 1
+  br label %loop
 
 done:
   ret void
@@ -296,7 +368,7 @@ loop:
 
 release:
   %next = load ptr, ptr %block
-  call void @free(ptr %block)
+  call void @devscope.host.recycle(ptr %block)
   br label %loop
 
 done:
@@ -738,6 +810,10 @@ request:
   %up = add i64 %some, 63
   %size = and i64 %up, -64
   call void @devscope.count(ptr %device, i32 1)
+  ; Slot 0 keeps blocks, see devscope_host_alloc.
+  br i1 %host, label %create, label %search
+
+search:
   %list = getelementptr %devscope.Device, ptr %device, i32 0, i32 8
   %kept = call ptr @devscope.freelist.take(ptr %list, i64 %size)
   %hit = icmp ne ptr %kept, null
@@ -795,6 +871,10 @@ find:
   br i1 %unknown, label %done, label %keep
 
 keep:
+  %host = call i1 @devscope.is_host(ptr %device)
+  br i1 %host, label %release, label %keep_buffer
+
+keep_buffer:
   %kept = call i1 @devscope.freelist.keep(ptr %device, ptr %handle)
   br i1 %kept, label %done, label %release
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ _CALLS = 3
 
 
 @pytest.fixture(params=["shared", "apart"])
-def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Host and device in one memory, as the driver offers it, or with copies on a queue of their own."""
     if request.param == "apart":
         from devscope.runtime import opencl_parts
@@ -32,7 +31,7 @@ def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         units = opencl_parts._compute_units("opencl:0")  # pyright: ignore[reportPrivateUsage]
         for device in [*opencl_devices()[0], *units]:
             monkeypatch.setattr(device, "shares_memory", False)
-    yield request.param
+    return request.param
 
 
 def two_devices() -> dict[str, str]:
@@ -57,12 +56,14 @@ def test_program(name: str, memory: str) -> None:
     devices = {device: places[device] for device in used_devices(path.read_text()) if device in places}
     # Every other program as one that keeps its arguments on devices.
     arguments = "host" if zlib.crc32(name.encode()) % 2 else "open"
-    with devscope.compile(path, arguments=arguments, devices=devices, cache=False) as executable:
-        with delayed_queues(executable, SEED):
-            for case in CASES[name]:
-                for _ in range(_CALLS):
-                    try:
-                        check_case(executable, case, rng)
-                    except AssertionError as error:
-                        error.add_note(f"repeat with DEVSCOPE_TEST_SEED={SEED}")
-                        raise
+    with (
+        devscope.compile(path, arguments=arguments, devices=devices, cache=False) as executable,
+        delayed_queues(executable, SEED),
+    ):
+        for case in CASES[name]:
+            for _ in range(_CALLS):
+                try:
+                    check_case(executable, case, rng)
+                except AssertionError as error:
+                    error.add_note(f"repeat with DEVSCOPE_TEST_SEED={SEED}")
+                    raise
