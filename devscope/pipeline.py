@@ -20,6 +20,7 @@ from devscope.lowering.compiler import Observer, compile_split_module
 from devscope.lowering.interop.session import Session
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes.device_overlap import overlap_module
+from devscope.passes.device_pipeline_loops import pipeline_loops
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
@@ -97,6 +98,7 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
     split_module(planned.module, HOST, binding)
+    pipeline_loops(planned.module, HOST)
     overlap_module(planned.module, HOST)
     verify_module(planned.module)
     if observe is not None:

@@ -22,6 +22,11 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
         return DeviceOverlapPass
 
+    def device_pipeline_loops() -> type[ModulePass]:
+        from devscope.passes.device_pipeline_loops import DevicePipelineLoopsPass
+
+        return DevicePipelineLoopsPass
+
     def device_plan() -> type[ModulePass]:
         from devscope.passes.device_plan import DevicePlanPass
 
@@ -40,6 +45,7 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     return {
         "device-canonicalize": device_canonicalize,
         "device-overlap": device_overlap,
+        "device-pipeline-loops": device_pipeline_loops,
         "device-plan": device_plan,
         "device-split": device_split,
         "device-verify": device_verify,
