@@ -23,6 +23,7 @@ from devscope.passes.host_operands import is_query
 from devscope.passes.placed_types import BUFFER, FUNCTION, HOST, kind_of, memory_space_of
 from devscope.passes.scope_analysis import CALLS, CONTROL, Need, ScopeAnalysis
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.passes.value_flow import planned_operations
 
 FOREIGN = ("device.compiler", "device.primitive")
 """Marks of functions whose body is another compiler's."""
@@ -56,7 +57,7 @@ class _Verifier:
         own = self.func.attributes.get(SCOPE_ATTR)
         if own is not None and not _is_closed(own):
             raise _needs_closed_scope(self.func, f"function @{self.func.sym_name.data}", own)
-        for op in self.analysis.planned_operations(self.func):
+        for op in planned_operations(self.func):
             self._check(op, op_name(op))
 
     def _check_signature(self) -> None:

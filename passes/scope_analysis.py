@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.pattern_rewriter import PatternRewriterListener
 
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
@@ -40,7 +40,6 @@ from devscope.passes.value_flow import (
     FRAME,
     LOOPS,
     ValueFlow,
-    blocks_in_order,
     constrains,
     decides,
     targets,
@@ -190,21 +189,6 @@ class ScopeAnalysis:
             if kind_of(operands[index].type) != HOST:
                 yield Need(op, index, scope)
 
-    def planned_operations(self, within: FuncOp | Region) -> Iterator[Operation]:
-        """The operations of a body that have a scope of their own to be in, outer before inner.
-
-        The bodies of computations are not entered: these run as one.
-        """
-        stack = [_in_order(within.body if isinstance(within, FuncOp) else within)]
-        while stack:
-            op = next(stack[-1], None)
-            if op is None:
-                stack.pop()
-                continue
-            yield op
-            if op_name(op) in ENTERED:
-                stack += (_in_order(region) for region in reversed(op.regions))
-
     # Changes
 
     def invalidate(self) -> None:
@@ -322,9 +306,3 @@ def _holder(value: SSAValue) -> Operation | None:
     """The operation that makes a value, or in whose region it is an argument."""
     owner = value.owner
     return owner if isinstance(owner, Operation) else owner.parent_op()
-
-
-def _in_order(region: Region) -> Iterator[Operation]:
-    """The operations of a region, each after those that define its operands."""
-    for block in blocks_in_order(region):
-        yield from block.ops

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from devscope.dialects.device import OnDeviceOp
@@ -198,6 +199,28 @@ def _yield_targets(parent: Operation, name: str) -> Iterator[tuple[int, SSAValue
         elif name == "stablehlo.while":
             yield from _pairs(0, _entry(parent.regions[0]))
             yield from _pairs(0, _entry(parent.regions[1]))
+
+
+def planned_operations(within: FuncOp | Region) -> Iterator[Operation]:
+    """The operations of a body that have a scope of their own to be in, outer before inner.
+
+    The bodies of computations are not entered: these run as one.
+    """
+    stack = [_in_order(within.body if isinstance(within, FuncOp) else within)]
+    while stack:
+        op = next(stack[-1], None)
+        if op is None:
+            stack.pop()
+            continue
+        yield op
+        if op_name(op) in ENTERED:
+            stack += (_in_order(region) for region in reversed(op.regions))
+
+
+def _in_order(region: Region) -> Iterator[Operation]:
+    """The operations of a region, each after those that define its operands."""
+    for block in blocks_in_order(region):
+        yield from block.ops
 
 
 def blocks_in_order(region: Region) -> list[Block]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
 from devscope.cli.files import require_place
+from devscope.cli.plan_warnings import print_warnings
 
 NAME = "build"
 HELP = "compile a program into a .dsx file that runs without MLIR"
@@ -28,5 +29,7 @@ def execute(arguments: argparse.Namespace) -> int:
     file = require_source(arguments.file)
     output = Path(arguments.output) if arguments.output is not None else file.with_suffix(".dsx")
     require_place(output)
-    save_program(build(file, compile_options(arguments)), output)
+    program = build(file, compile_options(arguments))
+    print_warnings(program)
+    save_program(program, output)
     return 0

@@ -68,7 +68,7 @@ def _report(plan: Plan, remarks: bool, shown: bool) -> None:
     """Warnings, and remarks on request, on stderr. ``shown``: stdout has all but the remarks on single copies."""
     found = [] if shown else [r for r in plan.remarks if remarks or r.severity == "warning"]
     for remark in [*found, *(plan.copy_remarks if remarks else ())]:
-        print(remark, *(f"  note: {note}" for note in remark.notes), sep="\n", file=sys.stderr)
+        print(remark.text, file=sys.stderr)
 
 
 def plan_text(plan: Plan, file: str, width: int) -> str:
@@ -77,6 +77,9 @@ def plan_text(plan: Plan, file: str, width: int) -> str:
 
     columns = (Column("op"), Column("at"), Column("scope"), Column("why", wraps=True))
     rows = [_placement_row(placement, file) for placement in plan.placements]
+    if plan.clones:  # Else the position says in which function it is.
+        columns = (Column("in"), *columns)
+        rows = [(f"@{p.function}", *row) for p, row in zip(plan.placements, rows, strict=True)]
     parts = [table_text(columns, rows, width) if rows else "no operations\n"]
     if plan.copies:
         columns = (
@@ -88,9 +91,8 @@ def plan_text(plan: Plan, file: str, width: int) -> str:
         )
         parts.append(table_text(columns, [_copy_row(copy, file) for copy in plan.copies], width))
     parts.append(_total(plan.copies))
-    remarks = [[str(remark), *(f"  note: {note}" for note in remark.notes)] for remark in plan.remarks]
-    if remarks:
-        parts.append("".join(_short(f"{line}\n", file) for lines in remarks for line in lines))
+    if plan.remarks:
+        parts.append("".join(_short(f"{remark.text}\n", file) for remark in plan.remarks))
     return "\n".join(parts)
 
 

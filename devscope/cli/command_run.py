@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from devscope.cli.arguments import count
 from devscope.cli.compile_options import add_compile_arguments, compile_options, device_mapping, require_file
 from devscope.cli.files import require_place
+from devscope.cli.plan_warnings import print_warnings
 from devscope.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _compile(file: Path, arguments: argparse.Namespace) -> Executable:
     from devscope.api import compile
 
     options = compile_options(arguments)
-    return compile(
+    executable = compile(
         file,
         default=options.default,
         arguments=options.arguments,
@@ -101,6 +102,8 @@ def _compile(file: Path, arguments: argparse.Namespace) -> Executable:
         machine=options.machine,
         cache=not arguments.no_cache,
     )
+    print_warnings(executable.program)
+    return executable
 
 
 def _entry(executable: Executable, name: str) -> Entry:

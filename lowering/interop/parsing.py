@@ -11,6 +11,7 @@ from typing import Any
 from devscope.errors import DevscopeError, Note, ParseError
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.children import children
+from devscope.lowering.interop.custom_form import explained
 from devscope.lowering.interop.diagnostics import translate
 from devscope.lowering.interop.positions import rename_file
 
@@ -41,11 +42,13 @@ def parse_file(path: str | Path, context: Any) -> Any:
     try:
         return ir.Module.parseFile(name, context)
     except ir.MLIRError as error:
-        raise _with_advice(translate(error, ParseError, f"{name} is not an MLIR module"), path) from None
+        raise _with_advice(translate(error, ParseError, f"{name} is not an MLIR module"), path, name) from None
 
 
-def _with_advice(error: DevscopeError, path: str | Path) -> DevscopeError:
+def _with_advice(error: DevscopeError, path: str | Path, name: str) -> DevscopeError:
     """``error``, with a note when the file is text that MLIR cannot read for how it is encoded."""
+    if error.location is None:
+        error = explained(error, Path(path).read_text(errors="replace"), name)
     with open(path, "rb") as file:
         start = file.read(3)
     if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -74,7 +77,8 @@ def parse_text(text: str | bytes, filename: str, context: Any) -> Any:
     except ir.MLIRError as error:
         if any(d.message.startswith(_SEVERAL_OPERATIONS) for d in error.error_diagnostics):
             return _parse_unnamed(text, filename, context)
-        raise translate(error, ParseError, f"{filename} is not an MLIR module") from None
+        found = translate(error, ParseError, f"{filename} is not an MLIR module")
+        raise explained(found, text, filename) from None
     except TypeError:  # from the bindings: the only argument that can be of a wrong kind is the text
         raise ParseError(f"{filename} has characters that are not Unicode") from None
     return _as_module(op, filename)
@@ -85,8 +89,8 @@ def _parse_unnamed(text: str | bytes, filename: str, context: Any) -> Any:
     try:
         module = ir.Module.parse(text, context)
     except ir.MLIRError as error:
-        message = f"{filename} is not an MLIR module"
-        raise translate(error, ParseError, message, files={_UNNAMED: filename}) from None
+        found = translate(error, ParseError, f"{filename} is not an MLIR module", files={_UNNAMED: filename})
+        raise (explained(found, text, filename) if isinstance(text, str) else found) from None
     if isinstance(text, str):
         rename_file(module, _UNNAMED, filename)
     return module

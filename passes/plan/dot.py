@@ -13,7 +13,7 @@ from devscope.dialects.names import op_name
 from devscope.passes.placed_types import HOST, byte_size, kind_of
 from devscope.passes.plan.explain import Plan
 from devscope.passes.scope_analysis import ScopeAnalysis
-from devscope.passes.value_flow import ENTERED
+from devscope.passes.value_flow import ENTERED, planned_operations
 
 _COLOURS = (
     "#e8e8e8", "#a6cee3", "#fdbf6f", "#b2df8a", "#cab2d6", "#fb9a99", "#ffff99", "#8dd3c7", "#d9b38c", "#9ecae1",
@@ -57,7 +57,7 @@ class _Graph:
             for argument in block.args:
                 if kind_of(argument.type) != HOST:
                     yield f"    {self._argument(argument)}"
-        for op in _operations(func):
+        for op in planned_operations(func):
             if isinstance(op, DeviceCopyOp) or not _touches_data(op):
                 continue
             yield f"    {self._operation(op)}"
@@ -137,23 +137,6 @@ class _Graph:
         for number, (scope, colour) in enumerate(self._colours.items()):
             yield f"    legend{number} [label={_quoted(scope)}, fillcolor={_quoted(colour)}];"
         yield "  }"
-
-
-def _operations(func: FuncOp) -> Iterator[Operation]:
-    """The operations of a body, those inside of control flow included."""
-    stack = [_inside_of(func)]
-    while stack:
-        op = next(stack[-1], None)
-        if op is None:
-            stack.pop()
-            continue
-        yield op
-        if op_name(op) in ENTERED:
-            stack.append(_inside_of(op))
-
-
-def _inside_of(op: Operation) -> Iterator[Operation]:
-    return (inner for region in op.regions for block in region.blocks for inner in block.ops)
 
 
 def _touches_data(op: Operation) -> bool:

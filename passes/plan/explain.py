@@ -18,8 +18,10 @@ from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.provenance import Explainer
 from devscope.passes.plan.reasons import Words
 from devscope.passes.plan.remarks import Remark
+from devscope.passes.plan.repeated_calls import function_around
 from devscope.passes.plan.source_names import SourceNames
 from devscope.passes.plan.system import System
+from devscope.passes.scope_analysis import captured_uses
 
 _STEPS_IN_JSON = 12
 """Longer chains are given with their middle left out: one per operation would be a quadratic amount of text."""
@@ -34,6 +36,12 @@ class Placement:
     scope: ScopeAttr
     reason: str
     operation: Operation
+
+    @property
+    def function(self) -> str:
+        """The name of the function that it stands in."""
+        func = function_around(self.operation)
+        return func.sym_name.data if func is not None else ""
 
 
 @dataclass(frozen=True)
@@ -153,7 +161,10 @@ class Plan:
             for op, _, scope in part.placed:
                 if scope != part.system.host_scope and op.results and not any(map(_has_scope, op.results)):
                     at = part.system.scopes.short(scope)
-                    yield f"{self.words.op(op, False)} reads {self.words.operand(op, 0)} back from {at}", op
+                    used = ((op, index) for index, value in enumerate(op.operands) if _has_scope(value))
+                    read = next(used, None) or next(captured_uses(op), None)
+                    what = self.words.operand(*read) if read is not None else "a result"
+                    yield f"{self.words.op(op, False)} reads {what} back from {at}", op
 
     # Why
 
@@ -192,12 +203,14 @@ class Plan:
     def to_json(self, chains: bool = False) -> dict[str, object]:
         """The plan as lists and texts. Locations are ``file:line:col`` or None, sizes in bytes or None.
 
-        With ``chains``, all steps of the reasons behind each placement and copy are in there too.
+        With ``chains``, all steps of the reasons behind each placement and copy are in there too. ``warnings`` are
+        those of the remarks, with their notes, each as a text of several lines.
         """
         return {
             "placements": [
                 {
                     "op": placement.op,
+                    "function": placement.function,
                     "location": _where(placement.operation),
                     "scope": placement.scope.short(),
                     "reason": placement.reason,
@@ -222,6 +235,7 @@ class Plan:
                 for clone in self.clones
             ],
             "remarks": [str(remark) for remark in self.remarks],
+            "warnings": [remark.text for remark in self.remarks if remark.severity == "warning"],
         }
 
 

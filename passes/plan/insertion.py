@@ -49,7 +49,7 @@ class InsertionPoints:
             branch = anchors[0]
             if branch in users or op_name(branch) not in BRANCHES or any(a is not branch for a in anchors):
                 break
-            regions = {_region_in(branch, user) for user in users}
+            regions = {region_in(branch, user) for user in users}
             if len(regions) > 1:
                 break
             start = regions.pop().blocks[0]
@@ -152,7 +152,7 @@ def _ancestor(start: Block, op: Operation) -> Operation:
     return found
 
 
-def _region_in(outer: Operation, op: Operation) -> Region:
+def region_in(outer: Operation, op: Operation) -> Region:
     """The region of ``outer`` that ``op`` stands in."""
     region = op.parent_region()
     while region is not None and region.parent is not outer:

@@ -10,23 +10,23 @@ Where an operation is all that keeps a loop from running on one scope, the warni
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.location import source_location, value_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note
 from devscope.passes.placed_types import byte_size
-from devscope.passes.plan.blocks import Dominators
+from devscope.passes.plan.loops import Loop, innermost_loop
 from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.remarks import Remark
+from devscope.passes.plan.repeated_calls import function_around, repeated_functions
 from devscope.passes.plan.system import System
-from devscope.passes.value_flow import LOOPS
 
 if TYPE_CHECKING:
     from devscope.passes.plan.explain import Part, Plan
@@ -41,35 +41,6 @@ _NAMED = 3
 
 
 @dataclass(frozen=True)
-class _Loop:
-    """A loop operation, or the header of a loop of blocks."""
-
-    start: Operation | Block
-    graph: Dominators | None = None
-
-    @property
-    def first(self) -> Operation | None:
-        """The operation that stands for the loop in messages."""
-        return self.start if isinstance(self.start, Operation) else self.start.first_op
-
-    def operations(self) -> Iterator[Operation]:
-        """Everything inside."""
-        if isinstance(self.start, Operation):
-            blocks = [block for region in self.start.regions for block in region.blocks]
-        else:
-            graph, header = self.graph, self.start
-            assert graph is not None
-            blocks = [block for block in graph.order if graph.in_loop(header, block)]
-        for block in blocks:
-            yield from block.walk()
-
-    def carried(self) -> Sequence[SSAValue]:
-        """What it carries from one iteration to the next."""
-        blocks = [r.blocks[0] for r in self.start.regions] if isinstance(self.start, Operation) else [self.start]
-        return [argument for block in blocks for argument in block.args]
-
-
-@dataclass(frozen=True)
 class _LoopCopy:
     """A copy inside a loop."""
 
@@ -79,57 +50,51 @@ class _LoopCopy:
 
 
 def loop_warnings(plan: Plan) -> list[Remark]:
-    """One warning per copy in a loop; the first one of each loop says what would be better."""
+    """One warning per copy in a loop; the first one of each loop says what would be better.
+
+    And one per copy in a function that a loop calls, of those that are not in a loop of their own.
+    """
     warnings: list[Remark] = []
+    others: list[_LoopCopy] = []
     for part in plan.parts:
-        loops: dict[Operation | Block, tuple[_Loop, list[_LoopCopy]]] = {}
+        loops: dict[Operation | Block, tuple[Loop, list[_LoopCopy]]] = {}
         for op, value, user in part.copies:
-            loop = _innermost(op, part.system.graphs)
+            copy, loop = _LoopCopy(op, value, user), innermost_loop(op, part.system.graphs)
             if loop is not None:
-                loops.setdefault(loop.start, (loop, []))[1].append(_LoopCopy(op, value, user))
+                loops.setdefault(loop.start, (loop, []))[1].append(copy)
+            else:
+                others.append(copy)
         for loop, copies in loops.values():
             advice = _Advisor(plan, part, loop).advice(copies)
+            times = _trip_count(loop)
+            total = f", {times:,} times" if times is not None else ""
             for copy in copies:
-                warnings.append(_warning(plan, loop, copy, advice))
+                warnings.append(_warning(plan, copy, f"in every iteration of {_name(plan, loop)}", total, advice))
                 advice = ()
-    return warnings
+    return [*warnings, *_in_called_functions(plan, others)]
 
 
-def _innermost(op: Operation, graphs: Mapping[Region, Dominators]) -> _Loop | None:
-    block = op.parent
-    while block is not None and (region := block.parent) is not None:
-        graph = graphs.get(region)
-        if graph is not None and (header := _header(graph, block)) is not None:
-            return _Loop(header, graph)
-        parent = region.parent
-        if parent is None or op_name(parent) in LOOPS:
-            return _Loop(parent) if parent is not None else None
-        block = parent.parent
-    return None
+def _in_called_functions(plan: Plan, copies: Sequence[_LoopCopy]) -> Iterator[Remark]:
+    repeated = repeated_functions(part.system for part in plan.parts) if copies else {}
+    for copy in copies if repeated else ():
+        function = function_around(copy.op)
+        call = repeated.get(function) if function is not None else None
+        if call is not None:
+            name = plan.words.function(function, position=False)
+            when = f"in every run of {name}, which {plan.words.op(call.op)} starts"
+            yield _warning(plan, copy, f"{when} in every iteration of {_name(plan, call.loop)}", "", ())
 
 
-def _header(graph: Dominators, block: Block) -> Block | None:
-    """The header of the innermost loop around ``block``."""
-    if not graph.loops_around(block):
-        return None
-    headers = [header for header in graph.order if graph.in_loop(header, block)]
-    return max(headers, key=graph.loops_around)
-
-
-def _warning(plan: Plan, loop: _Loop, copy: _LoopCopy, advice: Sequence[Note]) -> Remark:
+def _warning(plan: Plan, copy: _LoopCopy, when: str, total: str, advice: Sequence[Note]) -> Remark:
     op = copy.op
     what = f"{plan.words.value(copy.value)} is copied from {op.src.short()} to {op.dst.short()}"
     size = byte_size(copy.value.type)
-    amount = f"{size:,} bytes each time" if size is not None else "a size known at run time only"
-    times = _trip_count(loop)
-    total = f", {times:,} times" if times is not None else ""
+    amount = f"{size:,} bytes each time{total}" if size is not None else f"a size known at run time only{total}"
     user = plan.words.op(copy.user) if copy.user is not None else "the program itself"
-    where = source_location(op)
-    message = f"{what} in every iteration of {_name(plan, loop)}: {amount}{total}, asked for by {user}"
-    return Remark("warning", message, where, tuple(advice))
+    return Remark("warning", f"{what} {when}: {amount}, asked for by {user}", source_location(op), tuple(advice))
 
 
-def _name(plan: Plan, loop: _Loop) -> str:
+def _name(plan: Plan, loop: Loop) -> str:
     first = loop.first
     if first is loop.start:
         return plan.words.op(first)
@@ -137,7 +102,7 @@ def _name(plan: Plan, loop: _Loop) -> str:
     return f"the loop of blocks{f' that begins at {where}' if where is not None else ''}"
 
 
-def _trip_count(loop: _Loop) -> int | None:
+def _trip_count(loop: Loop) -> int | None:
     """Iterations of an ``scf.for`` whose bounds and step are constants."""
     op = loop.start
     if not isinstance(op, Operation) or op_name(op) != "scf.for":
@@ -159,7 +124,7 @@ def _constant(value: SSAValue) -> int | None:
 class _Advisor:
     """Looks for a better plan for one loop."""
 
-    def __init__(self, plan: Plan, part: Part, loop: _Loop) -> None:
+    def __init__(self, plan: Plan, part: Part, loop: Loop) -> None:
         self._plan, self._part, self._loop = plan, part, loop
         self._operations = list(loop.operations())
         inside = set(self._operations)

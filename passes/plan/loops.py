@@ -1,14 +1,44 @@
-"""How often a copy would run: the loops that it would stand in."""
+"""Loops, of operations and of blocks: how often a copy would run, and which loop an operation stands in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from devscope.dialects.names import op_name
 from devscope.passes.plan.blocks import Dominators
 from devscope.passes.value_flow import LOOPS
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop operation, or the header of a loop of blocks."""
+
+    start: Operation | Block
+    graph: Dominators | None = None
+
+    @property
+    def first(self) -> Operation | None:
+        """The operation that stands for the loop in messages."""
+        return self.start if isinstance(self.start, Operation) else self.start.first_op
+
+    def operations(self) -> Iterator[Operation]:
+        """Everything inside."""
+        if isinstance(self.start, Operation):
+            blocks = [block for region in self.start.regions for block in region.blocks]
+        else:
+            graph, header = self.graph, self.start
+            assert graph is not None
+            blocks = [block for block in graph.order if graph.in_loop(header, block)]
+        for block in blocks:
+            yield from block.walk()
+
+    def carried(self) -> Sequence[SSAValue]:
+        """What it carries from one iteration to the next."""
+        blocks = [r.blocks[0] for r in self.start.regions] if isinstance(self.start, Operation) else [self.start]
+        return [argument for block in blocks for argument in block.args]
 
 
 class LoopNest:
@@ -57,3 +87,24 @@ class LoopNest:
             depth += loops
             self._depths[around] = depth
         return depth
+
+
+def innermost_loop(op: Operation, graphs: Mapping[Region, Dominators]) -> Loop | None:
+    block = op.parent
+    while block is not None and (region := block.parent) is not None:
+        graph = graphs.get(region)
+        if graph is not None and (header := _header(graph, block)) is not None:
+            return Loop(header, graph)
+        parent = region.parent
+        if parent is None or op_name(parent) in LOOPS:
+            return Loop(parent) if parent is not None else None
+        block = parent.parent
+    return None
+
+
+def _header(graph: Dominators, block: Block) -> Block | None:
+    """The header of the innermost loop around ``block``."""
+    if not graph.loops_around(block):
+        return None
+    headers = [header for header in graph.order if graph.in_loop(header, block)]
+    return max(headers, key=graph.loops_around)

@@ -99,7 +99,7 @@ class _Answer:
         found = [entry for entry in self._entries() if self._query.has_name(self._names.name(entry.value))]
         wanted = self._query.function
         if wanted is not None:
-            found = [e for e in found if wanted in (name := self._function(e.value), self._originals.get(name))]
+            found = [e for e in found if wanted in (name := self._function(e), self._originals.get(name))]
         return [self._about_values([entry]) for entry in found]
 
     def _of_line(self) -> list[str]:
@@ -154,7 +154,7 @@ class _Answer:
         names = ", ".join(self._plan.words.value(entry.value) for entry in entries)
         where = value_location(first.value)
         place = f" ({where})" if where is not None else ""
-        function = self._called(self._function(first.value))
+        function = self._called(self._function(first))
         head = f"{names} in {function}{place} {'is' if len(entries) == 1 else 'are'}"
         if first.part is None:
             return f"{head} on the host: scalars always are\n"
@@ -249,12 +249,16 @@ class _Answer:
     def _scope(self, part: Part, node: int) -> str:
         return part.system.scopes.short(part.system.final(node)) if node >= 0 else "the host"
 
-    def _function(self, value: SSAValue) -> str:
-        owner = value.owner
-        block = owner if isinstance(owner, Block) else owner.parent
-        if block is None and isinstance(owner, Operation) and owner.operands:
-            return self._function(owner.operands[0])  # Planning has erased it; it stood for its operand.
-        return self._function_of(block.parent_op() if block is not None else None)
+    def _function(self, entry: _Entry) -> str:
+        value = entry.value
+        while True:
+            # What planning has erased stood for another value.
+            value = entry.part.system.root(value) if entry.part is not None else value
+            owner = value.owner
+            block = owner if isinstance(owner, Block) else owner.parent
+            if block is not None or isinstance(owner, Block) or not owner.operands:
+                return self._function_of(block.parent_op() if block is not None else None)
+            value = owner.operands[0]
 
     def _function_of(self, op: Operation | None) -> str:
         while op is not None and not isinstance(op, FuncOp):

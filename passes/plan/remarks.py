@@ -20,3 +20,8 @@ class Remark:
     def __str__(self) -> str:
         """The message in one line, as `DevscopeError` writes its own; without notes."""
         return f"{self.location or '<unknown>'}: {self.severity}: {self.message}"
+
+    @property
+    def text(self) -> str:
+        """The message and its notes, a line for each."""
+        return "\n".join([str(self), *(f"  note: {note}" for note in self.notes)])

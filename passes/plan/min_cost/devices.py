@@ -8,6 +8,7 @@ from xdsl.ir import Attribute
 
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.passes.machine import Machine, nominal_machine
+from devscope.passes.placed_types import memory_space_of
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
 
@@ -22,13 +23,15 @@ def device_name(scope: ScopeAttr) -> str:
 
 
 def named_devices(module: ModuleOp) -> list[str]:
-    """Every device that a module names: in scopes, copies, annotations and targets; sorted."""
+    """Every device that a module names: in scopes, copies, annotations, targets and types of buffers; sorted."""
     found: set[Attribute | None] = set()
     for op in module.walk():
         found.update(op.attributes.values())
+        found.update(memory_space_of(result.type) for result in op.results)
         if isinstance(op, FuncOp):
             sides = ((ARGUMENTS, op.function_type.inputs.data), (RESULTS, op.function_type.outputs.data))
             for side, types in sides:
+                found.update(map(memory_space_of, types))
                 found.update(signature_attributes(op, side, len(types)))
             target = op.attributes.get(TARGET_ATTR)
             if SCOPE_ATTR not in op.attributes and isinstance(target, TargetAttr):

@@ -1,8 +1,9 @@
 """How often a block runs per call of its function, and in which blocks a copy for a use may stand.
 
-* ``scf.for``, ``scf.forall`` and ``scf.parallel`` with constant bounds run their body as often as these say,
-  all other loops an assumed number of times;
-* each branch of an ``scf.if`` runs half of the times, of an ``scf.index_switch`` the same share of them;
+* counted loops (``scf.for``, ``scf.forall``, ``scf.parallel``, ``affine.for``, ``affine.parallel``) with constant
+  bounds run their body as often as these say, all other loops an assumed number of times;
+* each branch of an ``scf.if`` runs half of the times, of an ``scf.index_switch`` the same share of them, and so
+  for ``affine`` and ``stablehlo``;
 * between blocks, a loop is left once in the assumed number of times; other successors are equally likely.
 """
 
@@ -13,12 +14,13 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr
 
 from devscope.dialects.names import op_name
 from devscope.passes.plan.blocks import Dominators
-from devscope.passes.plan.insertion import BRANCHES
+from devscope.passes.plan.insertion import BRANCHES, region_in
 
 _DYNAMIC = -(2**63)
 """What MLIR writes for an index that an operand has."""
@@ -28,11 +30,11 @@ def trips(op: Operation, assumed: int) -> float:
     """How often one run of ``op`` runs each of its regions; a share of 1 for branches."""
     name = op_name(op)
     match name:
-        case "scf.if":
+        case "scf.if" | "affine.if" | "stablehlo.if":
             return 0.5
-        case "scf.index_switch":
+        case "scf.index_switch" | "stablehlo.case":
             return 1.0 / len(op.regions)
-        case "scf.while":
+        case "scf.while" | "stablehlo.while":
             return float(assumed)
         case "scf.for":
             return _steps([[_constant(value)] for value in op.operands[:3]], assumed)
@@ -43,6 +45,10 @@ def trips(op: Operation, assumed: int) -> float:
         case "scf.forall":
             keys = ("staticLowerBound", "staticUpperBound", "staticStep")
             return _steps([_static(op, key) for key in keys], assumed)
+        case "affine.for":
+            return _affine_steps(op, ("lowerBoundMap", "upperBoundMap", "step"), assumed)
+        case "affine.parallel":
+            return _affine_steps(op, ("lowerBoundsMap", "upperBoundsMap", "steps"), assumed)
         case _:
             return 1.0
 
@@ -69,8 +75,24 @@ def _constant(value: SSAValue) -> int | None:
     return None
 
 
+def _affine_steps(op: Operation, keys: tuple[str, str, str], assumed: int) -> float:
+    """`_steps` of a loop whose bounds are maps. One that is the least or greatest of several counts as unknown."""
+    strides = _static(op, keys[2])
+    bounds: list[list[int | None]] = []
+    for key in keys[:2]:
+        attribute = op.get_attr_or_prop(key)
+        results = attribute.data.results if isinstance(attribute, AffineMapAttr) else ()
+        constants = [result.value if isinstance(result, AffineConstantExpr) else None for result in results]
+        bounds.append(constants if len(constants) == len(strides) else [None] * len(strides))
+    return _steps([*bounds, strides], assumed)
+
+
 def _static(op: Operation, key: str) -> list[int | None]:
     attribute = op.get_attr_or_prop(key)
+    if isinstance(attribute, IntegerAttr):
+        return [attribute.value.data]
+    if isinstance(attribute, ArrayAttr):
+        return [one.value.data if isinstance(one, IntegerAttr) else None for one in attribute]
     if not isinstance(attribute, DenseArrayBase):
         return []
     values: Iterable[int] = attribute.get_values()
@@ -138,19 +160,9 @@ class Frequencies:
                 places += self._graph(start.parent).path(start, anchor.parent)
             if anchor is user or op_name(anchor) not in BRANCHES:
                 break
-            start = _region_around(anchor, user).blocks[0]
+            start = region_in(anchor, user).blocks[0]
             places.append(start)
         return tuple(places)
-
-
-def _region_around(outer: Operation, user: Operation) -> Region:
-    """The region of ``outer`` that ``user`` stands in."""
-    region = user.parent_region()
-    while region is not None and region.parent is not outer:
-        parent = region.parent
-        region = parent.parent_region() if parent is not None else None
-    assert region is not None
-    return region
 
 
 def block_frequencies(graph: Dominators, assumed: int) -> dict[Block, float]:

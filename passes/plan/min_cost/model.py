@@ -61,7 +61,7 @@ class _ModelBuilder:
         self._frequencies = Frequencies(machine.trip_count, system.graphs)
         self._problem = Problem(len(self._devices))
         self._closed: list[dict[int, int]] = []
-        self._candidates: dict[int, dict[int, int]] = {}
+        self._candidates: dict[tuple[int, bool], dict[int, int]] = {}
         self._variable: dict[int, int] = {}
         self._seconds: dict[int, list[list[float]]] = {}
         self._per_work: dict[Work, list[float]] = {}
@@ -71,7 +71,7 @@ class _ModelBuilder:
         roots = [root for root in domains.roots() if root not in domains.functions]
         for number, root in enumerate(roots):
             self._variable[root] = number
-            closed = self._options(domains.scope[root])
+            closed = self._options(domains.scope[root], bool(domains.computes[root]))
             self._closed.append(closed)
             self._problem.candidates.append(tuple(closed))
         self._drop_too_small()
@@ -91,21 +91,24 @@ class _ModelBuilder:
     def _variable_of(self, node: int) -> int:
         return self._variable[self._system.domains.find(node)]
 
-    def _options(self, scope: int) -> dict[int, int]:
-        """The labels that a class may have which must be on ``scope``, each with the closed scope."""
-        found = self._candidates.get(scope)
+    def _options(self, scope: int, computes: bool) -> dict[int, int]:
+        """The labels that a class may have which must be on ``scope``, each with the closed scope.
+
+        What only passes data on does not take the default's memory: `defaults.refine` gives it a neighbour's.
+        """
+        found = self._candidates.get((scope, computes))
         if found is None:
-            found = self._candidates[scope] = dict(self._find_options(scope))
+            found = self._candidates[scope, computes] = dict(self._find_options(scope, computes))
         return found
 
-    def _find_options(self, scope: int) -> Iterator[tuple[int, int]]:
+    def _find_options(self, scope: int, computes: bool) -> Iterator[tuple[int, int]]:
         attribute = self._system.scopes.attributes[scope]
         described = False
         for label, preferred in enumerate(self._scopes):
             device = ScopeAttr.get(preferred.type_name, preferred.id_value)
             if attribute.join(device) is not None:
                 described = True
-                yield label, self._system.scopes.closed(scope, preferred)
+                yield label, self._system.scopes.closed(scope, preferred if computes else device)
         if not described:
             self._machine.check_describes([device_name(attribute)] if attribute.id_value >= 0 else [])
             raise OptionError(

@@ -126,6 +126,9 @@ def test_json_names_clones(cli: Cli, folder: Path) -> None:
     assert clone["original"] == "f"
     assert clone["asked_by"].startswith("'func.call' (calls.mlir:")
     assert f"in @{clone['name']}, a clone of @f," in cli("plan", "calls.mlir", "--explain", "@f:%0").out
+    rows = [line.split() for line in cli("plan", "calls.mlir", "--table").out.splitlines()]
+    assert rows[0][:2] == ["in", "op"]
+    assert {row[0] for row in rows[1:3]} == {"@f", f"@{clone['name']}"}
 
 
 def test_dot(cli: Cli) -> None:
@@ -158,3 +161,15 @@ def test_what_to_explain_is_checked_first(cli: Cli, what: str) -> None:
 
 def test_one_form_at_a_time(cli: Cli) -> None:
     assert "not allowed with" in cli("plan", "tanh.mlir", "--dot", "--explain", "%0").err
+
+
+def test_programs_that_run_warn_too(cli: Cli, folder: Path) -> None:
+    """Compiled just now, from the cache, or into a file; not when that file runs."""
+    (folder / "loop.mlir").write_text(LOOP)
+    warned = cli("plan", "loop.mlir").err
+    assert warned.count("warning") == 2
+    run = ("--random", "0", "--size", "2")
+    assert cli("run", "loop.mlir", *run).err == warned
+    assert cli("run", "loop.mlir", *run).err == warned
+    assert cli("build", "loop.mlir").err == warned
+    assert cli("run", "loop.dsx", *run).err == ""

@@ -150,3 +150,18 @@ def test_refusals(cli: Cli, folder: Path, what: str) -> None:
     assert outcome.status == 1
     assert outcome.out == ""
     assert outcome.err.splitlines()[: len(REFUSED[what])] == REFUSED[what]
+
+
+def test_results_of_frames_know_their_function(cli: Cli, folder: Path) -> None:
+    (folder / "frame.mlir").write_text(
+        """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %r = "device.region"() ({
+    %0 = math.tanh %x : tensor<4xf32>
+    "device.yield"(%0) : (tensor<4xf32>) -> ()
+  }) {scope = #device.scope<"opencl", 0 : i64, "", "">} : () -> tensor<4xf32>
+  return %r : tensor<4xf32>
+}
+"""
+    )
+    answer = cli("plan", "frame.mlir", "--explain", "@main:%r").out
+    assert answer.startswith("%r in @main (frame.mlir:2:8) is on opencl:0\n")

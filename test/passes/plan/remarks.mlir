@@ -32,3 +32,21 @@ func.func @iterate(%x: tensor<8x4xf32>, %count: index) -> tensor<8x4xf32> {
   }
   return %r : tensor<8x4xf32>
 }
+
+// What is read back is the data, even where a loop captures it.
+func.func @read(%x: tensor<4xf32> {device.scope = #dev}) -> f32 {
+  %start = arith.constant 0 : index
+  %step = arith.constant 1 : index
+  %stop = arith.constant 4 : index
+  %zero = arith.constant 0.0 : f32
+  // expected-remark@+1 {{'scf.parallel' reads %x back from opencl:0}}
+  %sum = scf.parallel (%i) = (%start) to (%stop) step (%step) init (%zero) -> f32 {
+    %v = tensor.extract %x[%i] : tensor<4xf32>
+    scf.reduce(%v : f32) {
+    ^bb0(%l: f32, %r: f32):
+      %a = arith.addf %l, %r : f32
+      scf.reduce.return %a : f32
+    }
+  } {device.scope = #dev}
+  return %sum : f32
+}

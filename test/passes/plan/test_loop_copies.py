@@ -154,3 +154,32 @@ def test_nested_loops_name_the_inner_one(plan) -> None:
 def test_copies_of_dynamic_size(plan) -> None:
     found = warnings(plan, FOR.replace("!t", "tensor<?xf32>"))
     assert all("a size known at run time only" in warning.message for warning in found)
+
+
+def test_copies_in_functions_that_a_loop_calls(plan) -> None:
+    """Directly or through others, but not those that nothing in a loop calls."""
+    text = """func.func private @inner(%x: !t) -> !t {
+      %0 = "ml.exp"(%x) {device.scope = #dev0} : (!t) -> !t loc("m.mlir":2:3)
+      %1 = "ml.log"(%0) {device.scope = #cpu0} : (!t) -> !t loc("m.mlir":3:3)
+      func.return %1 : !t
+    }
+    func.func private @outer(%x: !t) -> !t {
+      %0 = func.call @inner(%x) : (!t) -> !t
+      func.return %0 : !t
+    }
+    func.func @main(%x: !t, %n: index) -> !t {
+      %a = arith.constant 0 : index
+      %b = arith.constant 1 : index
+      %r = scf.for %i = %a to %n step %b iter_args(%p = %x) -> (!t) {
+        %k = func.call @outer(%p) : (!t) -> !t loc("m.mlir":14:3)
+        scf.yield %k : !t
+      } loc("m.mlir":13:3)
+      func.return %r : !t
+    }"""
+    found = [warning for warning in warnings(plan, text) if "every run of @inner" in warning.message]
+    assert [warning.location.line for warning in found] == [3]
+    assert (
+        "in every run of @inner, which 'func.call' (m.mlir:14:3) starts in every iteration of "
+        "'scf.for' (m.mlir:13:3): 140 bytes each time" in found[0].message
+    )
+    assert warnings(plan, text.replace("func.call @outer(%p) : (!t) -> !t", '"ml.abs"(%p) : (!t) -> !t')) == []

@@ -182,3 +182,34 @@ def test_a_type_that_disagrees(parse) -> None:
     with pytest.raises(PlanError, match="must be on @global and on opencl:0@texture") as caught:
         plan_module(module)
     assert "is in memory @global" in str(caught.value)
+
+
+def test_what_passes_data_on_does_not_take_the_memory_of_the_default(plan) -> None:
+    """By min-cost: `plan` checks that planning again, without the annotation, leaves the value where it is."""
+    planned = plan(
+        """func.func @main(%x: !t) -> !t {
+          %r = "scf.execute_region"() ({
+            %0 = "ml.exp"(%x) {device.scope = #dev0@global} : (!t) -> !t
+            scf.yield %0 : !t
+          }) : () -> !t
+          %1 = "device.on_device"(%r) {scope = #dev@A} : (!t) -> !t
+          %2 = "ml.log"(%1) {device.scope = #dev0@A} : (!t) -> !t
+          func.return %2 : !t
+        }""",
+        "opencl:0@global",
+        "host",
+        completion="min-cost",
+    )
+    assert planned.copies() == ["cpu:0>opencl:0@global", "opencl:0@global>opencl:0@A", "opencl:0@A>cpu:0"]
+
+
+def test_min_cost_knows_devices_that_only_types_name(plan) -> None:
+    planned = plan(
+        """func.func @main(%x: !t) -> !t {
+          %b = "ml.make"() : () -> memref<5x7xf32, #dev0@global>
+          %t = "ml.read"(%x, %b) : (!t, memref<5x7xf32, #dev0@global>) -> !t
+          func.return %t : !t
+        }""",
+        completion="min-cost",
+    )
+    assert planned.scopes() == "ml.make opencl:0@global, ml.read opencl:0@global"

@@ -51,6 +51,7 @@ def test_json(plan) -> None:
     data = json.loads(json.dumps(plan(MIXED).plan.to_json()))
     assert data["placements"][0] == {
         "op": "ml.op",
+        "function": "main",
         "location": "m.mlir:3:3",
         "scope": "opencl:0",
         "reason": "device.scope on 'ml.op' (m.mlir:3:3) says opencl:0",
