@@ -6,33 +6,16 @@ import ctypes
 import threading
 from collections.abc import Iterator
 from ctypes import c_int32, c_size_t, c_void_p
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from devscope.errors import DeviceError
 from devscope.runtime import opencl_api as cl
 from devscope.runtime.opencl_api import OpenCLLibrary, error_name
+from devscope.runtime.opencl_context import SharedContext
 from devscope.runtime.opencl_drivers import load_libraries
 from devscope.runtime.spirv import check_spirv
-
-
-@dataclass
-class SharedContext:
-    """The ``cl_context`` of devices that reach each other's memory: made at the first use, one per process."""
-
-    library: OpenCLLibrary
-    devices: list[int]
-    _handle: int | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def handle(self) -> int:
-        """The context. Raises :class:`DeviceError`."""
-        with self._lock:
-            if self._handle is None:
-                devices = (c_void_p * len(self.devices))(*self.devices)
-                self._handle = self.library.create("clCreateContext", None, len(self.devices), devices, None, None)
-            return self._handle
 
 
 @dataclass

@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import cache
 
 from devscope.runtime import opencl_api as cl
-from devscope.runtime.opencl import OpenCLDevice, SharedContext, opencl_devices
+from devscope.runtime.opencl import OpenCLDevice, opencl_devices
+from devscope.runtime.opencl_context import SharedContext
 
 
 def compute_unit(name: str) -> OpenCLDevice | None:
