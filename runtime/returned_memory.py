@@ -30,7 +30,10 @@ class ReturnedMemory:
     def hand_over(self, context: layout.Context) -> None:
         """Puts what there is where the next call looks for it."""
         while self._blocks and context.returned_count < layout.RETURNED:
-            context.returned[context.returned_count] = self._blocks.pop()
+            try:
+                context.returned[context.returned_count] = self._blocks.pop()
+            except IndexError:  # another thread was faster
+                return
             context.returned_count += 1
 
     def close(self) -> None:
