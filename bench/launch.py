@@ -138,7 +138,7 @@ def program() -> Program:
     scalar = TensorSpec("i64", [], True)
     symbols = {name: f"{ENTRY_PREFIX}{name}" for name in ("ours", "raw", "alloc")}
     host = compile_host_object(host_ir(), runtime_ir(), list(symbols.values()))
-    kernels = [KernelSpec("empty", [8] * ARGUMENTS)]
+    kernels = [KernelSpec("empty", [0 if index in BUFFERS else 8 for index in range(ARGUMENTS)])]
     return Program(
         entries={
             "ours": Entry(call_symbol(symbols["ours"]), [scalar] * 5, []),
@@ -173,9 +173,13 @@ def main() -> int:
         kernel = layout.Kernel.from_address(record.kernels).handle
         functions = ctypes.cast(record.driver, ctypes.c_void_p).value
         buffer = int(exe.run("alloc"))
-        values = (options.launches, buffer, functions, record.queue, kernel)
+        memory = layout.Buffer.from_address(buffer).memory
+        values = (functions, record.queue, kernel)
         times = measure(
-            {"raw": lambda: exe.run("raw", *values), "devscope": lambda: exe.run("ours", *values)},
+            {
+                "raw": lambda: exe.run("raw", options.launches, memory, *values),
+                "devscope": lambda: exe.run("ours", options.launches, buffer, *values),
+            },
             options.launches,
             options.repeats,
         )

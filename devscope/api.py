@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 HOST = "cpu:0"
 _DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:[0-9]+")
+_PHYSICAL = re.compile(_DEVICE.pattern + r"(\.[0-9]+)?")
 
 Source = str | bytes | os.PathLike[str]
 
@@ -176,8 +177,8 @@ def checked_mapping(devices: Mapping[str, str] | None) -> dict[str, str]:
 
     mapping = dict(devices or {})
     for virtual, physical in mapping.items():
-        for name in (virtual, physical):
-            if not isinstance(name, str) or _DEVICE.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
+        for name, legal in ((virtual, _DEVICE), (physical, _PHYSICAL)):
+            if not isinstance(name, str) or legal.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise OptionError(f"{name!r} is not a device", notes=["write TYPE:NUMBER, such as opencl:0"])
             check_device_type(name.partition(":")[0])
         if virtual == HOST and physical != HOST:

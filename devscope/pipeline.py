@@ -21,6 +21,8 @@ from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes.border import simplify_across
+from devscope.passes.device_overlap import overlap_module
+from devscope.passes.device_pipeline_loops import pipeline_loops
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
 from devscope.passes.device_verify_split import verify_split_module
@@ -99,11 +101,12 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
     split_module(planned.module, HOST, binding)
+    verify_split_module(planned.module)
+    simplify_across(planned.module)
+    pipeline_loops(planned.module, HOST)
+    overlap_module(planned.module, HOST)
     verify_module(planned.module)
     verify_split_module(planned.module)
-    if simplify_across(planned.module):
-        verify_module(planned.module)
-        verify_split_module(planned.module)
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))
     memory = MemoryOptions(options.storage == "planned", options.memory_limits)

@@ -29,6 +29,7 @@ from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
 from devscope.lowering.memory.report import Memory, memory_of_devices
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
+from devscope.lowering.starts import mark_starts
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
 from devscope.passes.split.targets import HOST_KIND, TargetBinding
 from devscope.runtime.native import call_symbol, runtime_ir
@@ -154,6 +155,7 @@ def _lower_all(
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
         launchers = session.to_mlir(part.module)
         kernels.update(virtual.add(_lower_device(session, launchers, part, constants, taken, observe)))
+        mark_starts(launchers, virtual.slot)
         merge_functions(module, launchers)
     functions = join_functions(module, session.run_passes)
     symbols = {name: add_entry(module, functions[name], name) for name in entries}

@@ -269,10 +269,10 @@ _ARGUMENT = re.compile(r"b?[fi](\d+)")
 
 
 def _argument_sizes(function_type: str) -> list[int]:
-    """Bytes of the arguments of ``!llvm.func<void (i64, f32, ptr<1>)>``: scalars take a power of two, pointers 8.
+    """Bytes of the arguments of ``!llvm.func<void (i64, f32, ptr<1>)>``: scalars take a power of two, buffers 0.
 
     Read from the text for the reason given at `_set_calling_convention`.
     """
     arguments = function_type[function_type.index("(") + 1 : function_type.rindex(")")]
     widths = [_ARGUMENT.fullmatch(argument) for argument in arguments.split(", ") if argument]
-    return [8 if width is None else mlir_util.padded_bytes(int(width[1])) for width in widths]
+    return [0 if width is None else mlir_util.padded_bytes(int(width[1])) for width in widths]

@@ -10,6 +10,7 @@ module {
   func.func private @devscope_free(i64, !llvm.ptr)
   func.func private @devscope_copy(i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64)
   func.func private @devscope_constant(i64, i64) -> !llvm.ptr
+  func.func private @devscope_start(i64)
   func.func private @devscope_launch(i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64)
 
   func.func private @devscope_assert(i1, !llvm.ptr)

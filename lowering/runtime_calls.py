@@ -18,6 +18,7 @@ from devscope.lowering.assertions import is_assertion, lower_assertions
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.starts import START, lower_start
 
 HOST_SLOT = 0
 #: Symbols of ``memref.global`` operations that stand for entries of the program's constant table.
@@ -36,9 +37,12 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     places = PlaceCalls()
     work = [item for op in ops if (item := _classify(op, slots, places)) is not None]
     assertions = [op for op in ops if is_assertion(op)]
+    starts = [op for op in ops if op.name == START]
     mlir_util.retype_memrefs(module.operation, None, lambda space: space is not None)
     for op, rewrite, where in work:
         rewrite(op, where, kernels)
+    for op in starts:
+        lower_start(op)
     lower_assertions(module, assertions)
     _remove_constant_globals(module)
     _append_support_functions(module)

@@ -3,74 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from importlib import import_module
 
-if TYPE_CHECKING:
-    from xdsl.passes import ModulePass
+from xdsl.passes import ModulePass
+
+_PASSES = {
+    "device-bind-target": ("devscope.passes.device_bind_target", "DeviceBindTargetPass"),
+    "device-canonicalize": ("devscope.passes.device_canonicalize", "DeviceCanonicalizePass"),
+    "device-inline": ("devscope.passes.border.inline", "DeviceInlinePass"),
+    "device-merge": ("devscope.passes.border.equal", "DeviceMergePass"),
+    "device-overlap": ("devscope.passes.device_overlap", "DeviceOverlapPass"),
+    "device-pipeline-loops": ("devscope.passes.device_pipeline_loops", "DevicePipelineLoopsPass"),
+    "device-plan": ("devscope.passes.device_plan", "DevicePlanPass"),
+    "device-sccp": ("devscope.passes.border.constants", "DeviceSccpPass"),
+    "device-split": ("devscope.passes.device_split", "DeviceSplitPass"),
+    "device-unused": ("devscope.passes.border.unused", "DeviceUnusedPass"),
+    "device-verify": ("devscope.passes.device_verify", "DeviceVerifyPass"),
+    "device-verify-split": ("devscope.passes.device_verify_split", "DeviceVerifySplitPass"),
+}
+"""Per pass, in alphabetical order, its module and class."""
 
 
 def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
     """Pass name to a function that imports and returns the pass, in alphabetical order."""
+    return {name: partial(_load, *place) for name, place in _PASSES.items()}
 
-    def device_bind_target() -> type[ModulePass]:
-        from devscope.passes.device_bind_target import DeviceBindTargetPass
 
-        return DeviceBindTargetPass
-
-    def device_canonicalize() -> type[ModulePass]:
-        from devscope.passes.device_canonicalize import DeviceCanonicalizePass
-
-        return DeviceCanonicalizePass
-
-    def device_inline() -> type[ModulePass]:
-        from devscope.passes.border.inline import DeviceInlinePass
-
-        return DeviceInlinePass
-
-    def device_merge() -> type[ModulePass]:
-        from devscope.passes.border.equal import DeviceMergePass
-
-        return DeviceMergePass
-
-    def device_plan() -> type[ModulePass]:
-        from devscope.passes.device_plan import DevicePlanPass
-
-        return DevicePlanPass
-
-    def device_sccp() -> type[ModulePass]:
-        from devscope.passes.border.constants import DeviceSccpPass
-
-        return DeviceSccpPass
-
-    def device_split() -> type[ModulePass]:
-        from devscope.passes.device_split import DeviceSplitPass
-
-        return DeviceSplitPass
-
-    def device_unused() -> type[ModulePass]:
-        from devscope.passes.border.unused import DeviceUnusedPass
-
-        return DeviceUnusedPass
-
-    def device_verify() -> type[ModulePass]:
-        from devscope.passes.device_verify import DeviceVerifyPass
-
-        return DeviceVerifyPass
-
-    def device_verify_split() -> type[ModulePass]:
-        from devscope.passes.device_verify_split import DeviceVerifySplitPass
-
-        return DeviceVerifySplitPass
-
-    return {
-        "device-bind-target": device_bind_target,
-        "device-canonicalize": device_canonicalize,
-        "device-inline": device_inline,
-        "device-merge": device_merge,
-        "device-plan": device_plan,
-        "device-sccp": device_sccp,
-        "device-split": device_split,
-        "device-unused": device_unused,
-        "device-verify": device_verify,
-        "device-verify-split": device_verify_split,
-    }
+def _load(module: str, name: str) -> type[ModulePass]:
+    found = getattr(import_module(module), name)
+    assert issubclass(found, ModulePass)
+    return found

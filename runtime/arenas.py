@@ -7,23 +7,25 @@ Other calls find their buffers where they were: they ask neither the C library n
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from devscope.errors import DeviceError
+from devscope.runtime.device_buffer import close_buffer
 from devscope.runtime.devices import PhysicalDevice
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.native import layout
-from devscope.runtime.opencl import OpenCLDevice
 from devscope.runtime.program import ArenaSpec, Program
 
 
 class Arenas:
     """The arenas of one executable. Not thread-safe."""
 
-    def __init__(self, program: Program, physical: Sequence[PhysicalDevice]) -> None:
+    def __init__(self, program: Program, physical: Sequence[PhysicalDevice], finish: Callable[[], None]) -> None:
+        """``finish`` waits for all work of the devices."""
+        self._finish = finish
         self._specs = program.arenas
         self._physical = physical
         self._records = (layout.Arena * len(physical))()
@@ -53,6 +55,7 @@ class Arenas:
             record = self._records[spec.slot]
             needed = spec.needed.get(entry, 0)
             if needed > record.bytes:
+                self._finish()
                 self._release(spec.slot)
                 if spec.slot == 0:
                     self._make_host(spec, needed)
@@ -81,16 +84,10 @@ class Arenas:
         if device is None:
             self._host = None
             return
-        for place in self._places[slot]:
-            _release_buffer(device, place.memory)
+        for place in (*self._places[slot], record):  # Parts go before the whole.
+            if place.memory:
+                close_buffer(device, place.memory)
             place.memory = None
-        _release_buffer(device, record.memory)
-        record.memory = None
 
 
 _HOST = "cpu:0 (host)"
-
-
-def _release_buffer(device: OpenCLDevice, handle: int | None) -> None:
-    if handle:
-        device.release_buffer(handle)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -167,17 +168,18 @@ class ResultMaker:
 
 
 class HostMemory:
-    """Memory from ``malloc``; freed with this object, which every array over the memory keeps alive."""
+    """A block of a result; given back with this object, which every array over the memory keeps alive."""
 
-    __slots__ = ("__array_interface__", "address")
+    __slots__ = ("__array_interface__", "_block", "_give")
 
-    def __init__(self, address: int) -> None:
-        self.address = address
+    def __init__(self, block: int, give: Callable[[int], None]) -> None:
+        self._block = block
+        self._give = give
         self.__array_interface__: dict[str, Any] = {}
 
-    # Bound as a default: at interpreter exit the module's names are gone before the last arrays.
-    def __del__(self, free: Any = free_memory) -> None:
-        free(self.address)
+    def __del__(self) -> None:
+        if self._block:
+            self._give(self._block)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +14,22 @@ from devscope.errors import DevscopeError
 from devscope.runtime.arenas import Arenas
 from devscope.runtime.arrays import free_memory
 from devscope.runtime.cache import DiskCache
+from devscope.runtime.device_buffer import close_buffer
 from devscope.runtime.device_error import describe_error
 from devscope.runtime.devices import PhysicalDevice
 from devscope.runtime.native import layout
 from devscope.runtime.opencl import OpenCLDevice, OpenCLProgram
 from devscope.runtime.program import DeviceSpec, Program, memory_of
+from devscope.runtime.returned_memory import ReturnedMemory
 
 FREE_LIST_ENTRIES = 256
 """Most buffers that a device keeps for reuse."""
 
+HOST_FREE_LIST_ENTRIES = 1024
+"""Most blocks of host memory that an executable keeps for reuse."""
+
 FREE_LIST_SHARE = 8
-"""A device keeps at most this fraction of its memory for reuse."""
+"""A device, or the host, keeps at most this fraction of its memory for reuse."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,8 @@ class Counters:
     ``driver_allocations`` those that could not be served from freed ones. ``copies`` is keyed by source and
     destination; pairs without copies are left out. h2d, d2h, d2d: copies to devices, from devices, and
     between or inside devices. ``live`` is not a sum: the buffers that the program has now and will free (its
-    constants stay), none between calls.
+    constants stay), none between calls. ``builds``: programs that drivers built or loaded. For the host,
+    allocations are blocks of memory, and the driver is the C library.
     """
 
     launches: dict[str, int] = field(default_factory=dict[str, int])
@@ -56,6 +63,7 @@ class Counters:
     d2h: CopyCount = CopyCount()
     d2d: CopyCount = CopyCount()
     live: dict[str, int] = field(default_factory=dict[str, int])
+    builds: int = 0
 
 
 class NativeContext:
@@ -86,8 +94,11 @@ class NativeContext:
             constants=ctypes.addressof(self._constants(program)),
             traffic=ctypes.addressof(self._traffic),
         )
+        self.returned = ReturnedMemory()
+        self._builds = 0
         self._uploads: list[Any] = []
-        self.arenas = Arenas(program, self._physical)
+        self.arenas = Arenas(program, self._physical, self._finish)
+        self._keep_freed(self._devices[0], HOST_FREE_LIST_ENTRIES, _host_memory())
         try:
             for spec, device, record in zip(self._specs, self._physical, self._devices, strict=True):
                 self._uploads.append(self._array(ctypes.c_void_p, len(program.constants)))
@@ -130,7 +141,13 @@ class NativeContext:
                 if direction is not None:
                     totals[direction] += count
         return Counters(
-            dict(launches), dict(allocations), dict(driver_allocations), dict(copies), **totals, live=dict(live)
+            dict(launches),
+            dict(allocations),
+            dict(driver_allocations),
+            dict(copies),
+            **totals,
+            live=dict(live),
+            builds=self._builds,
         )
 
     def reset_counters(self) -> None:
@@ -138,9 +155,17 @@ class NativeContext:
         ctypes.memset(ctypes.addressof(self._traffic), 0, ctypes.sizeof(self._traffic))
         for device in self._devices:
             device.counters = layout.DeviceCounters()
+        self._builds = 0
+
+    def take_back_memory(self) -> None:
+        """Lets the next call use the memory of results that are gone."""
+        self.returned.hand_over(self._context)
 
     def close(self) -> None:
         """Waits for the devices and releases every driver object."""
+        self.returned.close()
+        _free_blocks(self._context, self._devices[0].free_list)
+        self._finish()
         for physical, record, uploads in zip(self._physical, self._devices, self._uploads, strict=False):
             if physical.opencl is not None:
                 _close_device(physical.opencl, record, uploads)
@@ -151,6 +176,13 @@ class NativeContext:
             program.release()
         self._programs.clear()
         self._uploads.clear()
+
+    def _finish(self) -> None:
+        """Waits for all work, of all devices: queues use buffers of each other."""
+        for physical, record in zip(self._physical, self._devices, strict=True):
+            for queue in (record.queue, record.transfers):
+                if physical.opencl is not None and queue:
+                    physical.opencl.finish(queue)
 
     def _direction(self, source: int, target: int) -> str | None:
         match self._physical[source].type == "cpu", self._physical[target].type == "cpu":
@@ -178,15 +210,21 @@ class NativeContext:
             record.bytes = memory.nbytes
         return array
 
+    def _keep_freed(self, record: layout.Device, capacity: int, memory: int) -> None:
+        record.free_list.capacity = capacity
+        record.free_list.limit = memory // FREE_LIST_SHARE
+        record.free_list.entries = ctypes.addressof(self._array(layout.FreeBuffer, capacity))
+
     def _open(self, spec: DeviceSpec, device: OpenCLDevice, record: layout.Device, uploads: Any) -> None:
         record.kind = layout.Kind.OPENCL
         record.domain = device.context()
         record.driver = ctypes.addressof(device.library.native_table)
         record.constants = ctypes.addressof(uploads)
-        record.free_list.capacity = FREE_LIST_ENTRIES
-        record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE
-        record.free_list.entries = ctypes.addressof(self._array(layout.FreeBuffer, FREE_LIST_ENTRIES))
+        self._keep_freed(record, FREE_LIST_ENTRIES, device.memory_bytes)
+        record.shared = int(device.shares_memory)
         record.queue = device.create_queue()
+        if not device.shares_memory:
+            record.transfers = device.create_queue()
         if spec.kernels:
             self._create_kernels(spec, device, record)
 
@@ -211,26 +249,45 @@ class NativeContext:
             cache = self._open_cache()
             cached = cache.load_blob(digest) if cache else None
             program, fresh = device.build(binary, cached)
+            self._builds += 1
             self._programs[known] = program
             if cache and fresh is not None:
                 cache.store_blob(digest, fresh)
         return self._programs[known]
 
 
+def _host_memory() -> int:
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _free_blocks(context: layout.Context, kept: layout.FreeList) -> None:
+    for block in context.returned[: context.returned_count]:
+        free_memory(block)
+    context.returned_count = 0
+    for entry in (layout.FreeBuffer * kept.count).from_address(kept.entries or 0):
+        free_memory(entry.handle)
+    kept.count = kept.bytes = 0
+
+
 def _close_device(device: OpenCLDevice, record: layout.Device, uploads: Sequence[int | None]) -> None:
-    if record.queue:
-        device.release_queue(record.queue)
-        record.queue = None
+    for queue in (record.queue, record.transfers):
+        if queue:
+            device.release_queue(queue)
+    record.queue = record.transfers = None
+    for event in record.events:
+        if event:
+            device.release_event(event)
+    record.events = (ctypes.c_void_p * layout.EVENTS)()
     free_list = record.free_list
     if free_list.entries:
         entries = (layout.FreeBuffer * free_list.count).from_address(free_list.entries)
         for entry in entries:
             if entry.handle:
-                device.release_buffer(entry.handle)
+                close_buffer(device, entry.handle)
         free_list.count = 0
     for buffer in uploads:
         if buffer:
-            device.release_buffer(buffer)
+            close_buffer(device, buffer)
     kernels = (layout.Kernel * record.kernel_count).from_address(record.kernels or 0)
     for kernel in kernels:
         if kernel.handle:

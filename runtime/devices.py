@@ -10,6 +10,7 @@ from typing import Any
 from devscope.errors import DeviceNotFoundError, OptionError
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.opencl import OpenCLDevice, opencl_devices
+from devscope.runtime.opencl_parts import compute_unit
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ def resolve_devices(
 
     ``virtual`` maps the program's devices to the device type that their code was compiled for, which need
     not be their own: ``{"cuda:0": "opencl"}``. A device that ``mapping`` does not name runs on the physical
-    device of the same name. Several virtual devices may share a physical one.
+    device of the same name. Several virtual devices may share a physical one. ``opencl:0.1`` is the second compute
+    unit of ``opencl:0`` alone, where the driver can divide the device.
 
     Raises :class:`OptionError` for a mapping that names a device the program does not use, or a device of
     another type than the code was compiled for; :class:`DeviceNotFoundError` when a device is not there.
@@ -106,7 +108,7 @@ def _find(virtual: str, compiled_for: str, physical: str) -> PhysicalDevice:
     # Programs that use the host alone must not pay for loading drivers.
     if physical == HOST.name and compiled_for == "cpu":
         return HOST
-    device = _physical_devices(compiled_for).get(physical)
+    device = _physical_devices(compiled_for).get(physical) or _compute_unit(physical, compiled_for)
     if device is None:
         raise _missing(virtual, compiled_for, physical)
     return device
@@ -118,6 +120,13 @@ def _physical_devices(device_type: str) -> dict[str, PhysicalDevice]:
     if device_type == "opencl":
         return {device.name: PhysicalDevice(device.name, "opencl", device) for device in opencl_devices()[0]}
     return {}
+
+
+def _compute_unit(name: str, device_type: str) -> PhysicalDevice | None:
+    if device_type != "opencl" or "." not in name:
+        return None
+    unit = compute_unit(name)
+    return None if unit is None else PhysicalDevice(name, "opencl", unit)
 
 
 def _missing(virtual: str, compiled_for: str, physical: str) -> DeviceNotFoundError:

@@ -9,7 +9,7 @@ function of the native runtime that takes these pointers as an array, see :func:
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from devscope.errors import DeviceError, InputError
@@ -65,8 +65,8 @@ class EntryCaller:
                 self._write_sizes(at, array.shape)
         return self._function(self._pointers_at) == 0
 
-    def take_results(self) -> list[Any]:
-        """The results of the last call, which now belong to the caller.
+    def take_results(self, give_back: Callable[[int], None]) -> list[Any]:
+        """The results of the last call, now the caller's; ``give_back`` gets their blocks in the end.
 
         Memory that belongs to an argument or that was returned twice must not be freed twice, whatever the
         compiled code says about ownership. Raises :class:`DeviceError` for a shape that no array can have.
@@ -77,7 +77,7 @@ class EntryCaller:
         given = {cells[at] for at in self._argument_at}
         # All of them first: if a result cannot be made, the others must be freed nevertheless.
         owners = {
-            allocated: HostMemory(0 if allocated in given else allocated - HOST_HEADER)
+            allocated: HostMemory(0 if allocated in given else allocated - HOST_HEADER, give_back)
             for allocated in {cells[at] for at in self._result_at}
         }
         results: list[Any] = []

@@ -110,9 +110,10 @@ class Executable:
             if not self._release.alive:
                 raise InputError("the executable was closed", notes=["load or compile the program again"])
             self._context.arenas.prepare(name)
+            self._context.take_back_memory()
             if not caller.call(arrays):
                 raise self._context.take_error()
-            results = caller.take_results()
+            results = caller.take_results(self._context.returned.give)
         if len(results) == 1:
             return results[0]
         return tuple(results) if results else None

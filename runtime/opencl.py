@@ -6,26 +6,27 @@ import ctypes
 import threading
 from collections.abc import Iterator
 from ctypes import c_int32, c_size_t, c_void_p
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from devscope.errors import DeviceError
 from devscope.runtime import opencl_api as cl
 from devscope.runtime.opencl_api import OpenCLLibrary, error_name
+from devscope.runtime.opencl_context import SharedContext
 from devscope.runtime.opencl_drivers import load_libraries
 from devscope.runtime.spirv import check_spirv
 
 
 @dataclass
 class OpenCLDevice:
-    """One OpenCL device that accepts SPIR-V, with its context (one per process, made at the first use)."""
+    """One OpenCL device that accepts SPIR-V, or one compute unit of such a device."""
 
     library: OpenCLLibrary
     platform: int
     handle: int
     name: str
-    """``opencl:N``."""
+    """``opencl:N``; ``opencl:N.K`` is compute unit K of it."""
     description: str
     platform_name: str
     platform_version: str
@@ -40,8 +41,11 @@ class OpenCLDevice:
     fp64: bool
     fp16: bool
     spirv_versions: tuple[str, ...]
-    _context: int | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    shares_memory: bool
+    """Host and device use the same memory, at the same time if they use different buffers."""
+    partitionable: bool
+    """The driver makes sub-devices of it."""
+    shared_context: SharedContext
 
     @property
     def identity(self) -> str:
@@ -50,13 +54,8 @@ class OpenCLDevice:
 
     def context(self) -> int:
         """The ``cl_context`` of this device. Raises :class:`DeviceError`."""
-        with self._lock:
-            if self._context is None:
-                with self._errors("no context could be created"):
-                    self._context = self.library.create(
-                        "clCreateContext", None, 1, self._device_list(), None, None
-                    )
-            return self._context
+        with self._errors("no context could be created"):
+            return self.shared_context.handle()
 
     def create_queue(self) -> int:
         """A new in-order queue; release it with :meth:`release_queue`. Raises :class:`DeviceError`."""
@@ -68,9 +67,19 @@ class OpenCLDevice:
         self.library.status("clFinish", queue)
         self.library.status("clReleaseCommandQueue", queue)
 
-    def release_buffer(self, buffer: int) -> None:
-        """Releases a buffer."""
+    def release_buffer(self, buffer: int, shared: int | None) -> None:
+        """Releases a buffer that no command uses, and the memory that it ``shared`` with the host."""
         self.library.status("clReleaseMemObject", buffer)
+        if shared:
+            self.library.svm_free(self.context(), shared)
+
+    def release_event(self, event: int) -> None:
+        """Releases an event."""
+        self.library.status("clReleaseEvent", event)
+
+    def finish(self, queue: int) -> None:
+        """Waits for the work in a queue."""
+        self.library.status("clFinish", queue)
 
     def release_kernel(self, kernel: int) -> None:
         """Releases a kernel object."""
@@ -150,8 +159,9 @@ class OpenCLProgram:
     def driver_binary(self) -> bytes | None:
         """The driver's binary of the program, None when it does not give one."""
         library = self.device.library
-        size = library.integer("clGetProgramInfo", self.handle, cl.PROGRAM_BINARY_SIZES)
-        if not size:
+        sizes = library.info("clGetProgramInfo", self.handle, cl.PROGRAM_BINARY_SIZES)
+        size = int.from_bytes(sizes, "little")
+        if not size or len(sizes) > ctypes.sizeof(c_size_t):  # several devices share the context
             return None
         buffer = ctypes.create_string_buffer(size)
         pointer = c_void_p(ctypes.addressof(buffer))
@@ -256,6 +266,9 @@ def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevic
     def integer(key: int) -> int:
         return library.integer("clGetDeviceInfo", handle, key)
 
+    unified = integer(cl.DEVICE_HOST_UNIFIED_MEMORY) != 0
+    fine_grained = integer(cl.DEVICE_SVM_CAPABILITIES) & cl.DEVICE_SVM_FINE_GRAIN_BUFFER
+    partitions = library.info("clGetDeviceInfo", handle, cl.DEVICE_PARTITION_PROPERTIES)
     versions = [word.removeprefix("SPIR-V_") for word in text(cl.DEVICE_IL_VERSION).split()]
     return OpenCLDevice(
         library=library,
@@ -275,4 +288,7 @@ def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevic
         fp64=integer(cl.DEVICE_DOUBLE_FP_CONFIG) != 0,
         fp16=integer(cl.DEVICE_HALF_FP_CONFIG) != 0,
         spirv_versions=tuple(version for version in versions if version[:1].isdigit()),
+        shares_memory=bool(unified and fine_grained and library.has_svm),
+        partitionable=cl.DEVICE_PARTITION_EQUALLY in memoryview(partitions).cast("q"),
+        shared_context=SharedContext(library, [handle]),
     )

@@ -38,6 +38,11 @@ DEVICE_DOUBLE_FP_CONFIG = 0x1032
 DEVICE_HALF_FP_CONFIG = 0x1033
 DEVICE_IL_VERSION = 0x105B
 DEVICE_MEM_BASE_ADDR_ALIGN = 0x1019
+DEVICE_HOST_UNIFIED_MEMORY = 0x1035
+DEVICE_PARTITION_PROPERTIES = 0x1044
+DEVICE_PARTITION_EQUALLY = 0x1086
+DEVICE_SVM_CAPABILITIES = 0x1053
+DEVICE_SVM_FINE_GRAIN_BUFFER = 1 << 1
 
 PROGRAM_BINARY_SIZES = 0x1165
 PROGRAM_BINARIES = 0x1166
@@ -67,6 +72,11 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "clGetKernelInfo": (None, [c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
     "clReleaseKernel": (None, [c_void_p]),
     "clReleaseMemObject": (None, [c_void_p]),
+    "clReleaseEvent": (None, [c_void_p]),
+    "clCreateSubDevices": (
+        None,
+        [c_void_p, POINTER(ctypes.c_ssize_t), c_uint32, POINTER(c_void_p), POINTER(c_uint32)],
+    ),
     "clFinish": (None, [c_void_p]),
     "clGetExtensionFunctionAddressForPlatform": (c_void_p, [c_void_p, c_char_p]),
 }
@@ -76,17 +86,24 @@ _CREATE_WITH_IL = (c_void_p, [c_void_p, c_char_p, c_size_t, _STATUS])
 NATIVE_FUNCTIONS = (
     "clCreateBuffer",
     "clReleaseMemObject",
-    "clGetMemObjectInfo",
     "clEnqueueWriteBuffer",
     "clEnqueueReadBuffer",
     "clEnqueueCopyBuffer",
     "clSetKernelArg",
     "clEnqueueNDRangeKernel",
-    "clFinish",
     "clFlush",
+    "clWaitForEvents",
+    "clRetainEvent",
+    "clReleaseEvent",
+    "clEnqueueBarrierWithWaitList",
+    "clSVMAlloc",
+    "clSVMFree",
     "clCreateSubBuffer",
 )
 """What the native runtime calls, in the order of ``%devscope.OpenCL`` in ``runtime.ll``."""
+
+_SINCE_2 = ("clSVMAlloc", "clSVMFree")
+"""Those that drivers before OpenCL 2.0 lack; they are used where a device says that it has SVM."""
 
 _ERROR_NAMES = {
     -1: "device not found",
@@ -143,10 +160,26 @@ class OpenCLLibrary:
                 function.restype = c_int32 if result is None else result
                 function.argtypes = arguments
                 self._functions[name] = function
-            addresses = [ctypes.cast(getattr(self._library, name), c_void_p).value for name in NATIVE_FUNCTIONS]
+            addresses = [self._address(name) for name in NATIVE_FUNCTIONS]
         except AttributeError as error:
             raise OSError(f"{path} does not export the OpenCL API: {error}") from None
         self.native_table = (c_void_p * len(addresses))(*addresses)
+
+    @property
+    def has_svm(self) -> bool:
+        """Whether it has the functions for shared virtual memory."""
+        return all(self._address(name) is not None for name in _SINCE_2)
+
+    def svm_free(self, context: int, memory: int) -> None:
+        """``clSVMFree``. Raises :class:`AttributeError` where there is no :attr:`has_svm`."""
+        function = self._library.clSVMFree
+        function.restype = None
+        function.argtypes = [c_void_p, c_void_p]
+        function(context, memory)
+
+    def _address(self, name: str) -> int | None:
+        function = getattr(self._library, name, None) if name in _SINCE_2 else getattr(self._library, name)
+        return None if function is None else ctypes.cast(function, c_void_p).value
 
     def status(self, name: str, *arguments: Any) -> int:
         """Calls a function that returns a status."""

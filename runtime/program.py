@@ -70,7 +70,7 @@ class KernelSpec:
     """A kernel of a device.
 
     ``binary``: which of the device's binaries has it. ``arg_sizes[i]`` is the size in bytes of argument ``i``
-    (1 for ``i1``, 8 for a buffer). A negative number asks for that many bytes of workgroup-local memory; the
+    (1 for ``i1``), 0 for a buffer. A negative number asks for that many bytes of workgroup-local memory; the
     launch's cell is not read then.
     """
 

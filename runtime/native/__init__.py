@@ -29,6 +29,7 @@ API = (
     "devscope_copy",
     "devscope_constant",
     "devscope_launch",
+    "devscope_start",
     "devscope_assert",
     "devscope_host_alloc",
     "devscope_arena_buffer",

@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
+from typing import Any
 
 ABI_VERSION = 3
 """Changes whenever a struct or a function of the native runtime changes. Stored in saved executables."""
 
-HOST_HEADER = 16
+HOST_HEADER = 32
 """Memory that an entry returns was allocated this many bytes before its ``allocated`` pointer."""
+
+
+EVENTS = 64
+"""Of this many last commands a queue keeps the events."""
+
+
+RETURNED = 64
+"""Most blocks of results that can be given back at the start of one call."""
 
 
 class Kind(IntEnum):
@@ -77,7 +86,12 @@ class Error(ctypes.Structure):
 class Block(ctypes.Structure):
     """Head of the list of host memory that the current call made; the native runtime alone uses it."""
 
-    _fields_ = [("next", ctypes.c_void_p), ("previous", ctypes.c_void_p)]
+    _fields_ = [
+        ("next", ctypes.c_void_p),
+        ("previous", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        ("nothing", ctypes.c_int64),
+    ]
 
 
 class Context(ctypes.Structure):
@@ -91,6 +105,8 @@ class Context(ctypes.Structure):
     traffic: int
     calls: int
     blocks: Block
+    returned_count: int
+    returned: Any
     _fields_ = [
         ("error", Error),
         ("device_count", ctypes.c_int64),
@@ -102,6 +118,29 @@ class Context(ctypes.Structure):
         ("blocks", Block),
         ("free_live", ctypes.c_void_p),
         ("stop", ctypes.c_int64 * 64),
+        ("returned_count", ctypes.c_int64),
+        ("returned", ctypes.c_void_p * RETURNED),
+    ]
+
+
+class Buffer(ctypes.Structure):
+    """A buffer of an OpenCL device; handles of compiled code point to it. It comes from ``malloc``."""
+
+    memory: int | None
+    host: int | None
+    size: int
+    last: int
+    foreign: int | None
+    used: int
+    overlaid: int
+    _fields_ = [
+        ("memory", ctypes.c_void_p),
+        ("host", ctypes.c_void_p),
+        ("size", ctypes.c_int64),
+        ("last", ctypes.c_int64),
+        ("foreign", ctypes.c_void_p),
+        ("used", ctypes.c_int64),
+        ("overlaid", ctypes.c_int64),
     ]
 
 
@@ -174,6 +213,11 @@ class Device(ctypes.Structure):
     free_list: FreeList
     counters: DeviceCounters
     live: LiveList
+    transfers: int | None
+    shared: int
+    issued: int
+    completed: int
+    events: Any
     _fields_ = [
         ("kind", ctypes.c_int32),
         ("pending", ctypes.c_int32),
@@ -186,6 +230,11 @@ class Device(ctypes.Structure):
         ("free_list", FreeList),
         ("counters", DeviceCounters),
         ("live", LiveList),
+        ("transfers", ctypes.c_void_p),
+        ("shared", ctypes.c_int64),
+        ("issued", ctypes.c_int64),
+        ("completed", ctypes.c_int64),
+        ("events", ctypes.c_void_p * EVENTS),
     ]
 
 

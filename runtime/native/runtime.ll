@@ -29,21 +29,35 @@
 ; current call; the largest one of a supported C library has 312 bytes (glibc on aarch64). free_live: frees
 ; the device buffers that the current call made. It is null until the first is made, so that programs without
 ; devices do not contain what device buffers need.
+; returned: blocks of results that nobody uses any more, for the next call to use; the loader puts them there.
 ; (error, number of devices, devices, number of constants, constants, traffic[source * devices + destination],
-;  calls, blocks, free_live, stop)
-%devscope.Context = type { %devscope.Error, i64, ptr, i64, ptr, ptr, i64, %devscope.Block, ptr, [64 x i64] }
+;  calls, blocks, free_live, stop, number of returned blocks, returned blocks)
+%devscope.Context = type { %devscope.Error, i64, ptr, i64, ptr, ptr, i64, %devscope.Block, ptr, [64 x i64],
+                           i64, [64 x ptr] }
 
 ; Stands before the memory of every host allocation, and as the head of the (circular) list. Memory that is
-; returned to the loader keeps it, unused: the loader frees what stands 16 bytes before what it was given.
-; (next, previous)
-%devscope.Block = type { ptr, ptr }
+; returned to the loader keeps it, unused: what the loader gives back stands 32 bytes before what it was given.
+; The size, of all that malloc gave, is where it is in a %devscope.Buffer: the free list holds both.
+; (next, previous, size, nothing)
+%devscope.Block = type { ptr, ptr, i64, i64 }
 
 ; kind: 0 host, 1 OpenCL. domain: devices of one kind and one domain copy to each other directly (the
-; cl_context). pending: work was enqueued that the driver may not have been told to start.
+; cl_context). pending: commands that were enqueued since the driver was last told to start. transfers: a second
+; queue, for copies between host and device; null when shared is 1: the host reads and writes buffers itself.
+; The commands of the (in-order) queue are numbered from 1. issued: the last one enqueued. completed: all up to
+; this one are known to be complete. events: of the last 64 commands, that of command n at n mod 64.
 ; (kind, pending, domain, queue, driver functions, number of kernels, kernels, constants, free list, counters,
-;  live buffers)
+;  live buffers, transfers, shared, issued, completed, events)
 %devscope.Device = type { i32, i32, ptr, ptr, ptr, i64, ptr, ptr, %devscope.FreeList, %devscope.Counters,
-                          %devscope.LiveList }
+                          %devscope.LiveList, ptr, i64, i64, i64, [64 x ptr] }
+
+; A buffer of an OpenCL device; compiled code has a pointer to it. memory: the cl_mem, which comes first because
+; a kernel argument is set from its address. host: the same memory for the host, null if it cannot reach it.
+; size: bytes of the cl_mem. last: the last command of the device's queue that uses it. foreign: the event of a
+; command of another queue that reads or writes it, or null. used: bytes that the program asked for. overlaid: 1 if
+; other buffers are in the same memory, of whose use this record does not know.
+; (memory, host, size, last, foreign, used, overlaid)
+%devscope.Buffer = type { ptr, ptr, i64, i64, ptr, i64, i64 }
 
 ; The buffers that host code has and must free. (entries in use, capacity, entries from malloc)
 %devscope.LiveList = type { i64, i64, ptr }
@@ -57,7 +71,7 @@
 ; (launches, allocations, allocations made by the driver)
 %devscope.Counters = type { i64, i64, i64 }
 
-; sizes[i] > 0: bytes of argument i; < 0: -bytes of workgroup-local memory, the argument cell is not read.
+; sizes[i] > 0: bytes of argument i; 0: a buffer; < 0: -bytes of workgroup-local memory, the cell is not read.
 ; (driver's kernel, number of arguments, sizes)
 %devscope.Kernel = type { ptr, i64, ptr }
 
@@ -65,26 +79,27 @@
 %devscope.Traffic = type { i64, i64 }
 
 ; What one kind of device can do; every function returns a status.
-;   alloc(device, bytes, out handle)                      size(device, handle, out bytes)
-;   free(device, handle)                                  flush(device)
+;   alloc(device, bytes, out handle)                      flush(device)
+;   free(device, handle)
 ;   copy_in(device, handle, offset, host, bytes)          copy_out(device, handle, offset, host, bytes)
 ;   copy_on(source device, handle, offset, destination device, handle, offset, bytes)
 ;   launch(device, kernel record, gx, gy, gz, bx, by, bz, argument cells)
-; (alloc, free, size, copy_in, copy_out, copy_on, launch, flush)
-%devscope.Ops = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+; (alloc, free, copy_in, copy_out, copy_on, launch, flush)
+%devscope.Ops = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 
 ; The OpenCL entry points in use, in the order of opencl_api.NATIVE_FUNCTIONS:
-; (clCreateBuffer, clReleaseMemObject, clGetMemObjectInfo, clEnqueueWriteBuffer, clEnqueueReadBuffer,
-;  clEnqueueCopyBuffer, clSetKernelArg, clEnqueueNDRangeKernel, clFinish, clFlush, clCreateSubBuffer)
-%devscope.OpenCL = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+; (clCreateBuffer, clReleaseMemObject, clEnqueueWriteBuffer, clEnqueueReadBuffer, clEnqueueCopyBuffer,
+;  clSetKernelArg, clEnqueueNDRangeKernel, clFlush, clWaitForEvents, clRetainEvent, clReleaseEvent,
+;  clEnqueueBarrierWithWaitList, clSVMAlloc, clSVMFree, clCreateSubBuffer)
+%devscope.OpenCL = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 
 @devscope_context = global ptr null
 
 @devscope.ops = internal unnamed_addr constant [2 x %devscope.Ops] [
-  %devscope.Ops { ptr @devscope.host.alloc, ptr @devscope.host.free, ptr @devscope.host.size,
+  %devscope.Ops { ptr @devscope.host.alloc, ptr @devscope.host.free,
                   ptr @devscope.host.copy_in, ptr @devscope.host.copy_out, ptr @devscope.host.copy_on,
                   ptr @devscope.host.launch, ptr @devscope.host.flush },
-  %devscope.Ops { ptr @devscope.opencl.alloc, ptr @devscope.opencl.free, ptr @devscope.opencl.size,
+  %devscope.Ops { ptr @devscope.opencl.alloc, ptr @devscope.opencl.free,
                   ptr @devscope.opencl.copy_in, ptr @devscope.opencl.copy_out, ptr @devscope.opencl.copy_on,
                   ptr @devscope.opencl.launch, ptr @devscope.opencl.flush }
 ]
@@ -96,6 +111,8 @@ declare void @free(ptr)
 declare void @_longjmp(ptr, i32) noreturn
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1 immarg)
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1 immarg)
+declare i64 @llvm.smin.i64(i64, i64)
+declare i64 @llvm.smax.i64(i64, i64)
 
 ; ---------------------------------------------------------------------------------------------- errors
 ; Operations: 1 alloc, 2 free, 3 copy, 4 constant, 5 launch, 6 assert.
@@ -148,6 +165,7 @@ define ptr @devscope_begin() #0 {
   %last.p = getelementptr %devscope.Block, ptr %blocks, i32 0, i32 1
   store ptr %blocks, ptr %blocks
   store ptr %blocks, ptr %last.p
+  call void @devscope.host.take_back()
   %stop = getelementptr %devscope.Context, ptr %context, i32 0, i32 9
   ret ptr %stop
 }
@@ -204,7 +222,8 @@ done:
 
 ; ----------------------------------------------------------------------------------------- host memory
 
-; Memory for compiled code, aligned as malloc does it; the caller may move on to the next multiple of 64. A
+; Memory for compiled code, aligned as malloc does it; the caller may move on to the next multiple of 64. Freed
+; memory waits in the free list of slot 0, so that calls like earlier ones take none from the C library. A
 ; negative number of bytes is the size of a dimension that made no sense; it and a lack of memory stop the call.
 ;
 ; It has no allockind: LLVM may erase what has one, and would erase the stop with it.
@@ -215,13 +234,38 @@ entry:
   br i1 %sensible, label %request, label %refuse
 
 request:
-  %size = add i64 %bytes, 79
-  %block = call ptr @malloc(i64 %size)
-  %none = icmp eq ptr %block, null
-  br i1 %none, label %refuse, label %link
+  ; The header, room to align, and up to the next multiple of 64.
+  %padded = add i64 %bytes, 158
+  %size = and i64 %padded, -64
+  %context = load ptr, ptr @devscope_context
+  %devices.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 2
+  %host = load ptr, ptr %devices.p
+  call void @devscope.count(ptr %host, i32 1)
+  %list = getelementptr %devscope.Device, ptr %host, i32 0, i32 8
+  %kept = call ptr @devscope.freelist.take(ptr %list, i64 %size)
+  %miss = icmp eq ptr %kept, null
+  br i1 %miss, label %ask, label %link
+
+ask:
+  %new = call ptr @malloc(i64 %size)
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %retry, label %asked
+
+retry:
+  call void @devscope.freelist.trim(ptr %host, i64 0, i64 0)
+  %again = call ptr @malloc(i64 %size)
+  %none.again = icmp eq ptr %again, null
+  br i1 %none.again, label %refuse, label %asked
+
+asked:
+  %made = phi ptr [ %new, %ask ], [ %again, %retry ]
+  call void @devscope.count(ptr %host, i32 2)
+  br label %link
 
 link:
-  %context = load ptr, ptr @devscope_context
+  %block = phi ptr [ %kept, %request ], [ %made, %asked ]
+  %size.p = getelementptr %devscope.Block, ptr %block, i32 0, i32 2
+  store i64 %size, ptr %size.p
   %head = getelementptr %devscope.Context, ptr %context, i32 0, i32 7
   %next = load ptr, ptr %head
   %previous.p = getelementptr %devscope.Block, ptr %block, i32 0, i32 1
@@ -261,8 +305,50 @@ unlink:
   %next.previous.p = getelementptr %devscope.Block, ptr %next, i32 0, i32 1
   store ptr %next, ptr %previous
   store ptr %previous, ptr %next.previous.p
+  call void @devscope.host.recycle(ptr %block)
+  br label %done
+
+done:
+  ret void
+}
+
+; To the free list, else to the C library.
+define internal void @devscope.host.recycle(ptr %block) #0 {
+entry:
+  %context = load ptr, ptr @devscope_context
+  %devices.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 2
+  %host = load ptr, ptr %devices.p
+  %kept = call i1 @devscope.freelist.keep(ptr %host, ptr %block)
+  br i1 %kept, label %done, label %release
+
+release:
   call void @free(ptr %block)
   br label %done
+
+done:
+  ret void
+}
+
+; Results of earlier calls that nobody uses any more.
+define internal void @devscope.host.take_back() #0 {
+entry:
+  %context = load ptr, ptr @devscope_context
+  %count.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 10
+  %count = load i64, ptr %count.p
+  store i64 0, ptr %count.p
+  br label %loop
+
+loop:
+  %index = phi i64 [ 0, %entry ], [ %next, %take ]
+  %more = icmp ult i64 %index, %count
+  br i1 %more, label %take, label %done
+
+take:
+  %block.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 11, i64 %index
+  %block = load ptr, ptr %block.p
+  call void @devscope.host.recycle(ptr %block)
+  %next = add i64 %index, 1
+  br label %loop
 
 done:
   ret void
@@ -282,7 +368,7 @@ loop:
 
 release:
   %next = load ptr, ptr %block
-  call void @free(ptr %block)
+  call void @devscope.host.recycle(ptr %block)
   br label %loop
 
 done:
@@ -334,15 +420,43 @@ define internal void @devscope.count(ptr %device, i32 %which) alwaysinline {
   ret void
 }
 
-define internal void @devscope.set_pending(ptr %device, i32 %pending) alwaysinline {
+; Tells the driver of a device to start what was enqueued. A failing flush is not recorded: the wait that needs
+; the work reports it.
+define internal void @devscope.start(ptr %device) #0 {
+entry:
   %pending.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 1
-  store i32 %pending, ptr %pending.p
+  %pending = load i32, ptr %pending.p
+  %idle = icmp eq i32 %pending, 0
+  br i1 %idle, label %done, label %flush
+
+flush:
+  %op = call ptr @devscope.op(ptr %device, i32 6)
+  %status = call i32 %op(ptr %device)
+  store i32 0, ptr %pending.p
+  br label %done
+
+done:
   ret void
 }
 
-; Tells every driver to start what was enqueued. Called before the host blocks on one queue, so that the
-; other devices work meanwhile. A failing flush is not recorded here: the wait that needs the work reports it.
-define internal void @devscope.flush_pending() #0 {
+; Compiled code calls this when it has enqueued what it has for a device, and goes on to something else: the
+; device works meanwhile.
+define void @devscope_start(i64 %slot) #0 {
+entry:
+  %device = call ptr @devscope.device(i64 %slot, i64 5)
+  %unknown = icmp eq ptr %device, null
+  br i1 %unknown, label %done, label %start
+
+start:
+  call void @devscope.start(ptr %device)
+  br label %done
+
+done:
+  ret void
+}
+
+; Called before the host waits for one device, so that the others work meanwhile.
+define internal void @devscope.start_all() #0 {
 entry:
   %context = load ptr, ptr @devscope_context
   %count.p = getelementptr %devscope.Context, ptr %context, i32 0, i32 1
@@ -352,24 +466,13 @@ entry:
   br label %loop
 
 loop:
-  %slot = phi i64 [ 0, %entry ], [ %next, %continue ]
+  %slot = phi i64 [ 0, %entry ], [ %next, %start ]
   %more = icmp ult i64 %slot, %count
-  br i1 %more, label %check, label %done
+  br i1 %more, label %start, label %done
 
-check:
+start:
   %device = getelementptr %devscope.Device, ptr %devices, i64 %slot
-  %pending.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 1
-  %pending = load i32, ptr %pending.p
-  %idle = icmp eq i32 %pending, 0
-  br i1 %idle, label %continue, label %flush
-
-flush:
-  %op = call ptr @devscope.op(ptr %device, i32 7)
-  %status = call i32 %op(ptr %device)
-  store i32 0, ptr %pending.p
-  br label %continue
-
-continue:
+  call void @devscope.start(ptr %device)
   %next = add i64 %slot, 1
   br label %loop
 
@@ -379,8 +482,9 @@ done:
 
 ; ------------------------------------------------------------------------------------------- free list
 ; Buffers are reused when their size is equal: a program in a steady state asks for the same sizes again
-; and again. A linear search is enough for the bounded list. Reuse needs no wait: the queue of a virtual
-; device is in order, so new work on the buffer comes after the old.
+; and again. A linear search is enough for the bounded list. Reuse by the device needs no wait: its queue is in
+; order, so new work on the buffer comes after the old. The buffer that was freed last is taken first: it
+; is the one that caches hold. The host may not write into it yet; see devscope.opencl.copy_in.
 
 ; Takes the most recently freed buffer of this size, or gives null.
 define internal ptr @devscope.freelist.take(ptr %list, i64 %bytes) #0 {
@@ -464,24 +568,19 @@ done:
 ; Keeps a freed buffer if the list may hold it; false when the caller has to free it.
 define internal i1 @devscope.freelist.keep(ptr %device, ptr %handle) #0 {
 entry:
-  %size.p = alloca i64
-  store i64 0, ptr %size.p
   %list = getelementptr %devscope.Device, ptr %device, i32 0, i32 8
   %capacity.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 1
   %capacity = load i64, ptr %capacity.p
   %off = icmp eq i64 %capacity, 0
-  br i1 %off, label %refuse, label %ask
+  br i1 %off, label %refuse, label %look
 
-ask:
-  %op = call ptr @devscope.op(ptr %device, i32 2)
-  %status = call i32 %op(ptr %device, ptr %handle, ptr %size.p)
+look:
+  %size.p = getelementptr %devscope.Buffer, ptr %handle, i32 0, i32 2
   %size = load i64, ptr %size.p
   %limit.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 3
   %limit = load i64, ptr %limit.p
   %large = icmp ugt i64 %size, %limit
-  %unknown = icmp ne i32 %status, 0
-  %no = or i1 %large, %unknown
-  br i1 %no, label %refuse, label %keep
+  br i1 %large, label %refuse, label %keep
 
 keep:
   %room.count = sub i64 %capacity, 1
@@ -711,12 +810,18 @@ request:
   %up = add i64 %some, 63
   %size = and i64 %up, -64
   call void @devscope.count(ptr %device, i32 1)
+  ; Slot 0 keeps blocks, see devscope_host_alloc.
+  br i1 %host, label %create, label %search
+
+search:
   %list = getelementptr %devscope.Device, ptr %device, i32 0, i32 8
   %kept = call ptr @devscope.freelist.take(ptr %list, i64 %size)
   %hit = icmp ne ptr %kept, null
   br i1 %hit, label %reuse, label %create
 
 reuse:
+  %used.p = getelementptr %devscope.Buffer, ptr %kept, i32 0, i32 5
+  store i64 %bytes, ptr %used.p
   ret ptr %kept
 
 create:
@@ -735,6 +840,14 @@ retry:
 created:
   call void @devscope.count(ptr %device, i32 2)
   %handle = load ptr, ptr %handle.p
+  br i1 %host, label %give, label %describe
+
+describe:
+  %new.used.p = getelementptr %devscope.Buffer, ptr %handle, i32 0, i32 5
+  store i64 %bytes, ptr %new.used.p
+  br label %give
+
+give:
   ret ptr %handle
 
 refused:
@@ -758,6 +871,10 @@ find:
   br i1 %unknown, label %done, label %keep
 
 keep:
+  %host = call i1 @devscope.is_host(ptr %device)
+  br i1 %host, label %release, label %keep_buffer
+
+keep_buffer:
   %kept = call i1 @devscope.freelist.keep(ptr %device, ptr %handle)
   br i1 %kept, label %done, label %release
 
@@ -870,16 +987,6 @@ check_alive:
   br i1 %skip, label %zero, label %start
 
 start:
-  ; Only a copy inside one queue (or inside host memory) does not block.
-  %same_slot = icmp eq i64 %src_slot, %dst_slot
-  %stays = or i1 %same_slot, %on_host
-  br i1 %stays, label %route, label %flush
-
-flush:
-  call void @devscope.flush_pending()
-  br label %route
-
-route:
   br i1 %on_host, label %direct, label %route_in
 
 route_in:
@@ -902,18 +1009,18 @@ route_on:
 
 in:
   %in.host = getelementptr i8, ptr %src, i64 %src_offset
-  %in.op = call ptr @devscope.op(ptr %target, i32 3)
+  %in.op = call ptr @devscope.op(ptr %target, i32 2)
   %in.status = call i32 %in.op(ptr %target, ptr %dst, i64 %dst_offset, ptr %in.host, i64 %bytes)
   br label %report
 
 out:
   %out.host = getelementptr i8, ptr %dst, i64 %dst_offset
-  %out.op = call ptr @devscope.op(ptr %source, i32 4)
+  %out.op = call ptr @devscope.op(ptr %source, i32 3)
   %out.status = call i32 %out.op(ptr %source, ptr %src, i64 %src_offset, ptr %out.host, i64 %bytes)
   br label %report
 
 direct:
-  %on.op = call ptr @devscope.op(ptr %source, i32 5)
+  %on.op = call ptr @devscope.op(ptr %source, i32 4)
   %on.status = call i32 %on.op(ptr %source, ptr %src, i64 %src_offset, ptr %target, ptr %dst, i64 %dst_offset,
                                i64 %bytes)
   br label %report
@@ -983,8 +1090,8 @@ no_memory:
   ret void
 
 prepare:
-  %out = call ptr @devscope.op(ptr %source, i32 4)
-  %in = call ptr @devscope.op(ptr %target, i32 3)
+  %out = call ptr @devscope.op(ptr %source, i32 3)
+  %in = call ptr @devscope.op(ptr %target, i32 2)
   br label %loop
 
 loop:
@@ -1066,13 +1173,12 @@ bad_count:
   br label %done
 
 launch:
-  %op = call ptr @devscope.op(ptr %device, i32 6)
+  %op = call ptr @devscope.op(ptr %device, i32 5)
   %status = call i32 %op(ptr %device, ptr %kernel, i64 %gx, i64 %gy, i64 %gz, i64 %bx, i64 %by, i64 %bz, ptr %cells)
   %ok = icmp eq i32 %status, 0
   br i1 %ok, label %launched, label %refused
 
 launched:
-  call void @devscope.set_pending(ptr %device, i32 1)
   call void @devscope.count(ptr %device, i32 0)
   br label %done
 
@@ -1099,10 +1205,6 @@ define internal i32 @devscope.host.alloc(ptr %device, i64 %bytes, ptr %out) #0 {
 define internal i32 @devscope.host.free(ptr %device, ptr %memory) #0 {
   call void @free(ptr %memory)
   ret i32 0
-}
-
-define internal i32 @devscope.host.size(ptr %device, ptr %memory, ptr %out) #0 {
-  ret i32 2
 }
 
 define internal i32 @devscope.host.copy_in(ptr %device, ptr %to, i64 %offset, ptr %from, i64 %bytes) #0 {
@@ -1136,7 +1238,9 @@ define internal i32 @devscope.host.flush(ptr %device) #0 {
 }
 
 ; -------------------------------------------------------------------------------------- kind 1: OpenCL
-; Handles are cl_mem, which every OpenCL driver has. One in-order queue per virtual device.
+; One in-order queue per virtual device. The host never waits for more than it needs: buffers know the last
+; command that uses them. Between queues, and from the host's side where it cannot reach the memory, events
+; order what must be in order; nothing else waits.
 
 define internal ptr @devscope.opencl.function(ptr %device, i32 %which) alwaysinline {
   %driver.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 4
@@ -1152,88 +1256,557 @@ define internal ptr @devscope.opencl.queue(ptr %device) alwaysinline {
   ret ptr %queue
 }
 
-define internal i32 @devscope.opencl.alloc(ptr %device, i64 %bytes, ptr %out) #0 {
-  %status.p = alloca i32
-  store i32 0, ptr %status.p
-  %context.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 2
-  %context = load ptr, ptr %context.p
-  %create = call ptr @devscope.opencl.function(ptr %device, i32 0)
-  ; 1 = CL_MEM_READ_WRITE
-  %buffer = call ptr %create(ptr %context, i64 1, i64 %bytes, ptr null, ptr %status.p)
-  store ptr %buffer, ptr %out
-  %status = load i32, ptr %status.p
-  ret i32 %status
-}
-
-define internal i32 @devscope.opencl.free(ptr %device, ptr %buffer) #0 {
-  %release = call ptr @devscope.opencl.function(ptr %device, i32 1)
-  %status = call i32 %release(ptr %buffer)
-  ret i32 %status
-}
-
-define internal i32 @devscope.opencl.size(ptr %device, ptr %buffer, ptr %out) #0 {
-  %info = call ptr @devscope.opencl.function(ptr %device, i32 2)
-  ; 0x1102 = CL_MEM_SIZE
-  %status = call i32 %info(ptr %buffer, i32 4354, i64 8, ptr %out, ptr null)
-  ret i32 %status
-}
-
-define internal i32 @devscope.opencl.copy_in(ptr %device, ptr %buffer, i64 %offset, ptr %host, i64 %bytes) #0 {
-  %queue = call ptr @devscope.opencl.queue(ptr %device)
-  %write = call ptr @devscope.opencl.function(ptr %device, i32 3)
-  ; Blocking: host code may change the memory as soon as this returns.
-  %status = call i32 %write(ptr %queue, ptr %buffer, i32 1, i64 %offset, i64 %bytes, ptr %host, i32 0, ptr null, ptr null)
-  ret i32 %status
-}
-
-define internal i32 @devscope.opencl.copy_out(ptr %device, ptr %buffer, i64 %offset, ptr %host, i64 %bytes) #0 {
-  %queue = call ptr @devscope.opencl.queue(ptr %device)
-  %read = call ptr @devscope.opencl.function(ptr %device, i32 4)
-  %status = call i32 %read(ptr %queue, ptr %buffer, i32 1, i64 %offset, i64 %bytes, ptr %host, i32 0, ptr null, ptr null)
-  ret i32 %status
-}
-
-; Both buffers are in one cl_context. Between two queues the copy waits for the source's queue before and
-; for itself after, so that either side may reuse its buffer at once.
-define internal i32 @devscope.opencl.copy_on(ptr %source, ptr %from, i64 %from_offset,
-                                             ptr %target, ptr %to, i64 %to_offset, i64 %bytes) #0 {
+; Numbers a command that was enqueued and keeps its event, which it owns from now on. Every 16th command the
+; driver is told to start: a long row of launches must not wait for its end.
+define internal i64 @devscope.opencl.issue(ptr %device, ptr %event) {
 entry:
-  %queue = call ptr @devscope.opencl.queue(ptr %target)
-  %copy = call ptr @devscope.opencl.function(ptr %target, i32 5)
-  %finish = call ptr @devscope.opencl.function(ptr %target, i32 8)
-  %same = icmp eq ptr %source, %target
-  br i1 %same, label %inside, label %across
-
-inside:
-  %inside.status = call i32 %copy(ptr %queue, ptr %from, ptr %to, i64 %from_offset, i64 %to_offset, i64 %bytes,
-                                  i32 0, ptr null, ptr null)
-  call void @devscope.set_pending(ptr %target, i32 1)
-  ret i32 %inside.status
-
-across:
-  %source.queue = call ptr @devscope.opencl.queue(ptr %source)
-  %source.status = call i32 %finish(ptr %source.queue)
-  %source.ok = icmp eq i32 %source.status, 0
-  br i1 %source.ok, label %start, label %failed
+  %issued.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 13
+  %issued = load i64, ptr %issued.p
+  %number = add i64 %issued, 1
+  store i64 %number, ptr %issued.p
+  %place = and i64 %number, 63
+  %event.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 15, i64 %place
+  %old = load ptr, ptr %event.p
+  store ptr %event, ptr %event.p
+  %pending.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 1
+  %pending = load i32, ptr %pending.p
+  %pending.new = add i32 %pending, 1
+  store i32 %pending.new, ptr %pending.p
+  %many = icmp uge i32 %pending.new, 16
+  br i1 %many, label %start, label %check_old
 
 start:
-  %copy.status = call i32 %copy(ptr %queue, ptr %from, ptr %to, i64 %from_offset, i64 %to_offset, i64 %bytes,
-                                i32 0, ptr null, ptr null)
-  %copy.ok = icmp eq i32 %copy.status, 0
-  br i1 %copy.ok, label %wait, label %failed
+  call void @devscope.start(ptr %device)
+  br label %check_old
+
+check_old:
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %done, label %release
+
+release:
+  %release.f = call ptr @devscope.opencl.function(ptr %device, i32 10)
+  %status = call i32 %release.f(ptr %old)
+  br label %done
+
+done:
+  ret i64 %number
+}
+
+; The event to wait for when command %number must be complete; null when it is known to be. The events of old
+; commands are gone: the oldest that is left completes after them.
+define internal ptr @devscope.opencl.event(ptr %device, i64 %number) #0 {
+entry:
+  %issued.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 13
+  %issued = load i64, ptr %issued.p
+  ; A launch that the driver refused has a number in its buffers that was not issued.
+  %real = call i64 @llvm.smin.i64(i64 %number, i64 %issued)
+  %completed.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 14
+  %completed = load i64, ptr %completed.p
+  %over = icmp sle i64 %real, %completed
+  br i1 %over, label %none, label %find
+
+find:
+  %oldest = sub i64 %issued, 63
+  %kept = call i64 @llvm.smax.i64(i64 %real, i64 %oldest)
+  %place = and i64 %kept, 63
+  %event.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 15, i64 %place
+  %event = load ptr, ptr %event.p
+  ret ptr %event
+
+none:
+  ret ptr null
+}
+
+define internal void @devscope.opencl.set_completed(ptr %device, i64 %number) #0 {
+  %issued.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 13
+  %issued = load i64, ptr %issued.p
+  %completed.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 14
+  %completed = load i64, ptr %completed.p
+  %real = call i64 @llvm.smin.i64(i64 %number, i64 %issued)
+  %new = call i64 @llvm.smax.i64(i64 %real, i64 %completed)
+  store i64 %new, ptr %completed.p
+  ret void
+}
+
+; The command that the host must wait for before it uses the memory of a buffer.
+define internal i64 @devscope.opencl.last(ptr %device, ptr %buffer) #0 {
+  %last.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 3
+  %last = load i64, ptr %last.p
+  %overlaid.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  %overlaid = load i64, ptr %overlaid.p
+  %shares = icmp ne i64 %overlaid, 0
+  %issued.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 13
+  %issued = load i64, ptr %issued.p
+  %which = select i1 %shares, i64 %issued, i64 %last
+  ret i64 %which
+}
+
+define internal i32 @devscope.opencl.wait(ptr %device, i64 %number) #0 {
+entry:
+  %event.p = alloca ptr
+  %event = call ptr @devscope.opencl.event(ptr %device, i64 %number)
+  %complete = icmp eq ptr %event, null
+  br i1 %complete, label %done, label %wait
 
 wait:
-  %wait.status = call i32 %finish(ptr %queue)
+  store ptr %event, ptr %event.p
+  call void @devscope.start_all()
+  %wait.f = call ptr @devscope.opencl.function(ptr %device, i32 8)
+  %status = call i32 %wait.f(i32 1, ptr %event.p)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %waited, label %failed
+
+waited:
+  call void @devscope.opencl.set_completed(ptr %device, i64 %number)
+  br label %done
+
+failed:
+  ret i32 %status
+
+done:
+  ret i32 0
+}
+
+; Whether a command may still use the memory of a buffer, as far as waits have shown: drivers are not asked, so
+; that equal calls of a program do equal things, and need no new memory from some call on.
+define internal i1 @devscope.opencl.busy(ptr %device, ptr %buffer) #0 {
+  %last = call i64 @devscope.opencl.last(ptr %device, ptr %buffer)
+  %event = call ptr @devscope.opencl.event(ptr %device, i64 %last)
+  %used = icmp ne ptr %event, null
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  %elsewhere = icmp ne ptr %foreign, null
+  %busy = or i1 %used, %elsewhere
+  ret i1 %busy
+}
+
+; Waits until nothing uses the memory of a buffer.
+define internal i32 @devscope.opencl.settle(ptr %device, ptr %buffer) #0 {
+entry:
+  %last = call i64 @devscope.opencl.last(ptr %device, ptr %buffer)
+  %status = call i32 @devscope.opencl.wait(ptr %device, i64 %last)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %check, label %failed
+
+check:
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  %none = icmp eq ptr %foreign, null
+  br i1 %none, label %done, label %wait
+
+wait:
+  call void @devscope.start_all()
+  %wait.f = call ptr @devscope.opencl.function(ptr %device, i32 8)
+  %wait.status = call i32 %wait.f(i32 1, ptr %foreign.p)
+  %release = call ptr @devscope.opencl.function(ptr %device, i32 10)
+  %release.status = call i32 %release(ptr %foreign)
+  store ptr null, ptr %foreign.p
   ret i32 %wait.status
 
 failed:
-  %status = phi i32 [ %source.status, %across ], [ %copy.status, %start ]
   ret i32 %status
+
+done:
+  ret i32 0
+}
+
+; Makes what is enqueued next on the device wait for the other queue's command that reads the buffer.
+define internal i32 @devscope.opencl.claim(ptr %device, ptr %buffer) #0 {
+entry:
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  %none = icmp eq ptr %foreign, null
+  br i1 %none, label %done, label %bar
+
+bar:
+  ; The other device must start for this one to go on.
+  call void @devscope.start_all()
+  %queue = call ptr @devscope.opencl.queue(ptr %device)
+  %barrier = call ptr @devscope.opencl.function(ptr %device, i32 11)
+  %status = call i32 %barrier(ptr %queue, i32 1, ptr %foreign.p, ptr null)
+  %release = call ptr @devscope.opencl.function(ptr %device, i32 10)
+  %release.status = call i32 %release(ptr %foreign)
+  store ptr null, ptr %foreign.p
+  ret i32 %status
+
+done:
+  ret i32 0
+}
+
+; Where host and device share memory (fine-grained SVM, which the host may use while the device works on other
+; buffers), a buffer is made of memory that both reach.
+define internal i32 @devscope.opencl.alloc(ptr %device, i64 %bytes, ptr %out) #0 {
+entry:
+  %status.p = alloca i32
+  store i32 0, ptr %status.p
+  %buffer = call ptr @malloc(i64 56)
+  %none = icmp eq ptr %buffer, null
+  br i1 %none, label %no_memory, label %prepare
+
+no_memory:
+  ; CL_OUT_OF_HOST_MEMORY
+  ret i32 -6
+
+prepare:
+  %context.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 2
+  %context = load ptr, ptr %context.p
+  %create = call ptr @devscope.opencl.function(ptr %device, i32 0)
+  %shared.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 12
+  %shared = load i64, ptr %shared.p
+  %shares = icmp ne i64 %shared, 0
+  br i1 %shares, label %share, label %make
+
+share:
+  ; 1025 = CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER
+  %svm = call ptr @devscope.opencl.function(ptr %device, i32 12)
+  %common = call ptr %svm(ptr %context, i64 1025, i64 %bytes, i32 64)
+  br label %make
+
+make:
+  ; A refused SVM allocation becomes a plain one: the driver then says what is wrong.
+  %host = phi ptr [ null, %prepare ], [ %common, %share ]
+  %plain = icmp eq ptr %host, null
+  ; 1 = CL_MEM_READ_WRITE, 8 = CL_MEM_USE_HOST_PTR
+  %flags = select i1 %plain, i64 1, i64 9
+  %memory = call ptr %create(ptr %context, i64 %flags, i64 %bytes, ptr %host, ptr %status.p)
+  %status = load i32, ptr %status.p
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %made, label %refused
+
+made:
+  call void @llvm.memset.p0.i64(ptr %buffer, i8 0, i64 56, i1 false)
+  %host.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
+  %size.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 2
+  store ptr %memory, ptr %buffer
+  store ptr %host, ptr %host.p
+  store i64 %bytes, ptr %size.p
+  store ptr %buffer, ptr %out
+  ret i32 0
+
+refused:
+  call void @free(ptr %buffer)
+  br i1 %plain, label %done, label %unshare
+
+unshare:
+  call void @devscope.opencl.svm_free(ptr %device, ptr %host)
+  br label %done
+
+done:
+  ret i32 %status
+}
+
+define internal void @devscope.opencl.svm_free(ptr %device, ptr %memory) #0 {
+  %context.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 2
+  %context = load ptr, ptr %context.p
+  %free = call ptr @devscope.opencl.function(ptr %device, i32 13)
+  call void %free(ptr %context, ptr %memory)
+  ret void
+}
+
+; A cl_mem goes when the commands that use it are complete; SVM would go at once.
+define internal i32 @devscope.opencl.free(ptr %device, ptr %buffer) #0 {
+entry:
+  %settled = call i32 @devscope.opencl.settle(ptr %device, ptr %buffer)
+  %memory = load ptr, ptr %buffer
+  %release = call ptr @devscope.opencl.function(ptr %device, i32 1)
+  %status = call i32 %release(ptr %memory)
+  %host.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
+  %host = load ptr, ptr %host.p
+  %plain = icmp eq ptr %host, null
+  br i1 %plain, label %done, label %unshare
+
+unshare:
+  call void @devscope.opencl.svm_free(ptr %device, ptr %host)
+  br label %done
+
+done:
+  call void @free(ptr %buffer)
+  ret i32 %status
+}
+
+; The host's memory was read on return: host code may change it then. A buffer that the device still uses and that is
+; written as a whole gets other memory instead of waiting, see devscope.opencl.rename.
+define internal i32 @devscope.opencl.copy_in(ptr %device, ptr %buffer, i64 %offset, ptr %host, i64 %bytes) #0 {
+entry:
+  %event.p = alloca ptr
+  %busy = call i1 @devscope.opencl.busy(ptr %device, ptr %buffer)
+  br i1 %busy, label %check_whole, label %settle
+
+check_whole:
+  %used.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 5
+  %used = load i64, ptr %used.p
+  %overlaid.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  %overlaid = load i64, ptr %overlaid.p
+  %all = icmp uge i64 %bytes, %used
+  %alone = icmp eq i64 %overlaid, 0
+  %whole = and i1 %all, %alone
+  br i1 %whole, label %rename, label %settle
+
+rename:
+  call void @devscope.opencl.rename(ptr %device, ptr %buffer)
+  br label %settle
+
+settle:
+  %settled = call i32 @devscope.opencl.settle(ptr %device, ptr %buffer)
+  %ok = icmp eq i32 %settled, 0
+  br i1 %ok, label %write, label %failed
+
+write:
+  %to.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
+  %to = load ptr, ptr %to.p
+  %apart = icmp eq ptr %to, null
+  br i1 %apart, label %transfer, label %store
+
+store:
+  %at = getelementptr i8, ptr %to, i64 %offset
+  call void @llvm.memmove.p0.p0.i64(ptr %at, ptr %host, i64 %bytes, i1 false)
+  ret i32 0
+
+transfer:
+  %memory = load ptr, ptr %buffer
+  %queue.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 11
+  %queue = load ptr, ptr %queue.p
+  %enqueue = call ptr @devscope.opencl.function(ptr %device, i32 2)
+  ; Blocking means that the host's memory was read, not that the buffer was written (drivers copy small ones).
+  %status = call i32 %enqueue(ptr %queue, ptr %memory, i32 1, i64 %offset, i64 %bytes, ptr %host,
+                              i32 0, ptr null, ptr %event.p)
+  %enqueued = icmp eq i32 %status, 0
+  br i1 %enqueued, label %mark, label %refused
+
+mark:
+  %event = load ptr, ptr %event.p
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  store ptr %event, ptr %foreign.p
+  ; The queue that will wait for it does not start it.
+  %flush = call ptr @devscope.opencl.function(ptr %device, i32 7)
+  %flushed = call i32 %flush(ptr %queue)
+  %overlaid.now.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  %overlaid.now = load i64, ptr %overlaid.now.p
+  %shares = icmp ne i64 %overlaid.now, 0
+  br i1 %shares, label %finish, label %done
+
+finish:
+  ; Other buffers are in this memory: what uses them next would not know that it has to wait.
+  %finished = call i32 @devscope.opencl.settle(ptr %device, ptr %buffer)
+  ret i32 %finished
+
+done:
+  ret i32 0
+
+refused:
+  ret i32 %status
+
+failed:
+  ret i32 %settled
+}
+
+; Gives a buffer whose contents do not matter memory that is free sooner: idle memory of a freed buffer of the
+; same size, else new memory as long as at most two freed ones are busy, else the freed one that is done
+; first. The buffer's own memory takes its place among the freed ones. So copying in overlaps the work on
+; what was copied in before, with at most a few times the memory.
+define internal void @devscope.opencl.rename(ptr %device, ptr %buffer) #0 {
+entry:
+  %new.p = alloca ptr
+  %list = getelementptr %devscope.Device, ptr %device, i32 0, i32 8
+  %count = load i64, ptr %list
+  %entries.p = getelementptr %devscope.FreeList, ptr %list, i32 0, i32 4
+  %entries = load ptr, ptr %entries.p
+  %size.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 2
+  %size = load i64, ptr %size.p
+  br label %loop
+
+loop:
+  %index = phi i64 [ 0, %entry ], [ %next, %continue ]
+  %same = phi i64 [ 0, %entry ], [ %same.next, %continue ]
+  %best = phi ptr [ %buffer, %entry ], [ %best.next, %continue ]
+  %more = icmp ult i64 %index, %count
+  br i1 %more, label %look, label %choose
+
+look:
+  %item = getelementptr %devscope.FreeBuffer, ptr %entries, i64 %index
+  %other = load ptr, ptr %item
+  %other.size.p = getelementptr %devscope.FreeBuffer, ptr %item, i32 0, i32 1
+  %other.size = load i64, ptr %other.size.p
+  %match = icmp eq i64 %other.size, %size
+  br i1 %match, label %check, label %continue
+
+check:
+  %busy = call i1 @devscope.opencl.busy(ptr %device, ptr %other)
+  br i1 %busy, label %compare, label %take
+
+take:
+  call void @devscope.opencl.swap(ptr %buffer, ptr %other)
+  ret void
+
+compare:
+  %last = call i64 @devscope.opencl.last(ptr %device, ptr %other)
+  %best.last = call i64 @devscope.opencl.last(ptr %device, ptr %best)
+  %sooner = icmp slt i64 %last, %best.last
+  %better = select i1 %sooner, ptr %other, ptr %best
+  %same.more = add i64 %same, 1
+  br label %continue
+
+continue:
+  %same.next = phi i64 [ %same, %look ], [ %same.more, %compare ]
+  %best.next = phi ptr [ %best, %look ], [ %better, %compare ]
+  %next = add i64 %index, 1
+  br label %loop
+
+choose:
+  %few = icmp ult i64 %same, 2
+  br i1 %few, label %create, label %trade
+
+create:
+  %status = call i32 @devscope.opencl.alloc(ptr %device, i64 %size, ptr %new.p)
+  %made = icmp eq i32 %status, 0
+  br i1 %made, label %created, label %trade
+
+created:
+  call void @devscope.count(ptr %device, i32 2)
+  %new = load ptr, ptr %new.p
+  call void @devscope.opencl.swap(ptr %buffer, ptr %new)
+  %kept = call i1 @devscope.freelist.keep(ptr %device, ptr %new)
+  br i1 %kept, label %done, label %drop
+
+drop:
+  %dropped = call i32 @devscope.opencl.free(ptr %device, ptr %new)
+  br label %done
+
+trade:
+  call void @devscope.opencl.swap(ptr %buffer, ptr %best)
+  br label %done
+
+done:
+  ret void
+}
+
+; Exchanges the memory of two buffers of one size, with what is known of its use.
+define internal void @devscope.opencl.swap(ptr %one, ptr %two) #0 {
+  %rest = alloca [40 x i8]
+  ; memory, host, size, last, foreign: what the program asked for stays
+  call void @llvm.memmove.p0.p0.i64(ptr %rest, ptr %one, i64 40, i1 false)
+  call void @llvm.memmove.p0.p0.i64(ptr %one, ptr %two, i64 40, i1 false)
+  call void @llvm.memmove.p0.p0.i64(ptr %two, ptr %rest, i64 40, i1 false)
+  ret void
+}
+
+; Waits for the command that wrote the buffer, not for what was enqueued after it.
+define internal i32 @devscope.opencl.copy_out(ptr %device, ptr %buffer, i64 %offset, ptr %host, i64 %bytes) #0 {
+entry:
+  %event.p = alloca ptr
+  %last = call i64 @devscope.opencl.last(ptr %device, ptr %buffer)
+  %from.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
+  %from = load ptr, ptr %from.p
+  %apart = icmp eq ptr %from, null
+  br i1 %apart, label %transfer, label %wait
+
+wait:
+  %waited = call i32 @devscope.opencl.wait(ptr %device, i64 %last)
+  %ok = icmp eq i32 %waited, 0
+  br i1 %ok, label %load, label %failed
+
+load:
+  %at = getelementptr i8, ptr %from, i64 %offset
+  call void @llvm.memmove.p0.p0.i64(ptr %host, ptr %at, i64 %bytes, i1 false)
+  ret i32 0
+
+failed:
+  ret i32 %waited
+
+transfer:
+  %event = call ptr @devscope.opencl.event(ptr %device, i64 %last)
+  store ptr %event, ptr %event.p
+  %complete = icmp eq ptr %event, null
+  %events = select i1 %complete, i32 0, i32 1
+  %list = select i1 %complete, ptr null, ptr %event.p
+  call void @devscope.start_all()
+  %memory = load ptr, ptr %buffer
+  %queue.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 11
+  %queue = load ptr, ptr %queue.p
+  %enqueue = call ptr @devscope.opencl.function(ptr %device, i32 3)
+  %status = call i32 %enqueue(ptr %queue, ptr %memory, i32 1, i64 %offset, i64 %bytes, ptr %host,
+                              i32 %events, ptr %list, ptr null)
+  %read = icmp eq i32 %status, 0
+  br i1 %read, label %done, label %refused
+
+done:
+  call void @devscope.opencl.set_completed(ptr %device, i64 %last)
+  ret i32 0
+
+refused:
+  ret i32 %status
+}
+
+; Both buffers are in one cl_context. Between two queues the copy waits, on the target's queue, for the last
+; command that uses the source; what writes to the source next waits for the copy. The host waits for neither.
+define internal i32 @devscope.opencl.copy_on(ptr %source, ptr %from, i64 %from_offset,
+                                             ptr %target, ptr %to, i64 %to_offset, i64 %bytes) #0 {
+entry:
+  %event.p = alloca ptr
+  %wait.p = alloca ptr
+  store ptr null, ptr %event.p
+  %claimed.to = call i32 @devscope.opencl.claim(ptr %target, ptr %to)
+  ; What other queues do with the source comes before the copy. So the next use on the source's queue, which
+  ; waits for the copy, waits for that too.
+  %claimed.from = call i32 @devscope.opencl.claim(ptr %target, ptr %from)
+  %claimed = or i32 %claimed.to, %claimed.from
+  %claim.ok = icmp eq i32 %claimed, 0
+  br i1 %claim.ok, label %order, label %failed
+
+order:
+  %across = icmp ne ptr %source, %target
+  br i1 %across, label %depend, label %enqueue
+
+depend:
+  %last = call i64 @devscope.opencl.last(ptr %source, ptr %from)
+  %needed = call ptr @devscope.opencl.event(ptr %source, i64 %last)
+  ; An event of another queue is worth waiting for only if that queue was told to start.
+  call void @devscope.start(ptr %source)
+  br label %enqueue
+
+enqueue:
+  %event = phi ptr [ null, %order ], [ %needed, %depend ]
+  store ptr %event, ptr %wait.p
+  %free = icmp eq ptr %event, null
+  %waits = select i1 %free, i32 0, i32 1
+  %list = select i1 %free, ptr null, ptr %wait.p
+  %from.memory = load ptr, ptr %from
+  %to.memory = load ptr, ptr %to
+  %queue = call ptr @devscope.opencl.queue(ptr %target)
+  %copy = call ptr @devscope.opencl.function(ptr %target, i32 4)
+  %status = call i32 %copy(ptr %queue, ptr %from.memory, ptr %to.memory, i64 %from_offset, i64 %to_offset,
+                           i64 %bytes, i32 %waits, ptr %list, ptr %event.p)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %enqueued, label %failed
+
+enqueued:
+  %made = load ptr, ptr %event.p
+  %number = call i64 @devscope.opencl.issue(ptr %target, ptr %made)
+  %to.last.p = getelementptr %devscope.Buffer, ptr %to, i32 0, i32 3
+  store i64 %number, ptr %to.last.p
+  br i1 %across, label %mark, label %inside
+
+inside:
+  %from.last.p = getelementptr %devscope.Buffer, ptr %from, i32 0, i32 3
+  store i64 %number, ptr %from.last.p
+  ret i32 0
+
+mark:
+  %retain = call ptr @devscope.opencl.function(ptr %target, i32 9)
+  %retained = call i32 %retain(ptr %made)
+  %foreign.p = getelementptr %devscope.Buffer, ptr %from, i32 0, i32 4
+  store ptr %made, ptr %foreign.p
+  ret i32 0
+
+failed:
+  %bad = phi i32 [ %claimed, %entry ], [ %status, %enqueue ]
+  ret i32 %bad
 }
 
 define internal i32 @devscope.opencl.launch(ptr %device, ptr %record, i64 %gx, i64 %gy, i64 %gz,
                                             i64 %bx, i64 %by, i64 %bz, ptr %cells) {
 entry:
+  %event.p = alloca ptr
   %global = alloca [3 x i64]
   %local = alloca [3 x i64]
   %kernel = load ptr, ptr %record
@@ -1241,7 +1814,10 @@ entry:
   %count = load i64, ptr %count.p
   %sizes.p = getelementptr %devscope.Kernel, ptr %record, i32 0, i32 2
   %sizes = load ptr, ptr %sizes.p
-  %set = call ptr @devscope.opencl.function(ptr %device, i32 6)
+  %set = call ptr @devscope.opencl.function(ptr %device, i32 5)
+  %issued.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 13
+  %issued = load i64, ptr %issued.p
+  %number = add i64 %issued, 1
   br label %arguments
 
 arguments:
@@ -1253,11 +1829,42 @@ argument:
   %size.p = getelementptr i64, ptr %sizes, i64 %index
   %size = load i64, ptr %size.p
   %cell = getelementptr i64, ptr %cells, i64 %index
+  %is_buffer = icmp eq i64 %size, 0
+  br i1 %is_buffer, label %note, label %plain
+
+note:
+  %buffer = load ptr, ptr %cell
+  %no_buffer = icmp eq ptr %buffer, null
+  br i1 %no_buffer, label %absent, label %present
+
+absent:
+  ; There is none after a failed allocation, and then no launch; nor for a descriptor that nobody filled in.
+  br label %set_argument
+
+present:
+  %last.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 3
+  store i64 %number, ptr %last.p
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  %unread = icmp eq ptr %foreign, null
+  br i1 %unread, label %set_argument, label %claim
+
+claim:
+  %claim.status = call i32 @devscope.opencl.claim(ptr %device, ptr %buffer)
+  %claim.ok = icmp eq i32 %claim.status, 0
+  br i1 %claim.ok, label %set_argument, label %failed
+
+plain:
   ; A negative size is an amount of workgroup-local memory: OpenCL wants the amount and no value.
   %is_local = icmp slt i64 %size, 0
   %amount = sub i64 0, %size
-  %bytes = select i1 %is_local, i64 %amount, i64 %size
-  %value = select i1 %is_local, ptr null, ptr %cell
+  %plain.bytes = select i1 %is_local, i64 %amount, i64 %size
+  %plain.value = select i1 %is_local, ptr null, ptr %cell
+  br label %set_argument
+
+set_argument:
+  %bytes = phi i64 [ 8, %absent ], [ 8, %present ], [ 8, %claim ], [ %plain.bytes, %plain ]
+  %value = phi ptr [ %cell, %absent ], [ %buffer, %present ], [ %buffer, %claim ], [ %plain.value, %plain ]
   %position = trunc i64 %index to i32
   %set.status = call i32 %set(ptr %kernel, i32 %position, i64 %bytes, ptr %value)
   %set.ok = icmp eq i32 %set.status, 0
@@ -1283,17 +1890,25 @@ enqueue:
   store i64 %by, ptr %local.y
   store i64 %bz, ptr %local.z
   %queue = call ptr @devscope.opencl.queue(ptr %device)
-  %run = call ptr @devscope.opencl.function(ptr %device, i32 7)
-  %status = call i32 %run(ptr %queue, ptr %kernel, i32 3, ptr null, ptr %global, ptr %local, i32 0, ptr null, ptr null)
-  ret i32 %status
+  %run = call ptr @devscope.opencl.function(ptr %device, i32 6)
+  %run.status = call i32 %run(ptr %queue, ptr %kernel, i32 3, ptr null, ptr %global, ptr %local,
+                              i32 0, ptr null, ptr %event.p)
+  %run.ok = icmp eq i32 %run.status, 0
+  br i1 %run.ok, label %enqueued, label %failed
+
+enqueued:
+  %event = load ptr, ptr %event.p
+  %issued.number = call i64 @devscope.opencl.issue(ptr %device, ptr %event)
+  ret i32 0
 
 failed:
-  ret i32 %set.status
+  %status = phi i32 [ %set.status, %set_argument ], [ %claim.status, %claim ], [ %run.status, %enqueue ]
+  ret i32 %status
 }
 
 define internal i32 @devscope.opencl.flush(ptr %device) #0 {
   %queue = call ptr @devscope.opencl.queue(ptr %device)
-  %flush = call ptr @devscope.opencl.function(ptr %device, i32 9)
+  %flush = call ptr @devscope.opencl.function(ptr %device, i32 7)
   %status = call i32 %flush(ptr %queue)
   ret i32 %status
 }
@@ -1385,12 +2000,12 @@ done:
 
 ; --------------------------------------------------------------------------------------------- arenas
 ; Buffers whose lifetime the compiler knows have places in the arena of their memory: one piece of storage per
-; slot, which stays. Places overlap where buffers are not needed at the same time; as for buffers from the free
-; list, the order of a device's queue is all that keeps them apart. The host's arena is made by the loader, that
-; of a device here, at its first use.
+; slot, which stays. Places overlap where buffers are not needed at the same time; the order of a device's queue keeps
+; them apart, and the host waits for all of the queue before it uses one. The host's arena is made by the loader,
+; that of a device here, at its first use.
 
-; offset, bytes: where in the arena; an offset of -1 is a buffer of its own. memory: on the host the address, on a device the handle of a sub-buffer, null
-; until it is made.
+; offset, bytes: where in the arena; an offset of -1 is a buffer of its own. memory: on the host the address, on a
+; device the record of a sub-buffer, null until it is made.
 ; (offset, bytes, memory)
 %devscope.Place = type { i64, i64, ptr }
 
@@ -1493,21 +2108,55 @@ failed:
   ret ptr null
 }
 
-; A part of a buffer, as a handle of its own.
-define internal i32 @devscope.opencl.part(ptr %device, ptr %buffer, i64 %offset, i64 %bytes, ptr %out) #0 {
+; A part of a buffer, as a buffer of its own. It does not know what uses the other parts in the same memory.
+define internal i32 @devscope.opencl.part(ptr %device, ptr %whole, i64 %offset, i64 %bytes, ptr %out) #0 {
+entry:
   %status.p = alloca i32
-  store i32 0, ptr %status.p
   %region = alloca [2 x i64]
-  %size.p = getelementptr i64, ptr %region, i64 1
+  %buffer = call ptr @malloc(i64 56)
+  %none = icmp eq ptr %buffer, null
+  br i1 %none, label %no_memory, label %make
+
+no_memory:
+  ; CL_OUT_OF_HOST_MEMORY
+  ret i32 -6
+
+make:
+  store i32 0, ptr %status.p
+  %length.p = getelementptr i64, ptr %region, i64 1
   %empty = icmp eq i64 %bytes, 0
-  %size = select i1 %empty, i64 1, i64 %bytes
+  %length = select i1 %empty, i64 1, i64 %bytes
   store i64 %offset, ptr %region
-  store i64 %size, ptr %size.p
-  %create = call ptr @devscope.opencl.function(ptr %device, i32 10)
+  store i64 %length, ptr %length.p
+  %create = call ptr @devscope.opencl.function(ptr %device, i32 14)
+  %memory = load ptr, ptr %whole
   ; 0 = as the buffer is, 0x1220 = CL_BUFFER_CREATE_TYPE_REGION
-  %part = call ptr %create(ptr %buffer, i64 0, i32 4640, ptr %region, ptr %status.p)
-  store ptr %part, ptr %out
+  %part = call ptr %create(ptr %memory, i64 0, i32 4640, ptr %region, ptr %status.p)
   %status = load i32, ptr %status.p
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %made, label %refused
+
+made:
+  call void @llvm.memset.p0.i64(ptr %buffer, i8 0, i64 56, i1 false)
+  %whole.host.p = getelementptr %devscope.Buffer, ptr %whole, i32 0, i32 1
+  %whole.host = load ptr, ptr %whole.host.p
+  %apart = icmp eq ptr %whole.host, null
+  %at = getelementptr i8, ptr %whole.host, i64 %offset
+  %host = select i1 %apart, ptr null, ptr %at
+  %host.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
+  %size.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 2
+  %used.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 5
+  %overlaid.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  store ptr %part, ptr %buffer
+  store ptr %host, ptr %host.p
+  store i64 %length, ptr %size.p
+  store i64 %bytes, ptr %used.p
+  store i64 1, ptr %overlaid.p
+  store ptr %buffer, ptr %out
+  ret i32 0
+
+refused:
+  call void @free(ptr %buffer)
   ret i32 %status
 }
 

@@ -93,10 +93,10 @@ define spir_kernel void @position(ptr addrspace(1) %out) {
 """
 
 KERNEL_SPECS = [
-    KernelSpec("add", [8, 8, 8, 8]),
-    KernelSpec("pick", [8, 1, 4]),
-    KernelSpec("reverse", [8, 8, -4 * GROUP]),
-    KernelSpec("position", [8]),
+    KernelSpec("add", [0, 0, 0, 8]),
+    KernelSpec("pick", [0, 1, 4]),
+    KernelSpec("reverse", [0, 0, -4 * GROUP]),
+    KernelSpec("position", [0]),
 ]
 KERNEL = {spec.name: index for index, spec in enumerate(KERNEL_SPECS)}
 

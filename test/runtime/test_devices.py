@@ -81,6 +81,21 @@ def test_wrong_mappings(mapping: Any, message: str) -> None:
         resolve_devices({"cpu:0": "cpu", "opencl:0": "opencl"}, mapping)
 
 
+def test_compute_units_share_a_context(device: Any) -> None:
+    assert device.partitionable
+    found = resolve_devices(
+        {"opencl:0": "opencl", "opencl:1": "opencl"}, {"opencl:0": "opencl:0.0", "opencl:1": "opencl:0.1"}
+    )
+    one, two = (found[name].opencl for name in ("opencl:0", "opencl:1"))
+    assert one is not None
+    assert two is not None
+    assert (one.compute_units, two.compute_units) == (1, 1)
+    assert one.handle != two.handle
+    assert one.context() == two.context() != device.context()
+    with pytest.raises(DeviceNotFoundError, match=r"mapped to 'opencl:0\.9999'"):
+        resolve_devices({"opencl:0": "opencl"}, {"opencl:0": "opencl:0.9999"})
+
+
 def test_without_any_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing() -> tuple[list[Any], list[str]]:
         return [], ["/lib/libbroken.so could not be loaded: no such file"]

@@ -206,7 +206,7 @@ def test_bf16_results_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None
     arrays._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     data = np.array([0x3F80], np.uint16)
-    result = ResultMaker(vector("bf16"))(HostMemory(0), data.ctypes.data, [1], [1])
+    result = ResultMaker(vector("bf16"))(HostMemory(0, lambda block: None), data.ctypes.data, [1], [1])
     arrays._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
     assert result.dtype == np.uint16
     assert result[0] == 0x3F80
@@ -214,5 +214,7 @@ def test_bf16_results_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_strided_results() -> None:
     data = np.arange(12, dtype=np.int32)
-    result = ResultMaker(TensorSpec("i32", [3, 2]))(HostMemory(0), data.ctypes.data, [3, 2], [4, 2])
+    result = ResultMaker(TensorSpec("i32", [3, 2]))(
+        HostMemory(0, lambda block: None), data.ctypes.data, [3, 2], [4, 2]
+    )
     assert result.tolist() == [[0, 2], [4, 6], [8, 10]]

@@ -230,7 +230,7 @@ def test_counters(run_calls: Make) -> None:
     read(exe, 1, handles[2], data)
     counters = exe.counters()
     assert counters.launches == {"cpu:0": 0, "opencl:0": 1}
-    assert counters.allocations == {"cpu:0": 0, "opencl:0": 3}
+    assert counters.allocations == {"cpu:0": 3, "opencl:0": 3}
     assert counters.copies == {
         ("cpu:0", "opencl:0"): CopyCount(2, 512),
         ("opencl:0", "cpu:0"): CopyCount(1, 256),

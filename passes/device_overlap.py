@@ -1,0 +1,179 @@
+"""``device-overlap``: orders the host's code so that devices start early and the host waits late.
+
+Runs on a split module. In every block of a host function, calls of device functions come as soon as what they need
+is there, after them host work that other devices wait for, then what nobody waits for, and copies to the host,
+which block, last. So the host works while devices do, and devices work at the same time. Tensors are values:
+operations may stand in any order in which operands come first, if those with side effects keep theirs.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import pairwise
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
+from devscope.dialects.names import op_name
+from devscope.passes.split.classify import (
+    CONTROL_FLOW,
+    callee_name,
+    has_side_effects,
+    is_rematerialised,
+    is_scalar_code,
+    is_terminator,
+)
+from devscope.passes.split.pieces import ancestor_in, free_values
+
+
+@dataclass(frozen=True)
+class DeviceOverlapPass(ModulePass):
+    """Let devices start early and the host wait late."""
+
+    name = "device-overlap"
+
+    host: str = "cpu:0"
+    """The scope that host functions run on."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        overlap_module(op, ScopeAttr.parse_text(self.host))
+
+
+class _Rank(IntEnum):
+    """What runs first of what could run now."""
+
+    LAUNCH = 0
+    TO_DEVICE = 1
+    SCALAR = 2
+    FEEDS_DEVICE = 3
+    HOST = 4
+    TO_HOST = 5
+
+
+def overlap_module(module: ModuleOp, host: ScopeAttr) -> None:
+    """Reorder the host functions of a split module."""
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    on_devices = {f.sym_name.data for f in functions if not _is_host(f, host)}
+    if not on_devices:
+        return
+    ranks = _Ranks(host, on_devices)
+    for function in functions:
+        if function.sym_name.data in on_devices:
+            continue
+        blocks = list(function.body.blocks)
+        while blocks:
+            block = blocks.pop()
+            for op in block.ops:
+                if _is_control_flow(op):
+                    blocks.extend(b for region in op.regions for b in region.blocks)
+            _order(block, ranks)
+
+
+def _is_host(function: func.FuncOp, host: ScopeAttr) -> bool:
+    scope = function.attributes.get(SCOPE_ATTR)
+    return not isinstance(scope, ScopeAttr) or scope.is_open or scope.same_device(host)
+
+
+def _is_control_flow(op: Operation) -> bool:
+    """Whether the host executes the regions of ``op``."""
+    return bool(op.regions) and op_name(op) in CONTROL_FLOW
+
+
+class _Ranks:
+    def __init__(self, host: ScopeAttr, on_devices: set[str]) -> None:
+        self._host = host
+        self._on_devices = on_devices
+
+    def of(self, op: Operation, feeds_device: bool) -> _Rank:
+        if self.launches(op):
+            return _Rank.LAUNCH
+        if isinstance(op, DeviceCopyOp):
+            return _Rank.TO_HOST if op.dst.same_device(self._host) else _Rank.TO_DEVICE
+        if is_scalar_code(op) or is_rematerialised(op):
+            return _Rank.SCALAR
+        return _Rank.FEEDS_DEVICE if feeds_device else _Rank.HOST
+
+    def launches(self, op: Operation) -> bool:
+        """Whether ``op`` itself is a call of a device function."""
+        return callee_name(op) in self._on_devices
+
+    def uses_device(self, op: Operation) -> bool:
+        """Whether ``op`` gives a device something to do, itself or in its regions."""
+        inner = op.walk() if _is_control_flow(op) else (op,)
+        return any(
+            self.launches(i) or (isinstance(i, DeviceCopyOp) and not i.dst.same_device(self._host)) for i in inner
+        )
+
+
+def _order(block: Block, ranks: _Ranks) -> None:
+    """List scheduling: of the operations whose operands are there, the one of the best rank is next."""
+    ops = [op for op in block.ops if not is_terminator(op)]
+    if not any(isinstance(op, DeviceCopyOp) or ranks.uses_device(op) for op in ops):
+        return
+    position = {op: number for number, op in enumerate(ops)}
+    needs = [_needs(block, op, position) for op in ops]
+    effects = [number for number, op in enumerate(ops) if _keeps_its_place(op, ranks)]
+    for before, after in pairwise(effects):
+        needs[after].add(before)
+    users: list[list[int]] = [[] for _ in ops]
+    for number, needed in enumerate(needs):
+        for other in needed:
+            users[other].append(number)
+    feeds = [False] * len(ops)
+    for number in reversed(range(len(ops))):
+        feeds[number] = ranks.uses_device(ops[number]) or any(feeds[user] for user in users[number])
+    rank = [ranks.of(op, feeds[number]) for number, op in enumerate(ops)]
+    waiting = [len(needed) for needed in needs]
+    ready = [(rank[number], number) for number, count in enumerate(waiting) if count == 0]
+    heapq.heapify(ready)
+    order: list[int] = []
+    while ready:
+        _, number = heapq.heappop(ready)
+        order.append(number)
+        for user in users[number]:
+            waiting[user] -= 1
+            if waiting[user] == 0:
+                heapq.heappush(ready, (rank[user], user))
+    if order != sorted(order):
+        _place(block, [ops[number] for number in order])
+
+
+def _needs(block: Block, op: Operation, position: dict[Operation, int]) -> set[int]:
+    found: set[int] = set()
+    for value in free_values(op):
+        owner = value.owner
+        before = ancestor_in(block, owner) if isinstance(owner, Operation) else None
+        if before is not None and before is not op and before in position:
+            found.add(position[before])
+    return found
+
+
+def _keeps_its_place(op: Operation, ranks: _Ranks) -> bool:
+    if ranks.launches(op) or is_rematerialised(op):
+        return False
+    if _is_control_flow(op):
+        return any(
+            _keeps_its_place(inner, ranks)
+            for region in op.regions
+            for block in region.blocks
+            for inner in block.ops
+            if not is_terminator(inner)
+        )
+    return has_side_effects(op)
+
+
+def _place(block: Block, order: list[Operation]) -> None:
+    last = block.last_op
+    ends = last is not None and is_terminator(last)
+    for op in order:
+        op.detach()
+        if ends and last is not None:
+            block.insert_op_before(op, last)
+        else:
+            block.add_op(op)

@@ -1,0 +1,18 @@
+"""Releases the native runtime's records of buffers."""
+
+from __future__ import annotations
+
+from devscope.runtime.arrays import free_memory
+from devscope.runtime.native import layout
+from devscope.runtime.opencl import OpenCLDevice
+
+
+def close_buffer(device: OpenCLDevice, address: int) -> None:
+    """Releases the buffer whose record is at ``address``; no command may use it any more."""
+    buffer = layout.Buffer.from_address(address)
+    if buffer.foreign:
+        device.release_event(buffer.foreign)
+    if buffer.memory:
+        # The memory of a part belongs to the whole.
+        device.release_buffer(buffer.memory, None if buffer.overlaid else buffer.host)
+    free_memory(address)
