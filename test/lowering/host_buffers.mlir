@@ -7,7 +7,7 @@
 // CHECK:         memref.alloc() {{.*}} : memref<4xf32, #opencl0>
 // CHECK:         memref.copy {{.*}} : memref<4xf32> to memref<4xf32, #opencl0>
 // CHECK:         scf.for {{.*}} -> (memref<4xf32, #opencl0>, i1)
-// CHECK:           func.call @loop_opencl0_0({{.*}}) : (memref<4xf32, #opencl0>) -> memref<4xf32, #opencl0>
+// CHECK:           func.call @loop_opencl0_0({{.*}}) {device.call = "launch"} : (memref<4xf32, #opencl0>) -> memref<4xf32, #opencl0>
 // CHECK:           func.call @note
 // CHECK:           memref.dealloc {{.*}}#opencl0
 // CHECK:         memref.copy {{.*}} : memref<4xf32, #opencl0> to memref<4xf32>
