@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from typing import TYPE_CHECKING
 
-from xdsl.passes import ModulePass
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
 
 _PASSES = {
     "device-bind-target": ("devscope.passes.device_bind_target", "DeviceBindTargetPass"),
@@ -31,6 +33,8 @@ def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
 
 
 def _load(module: str, name: str) -> type[ModulePass]:
+    from xdsl.passes import ModulePass
+
     found = getattr(import_module(module), name)
     assert issubclass(found, ModulePass)
     return found
