@@ -268,6 +268,16 @@ LOWERING_ERRORS = {
         "5:12: error: 'g' is called by code for opencl:0, but runs on the host",
         "",
     ),
+    "kernel calls recursive function": (
+        main(
+            f"%0 = linalg.map ins(%x : {T4}) outs(%x : {T4}) {{device.scope = #dev}} (%a: f32, %b: f32) {{\n"
+            f"      %c = func.call @g(%a) : (f32) -> f32\n      linalg.yield %c : f32\n    }}\n  return %0 : {T4}"
+        )
+        + "func.func private @g(%a: f32) -> f32 {\n"
+        + "  %0 = call @g(%a) : (f32) -> f32\n  return %0 : f32\n}\n",
+        "11:8: error: kernels cannot call, and a recursive function cannot be inlined: 'g' -> 'g'",
+        "write it as a loop",
+    ),
     "no code generator": (
         TANH.replace('"opencl"', '"cuda"'),
         "4:8: error: no code generator for target 'cuda', which 'cuda:0' asks for",
