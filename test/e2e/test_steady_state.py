@@ -77,7 +77,7 @@ def test_ten_thousand_calls(executable: Executable) -> None:
             assert_close(results, expected)
     counters = executable.counters()
     assert counters.allocations["cpu:0"] >= CALLS
-    assert counters.allocations["opencl:0"] >= CALLS
+    assert counters.allocations["opencl:0"] == 0  # its buffers have places
     assert not any(counters.driver_allocations.values())
     assert counters.builds == 0
     assert not any(counters.live.values())

@@ -23,6 +23,7 @@ from devscope.passes.placed_types import TENSOR, kind_of
 from devscope.passes.plan import plan_module
 from devscope.passes.scope_analysis import CALLS, ScopeAnalysis
 from devscope.passes.scope_rewriter import ScopePreservingRewriter
+from devscope.passes.value_flow import ENTERED
 
 SCOPES = [ScopeAttr.parse_text(text) for text in ("cpu:0", "opencl:0", "opencl:1", "opencl:0@fast")]
 
@@ -41,6 +42,14 @@ def answers(analysis: ScopeAnalysis, module: ModuleOp) -> list[object]:
 
 def values_of(op: Operation) -> list[SSAValue]:
     return [*op.results, *(a for region in op.regions for block in region.blocks for a in block.args)]
+
+
+def in_computation(op: Operation) -> bool:
+    """Whether ``op`` stands in the body of a computation, which runs on one scope and has no copies."""
+    parent = op.parent_op()
+    while parent is not None and op_name(parent) in ENTERED:
+        parent = parent.parent_op()
+    return not isinstance(parent, FuncOp | None)
 
 
 class RandomRewrites:
@@ -87,7 +96,7 @@ class RandomRewrites:
         values = self.visible(op)
         if not values:
             return None
-        if self.rng.random() < 0.2:
+        if self.rng.random() < 0.2 and not in_computation(op):
             src, dst = self.rng.sample(SCOPES, 2)
             return DeviceCopyOp(self.rng.choice(values), src, dst)
         operands = self.rng.choices(values, k=2)
