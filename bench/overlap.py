@@ -1,6 +1,8 @@
 """Whether devices and the host work at the same time, and whether copies hide behind computing.
 
-Two things are measured, with one core for the host and one compute unit of the device (``opencl:0.0``):
+Two things are measured, with one core for the host and one compute unit of the device (``opencl:0.0``). Of Intel's
+CPU driver, that takes an environment variable too: else a thread that waits for the device joins its work, and the
+device alone has two cores.
 
 * halves: a program whose two independent halves run on the host and on the device. Beside it, the halves as two
   programs: called by two threads at the same time (calls run native code without Python's lock), and one
@@ -17,6 +19,7 @@ the machine take one away for milliseconds. Results are compared with numpy's be
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import sys
 import threading
@@ -196,6 +199,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=200, help="runs of each variant (default: 200)")
     parser.add_argument("--loop-steps", type=int, default=40, help="computing per slice (default: 40)")
     options = parser.parse_args()
+    os.environ.setdefault("CL_CONFIG_CPU_TBB_NUM_WORKERS", "1")  # read when the driver is loaded, below
     good = measure_halves(options.rounds)
     return 0 if measure_loop(options.rounds, options.loop_steps) and good else 1
 
