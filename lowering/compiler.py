@@ -19,6 +19,7 @@ from devscope.lowering.codegen.host_object import HostObject, compile_host_objec
 from devscope.lowering.codegen.host_options import check_host_options
 from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
+from devscope.lowering.direct_copies import copy_directly
 from devscope.lowering.entries import ENTRY_PREFIX, add_entry
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
@@ -254,6 +255,7 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
     extract_constants(module, constants, most_inline=_INLINE_ELEMENTS)
     prepare_tensors(module, session.run_passes, UNIT_STRIDE_INNERMOST)
     bufferize(module, session.run_passes)
+    copy_directly(module)
     session.run_passes(module, pipelines.OWN)
 
 

@@ -123,23 +123,30 @@ def _dealloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> Non
 
 
 def _copy(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
-    """Whole buffers only: strided copies on one device became kernels, and none cross devices."""
+    """Contiguous parts only: strided copies on one device became kernels, and none cross devices."""
     build = Builder(op)
     source, target = op.operands
-    zero = build.constant(0)
     build.call(
         "devscope_copy_bytes",
         [
             build.constant(where[0], build.i64),
             build.pointer(source),
-            zero,
+            _byte_offset(build, source),
             build.constant(where[1], build.i64),
             build.pointer(target),
-            zero,
+            _byte_offset(build, target),
             build.byte_size(target),
         ],
     )
     op.erase()
+
+
+def _byte_offset(build: Builder, memref: Any) -> Any:
+    """Where a view begins in its buffer."""
+    type_ = ir.MemRefType(memref.type)
+    if type_.get_strides_and_offset()[1] == 0:
+        return build.constant(0)
+    return build.multiply(build.metadata(memref)[0], build.constant(mlir_util.element_bytes(type_.element_type)))
 
 
 def _load(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.passes.components import components
 
 _INDIRECT = "func.call_indirect"
 
@@ -55,41 +56,6 @@ class CallGraph:
     def _analyse(self) -> tuple[list[str], frozenset[str]]:
         """All functions, callees before callers, and those that can reach themselves."""
         graph = {name: list(self.callees(name)) for name in self.functions}
-        components = list(strongly_connected(graph))
-        circular = {name for group in components for name in group if len(group) > 1 or name in graph[name]}
-        return [name for group in components for name in group], frozenset(circular)
-
-
-def strongly_connected(graph: Mapping[str, Iterable[str]]) -> Iterator[list[str]]:
-    """The strongly connected components, those that are pointed to first (Tarjan 1972, without recursion)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    open_: list[str] = []
-    waiting: set[str] = set()
-    for root in graph:
-        if root in index:
-            continue
-        work = [(root, iter(graph[root]))]
-        index[root] = low[root] = len(index)
-        open_.append(root)
-        waiting.add(root)
-        while work:
-            node, targets = work[-1]
-            for target in targets:
-                if target not in index:
-                    index[target] = low[target] = len(index)
-                    open_.append(target)
-                    waiting.add(target)
-                    work.append((target, iter(graph[target])))
-                    break
-                if target in waiting:
-                    low[node] = min(low[node], index[target])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
-                if low[node] == index[node]:
-                    start = open_.index(node)
-                    waiting.difference_update(open_[start:])
-                    yield open_[start:]
-                    del open_[start:]
+        groups = list(components(graph))
+        circular = {name for group in groups for name in group if len(group) > 1 or name in graph[name]}
+        return [name for group in groups for name in group], frozenset(circular)

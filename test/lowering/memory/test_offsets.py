@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from devscope.lowering.memory.call_graph import strongly_connected
 from devscope.lowering.memory.offsets import Block, peak, place, profile
 
 
@@ -62,14 +61,3 @@ def test_a_hole_is_filled_by_what_fits_best() -> None:
     blocks = [Block(*size) for size in sizes]
     _, end = place(blocks, 1)
     assert end == 1400
-
-
-def test_components_come_behind_what_they_point_to() -> None:
-    graph = {"a": ["b"], "b": ["c", "d"], "c": ["b"], "d": ["d", "e"], "e": [], "f": ["a"]}
-    found = list(strongly_connected(graph))
-    assert [sorted(group) for group in found] == [["e"], ["d"], ["b", "c"], ["a"], ["f"]]
-
-
-def test_a_long_chain_needs_no_stack() -> None:
-    graph = {str(n): [str(n + 1)] for n in range(20_000)} | {"20000": []}
-    assert len(list(strongly_connected(graph))) == 20_001
