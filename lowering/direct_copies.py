@@ -28,11 +28,19 @@ def _join_copies(ops: list[Any]) -> None:
     """``ops``: a block. The second copy must come before anything can change what the first one read."""
     first: Any = None
     for op in ops:
-        if op.name == _COPY:
-            joined = first is not None and op.operands[0] == first.operands[1] and _join(first, op)
-            first = op if not joined and _fills_what_is_read_once(op) else None
-        elif op.name not in _HARMLESS and not op.name.startswith("arith."):
+        if first is not None and op.name == _COPY and op.operands[0] == first.operands[1] and _join(first, op):
             first = None
+        elif op.name == _COPY and _fills_what_is_read_once(op):
+            first = op
+        elif first is not None and not _keeps_what_was_read(op, first):
+            first = None
+
+
+def _keeps_what_was_read(op: Any, copy: Any) -> bool:
+    """Whether ``op``, behind ``copy``, leaves the source of ``copy`` as it is."""
+    if op.name == _COPY:
+        return _on_host(op.operands[1]) != _on_host(copy.operands[0])
+    return op.name in _HARMLESS or op.name.startswith("arith.")
 
 
 def _fills_what_is_read_once(copy: Any) -> bool:
@@ -44,14 +52,17 @@ def _fills_what_is_read_once(copy: Any) -> bool:
 
 def _join(first: Any, second: Any) -> bool:
     source, dense, target = first.operands[0], first.operands[1], second.operands[1]
-    on_host = [mlir_util.memory_space(value.type) is None for value in (source, dense, target)]
-    # One end is on a device.
-    if not on_host[1] or on_host[0] == on_host[2] or not all(is_contiguous(v.type) for v in (source, target)):
+    one_end_on_device = _on_host(dense) and _on_host(source) != _on_host(target)
+    if not one_end_on_device or not all(is_contiguous(v.type) for v in (source, target)):
         return False
     second.operands[0] = source
     first.erase()
     dense.owner.operation.erase()
     return True
+
+
+def _on_host(memref: Any) -> bool:
+    return mlir_util.memory_space(memref.type) is None
 
 
 def is_contiguous(type_: Any) -> bool:

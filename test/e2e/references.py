@@ -238,6 +238,19 @@ def slices(x: Array, offset: Array, size: Array) -> Any:
     return np.abs(x[:, 2:5]), 2 * x[:, 1::2], row, np.exp(x[0]), x[:, offset]
 
 
+@case(f32(6, 5), index(low=0, high=3), index(low=0, high=4), results="f32, f32, f32, f32, f32 scalar")
+def slices_through_devices(x: Array, row: Array, count: Array) -> Any:
+    rows = x.copy()
+    rows[row] = np.sin(x[row])
+    blocks = rows.copy()
+    blocks[:count] = np.cos(x[row : row + count])
+    columns = x.copy()
+    columns[:, count] = np.exp(x[:, count])
+    twice = columns.copy()
+    twice[row] = np.abs(blocks[count])
+    return rows, blocks, columns, twice, twice[row, 0]
+
+
 @case(f32("n", 3), i32(2, 4), index(low=0, high=4), f32(), results="f32, f32, i32")
 def pads(x: Array, k: Array, low: Array, value: Array) -> Any:
     wide = np.pad(x, ((1, 1), (2, 1)))
