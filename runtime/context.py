@@ -222,6 +222,7 @@ class NativeContext:
         record.constants = ctypes.addressof(uploads)
         self._keep_freed(record, FREE_LIST_ENTRIES, device.memory_bytes)
         record.shared = int(device.shares_memory)
+        record.polled = int(device.polled)
         record.queue = device.create_queue()
         if not device.shares_memory:
             record.transfers = device.create_queue()

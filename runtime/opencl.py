@@ -46,6 +46,8 @@ class OpenCLDevice:
     partitionable: bool
     """The driver makes sub-devices of it."""
     shared_context: SharedContext
+    polled: bool = False
+    """The host asks whether commands are complete, and waits for none in the driver."""
 
     @property
     def identity(self) -> str:

@@ -99,6 +99,7 @@ NATIVE_FUNCTIONS = (
     "clSVMAlloc",
     "clSVMFree",
     "clCreateSubBuffer",
+    "clGetEventInfo",
 )
 """What the native runtime calls, in the order of ``%devscope.OpenCL`` in ``runtime.ll``."""
 

@@ -1,6 +1,9 @@
 """Single compute units of OpenCL devices as devices: ``opencl:0.1`` is the second one of ``opencl:0``.
 
 Programs run on them side by side, each on its own core; they share a context, hence reach each other's memory.
+
+They are polled: CPU drivers let a thread that waits do the device's work. Of a compute unit that would be a second
+core, and the device's own one is idle until that thread waits again.
 """
 
 from __future__ import annotations
@@ -34,6 +37,13 @@ def _compute_units(parent_name: str) -> list[OpenCLDevice]:
     units = [handle for handle in handles[: count.value] if handle]
     shared = SharedContext(parent.library, units)
     return [
-        replace(parent, handle=handle, name=f"{parent_name}.{index}", compute_units=1, shared_context=shared)
+        replace(
+            parent,
+            handle=handle,
+            name=f"{parent_name}.{index}",
+            compute_units=1,
+            shared_context=shared,
+            polled=True,
+        )
         for index, handle in enumerate(units)
     ]

@@ -9,7 +9,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 """Changes whenever a struct or a function of the native runtime changes. Stored in saved executables."""
 
 HOST_HEADER = 32
@@ -218,6 +218,7 @@ class Device(ctypes.Structure):
     issued: int
     completed: int
     events: Any
+    polled: int
     _fields_ = [
         ("kind", ctypes.c_int32),
         ("pending", ctypes.c_int32),
@@ -235,6 +236,7 @@ class Device(ctypes.Structure):
         ("issued", ctypes.c_int64),
         ("completed", ctypes.c_int64),
         ("events", ctypes.c_void_p * EVENTS),
+        ("polled", ctypes.c_int64),
     ]
 
 
