@@ -39,6 +39,7 @@ class Arenas:
             self._places[spec.slot] = places
             arena = self._records[spec.slot]
             arena.places = ctypes.addressof(places)
+            arena.place_count = len(spec.places)
             device = physical[spec.slot].opencl
             arena.separate = int(device is not None and device.base_alignment > spec.alignment)
 

@@ -14,5 +14,5 @@ def close_buffer(device: OpenCLDevice, address: int) -> None:
         device.release_event(buffer.foreign)
     if buffer.memory:
         # The memory of a part belongs to the whole.
-        device.release_buffer(buffer.memory, None if buffer.overlaid else buffer.host)
+        device.release_buffer(buffer.memory, None if buffer.arena else buffer.host)
     free_memory(address)

@@ -132,7 +132,8 @@ class Buffer(ctypes.Structure):
     last: int
     foreign: int | None
     used: int
-    overlaid: int
+    arena: int | None
+    offset: int
     _fields_ = [
         ("memory", ctypes.c_void_p),
         ("host", ctypes.c_void_p),
@@ -140,7 +141,8 @@ class Buffer(ctypes.Structure):
         ("last", ctypes.c_int64),
         ("foreign", ctypes.c_void_p),
         ("used", ctypes.c_int64),
-        ("overlaid", ctypes.c_int64),
+        ("arena", ctypes.c_void_p),
+        ("offset", ctypes.c_int64),
     ]
 
 
@@ -285,9 +287,11 @@ class Arena(ctypes.Structure):
     separate: int
     memory: int | None
     places: int | None
+    place_count: int
     _fields_ = [
         ("bytes", ctypes.c_int64),
         ("separate", ctypes.c_int64),
         ("memory", ctypes.c_void_p),
         ("places", ctypes.c_void_p),
+        ("place_count", ctypes.c_int64),
     ]

@@ -55,10 +55,20 @@
 ; A buffer of an OpenCL device; compiled code has a pointer to it. memory: the cl_mem, which comes first because
 ; a kernel argument is set from its address. host: the same memory for the host, null if it cannot reach it.
 ; size: bytes of the cl_mem. last: the last command of the device's queue that uses it. foreign: the event of a
-; command of another queue that reads or writes it, or null. used: bytes that the program asked for. overlaid: 1 if
-; other buffers are in the same memory, of whose use this record does not know.
-; (memory, host, size, last, foreign, used, overlaid)
-%devscope.Buffer = type { ptr, ptr, i64, i64, ptr, i64, i64 }
+; command of another queue that reads or writes it, or null. used: bytes that the program asked for. arena: where
+; it is a part of, at the offset, of which other buffers may use the same bytes; else null.
+; (memory, host, size, last, foreign, used, arena, offset)
+%devscope.Buffer = type { ptr, ptr, i64, i64, ptr, i64, ptr, i64 }
+
+; offset, bytes: where in the arena; an offset of -1 is a buffer of its own. memory: on the host the address, on a
+; device the record of a sub-buffer, null until it is made.
+; (offset, bytes, memory)
+%devscope.Place = type { i64, i64, ptr }
+
+; bytes: what the entry needs that is called. separate: 1 if the device cannot have sub-buffers at these offsets;
+; then each place is a buffer of its own. memory: the handle of the whole.
+; (bytes, separate, memory, places, number of places)
+%devscope.Arena = type { i64, i64, ptr, ptr, i64 }
 
 ; The buffers that host code has and must free. (entries in use, capacity, entries from malloc)
 %devscope.LiveList = type { i64, i64, ptr }
@@ -1331,17 +1341,73 @@ define internal void @devscope.opencl.set_completed(ptr %device, i64 %number) #0
   ret void
 }
 
-; The command that the host must wait for before it uses the memory of a buffer.
-define internal i64 @devscope.opencl.last(ptr %device, ptr %buffer) #0 {
+; The last command that uses a buffer. Who reads it waits for no other: what used these bytes for another buffer
+; came before, on the same queue.
+define internal i64 @devscope.opencl.own_last(ptr %buffer) alwaysinline {
   %last.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 3
   %last = load i64, ptr %last.p
-  %overlaid.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
-  %overlaid = load i64, ptr %overlaid.p
-  %shares = icmp ne i64 %overlaid, 0
-  %issued.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 13
-  %issued = load i64, ptr %issued.p
-  %which = select i1 %shares, i64 %issued, i64 %last
-  ret i64 %which
+  ret i64 %last
+}
+
+; The last command that uses the memory of a buffer, for whatever buffer. A linear search is enough: places are
+; hundreds at most, and copies take longer.
+define internal i64 @devscope.opencl.last(ptr %device, ptr %buffer) #0 {
+entry:
+  %own = call i64 @devscope.opencl.own_last(ptr %buffer)
+  %arena.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  %arena = load ptr, ptr %arena.p
+  %alone = icmp eq ptr %arena, null
+  br i1 %alone, label %done, label %prepare
+
+prepare:
+  %begin.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 7
+  %begin = load i64, ptr %begin.p
+  %size.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 2
+  %size = load i64, ptr %size.p
+  %end = add i64 %begin, %size
+  %places.p = getelementptr %devscope.Arena, ptr %arena, i32 0, i32 3
+  %places = load ptr, ptr %places.p
+  %count.p = getelementptr %devscope.Arena, ptr %arena, i32 0, i32 4
+  %count = load i64, ptr %count.p
+  br label %loop
+
+loop:
+  %index = phi i64 [ 0, %prepare ], [ %next, %continue ]
+  %latest = phi i64 [ %own, %prepare ], [ %latest.next, %continue ]
+  %more = icmp ult i64 %index, %count
+  br i1 %more, label %look, label %done
+
+look:
+  %place = getelementptr %devscope.Place, ptr %places, i64 %index
+  %other.begin = load i64, ptr %place
+  %other.p = getelementptr %devscope.Place, ptr %place, i32 0, i32 2
+  %other = load ptr, ptr %other.p
+  %unused = icmp eq ptr %other, null
+  %before = icmp sle i64 %end, %other.begin
+  %apart = or i1 %unused, %before
+  br i1 %apart, label %continue, label %compare
+
+compare:
+  ; Places at offset -1 are buffers of their own and end before all others begin.
+  %other.size.p = getelementptr %devscope.Place, ptr %place, i32 0, i32 1
+  %other.size = load i64, ptr %other.size.p
+  %other.end = add i64 %other.begin, %other.size
+  %elsewhere = icmp slt i64 %other.begin, 0
+  %behind = icmp sle i64 %other.end, %begin
+  %separate = or i1 %elsewhere, %behind
+  %other.last = call i64 @devscope.opencl.own_last(ptr %other)
+  %later = call i64 @llvm.smax.i64(i64 %latest, i64 %other.last)
+  %chosen = select i1 %separate, i64 %latest, i64 %later
+  br label %continue
+
+continue:
+  %latest.next = phi i64 [ %latest, %look ], [ %chosen, %compare ]
+  %next = add i64 %index, 1
+  br label %loop
+
+done:
+  %result = phi i64 [ %own, %entry ], [ %latest, %loop ]
+  ret i64 %result
 }
 
 ; Waits for an event, whose queue was told to start.
@@ -1501,7 +1567,7 @@ define internal i32 @devscope.opencl.alloc(ptr %device, i64 %bytes, ptr %out) #0
 entry:
   %status.p = alloca i32
   store i32 0, ptr %status.p
-  %buffer = call ptr @malloc(i64 56)
+  %buffer = call ptr @malloc(i64 64)
   %none = icmp eq ptr %buffer, null
   br i1 %none, label %no_memory, label %prepare
 
@@ -1536,7 +1602,7 @@ make:
   br i1 %ok, label %made, label %refused
 
 made:
-  call void @llvm.memset.p0.i64(ptr %buffer, i8 0, i64 56, i1 false)
+  call void @llvm.memset.p0.i64(ptr %buffer, i8 0, i64 64, i1 false)
   %host.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
   %size.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 2
   store ptr %memory, ptr %buffer
@@ -1597,10 +1663,10 @@ entry:
 check_whole:
   %used.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 5
   %used = load i64, ptr %used.p
-  %overlaid.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
-  %overlaid = load i64, ptr %overlaid.p
+  %arena.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  %arena = load ptr, ptr %arena.p
   %all = icmp uge i64 %bytes, %used
-  %alone = icmp eq i64 %overlaid, 0
+  %alone = icmp eq ptr %arena, null
   %whole = and i1 %all, %alone
   br i1 %whole, label %rename, label %settle
 
@@ -1642,10 +1708,10 @@ mark:
   ; The queue that will wait for it does not start it.
   %flush = call ptr @devscope.opencl.function(ptr %device, i32 7)
   %flushed = call i32 %flush(ptr %queue)
-  %overlaid.now.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
-  %overlaid.now = load i64, ptr %overlaid.now.p
-  %shares = icmp ne i64 %overlaid.now, 0
-  br i1 %shares, label %finish, label %done
+  %arena.now.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  %arena.now = load ptr, ptr %arena.now.p
+  %alone.now = icmp eq ptr %arena.now, null
+  br i1 %alone.now, label %done, label %finish
 
 finish:
   ; Other buffers are in this memory: what uses them next would not know that it has to wait.
@@ -1756,7 +1822,7 @@ define internal void @devscope.opencl.swap(ptr %one, ptr %two) #0 {
 define internal i32 @devscope.opencl.copy_out(ptr %device, ptr %buffer, i64 %offset, ptr %host, i64 %bytes) #0 {
 entry:
   %event.p = alloca ptr
-  %last = call i64 @devscope.opencl.last(ptr %device, ptr %buffer)
+  %last = call i64 @devscope.opencl.own_last(ptr %buffer)
   %from.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
   %from = load ptr, ptr %from.p
   %apart = icmp eq ptr %from, null
@@ -2063,18 +2129,8 @@ done:
 ; --------------------------------------------------------------------------------------------- arenas
 ; Buffers whose lifetime the compiler knows have places in the arena of their memory: one piece of storage per
 ; slot, which stays. Places overlap where buffers are not needed at the same time; the order of a device's queue keeps
-; them apart, and the host waits for all of the queue before it uses one. The host's arena is made by the loader,
-; that of a device here, at its first use.
-
-; offset, bytes: where in the arena; an offset of -1 is a buffer of its own. memory: on the host the address, on a
-; device the record of a sub-buffer, null until it is made.
-; (offset, bytes, memory)
-%devscope.Place = type { i64, i64, ptr }
-
-; bytes: what the entry needs that is called. separate: 1 if the device cannot have sub-buffers at these offsets;
-; then each place is a buffer of its own. memory: the handle of the whole.
-; (bytes, separate, memory, places)
-%devscope.Arena = type { i64, i64, ptr, ptr }
+; them apart, and the host waits for the commands on the same bytes before it writes to one. The host's arena is
+; made by the loader, that of a device here, at its first use.
 
 ; One for each slot.
 @devscope_arenas = global ptr null
@@ -2151,9 +2207,8 @@ obtain:
   br i1 %none, label %failed, label %part
 
 part:
-  %parent = phi ptr [ %memory, %whole ], [ %obtained, %obtain ]
   %device = call ptr @devscope.device(i64 %slot, i64 1)
-  %status = call i32 @devscope.opencl.part(ptr %device, ptr %parent, i64 %offset, i64 %bytes, ptr %out)
+  %status = call i32 @devscope.opencl.part(ptr %device, ptr %arena, i64 %offset, i64 %bytes, ptr %out)
   %ok = icmp eq i32 %status, 0
   br i1 %ok, label %made, label %refused
 
@@ -2170,12 +2225,14 @@ failed:
   ret ptr null
 }
 
-; A part of a buffer, as a buffer of its own. It does not know what uses the other parts in the same memory.
-define internal i32 @devscope.opencl.part(ptr %device, ptr %whole, i64 %offset, i64 %bytes, ptr %out) #0 {
+; A part of an arena as a buffer.
+define internal i32 @devscope.opencl.part(ptr %device, ptr %arena, i64 %offset, i64 %bytes, ptr %out) #0 {
 entry:
+  %whole.p = getelementptr %devscope.Arena, ptr %arena, i32 0, i32 2
+  %whole = load ptr, ptr %whole.p
   %status.p = alloca i32
   %region = alloca [2 x i64]
-  %buffer = call ptr @malloc(i64 56)
+  %buffer = call ptr @malloc(i64 64)
   %none = icmp eq ptr %buffer, null
   br i1 %none, label %no_memory, label %make
 
@@ -2199,7 +2256,7 @@ make:
   br i1 %ok, label %made, label %refused
 
 made:
-  call void @llvm.memset.p0.i64(ptr %buffer, i8 0, i64 56, i1 false)
+  call void @llvm.memset.p0.i64(ptr %buffer, i8 0, i64 64, i1 false)
   %whole.host.p = getelementptr %devscope.Buffer, ptr %whole, i32 0, i32 1
   %whole.host = load ptr, ptr %whole.host.p
   %apart = icmp eq ptr %whole.host, null
@@ -2208,12 +2265,14 @@ made:
   %host.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
   %size.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 2
   %used.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 5
-  %overlaid.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  %arena.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  %offset.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 7
   store ptr %part, ptr %buffer
   store ptr %host, ptr %host.p
   store i64 %length, ptr %size.p
   store i64 %bytes, ptr %used.p
-  store i64 1, ptr %overlaid.p
+  store ptr %arena, ptr %arena.p
+  store i64 %offset, ptr %offset.p
   store ptr %buffer, ptr %out
   ret i32 0
 
