@@ -23,6 +23,10 @@ _SCALAR_DIALECTS = frozenset({"arith", "math", "index", "complex"})
 _SHAPE_OPS = frozenset({"tensor.dim", "tensor.rank", "affine.apply", "affine.min", "affine.max"})
 #: Tensor operations without tensor operands: cheaper to make again than to pass around.
 _REMATERIALISED = frozenset({"arith.constant", "tensor.empty", "tensor.splat"})
+#: Other names for the memory of the first operand.
+_VIEWS = frozenset(
+    {"tensor.bitcast", "tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice"}
+)
 
 
 class Role(Enum):
@@ -56,6 +60,11 @@ def is_scalar_code(op: Operation) -> bool:
 
 def is_rematerialised(op: Operation) -> bool:
     return op_name(op) in _REMATERIALISED
+
+
+def is_free(op: Operation) -> bool:
+    """Whether the host computes nothing: copies between devices, and views."""
+    return isinstance(op, DeviceCopyOp) or op_name(op) in _VIEWS
 
 
 def has_side_effects(op: Operation) -> bool:

@@ -17,6 +17,7 @@ from devscope.passes.split.classify import (
     Role,
     callee_name,
     has_side_effects,
+    is_free,
     is_rematerialised,
     is_terminator,
 )
@@ -131,12 +132,13 @@ def _assign_levels(
     """Levels as early as possible; scalar code takes, per scope, the level at which it can be cloned.
 
     Scalar code that waits for no work comes before all work, on level -1: passing its result costs no change.
+    So do copies and views of what is there from the start: a device need not wait for other work of the host.
     """
     clone_levels: dict[Operation, dict[ScopeAttr, int]] = {}
     scopes = {scope for _, scope in roles.values()}
 
     def needed_level(op: Operation, scope: ScopeAttr) -> int:
-        level = -1 if op in result.clonable else 0
+        level = -1 if op in result.clonable or is_free(op) else 0
         for value in needs[op]:
             owner = value.owner
             if not isinstance(owner, Operation) or owner not in roles:

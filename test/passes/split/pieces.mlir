@@ -193,3 +193,33 @@ func.func @shape_of_device_data(%x: tensor<?xf32> {device.scope = #dev})
 // CHECK:         math.exp
 // CHECK:         tensor.dim
 // CHECK:         linalg.exp
+
+// -----
+
+// What needs the host's work is not one piece with what needs only copies and views of arguments, and the device
+// has the latter to do while the host works.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+#host = #device.scope<"cpu", 0 : i64, "", "">
+func.func @beside_host_work(%x: tensor<4xf32>, %h: tensor<8xf32>) -> (tensor<4xf32> {device.scope = #dev}) {
+  %0 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = math.exp %0 {device.scope = #dev} : tensor<4xf32>
+  %2 = tensor.extract_slice %h[0] [4] [1] : tensor<8xf32> to tensor<4xf32>
+  %3 = "device.device_copy"(%2) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+  %4 = arith.mulf %1, %3 {device.scope = #dev} : tensor<4xf32>
+  %5 = math.absf %2 : tensor<4xf32>
+  %6 = "device.device_copy"(%5) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+  %7 = arith.addf %4, %6 {device.scope = #dev} : tensor<4xf32>
+  return %7 : tensor<4xf32>
+}
+// CHECK-LABEL: func.func @beside_host_work
+// CHECK:         [[P:%.*]] = call @beside_host_work_opencl0_0({{.*}}) {device.call = "launch"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+// CHECK-NEXT:    [[H:%.*]] = math.absf
+// CHECK-NEXT:    [[C:%.*]] = "device.device_copy"([[H]])
+// CHECK-NEXT:    [[Q:%.*]] = call @beside_host_work_opencl0_1([[P]], [[C]]) {device.call = "launch"}
+// CHECK-NEXT:    return [[Q]]
+// CHECK:       func.func private @beside_host_work_opencl0_0
+// CHECK:         math.exp
+// CHECK:         arith.mulf
+// CHECK:       func.func private @beside_host_work_opencl0_1
+// CHECK:         arith.addf
