@@ -6,6 +6,7 @@ slice whose elements stand side by side needs neither.
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -19,9 +20,11 @@ _HARMLESS = frozenset({"memref.alloc", "memref.cast", "memref.dim", "memref.subv
 
 def copy_directly(module: Any) -> None:
     """Join ``host -> dense -> device`` and ``device -> dense -> host``, before anything is freed."""
-    blocks = [block for op in mlir_util.walk(module.operation) for block in mlir_util.blocks_of(op)]
-    for block in blocks:
-        _join_copies([op.operation for op in block.operations])
+    for op in mlir_util.walk(module.operation):
+        inner = mlir_util.children(op) if len(op.regions) else []
+        if any(child.name == _COPY for child in inner):
+            for _, block in groupby(inner, key=lambda child: child.block):
+                _join_copies(list(block))
 
 
 def _join_copies(ops: list[Any]) -> None:
