@@ -44,7 +44,8 @@ class CompileOptions:
     the program leaves open, ``"default"`` or ``"min-cost"``; ``machine``: the file that tells the latter how fast
     the machine is, see docs/machine.md. ``memory_limits``: the most bytes that the program may need on virtual
     devices; ``storage``: whether the places of buffers are ``"planned"``, or all memory is allocated as the
-    program runs, ``"dynamic"``, see docs/memory.md.
+    program runs, ``"dynamic"``, see docs/memory.md. ``chunks``: in how many parts large data goes to devices,
+    through their work and back, see docs/concurrency.md.
     """
 
     default: str = "cpu:0"
@@ -54,6 +55,7 @@ class CompileOptions:
     machine: str | os.PathLike[str] | None = None
     memory_limits: Mapping[str, int] = field(default_factory=dict[str, int])
     storage: str = "planned"
+    chunks: int = 1
     machine_text: str | None = field(default=None, init=False)
     """What ``machine`` says, read once."""
 
@@ -65,6 +67,10 @@ class CompileOptions:
         ):
             if value not in legal:
                 raise OptionError(f"'{value}' is not a way {what}", notes=[f"legal: {', '.join(legal)}"])
+        if not isinstance(self.chunks, int) or self.chunks < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(
+                f"{self.chunks!r} is not a number of chunks", notes=["legal: 1 (as a whole) and more"]
+            )
         if self.machine is not None:
             if self.completion != "min-cost":
                 raise OptionError("a machine description is for completion 'min-cost' only")
@@ -74,7 +80,7 @@ class CompileOptions:
 
     def key(self) -> str:
         mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
-        rest = self.completion, self.machine_text, self.storage
+        rest = self.completion, self.machine_text, self.storage, self.chunks
         return repr((self.default, self.arguments, *mappings, *rest))
 
 
@@ -88,6 +94,7 @@ def compile(
     machine: str | os.PathLike[str] | None = None,
     memory_limits: Mapping[str, str | int] | None = None,
     storage: str = "planned",
+    chunks: int = 1,
     cache: bool = True,
 ) -> Executable:
     """Compile a program for the devices of this machine and load it.
@@ -103,7 +110,8 @@ def compile(
 
     mapping = checked_mapping(devices)
     limits = checked_limits(memory_limits)
-    options = CompileOptions(default, arguments, target_overrides(mapping), completion, machine, limits, storage)
+    targets = target_overrides(mapping)
+    options = CompileOptions(default, arguments, targets, completion, machine, limits, storage, chunks)
     program, key = cached_program(source, options) if cache else (None, None)
     if program is None:
         program = build(source, options)

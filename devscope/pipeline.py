@@ -103,6 +103,10 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     split_module(planned.module, HOST, binding)
     verify_split_module(planned.module)
     simplify_across(planned.module)
+    if options.chunks > 1:
+        from devscope.passes.device_chunk_copies import chunk_copies
+
+        chunk_copies(planned.module, HOST, options.chunks)
     pipeline_loops(planned.module, HOST)
     overlap_module(planned.module, HOST)
     verify_module(planned.module)

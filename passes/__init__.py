@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 _PASSES = {
     "device-bind-target": ("devscope.passes.device_bind_target", "DeviceBindTargetPass"),
     "device-canonicalize": ("devscope.passes.device_canonicalize", "DeviceCanonicalizePass"),
+    "device-chunk-copies": ("devscope.passes.device_chunk_copies", "DeviceChunkCopiesPass"),
     "device-inline": ("devscope.passes.border.inline", "DeviceInlinePass"),
     "device-merge": ("devscope.passes.border.equal", "DeviceMergePass"),
     "device-overlap": ("devscope.passes.device_overlap", "DeviceOverlapPass"),

@@ -79,10 +79,10 @@ def execute(arguments: argparse.Namespace) -> int:
 def _load(file: Path, arguments: argparse.Namespace) -> Executable:
     from devscope.api import load
 
-    options = ("default", "arguments", "completion", "machine", "check")
-    given = {f"--{option}": getattr(arguments, option) for option in options}
+    options = ("default", "arguments", "completion", "machine", "memory_limit", "storage", "chunks", "check")
+    given = {f"--{option.replace('_', '-')}": getattr(arguments, option) for option in options}
     for option, value in given.items():
-        if value not in (None, False):
+        if value not in (None, False, ""):
             raise OptionError(
                 f"{option} does not go with a compiled program", notes=[f"'{file}' is one: give its source"]
             )
@@ -100,6 +100,9 @@ def _compile(file: Path, arguments: argparse.Namespace) -> Executable:
         devices=device_mapping(arguments),
         completion=options.completion,
         machine=options.machine,
+        memory_limits=options.memory_limits,
+        storage=options.storage,
+        chunks=options.chunks,
         cache=not arguments.no_cache,
     )
     print_warnings(executable.program)

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from devscope.cli.arguments import parse_device_mapping
+from devscope.cli.arguments import count, parse_device_mapping
 from devscope.errors import InputError
 from devscope.memory_limits import checked_limits, parse_limits
 
@@ -55,6 +55,12 @@ def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLI
         choices=("planned", "dynamic"),
         help="where buffers are: in places planned at compile time (default), or in memory allocated as it runs",
     )
+    parser.add_argument(
+        "--chunks",
+        type=count,
+        metavar="N",
+        help="copy large data to devices, compute with it and copy results back in N parts (default: 1)",
+    )
 
 
 def device_mapping(arguments: argparse.Namespace) -> dict[str, str]:
@@ -76,6 +82,7 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
         arguments.machine,
         checked_limits(parse_limits(arguments.memory_limit)),
         arguments.storage or "planned",
+        1 if arguments.chunks is None else arguments.chunks,
     )
 
 

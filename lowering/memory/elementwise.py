@@ -36,7 +36,7 @@ def elementwise_pairs(op: Any) -> list[tuple[Any, Any]]:
             return []
         numbers, operands = list(ir.DenseI64ArrayAttr(op.attributes[ATTRIBUTE])), list(op.operands)
         return [(operands[a], operands[b]) for a, b in zip(numbers[::2], numbers[1::2], strict=True)]
-    if op.name != "linalg.generic" or "reduction" in str(op.attributes["iterator_types"]):
+    if op.name != "linalg.generic" or "reduction" in str(op.attributes["iterator_types"]) or _body_reads(op):
         return []
     inputs, _ = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
     operands = list(op.operands)
@@ -48,6 +48,12 @@ def elementwise_pairs(op: Any) -> list[tuple[Any, Any]]:
         for source in dict.fromkeys(operands[:inputs])
         if source.type == target.type and _read(source, operands, maps) == {written}
     ]
+
+
+def _body_reads(op: Any) -> bool:
+    """Whether the body loads elements of buffers, any of them, beside those that the operation gives it."""
+    bodies = (inner for child in mlir_util.children(op) for inner in mlir_util.walk(child))
+    return any(mlir_util.is_memref(value.type) for inner in bodies for value in inner.operands)
 
 
 def _read(value: Any, operands: Sequence[Any], maps: Sequence[Any]) -> set[Any]:

@@ -13,6 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from devscope.runtime.cache import DIRECTORY_VARIABLE
+from devscope.runtime.opencl import opencl_devices
 
 SEED_VARIABLE = "DEVSCOPE_TEST_SEED"
 
@@ -35,3 +36,16 @@ def cache_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch.setenv(DIRECTORY_VARIABLE, str(directory))
     yield directory
     patch.undo()
+
+
+@pytest.fixture(params=["shared", "apart"])
+def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Host and device in one memory, as the driver offers it, or with copies on a queue of their own."""
+    if request.param == "apart":
+        from devscope.runtime import opencl_parts
+
+        opencl_parts.compute_unit("opencl:0.0")  # made before, so that the field of both can be set
+        units = opencl_parts._compute_units("opencl:0")  # pyright: ignore[reportPrivateUsage]
+        for device in [*opencl_devices()[0], *units]:
+            monkeypatch.setattr(device, "shares_memory", False)
+    return request.param

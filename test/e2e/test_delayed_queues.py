@@ -21,19 +21,6 @@ from devscope.runtime.opencl import opencl_devices
 _CALLS = 3
 
 
-@pytest.fixture(params=["shared", "apart"])
-def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Host and device in one memory, as the driver offers it, or with copies on a queue of their own."""
-    if request.param == "apart":
-        from devscope.runtime import opencl_parts
-
-        opencl_parts.compute_unit("opencl:0.0")  # made before, so that the field of both can be set
-        units = opencl_parts._compute_units("opencl:0")  # pyright: ignore[reportPrivateUsage]
-        for device in [*opencl_devices()[0], *units]:
-            monkeypatch.setattr(device, "shares_memory", False)
-    return request.param
-
-
 def two_devices() -> dict[str, str]:
     """Where the virtual devices run."""
     divided = opencl_devices()[0][0].partitionable and opencl_devices()[0][0].compute_units > 1

@@ -1,6 +1,7 @@
 // RUN: devscope build %s -o %t.dsx --default opencl:0 --memory | filecheck %s --check-prefix=TABLE
 // RUN: devscope build %s -o %t.dsx --default opencl:0 --memory-limit opencl:0=1MiB,cpu:0=1MiB
 // RUN: not devscope build %s -o %t.dsx --default opencl:0 --memory-limit opencl:0=7KiB 2>&1 | filecheck %s --check-prefix=LIMIT
+// RUN: not devscope run %s --random 0 --no-cache --default opencl:0 --memory-limit opencl:0=7KiB 2>&1 | filecheck %s --check-prefix=LIMIT
 // RUN: not devscope build %s -o %t.dsx --memory-limit opencl:0=much 2>&1 | filecheck %s --check-prefix=SIZE
 // RUN: not devscope build %s -o %t.dsx --memory-limit opencl:0 2>&1 | filecheck %s --check-prefix=FORM
 // RUN: not devscope build %s -o %t.dsx --memory-limit opencl:4=1MiB 2>&1 | filecheck %s --check-prefix=DEVICE

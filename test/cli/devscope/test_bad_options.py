@@ -29,6 +29,8 @@ HELP = "options are listed by: devscope"
         (["run", "tanh.mlir", "--random", "x"], "error: argument --random: 'x' is not a whole number", ""),
         (["run", "tanh.mlir", "--random", "-1"], "error: argument --random: '-1' is not a whole number", ""),
         ([*RUN, "--size", "1.5"], "error: argument --size: '1.5' is not a whole number of 0 or more", ""),
+        ([*RUN, "--chunks", "few"], "error: argument --chunks: 'few' is not a whole number of 0 or more", ""),
+        ([*RUN, "--chunks", "0"], "error: 0 is not a number of chunks", "legal: 1 (as a whole) and more"),
         ([*RUN, "--input", "x.npy"], "error: argument --input: not allowed with argument --random", ""),
         ([*RUN, "--arguments", "device"], "error: argument --arguments: invalid choice: 'device'", ""),
         ([*RUN, "--default", "tpu:0"], "error: unknown device type 'tpu'", "legal device types are: cpu, cuda"),
@@ -238,7 +240,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("option", [["--default", "opencl:0"], ["--arguments", "open"], ["--check"]])
+@pytest.mark.parametrize(
+    "option",
+    [
+        *(["--default", "opencl:0"], ["--arguments", "open"], ["--check"], ["--chunks", "2"]),
+        *(["--storage", "dynamic"], ["--memory-limit", "opencl:0=1MiB"]),
+    ],
+)
 def test_options_that_need_the_source(cli: Cli, folder: Path, compiled: bytes, option: list[str]) -> None:
     (folder / "tanh.dsx").write_bytes(compiled)
     outcome = cli("run", "tanh.dsx", "--random", "0", *option)

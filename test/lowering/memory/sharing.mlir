@@ -39,6 +39,29 @@ func.func @turned(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // CHECK:         %[[B:.*]] = memref.alloc()
 // CHECK:         call @{{.*}}_generic_{{[0-9]+}}(%[[A]], %[[B]]) :
 
+// Nor when its body reads elements of its own choice.
+func.func @rows(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %e = tensor.empty() : tensor<8x8xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %0 = linalg.matmul {device.scope = #dev} ins(%x, %x : tensor<8x8xf32>, tensor<8x8xf32>) outs(%i : tensor<8x8xf32>) -> tensor<8x8xf32>
+  %e1 = tensor.empty() : tensor<8x8xf32>
+  %1 = linalg.generic {indexing_maps = [#full, #full], iterator_types = ["parallel", "parallel"]}
+      ins(%0 : tensor<8x8xf32>) outs(%e1 : tensor<8x8xf32>) attrs = {device.scope = #dev} {
+  ^bb0(%a: f32, %unused: f32):
+    %j = linalg.index 1 : index
+    %f = tensor.extract %0[%c0, %j] : tensor<8x8xf32>
+    %t = arith.addf %a, %f : f32
+    linalg.yield %t : f32
+  } -> tensor<8x8xf32>
+  return %1 : tensor<8x8xf32>
+}
+// CHECK-LABEL: func.func @devscope_function_rows(
+// CHECK:         call @{{.*}}_matmul_{{[0-9]+}}(%{{.*}}, %[[A:.*]]) :
+// CHECK:         %[[B:.*]] = memref.alloc()
+// CHECK:         call @{{.*}}_generic_{{[0-9]+}}(%[[A]], %[[B]]) :
+
 // A buffer of dynamic size takes the memory of a dead one if both sizes are the same values.
 func.func @dynamic(%x: tensor<?x?xf32>) -> f32 {
   %c0 = arith.constant 0 : index

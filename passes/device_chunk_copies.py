@@ -1,0 +1,212 @@
+"""``device-chunk-copies``: large data goes to a device, through its work and back in parts, one part at a time.
+
+Runs on a split module. Where a device function goes by rows (`rows`), its call with the copies around it::
+
+    copy in x; copy in w; y = f(x, w); copy out y
+
+becomes a loop, over the same function for fewer rows::
+
+    copy in w; for each chunk: { copy in rows of x; rows of y = f(rows of x, w); copy out rows of y }
+
+which `device-pipeline-loops` then pipelines: copies overlap with computing. What is not needed row by row is
+copied whole, before the loop. Where the number of rows is no multiple of that of a chunk, the last chunk starts
+early and does some rows again, so that all chunks are of one size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
+from devscope.errors import OptionError
+from devscope.passes.border.unused import remove_unused
+from devscope.passes.chunked_function import RowFunction, of_rows
+from devscope.passes.plan.min_cost.sizes import Sizes
+from devscope.passes.split.classify import callee_name
+from devscope.passes.split.functions import device_functions
+from devscope.passes.split.symbols import fresh_name, functions_of, redirect, taken_names
+from devscope.passes.split.targets import HOST_KIND
+
+#: Copies in and out of a chunk together. Starting a chunk takes as long as copying some ten KiB.
+LEAST_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class DeviceChunkCopiesPass(ModulePass):
+    """Copy large data to devices, compute with it and copy results back in chunks of rows."""
+
+    name = "device-chunk-copies"
+
+    chunks: int = 4
+    """How many chunks to make; fewer where they would be too small."""
+    least: int = LEAST_BYTES
+    """The least bytes to copy per chunk, in and out together."""
+    host: str = "cpu:0"
+    """The scope that host functions run on."""
+
+    def __post_init__(self) -> None:
+        if self.chunks < 1:
+            raise OptionError(f"{self.chunks} is not a number of chunks", notes=["legal: 1 (as a whole) and more"])
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chunk_copies(op, ScopeAttr.parse_text(self.host), self.chunks, self.least)
+
+
+def chunk_copies(module: ModuleOp, host: ScopeAttr, chunks: int, least: int | None = None) -> None:
+    """Put calls of device functions of a split module into loops over chunks, where that is legal and of use."""
+    work = {f.sym_name.data: found for f in _copied_to(module) if (found := RowFunction.of(f)) is not None}
+    if not work:
+        return
+    calls = [op for f in functions_of(module) for op in f.walk() if callee_name(op) in work]
+    names = taken_names(module)
+    changed = False
+    for call in calls:
+        name = callee_name(call)
+        assert name is not None
+        launch = _Launch.of(call, work[name], host)
+        if launch is None:
+            continue
+        rows = launch.rows_of_chunk(chunks, LEAST_BYTES if least is None else least)
+        if rows < launch.work.rows:
+            launch.chunk(rows, fresh_name(f"{name}_chunk", names))
+            changed = True
+    if changed:
+        remove_unused(module)
+
+
+def _copied_to(module: ModuleOp) -> Iterator[FuncOp]:
+    """The functions of devices with memory of their own."""
+    for function in device_functions(module):
+        target = function.attributes.get(TARGET_ATTR)
+        if not isinstance(target, TargetAttr) or target.kind_name != HOST_KIND:
+            yield function
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """A call of a function that goes by rows, with its copies: per argument and result that is made of rows."""
+
+    call: Operation
+    work: RowFunction
+    copies_in: list[DeviceCopyOp | None]
+    copies_out: list[list[DeviceCopyOp]]
+
+    @classmethod
+    def of(cls, call: Operation, work: RowFunction, host: ScopeAttr) -> _Launch | None:
+        """None where rows are used by others on the device too, or come from there."""
+        copies_in: list[DeviceCopyOp | None] = []
+        for value, by_rows in zip(call.operands, work.arguments, strict=True):
+            copy = value.owner
+            if not by_rows:
+                copies_in.append(None)
+            elif isinstance(copy, DeviceCopyOp) and copy.src == host and _is_only_for(copy, call):
+                copies_in.append(copy)
+            else:
+                return None
+        copies_out: list[list[DeviceCopyOp]] = []
+        for result in call.results:
+            users = [use.operation for use in result.uses]
+            copies = [op for op in users if isinstance(op, DeviceCopyOp) and op.dst == host]
+            if not copies or len(copies) < len(users) or any(op.parent is not call.parent for op in copies):
+                return None
+            copies_out.append(copies)
+        launch = cls(call, work, copies_in, copies_out)
+        return launch if any(copies_in) and all(_is_static(v.type) for v in launch._by_rows) else None
+
+    @property
+    def _by_rows(self) -> list[SSAValue]:
+        return [*(copy.operand for copy in self.copies_in if copy is not None), *self.call.results]
+
+    def rows_of_chunk(self, chunks: int, least: int) -> int:
+        """How many rows to do at a time, so that a chunk copies ``least`` bytes; at least 1."""
+        bytes_ = sum(Sizes(1).bytes(value.type) for value in self._by_rows)
+        return max(math.ceil(self.work.rows / chunks), math.ceil(least * self.work.rows / max(bytes_, 1)))
+
+    def chunk(self, rows: int, name: str) -> None:
+        """Replace the call and its copies by a loop that calls a new function, ``name``."""
+        from xdsl.dialects import arith, scf, tensor  # programs without chunks do without them
+
+        total = self.work.rows
+        self.work.of_rows(rows, name)
+        zero, end, step, last = (
+            arith.ConstantOp(IntegerAttr(n, IndexType())) for n in (0, total, rows, total - rows)
+        )
+        wholes = [tensor.EmptyOp([], result.type) for result in self.call.results]
+        block = Block(arg_types=[IndexType(), *[result.type for result in self.call.results]])
+        start = arith.MinSIOp(block.args[0], last)
+        block.add_op(start)
+        arguments = self._copy_in(block, start.result, rows)
+        types = [of_rows(result.type, rows) for result in self.call.results]
+        launch = type(self.call).create(
+            operands=arguments,
+            result_types=types,
+            attributes=dict(self.call.attributes),
+            properties=dict(self.call.properties),
+        )
+        redirect(launch, name)
+        block.add_op(launch)
+        block.add_op(scf.YieldOp(*self._copy_out(block, launch, start.result, rows)))
+        loop = scf.ForOp(zero, end, step, wholes, block)
+        made = [zero, end, step, last, *wholes, loop]
+        for op in (*made, *block.ops):
+            op.location = self.call.location
+        Rewriter.insert_op(made, InsertPoint.before(self.call))
+        for copies, result in zip(self.copies_out, loop.results, strict=True):
+            for copy in copies:
+                Rewriter.replace_op(copy, [], [result])
+        for op in (self.call, *self.copies_in):
+            if op is not None:
+                op.detach()
+                op.erase()
+
+    def _copy_in(self, block: Block, start: SSAValue, rows: int) -> list[SSAValue]:
+        """The arguments of the call for a chunk."""
+        from xdsl.dialects import tensor
+
+        arguments: list[SSAValue] = []
+        for value, copy in zip(self.call.operands, self.copies_in, strict=True):
+            if copy is None:
+                arguments.append(value)
+                continue
+            type_ = of_rows(value.type, rows)
+            slice_ = tensor.ExtractSliceOp(copy.operand, *_slice(start, type_), type_)
+            moved = DeviceCopyOp(slice_, copy.src, copy.dst)
+            block.add_ops([slice_, moved])
+            arguments.append(moved.result)
+        return arguments
+
+    def _copy_out(self, block: Block, launch: Operation, start: SSAValue, rows: int) -> list[SSAValue]:
+        """The whole results, with a chunk in them."""
+        from xdsl.dialects import tensor
+
+        updated: list[SSAValue] = []
+        for result, copies, whole in zip(launch.results, self.copies_out, block.args[1:], strict=True):
+            moved = DeviceCopyOp(result, copies[0].src, copies[0].dst)
+            shape = of_rows(result.type, rows).get_shape()
+            inserted = tensor.InsertSliceOp.get(moved.result, whole, shape, offsets=[start])
+            block.add_ops([moved, inserted])
+            updated.append(inserted.result)
+        return updated
+
+
+def _slice(start: SSAValue, type_: TensorType) -> tuple[list[SSAValue | int], list[int], list[int]]:
+    """Offsets, sizes and strides of the rows from ``start``."""
+    shape = type_.get_shape()
+    return [start, *[0] * (len(shape) - 1)], [*shape], [1] * len(shape)
+
+
+def _is_only_for(copy: DeviceCopyOp, call: Operation) -> bool:
+    return copy.parent is call.parent and copy.result.has_one_use()
+
+
+def _is_static(type_: Attribute) -> bool:
+    return isinstance(type_, TensorType) and type_.has_static_shape()
