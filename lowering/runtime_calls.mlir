@@ -9,6 +9,7 @@ module {
   func.func private @devscope_alloc(i64, i64) -> !llvm.ptr
   func.func private @devscope_free(i64, !llvm.ptr)
   func.func private @devscope_copy(i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64)
+  func.func private @devscope_map(i64, !llvm.ptr, i64) -> !llvm.ptr
   func.func private @devscope_constant(i64, i64) -> !llvm.ptr
   func.func private @devscope_start(i64)
   func.func private @devscope_launch(i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64)
@@ -75,6 +76,16 @@ module {
   func.func private @devscope_constant_buffer(%slot: i64, %number: i64, %bytes: i64) -> memref<?xi8> {
     %handle = call @devscope_constant(%slot, %number) : (i64, i64) -> !llvm.ptr
     %buffer = call @devscope_wrap(%handle, %handle, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
+    return %buffer : memref<?xi8>
+  }
+
+  // A device's buffer of so many bytes, where the host reaches it.
+  func.func private @devscope_map_buffer(%slot: i64, %pointer: index, %bytes: index, %access: i64) -> memref<?xi8> {
+    %0 = arith.index_cast %pointer : index to i64
+    %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
+    %size = arith.index_cast %bytes : index to i64
+    %memory = call @devscope_map(%slot, %handle, %access) : (i64, !llvm.ptr, i64) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%memory, %memory, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
     return %buffer : memref<?xi8>
   }
 

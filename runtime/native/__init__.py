@@ -27,6 +27,7 @@ API = (
     "devscope_alloc",
     "devscope_free",
     "devscope_copy",
+    "devscope_map",
     "devscope_constant",
     "devscope_launch",
     "devscope_start",

@@ -9,7 +9,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 """Changes whenever a struct or a function of the native runtime changes. Stored in saved executables."""
 
 HOST_HEADER = 32

@@ -84,8 +84,9 @@
 ;   copy_in(device, handle, offset, host, bytes)          copy_out(device, handle, offset, host, bytes)
 ;   copy_on(source device, handle, offset, destination device, handle, offset, bytes)
 ;   launch(device, kernel record, gx, gy, gz, bx, by, bz, argument cells)
-; (alloc, free, copy_in, copy_out, copy_on, launch, flush)
-%devscope.Ops = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+;   map(device, handle, access, out address)              access as in devscope_map
+; (alloc, free, copy_in, copy_out, copy_on, launch, flush, map)
+%devscope.Ops = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 
 ; The OpenCL entry points in use, in the order of opencl_api.NATIVE_FUNCTIONS:
 ; (clCreateBuffer, clReleaseMemObject, clEnqueueWriteBuffer, clEnqueueReadBuffer, clEnqueueCopyBuffer,
@@ -98,10 +99,10 @@
 @devscope.ops = internal unnamed_addr constant [2 x %devscope.Ops] [
   %devscope.Ops { ptr @devscope.host.alloc, ptr @devscope.host.free,
                   ptr @devscope.host.copy_in, ptr @devscope.host.copy_out, ptr @devscope.host.copy_on,
-                  ptr @devscope.host.launch, ptr @devscope.host.flush },
+                  ptr @devscope.host.launch, ptr @devscope.host.flush, ptr @devscope.host.map },
   %devscope.Ops { ptr @devscope.opencl.alloc, ptr @devscope.opencl.free,
                   ptr @devscope.opencl.copy_in, ptr @devscope.opencl.copy_out, ptr @devscope.opencl.copy_on,
-                  ptr @devscope.opencl.launch, ptr @devscope.opencl.flush }
+                  ptr @devscope.opencl.launch, ptr @devscope.opencl.flush, ptr @devscope.opencl.map }
 ]
 
 declare ptr @malloc(i64)
@@ -1130,6 +1131,44 @@ done:
   ret void
 }
 
+; ----------------------------------------------------------------------------------------- shared memory
+; Compiled code that calls these is loaded only where devices reach each other's memory as it expects.
+
+; Where the host reaches a buffer of a device, when that may be used. access: 0 the host reads it, 1 it writes, too.
+; Host code cannot run on without the memory: a failure leaves the call.
+define ptr @devscope_map(i64 %slot, ptr %handle, i64 %access) #0 {
+entry:
+  %out = alloca ptr
+  store ptr null, ptr %out
+  %device = call ptr @devscope.device(i64 %slot, i64 3)
+  %failed = call i1 @devscope.failed()
+  %none = icmp eq ptr %handle, null
+  %skip = or i1 %failed, %none
+  br i1 %skip, label %leave, label %map
+
+map:
+  %op = call ptr @devscope.op(ptr %device, i32 7)
+  %status = call i32 %op(ptr %device, ptr %handle, i64 %access, ptr %out)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %mapped, label %refused
+
+mapped:
+  %memory = load ptr, ptr %out
+  ret ptr %memory
+
+refused:
+  %used.p = getelementptr %devscope.Buffer, ptr %handle, i32 0, i32 5
+  %used = load i64, ptr %used.p
+  %code = sext i32 %status to i64
+  call void @devscope.fail(i64 2, i64 %code, i64 3, i64 %slot, i64 %used)
+  br label %leave
+
+leave:
+  ; The error is recorded already.
+  call void @devscope_stop(i64 0, i64 3, i64 0)
+  unreachable
+}
+
 ; ---------------------------------------------------------------------------------------------- launch
 
 define void @devscope_launch(i64 %slot, i64 %index, i64 %gx, i64 %gy, i64 %gz, i64 %bx, i64 %by, i64 %bz,
@@ -1231,6 +1270,11 @@ define internal i32 @devscope.host.copy_on(ptr %source, ptr %from, i64 %from_off
 define internal i32 @devscope.host.launch(ptr %device, ptr %kernel, i64 %gx, i64 %gy, i64 %gz,
                                           i64 %bx, i64 %by, i64 %bz, ptr %cells) #0 {
   ret i32 2
+}
+
+define internal i32 @devscope.host.map(ptr %device, ptr %memory, i64 %access, ptr %out) #0 {
+  store ptr %memory, ptr %out
+  ret i32 0
 }
 
 define internal i32 @devscope.host.flush(ptr %device) #0 {
@@ -1735,6 +1779,33 @@ done:
 
 refused:
   ret i32 %status
+}
+
+; Who only reads waits for the command that wrote the buffer; who writes, for all that use it.
+define internal i32 @devscope.opencl.map(ptr %device, ptr %buffer, i64 %access, ptr %out) #0 {
+entry:
+  %host.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
+  %host = load ptr, ptr %host.p
+  %apart = icmp eq ptr %host, null
+  br i1 %apart, label %unreachable_memory, label %order
+
+unreachable_memory:
+  ; The driver refused to share this allocation: CL_MEM_OBJECT_ALLOCATION_FAILURE
+  ret i32 -4
+
+order:
+  store ptr %host, ptr %out
+  %reads = icmp eq i64 %access, 0
+  br i1 %reads, label %wait, label %settle
+
+wait:
+  %last = call i64 @devscope.opencl.last(ptr %device, ptr %buffer)
+  %waited = call i32 @devscope.opencl.wait(ptr %device, i64 %last)
+  ret i32 %waited
+
+settle:
+  %settled = call i32 @devscope.opencl.settle(ptr %device, ptr %buffer)
+  ret i32 %settled
 }
 
 ; Both buffers are in one cl_context. Between two queues the copy waits, on the target's queue, for the last

@@ -12,6 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from devscope.passes.machine import Machine, nominal_machine
+from devscope.passes.machine_file import machine_toml
 from devscope.runtime.cache import DIRECTORY_VARIABLE
 
 SEED_VARIABLE = "DEVSCOPE_TEST_SEED"
@@ -35,3 +37,13 @@ def cache_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch.setenv(DIRECTORY_VARIABLE, str(directory))
     yield directory
     patch.undo()
+
+
+@pytest.fixture(scope="session")
+def shared_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The description of a machine whose host and devices all reach each other's memory."""
+    devices = ("cpu:0", "opencl:0", "opencl:1", "cuda:0")
+    nominal = nominal_machine(devices, "cpu:0")
+    path = tmp_path_factory.mktemp("machine") / "machine.toml"
+    path.write_text(machine_toml(Machine(nominal.devices, nominal.links, shared=(devices,))))
+    return path
