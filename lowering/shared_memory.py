@@ -17,12 +17,9 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels import is_whole_copy
 from devscope.lowering.memory.aliases import uses_of
 from devscope.lowering.memory.buffers import has_plain_type, space_text
-from devscope.lowering.memory.effects import Effect, effect_of
+from devscope.lowering.memory.effects import VIEW, VIEW_DONE, Effect, effect_of
 from devscope.lowering.memory.timeline import Step, Timeline
 from devscope.lowering.mlir_util import Builder
-
-VIEW = "memref.memory_space_cast"
-"""What a copy becomes."""
 
 WRITTEN = "devscope.written"
 """On the view of a device's buffer: the host writes there, too."""
@@ -69,6 +66,7 @@ class _Use:
 class _Source:
     """What is copied: all of a buffer that is freed in the block that it is made in."""
 
+    value: Any
     made: Step
     free: Step
     uses: list[Step]
@@ -80,6 +78,10 @@ class _Function:
         self._slots, self._shared = slots, shared
         self._timeline = Timeline(func)
         self._made = {result: step for step in self._timeline.steps for result in step.results}
+        self._lent: dict[Any, list[Step]] = {}
+        """The buffers that other devices view, and where the views are made."""
+        self._taken: set[Any] = set()
+        """The buffers that the host writes."""
 
     def elide(self) -> set[SlotPair]:
         used: set[SlotPair] = set()
@@ -90,15 +92,26 @@ class _Function:
                 pair = self._pair(step)
                 if pair in self._shared and self._elide(step):
                     used.add(pair)
+        for buffer, views in self._lent.items():
+            for view in views:
+                self._end(view, buffer)
         return used
 
     def _pair(self, copy: Step) -> SlotPair:
-        low, high = sorted(self._slots[space_text(value)] for value in copy.operands)
+        low, high = sorted(self._slots[space_text(value)] for value in self._ends(copy))
         return low, high
 
-    def _elide(self, copy: Step) -> bool:
+    def _ends(self, copy: Step) -> tuple[Any, Any]:
+        """What is copied and where to. A device that views a buffer has no view of it to give to another one."""
         source, target = copy.operands
-        if space_text(source) == "" or space_text(target) != "" or not _moves_all(copy):
+        if space_text(target):
+            while (made := self._made.get(source)) is not None and made.name == VIEW:
+                source = made.operands[0]
+        return source, target
+
+    def _elide(self, copy: Step) -> bool:
+        source, target = self._ends(copy)
+        if space_text(source) == "" or not _moves_all(copy):
             return False
         alloc = self._made.get(target)
         read = self._source_of(source)
@@ -115,11 +128,40 @@ class _Function:
         after = [_use(use, copy, aliases) for use in uses]
         if any(use.step is None or use.step.begin < copy.begin for use in after):
             return False
-        if _conflict(copy, read, after):
+        written = any(use.effect is Effect.WRITE for use in after)
+        if _conflict(copy, read, after) or (written and not self._may_write(copy, read)):
             return False
-        self._replace(copy, alloc, frees[0], written=any(use.effect is Effect.WRITE for use in after))
+        if space_text(target):
+            if read.value in self._taken:
+                return False
+            self._lent.setdefault(read.value, []).append(copy)
+        elif written:
+            self._taken.add(read.value)
+        self._replace(copy, alloc, frees[0], written)
         _live_on(read, uses)
         return True
+
+    def _may_write(self, copy: Step, read: _Source) -> bool:
+        """Whether what writes to the target of ``copy`` would wait for all who use its source."""
+        return space_text(copy.operands[1]) == "" and read.value not in self._lent
+
+    def _end(self, view: Step, buffer: Any) -> None:
+        """Order the uses of a device's view before what changes or frees the buffer.
+
+        Not right after its last use: what only reads the buffer meanwhile need not wait.
+        """
+        read = self._source_of(buffer)
+        assert read is not None
+        later = [_use(use, view, read.aliases) for use in read.uses]
+        writes = [u.step for u in later if u.effect is Effect.WRITE and u.step is not None]
+        writes = [step for step in writes if step.begin > view.begin]
+        if writes:
+            place = min(writes, key=lambda step: step.begin).op
+        elif view.block == read.made.block:
+            place = read.free.op
+        else:
+            place = list(view.block.operations)[-1].operation
+        Builder(place).op(VIEW_DONE, [view.operands[0], view.results[0]])
 
     def _source_of(self, value: Any) -> _Source | None:
         made = self._made.get(value)
@@ -136,10 +178,10 @@ class _Function:
         frees = [use for use in uses if use.name == _FREE]
         if len(frees) != 1 or frees[0].operands[0] != value or frees[0].block != made.block:
             return None
-        return _Source(made, frees[0], [use for use in uses if use is not frees[0]], aliases)
+        return _Source(value, made, frees[0], [use for use in uses if use is not frees[0]], aliases)
 
     def _replace(self, copy: Step, alloc: Step, free: Step, written: bool) -> None:
-        source, target = copy.operands
+        source, target = self._ends(copy)
         attributes = {WRITTEN: ir.UnitAttr.get(copy.op.context)} if written else {}
         op = Builder(copy.op).op(VIEW, [source], [target.type], attributes)
         view = op.results[0]
@@ -151,14 +193,17 @@ class _Function:
         for step in users:
             step.operands = [view if value == target else value for value in step.operands]
         self._timeline.users[view] = users
+        if copy.operands[0] != source:
+            self._timeline.users[copy.operands[0]].remove(copy)
+            self._timeline.users[source].append(copy)
         copy.op, copy.name, copy.operands, copy.results = op, VIEW, [source], [view]
         self._made[view] = copy
         alloc.name = free.name = ""
 
 
 def _moves_all(copy: Step) -> bool:
-    source, target = (value.type for value in copy.operands)
-    return is_whole_copy(copy.op) and mlir_util.with_memory_space(source, None) == target
+    source, target = (mlir_util.with_memory_space(value.type, None) for value in copy.operands)
+    return is_whole_copy(copy.op) and source == target
 
 
 def _use(use: Step, copy: Step, aliases: set[Any]) -> _Use:

@@ -9,9 +9,10 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.aliases import uses_of
+from devscope.lowering.memory.effects import VIEW
 from devscope.lowering.memory.timeline import Step, Timeline
 
-_ACROSS = frozenset({"memref.copy", "memref.memory_space_cast"})
+_ACROSS = frozenset({"memref.copy", VIEW})
 
 
 @dataclass(eq=False)

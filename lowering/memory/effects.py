@@ -15,12 +15,19 @@ from devscope.lowering.interop.bindings import ir
 ATTRIBUTE = "devscope.writes"
 """On the call of a kernel: the positions of the buffers that it may write."""
 
+VIEW = "memref.memory_space_cast"
+"""A buffer as another memory's: nothing is copied."""
+
+VIEW_DONE = "devscope.view_done"
+"""An operation of no dialect: what uses the second operand, a device's view of the first one, comes before what
+uses the first one from here on."""
+
 _VIEWS = frozenset(
     {
         "memref.cast",
         "memref.collapse_shape",
         "memref.expand_shape",
-        "memref.memory_space_cast",
+        VIEW,
         "memref.reinterpret_cast",
         "memref.subview",
         "memref.transpose",
@@ -33,6 +40,7 @@ _NOTHING = frozenset(
         "memref.dealloc",
         "memref.dim",
         "memref.extract_strided_metadata",
+        VIEW_DONE,
         "scf.condition",
         "scf.for",
         "scf.while",

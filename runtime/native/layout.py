@@ -133,6 +133,8 @@ class Buffer(ctypes.Structure):
     foreign: int | None
     used: int
     overlaid: int
+    views: int | None
+    user: int | None
     _fields_ = [
         ("memory", ctypes.c_void_p),
         ("host", ctypes.c_void_p),
@@ -141,6 +143,8 @@ class Buffer(ctypes.Structure):
         ("foreign", ctypes.c_void_p),
         ("used", ctypes.c_int64),
         ("overlaid", ctypes.c_int64),
+        ("views", ctypes.c_void_p),
+        ("user", ctypes.c_void_p),
     ]
 
 

@@ -4,6 +4,7 @@
 
 #host = #device.scope<"cpu", 0 : i64, "", "">
 #dev = #device.scope<"opencl", 0 : i64, "", "">
+#dev1 = #device.scope<"opencl", 1 : i64, "", "">
 #other = #device.scope<"opencl", 2 : i64, "", "">
 
 // The host reads a device's result where it is; the buffer lives as long. Without a description it is copied.
@@ -73,6 +74,23 @@ func.func @in_loop(%x: tensor<8xf32>, %n: index) -> tensor<8xf32> {
 // CHECK:           %[[D:.*]] = memref.alloc() {{.*}}devscope.storage = array<i64: {{[0-9]+}}, -1, 32>
 // CHECK:           memref.memory_space_cast %[[D]]
 
+// Another device reads it where it is; the buffer is its own, and ends after that.
+func.func @two_devices(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = math.tanh %x {device.scope = #dev} : tensor<8xf32>
+  %1 = math.exp %0 {device.scope = #dev1} : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+// CHECK-LABEL: func.func @devscope_function_two_devices(
+// CHECK:         %[[D:.*]] = memref.alloc() {{.*}}devscope.storage = array<i64: {{[0-9]+}}, -1, 32>} : memref<8xf32, #opencl0>
+// CHECK:         %[[V:.*]] = memref.memory_space_cast %[[D]] : memref<8xf32, #opencl0> to memref<8xf32, #opencl1>
+// CHECK:         call @{{.*}}_opencl1_{{.*}}(%[[V]], %{{.*}})
+// CHECK:         "devscope.view_done"(%[[D]], %[[V]])
+// CHECK:         memref.dealloc %[[D]]
+// CALLS-LABEL: func.func @devscope_function_two_devices(
+// CALLS:         call @devscope_view_buffer(%c1_i64{{[_0-9]*}}, %{{.*}}, %{{.*}}, %c2_i64{{[_0-9]*}})
+// CALLS:         call @devscope_function_two_devices_opencl1
+// CALLS:         call @devscope_done_with_view(%c1_i64{{[_0-9]*}}, %{{.*}}, %c2_i64{{[_0-9]*}}, %{{.*}})
+
 // A loop that swaps its buffers.
 func.func @carried(%x: tensor<8xf32>, %n: index) -> tensor<8xf32> {
   %c0 = arith.constant 0 : index
@@ -96,6 +114,16 @@ func.func @returned(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %0 : tensor<8xf32>
 }
 // CHECK-LABEL: func.func @devscope_function_returned(
+// CHECK-NOT:     memory_space_cast
+// CHECK:       return
+
+// Devices that share no memory with each other do so through no third one.
+func.func @three_devices(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = math.tanh %x {device.scope = #dev1} : tensor<8xf32>
+  %1 = math.exp %0 {device.scope = #host} : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+// CHECK-LABEL: func.func @devscope_function_three_devices(
 // CHECK-NOT:     memory_space_cast
 // CHECK:       return
 

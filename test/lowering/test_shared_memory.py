@@ -149,6 +149,66 @@ def test_host_views(lines: tuple[str, ...], expected: int) -> None:
     assert text.count("memref.alloc(") == text.count("memref.dealloc") - text.count("= call @produce")
 
 
+_COPY_E = "%e = memref.alloc() : !e\n memref.copy %d, %e : !d to !e"
+_USE_E = "func.call @kernel2(%e) {devscope.writes = array<i64>} : (!e) -> ()"
+_WRITE_E = "func.call @kernel2(%e) {devscope.writes = array<i64: 0>} : (!e) -> ()"
+_FREE_E = "memref.dealloc %e : !e"
+_DONE = "devscope.view_done"
+_K, _K2, _D, _FOR, _IF = "@kernel", "@kernel2", f'"{_DONE}"', "scf.for", "scf.if"
+_VIEW = "memref.memory_space_cast"
+_ORDERED = (_K, _K2, _D, _FOR, _IF, _VIEW, "memref.dealloc")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected", "order"),
+    [
+        ((_COPY_E, _USE_E, _FREE_E), 1, [_VIEW, _K2, _D]),
+        # what only reads the buffer need not wait
+        ((_COPY_E, _USE_E, _FREE_E, _READ_D), 1, [_VIEW, _K2, _K, _D]),
+        ((_COPY_E, _USE_E, _FREE_E, _WRITE_D), 1, [_VIEW, _K2, _D, _K]),
+        ((_COPY_E, _USE_E, _FREE_E, "scf.if %c {", _WRITE_D, "}"), 1, [_VIEW, _K2, _D, _IF, _K]),
+        (
+            ("scf.if %c {", _COPY_E, _USE_E, _FREE_E, "}", _WRITE_D),
+            1,
+            [_IF, _VIEW, _K2, _D, _K],
+        ),
+        (
+            ("scf.for %i = %c0 to %n step %c1 {", _WRITE_D, _COPY_E, _USE_E, _FREE_E, "}"),
+            1,
+            [_FOR, _K, _VIEW, _K2, _D],
+        ),
+        ((_COPY_E, _WRITE_D, _USE_E, _FREE_E), 0, None),
+        ((_COPY_E, _USE_E, _WRITE_E, _FREE_E), 0, None),
+        # the host would not wait for the other device
+        ((_COPY_E, _USE_E, _FREE_E, _COPY, _WRITE, _FREE), 1, None),
+        ((_COPY, _COPY_E, _USE_E, _FREE_E, _WRITE, _FREE), 1, None),
+        ((_COPY_E, _USE_E, _FREE_E, _COPY, _READ, _FREE), 2, None),
+        # the host looks at what the other device looks at; it shares no memory with that one
+        ((_COPY_E, "%h = memref.alloc() : !h\n memref.copy %e, %h : !e to !h", _READ, _FREE, _FREE_E), 1, None),
+        # a third device, which shares no memory with the first one
+        (
+            (
+                _COPY_E,
+                "%f = memref.alloc() : !f\n memref.copy %e, %f : !e to !f",
+                "func.call @kernel3(%f) {devscope.writes = array<i64>} : (!f) -> ()",
+                "memref.dealloc %f : !f",
+                _FREE_E,
+            ),
+            1,
+            None,
+        ),
+    ],
+)
+def test_views_of_devices(lines: tuple[str, ...], expected: int, order: list[str] | None) -> None:
+    found, text = views(*lines)
+    assert found == expected
+    lent = [line for line in text.splitlines() if _VIEW in line and line.endswith("to memref<8xf32, 2>")]
+    assert text.count(_DONE) == len(lent)
+    if order is not None:
+        found = [word for word in text[text.index("@main") :].replace("(", " ").split() if word in _ORDERED]
+        assert found == ["@kernel", *order, "memref.dealloc", "memref.dealloc"]
+
+
 def test_the_source_lives_on() -> None:
     session = Session()
     body = "%p = func.call @produce() : () -> !d\n%h = memref.alloc() : !h\nmemref.copy %p, %h : !d to !h\n"
