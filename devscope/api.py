@@ -42,10 +42,11 @@ class CompileOptions:
     of public functions to the host, so that copies stand in the IR; ``"open"`` lets the plan decide. ``targets``:
     for each virtual device built for another kind of device, that kind. ``completion``: how scopes are chosen that
     the program leaves open, ``"default"`` or ``"min-cost"``; ``machine``: the file that tells the latter how fast
-    the machine is, see docs/machine.md. ``memory_limits``: the most bytes that the program may need on virtual
-    devices; ``storage``: whether the places of buffers are ``"planned"``, or all memory is allocated as the
-    program runs, ``"dynamic"``, see docs/memory.md. ``chunks``: in how many parts large data goes to devices,
-    through their work and back, see docs/concurrency.md.
+    the machine is, and which copies are not needed because devices share memory, see docs/machine.md.
+    ``memory_limits``: the most bytes that the program may need on virtual devices; ``storage``: whether the places
+    of buffers are ``"planned"``, or all memory is allocated as the program runs, ``"dynamic"``, see
+    docs/memory.md. ``chunks``: in how many parts large data goes to devices, through their work and back, see
+    docs/concurrency.md.
     """
 
     default: str = "cpu:0"
@@ -72,8 +73,6 @@ class CompileOptions:
                 f"{self.chunks!r} is not a number of chunks", notes=["legal: 1 (as a whole) and more"]
             )
         if self.machine is not None:
-            if self.completion != "min-cost":
-                raise OptionError("a machine description is for completion 'min-cost' only")
             from devscope.passes.machine_file import machine_text
 
             object.__setattr__(self, "machine_text", machine_text(self.machine))

@@ -17,6 +17,7 @@ from devscope.api import compile
 from devscope.passes.machine import Device, Link, Machine
 from devscope.runtime.devices import DeviceInfo, list_devices
 from devscope.runtime.executable import Executable
+from devscope.runtime.shared_memory import memory_groups
 
 MATRIX = 512
 """Size of the matrices whose product is timed."""
@@ -48,7 +49,7 @@ def measure_machine() -> Machine:
         bandwidth, latency = _measure_link(host, devices[info.name])
         for pair in ((host, info.name), (info.name, host)):
             links[pair] = Link(*pair, bandwidth, latency)
-    return Machine(devices, links, host, source="this machine")
+    return Machine(devices, links, host, source="this machine", shared=tuple(memory_groups()))
 
 
 def _measure_device(info: DeviceInfo) -> Device:

@@ -51,6 +51,8 @@ class PlannedProgram:
     plan: Plan
     literals: Mapping[str, memoryview]
     """See `ParsedSource.literals`."""
+    machine: Machine | None
+    """What the options say of the machine."""
 
 
 @contextmanager
@@ -70,16 +72,17 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     session = Session(make_planning_context(), parsed.context)
     module = session.to_xdsl(parsed.module)
     verify_device_attributes(module)
+    machine = _machine(options)
     plan_options = PlanOptions(
         default=ScopeAttr.parse_text(options.default),
         host=HOST,
         arguments=options.arguments,
         completion=options.completion,
-        machine=_machine(options),
+        machine=machine if options.completion == "min-cost" else None,
     )
     plan = plan_module(module, plan_options, SourceNames(parsed.texts))
     verify_module(module)
-    return PlannedProgram(session, module, plan, parsed.literals)
+    return PlannedProgram(session, module, plan, parsed.literals, machine)
 
 
 def _machine(options: CompileOptions) -> Machine | None:
@@ -113,7 +116,8 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     verify_split_module(planned.module)
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))
-    memory = MemoryOptions(options.storage == "planned", options.memory_limits)
+    shared = planned.machine.shared_pairs() if planned.machine is not None else frozenset[frozenset[str]]()
+    memory = MemoryOptions(options.storage == "planned", options.memory_limits, shared)
     program = compile_split_module(planned.session, planned.module, binding, show, planned.literals, memory)
     program.report["plan"] = report
     return program

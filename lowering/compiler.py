@@ -29,6 +29,7 @@ from devscope.lowering.memory.joining import hidden_launches, join_functions, me
 from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
 from devscope.lowering.memory.report import Memory, memory_of_devices
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
+from devscope.lowering.shared_memory import SlotPair, share_memory, slot_pairs
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.starts import mark_starts
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
@@ -120,7 +121,7 @@ def compile_split_module(
         _KERNEL_TARGETS[kind].prepare()
     constants = ConstantTable(literals or {})
     with session.context:
-        text, symbols, memory = _lower_all(
+        text, symbols, memory, shared = _lower_all(
             session, cut.host, devices, list(signatures), constants, memory_options or MemoryOptions(), observe
         )
     code = _host_object(text, symbols.values(), host_target)
@@ -134,6 +135,7 @@ def compile_split_module(
         constants=[_constant_spec(attribute) for attribute in constants.attributes()],
         constant_data=constants.arrays,
         arenas=[_arena_spec(needed.arena) for needed in memory.values() if needed.arena.places],
+        shared=shared,
         report={"memory": {name: needed.to_json() for name, needed in memory.items()}},
     )
 
@@ -146,8 +148,9 @@ def _lower_all(
     constants: ConstantTable,
     memory_options: MemoryOptions,
     observe: Observer,
-) -> tuple[str, dict[str, str], dict[str, Memory]]:
-    """LLVM IR of all host code, symbols of the entries, planned memory; fills in the devices' binaries."""
+) -> tuple[str, dict[str, str], dict[str, Memory], list[SlotPair]]:
+    """LLVM IR of all host code, symbols of the entries, planned memory, slots that must share memory; fills in the
+    devices' binaries."""
     module = session.to_mlir(host_part)
     _lower_host_functions(session, module, constants)
     observe("host-buffers", module)
@@ -161,17 +164,19 @@ def _lower_all(
     functions = join_functions(module, session.run_passes)
     symbols = {name: add_entry(module, functions[name], name) for name in entries}
     slots = {_space_text(session, scope): virtual.slot for virtual in devices for scope in virtual.scopes}
+    names = {HOST_SLOT: _HOST_NAME, **{virtual.slot: virtual.spec().name for virtual in devices}}
     with hidden_launches(module):
         roots = {name: f"{ENTRY_PREFIX}{name}" for name in entries}
-        arenas = plan_memory(module, {"": HOST_SLOT, **slots}, roots, memory_options.planned)
+        spaces = {"": HOST_SLOT, **slots}
+        shared = share_memory(module, spaces, slot_pairs(names, memory_options.shared))
+        arenas = plan_memory(module, spaces, roots, memory_options.planned)
         observe("memory", module)
-        names = {HOST_SLOT: _HOST_NAME, **{virtual.slot: virtual.spec().name for virtual in devices}}
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
     lower_to_runtime_calls(module, slots, kernels)
     observe("host", module)
     text = host.to_llvm_text(module, session.run_passes)
     observe("host-llvm", text)
-    return text, symbols, memory
+    return text, symbols, memory, shared
 
 
 def _host_object(text: str, entries: Iterable[str], target: TargetAttr) -> HostObject:

@@ -16,6 +16,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.assertions import drop_assertions
 from devscope.lowering.equal_kernels import merge_equal_kernels
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.effects import mark_writes
 from devscope.lowering.memory.elementwise import mark_call
 
 RunPasses = Callable[[Any, str], None]
@@ -199,6 +200,7 @@ def _outline(
             attributes={"callee": ir.FlatSymbolRefAttr.get(name, context)},
             ip=ir.InsertionPoint(first),
         )
+        mark_writes(call, group)
         if len(group) == 1:
             mark_call(call, first)
         mapping = dict(zip(arguments, block.arguments, strict=True))

@@ -9,6 +9,9 @@ module {
   func.func private @devscope_alloc(i64, i64) -> !llvm.ptr
   func.func private @devscope_free(i64, !llvm.ptr)
   func.func private @devscope_copy(i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64)
+  func.func private @devscope_map(i64, !llvm.ptr, i64) -> !llvm.ptr
+  func.func private @devscope_view(i64, !llvm.ptr, i64) -> !llvm.ptr
+  func.func private @devscope_view_done(i64, !llvm.ptr, i64, !llvm.ptr)
   func.func private @devscope_constant(i64, i64) -> !llvm.ptr
   func.func private @devscope_start(i64)
   func.func private @devscope_launch(i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64)
@@ -76,6 +79,36 @@ module {
     %handle = call @devscope_constant(%slot, %number) : (i64, i64) -> !llvm.ptr
     %buffer = call @devscope_wrap(%handle, %handle, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
     return %buffer : memref<?xi8>
+  }
+
+  // A device's buffer of so many bytes, where the host reaches it.
+  func.func private @devscope_map_buffer(%slot: i64, %pointer: index, %bytes: index, %access: i64) -> memref<?xi8> {
+    %0 = arith.index_cast %pointer : index to i64
+    %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
+    %size = arith.index_cast %bytes : index to i64
+    %memory = call @devscope_map(%slot, %handle, %access) : (i64, !llvm.ptr, i64) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%memory, %memory, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
+    return %buffer : memref<?xi8>
+  }
+
+  // A device's buffer of so many bytes, for another device.
+  func.func private @devscope_view_buffer(
+      %slot: i64, %pointer: index, %bytes: index, %user: i64) -> memref<?xi8> {
+    %0 = arith.index_cast %pointer : index to i64
+    %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
+    %size = arith.index_cast %bytes : index to i64
+    %view = call @devscope_view(%slot, %handle, %user) : (i64, !llvm.ptr, i64) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%view, %view, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
+    return %buffer : memref<?xi8>
+  }
+
+  func.func private @devscope_done_with_view(%slot: i64, %pointer: index, %user: i64, %view_pointer: index) {
+    %0 = arith.index_cast %pointer : index to i64
+    %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
+    %1 = arith.index_cast %view_pointer : index to i64
+    %view = llvm.inttoptr %1 : i64 to !llvm.ptr
+    call @devscope_view_done(%slot, %handle, %user, %view) : (i64, !llvm.ptr, i64, !llvm.ptr) -> ()
+    return
   }
 
   func.func private @devscope_free_buffer(%slot: i64, %pointer: index) {

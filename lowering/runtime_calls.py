@@ -18,6 +18,7 @@ from devscope.lowering.assertions import is_assertion, lower_assertions
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.shared_memory import VIEW, VIEW_DONE, WRITTEN
 from devscope.lowering.starts import START, lower_start
 
 HOST_SLOT = 0
@@ -141,6 +142,28 @@ def _copy(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
     op.erase()
 
 
+def _view(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    """A whole buffer of a device as the host or another device sees it."""
+    build = Builder(op)
+    type_ = ir.MemRefType(op.results[0].type)
+    source = op.operands[0]
+    sizes = [build.dim(source, axis) for axis in range(type_.rank) if type_.is_dynamic_dim(axis)]
+    operands = [build.constant(where[0], build.i64), build.pointer(source), build.byte_size(source)]
+    on_host = where[1] == HOST_SLOT
+    callee = "devscope_map_buffer" if on_host else "devscope_view_buffer"
+    last = build.constant(int(WRITTEN in op.attributes) if on_host else where[1], build.i64)
+    raw = build.call(callee, [*operands, last], [build.bytes_type()]).results[0]
+    mlir_util.replace_op(op, [build.view(raw, sizes, type_)])
+
+
+def _view_done(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    build = Builder(op)
+    pairs = zip(where, op.operands, strict=True)
+    operands = [item for slot, value in pairs for item in (build.constant(slot, build.i64), build.pointer(value))]
+    build.call("devscope_done_with_view", operands)
+    op.erase()
+
+
 def _byte_offset(build: Builder, memref: Any) -> Any:
     """Where a view begins in its buffer."""
     type_ = ir.MemRefType(memref.type)
@@ -260,6 +283,8 @@ _REWRITES: dict[str, Rewrite] = {
     "memref.dealloc": _dealloc,
     "memref.copy": _copy,
     "memref.load": _load,
+    VIEW: _view,
+    VIEW_DONE: _view_done,
 }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 from devscope.errors import OptionError
 
@@ -51,16 +52,31 @@ class Machine:
     trip_count: int = TRIP_COUNT
     source: str = "the built-in description"
     """Where the description comes from, for messages."""
+    shared: tuple[tuple[str, ...], ...] = ()
+    """Groups of devices each of which reaches the memory of all others."""
+
+    def share(self, one: str, other: str) -> bool:
+        """Whether two devices reach each other's memory, as far as this machine says."""
+        return any(one in group and other in group for group in self.shared)
+
+    def shared_pairs(self) -> frozenset[frozenset[str]]:
+        """The pairs of devices that reach each other's memory."""
+        return frozenset(frozenset(pair) for group in self.shared for pair in combinations(group, 2))
 
     def compute_seconds(self, device: str, flops: float, bytes_: float) -> float:
         """How long an operation takes: the slower of computing and of moving its data, after the launch."""
         there = self.devices[device]
         return max(flops / there.flops, bytes_ / there.bandwidth) + there.launch
 
-    def copy_seconds(self, source: str, destination: str, bytes_: float) -> float:
-        """How long a copy takes; two devices without a link of their own copy through the host."""
+    def copy_seconds(self, source: str, destination: str, bytes_: float, elided: bool = False) -> float:
+        """How long a copy takes; two devices without a link of their own copy through the host.
+
+        If it may be ``elided``, devices that share memory only wait for each other: nothing moves.
+        """
         if source == destination:
             return 0.0
+        if elided and self.share(source, destination):
+            bytes_ = 0.0
         link = self.links.get((source, destination))
         if link is not None:
             return link.latency + bytes_ / link.bandwidth

@@ -20,7 +20,7 @@ FORMAT = 1
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:(0|[1-9][0-9]*)")
 _DEVICE_KEYS = {"flops", "bandwidth", "launch", "memory"}
 _LINK_KEYS = {"from", "to", "bandwidth", "latency"}
-_TOP_KEYS = {"format", "host", "devices", "links", "assume"}
+_TOP_KEYS = {"format", "host", "shared", "devices", "links", "assume"}
 _ASSUME_KEYS = {"dynamic_size", "trip_count"}
 
 
@@ -77,7 +77,23 @@ class _Reader:
             self._count(assume, "dynamic_size", DYNAMIC_SIZE),
             self._count(assume, "trip_count", TRIP_COUNT),
             self._source,
+            self._shared(table.get("shared", []), devices),
         )
+
+    def _shared(self, data: object, devices: dict[str, Device]) -> tuple[tuple[str, ...], ...]:
+        if not isinstance(data, list):
+            self._fail("shared", "must be an array of arrays of devices")
+        return tuple(self._group(group, f"shared[{index}]", devices) for index, group in enumerate(data))
+
+    def _group(self, data: object, key: str, devices: dict[str, Device]) -> tuple[str, ...]:
+        if not isinstance(data, list) or len(data) < 2:
+            self._fail(key, "must be an array of two or more devices")
+        for name in data:
+            if not isinstance(name, str) or name not in devices:
+                self._fail(key, f"there is no device {name!r}", [f"described are: {', '.join(devices)}"])
+            if data.count(name) > 1:
+                self._fail(key, f"names {name} twice")
+        return tuple(data)
 
     def _devices(self, data: object) -> dict[str, Device]:
         if not isinstance(data, dict) or not data:
@@ -184,6 +200,8 @@ def machine_toml(machine: Machine, comment: str = "") -> str:
     """A description as TOML; ``comment`` goes on top, line by line."""
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
     lines += [f"format = {FORMAT}", f'host = "{machine.host}"']
+    if machine.shared:
+        lines += [f"shared = {json.dumps(machine.shared)}"]
     for device in machine.devices.values():
         lines += ["", f'[devices."{device.name}"]', f"flops = {_text(device.flops)}"]
         lines += [f"bandwidth = {_text(device.bandwidth)}", f"launch = {_text(device.launch)}"]
@@ -209,9 +227,9 @@ def machine_json(machine: Machine) -> str:
         {"from": link.source, "to": link.destination, "bandwidth": link.bandwidth, "latency": link.latency}
         for link in machine.links.values()
     ]
-    return (
-        json.dumps({"format": FORMAT, "host": machine.host, "devices": devices, "links": links}, indent=2) + "\n"
-    )
+    shared = {"shared": machine.shared} if machine.shared else {}
+    data = {"format": FORMAT, "host": machine.host, **shared, "devices": devices, "links": links}
+    return json.dumps(data, indent=2) + "\n"
 
 
 def _text(number: float) -> str:

@@ -10,8 +10,16 @@ from devscope.runtime.opencl import OpenCLDevice
 def close_buffer(device: OpenCLDevice, address: int) -> None:
     """Releases the buffer whose record is at ``address``; no command may use it any more."""
     buffer = layout.Buffer.from_address(address)
+    views = buffer.views
     if buffer.foreign:
         device.release_event(buffer.foreign)
+    while views:
+        view = layout.Buffer.from_address(views)
+        if view.foreign:
+            device.release_event(view.foreign)
+        following = view.views
+        free_memory(views)
+        views = following
     if buffer.memory:
         # The memory of a part belongs to the whole.
         device.release_buffer(buffer.memory, None if buffer.arena else buffer.host)

@@ -19,6 +19,7 @@ from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.linker import HostLibrary
 from devscope.runtime.native import ARENAS_SYMBOL, CONTEXT_SYMBOL
 from devscope.runtime.program import Entry, Program
+from devscope.runtime.shared_memory import check_shared_memory
 
 MAIN = "main"
 
@@ -33,8 +34,8 @@ class Executable:
     from several threads run one after the other. Driver objects are released by :meth:`close`, at the end
     of a ``with`` block, or with the object; arrays that were returned stay valid.
 
-    Raises :class:`DeviceNotFoundError`, :class:`OptionError`, :class:`DeviceError` (a driver refuses the
-    kernels) or :class:`ExecutableFormatError` (host code for another machine).
+    Raises :class:`DeviceNotFoundError`, :class:`OptionError`, :class:`DeviceError` (a driver refuses the kernels,
+    or devices do not share memory that must) or :class:`ExecutableFormatError` (host code for another machine).
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Executable:
         physical = resolve_devices(virtual, devices)
         self.devices: dict[str, str] = {name: device.name for name, device in physical.items()}
         """The physical device of every virtual device."""
+        check_shared_memory(program, physical)
         self._lock = threading.Lock()
         symbols = [CONTEXT_SYMBOL, ARENAS_SYMBOL]
         library = HostLibrary(program, [*symbols, *(entry.symbol for entry in program.entries.values())])

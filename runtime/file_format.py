@@ -42,7 +42,7 @@ from devscope.runtime.program import (
 from devscope.runtime.version import devscope_version
 
 FORMAT = "devscope-executable"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 ALIGNMENT = 64
 
 _MANIFEST = "manifest.json"
@@ -133,6 +133,7 @@ def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str,
             {**asdict(spec), "offset": offset} for spec, offset in zip(program.constants, offsets, strict=True)
         ],
         "arenas": [asdict(arena) for arena in program.arenas],
+        "shared": program.shared,
         "report": program.report,
         "members": members,
     }
@@ -267,6 +268,7 @@ def _program(manifest: dict[str, Any], contents: dict[str, memoryview]) -> Progr
         constants=specs,
         constant_data=data,
         arenas=[_arena(record) for record in manifest["arenas"]],
+        shared=[(int(low), int(high)) for low, high in manifest["shared"]],
         report=dict(manifest["report"]),
     )
 

@@ -138,7 +138,8 @@ class Program:
     """A compiled program: host code, device binaries, constants, and what the compiler reports.
 
     ``host_object``: a relocatable ELF object with the native runtime linked in. ``devices``: one per slot;
-    slot 0 may be left out and is host memory then. ``report``: JSON data, not interpreted here.
+    slot 0 may be left out and is host memory then. ``shared``: pairs of slots, the lower first, whose devices must
+    reach each other's memory. ``report``: JSON data, not interpreted here.
     """
 
     entries: dict[str, Entry]
@@ -150,6 +151,7 @@ class Program:
     constants: list[ConstantSpec] = field(default_factory=list[ConstantSpec])
     constant_data: Sequence[ConstantData] = ()
     arenas: list[ArenaSpec] = field(default_factory=list[ArenaSpec])
+    shared: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     report: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def slots(self) -> list[DeviceSpec]:
@@ -183,6 +185,8 @@ class Program:
                 if spec.dtype not in DTYPE_BYTES:
                     raise _bad_dtype(f"entry '{name}'", spec.dtype)
         self._check_arenas()
+        if any(not 0 <= low < high < len(self.slots()) for low, high in self.shared):
+            raise ExecutableFormatError(f"the slots {self.shared} that share memory are not the program's")
         if len(self.constants) != len(self.constant_data):
             raise ExecutableFormatError(
                 f"the program has {len(self.constants)} constants and data for {len(self.constant_data)}"

@@ -36,7 +36,8 @@ def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLI
     parser.add_argument(
         "--machine",
         metavar="FILE",
-        help="how fast devices and links are, for --completion min-cost; devscope devices --measure writes it",
+        help="which devices share memory, and how fast they are, for --completion min-cost; devscope devices "
+        "--measure writes it",
     )
     parser.add_argument(
         "--devices",

@@ -9,7 +9,10 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.aliases import uses_of
+from devscope.lowering.memory.effects import VIEW
 from devscope.lowering.memory.timeline import Step, Timeline
+
+_ACROSS = frozenset({"memref.copy", VIEW})
 
 
 @dataclass(eq=False)
@@ -17,9 +20,9 @@ class Buffer:
     """``users``: the operations of the block it is allocated in that use it, in order, without ``free``.
 
     ``aliases``: the values for its memory. ``first`` and ``last`` are moments of the timeline. ``keeps_storage``:
-    it is copied to or from another memory in a loop, where the copies of one iteration may go on while the next
-    one computes; or between devices, where the order of one device's work does not say when it is not needed any
-    more.
+    it is copied to or from another memory, or viewed from there, in a loop, where the copies of one iteration may
+    go on while the next one computes; or between devices, where the order of one device's work does not say when
+    it is not needed any more.
     """
 
     alloc: Step
@@ -101,10 +104,10 @@ def _buffer(timeline: Timeline, alloc: Step, in_loop: bool) -> Buffer | None:
             return None
         if step is not free:
             users[step] = None
-    keeps = any(use.name == "memref.copy" and _needs_storage(use, in_loop) for use in uses)
+    keeps = any(use.name in _ACROSS and _needs_storage(use, in_loop) for use in uses)
     return Buffer(alloc, free, sorted(users, key=lambda step: step.begin), aliases, keeps)
 
 
 def _needs_storage(copy: Step, in_loop: bool) -> bool:
-    source, target = (space_text(value) for value in copy.operands)
+    source, target = (space_text(value) for value in (*copy.operands, *copy.results))
     return source != target and (in_loop or copy.in_loop or bool(source and target))

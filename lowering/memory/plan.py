@@ -23,10 +23,12 @@ DEVICE_ALIGNMENT = 512
 
 @dataclass(frozen=True)
 class MemoryOptions:
-    """``planned``: whether buffers get places at all. ``limits``: the most bytes that virtual devices may need."""
+    """``planned``: whether buffers get places at all. ``limits``: the most bytes that virtual devices may need.
+    ``shared``: pairs of virtual devices that reach each other's memory."""
 
     planned: bool = True
     limits: Mapping[str, int] = field(default_factory=dict[str, int])
+    shared: frozenset[frozenset[str]] = frozenset()
 
 
 @dataclass

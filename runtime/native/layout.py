@@ -134,6 +134,8 @@ class Buffer(ctypes.Structure):
     used: int
     arena: int | None
     offset: int
+    views: int | None
+    user: int | None
     _fields_ = [
         ("memory", ctypes.c_void_p),
         ("host", ctypes.c_void_p),
@@ -143,6 +145,8 @@ class Buffer(ctypes.Structure):
         ("used", ctypes.c_int64),
         ("arena", ctypes.c_void_p),
         ("offset", ctypes.c_int64),
+        ("views", ctypes.c_void_p),
+        ("user", ctypes.c_void_p),
     ]
 
 

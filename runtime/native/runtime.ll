@@ -56,9 +56,11 @@
 ; a kernel argument is set from its address. host: the same memory for the host, null if it cannot reach it.
 ; size: bytes of the cl_mem. last: the last command of the device's queue that uses it. foreign: the event of a
 ; command of another queue that reads or writes it, or null. used: bytes that the program asked for. arena: where
-; it is a part of, at the offset, of which other buffers may use the same bytes; else null.
-; (memory, host, size, last, foreign, used, arena, offset)
-%devscope.Buffer = type { ptr, ptr, i64, i64, ptr, i64, ptr, i64 }
+; it is a part of, at the offset, of which other buffers may use the same bytes; else null. A view is a record by
+; which another device uses the memory of a buffer, which keeps it. views: the first view; of a view, the next one.
+; user: of a view, the device whose queue "last" is about; else null.
+; (memory, host, size, last, foreign, used, arena, offset, views, user)
+%devscope.Buffer = type { ptr, ptr, i64, i64, ptr, i64, ptr, i64, ptr, ptr }
 
 ; offset, bytes: where in the arena; an offset of -1 is a buffer of its own. memory: on the host the address, on a
 ; device the record of a sub-buffer, null until it is made.
@@ -95,8 +97,10 @@
 ;   copy_in(device, handle, offset, host, bytes)          copy_out(device, handle, offset, host, bytes)
 ;   copy_on(source device, handle, offset, destination device, handle, offset, bytes)
 ;   launch(device, kernel record, gx, gy, gz, bx, by, bz, argument cells)
-; (alloc, free, copy_in, copy_out, copy_on, launch, flush)
-%devscope.Ops = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr }
+;   map(device, handle, access, out address)              access as in devscope_map
+;   view(device, handle, other device, out handle)        view_done(device, handle, other device, other handle)
+; (alloc, free, copy_in, copy_out, copy_on, launch, flush, map, view, view_done)
+%devscope.Ops = type { ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr }
 
 ; The OpenCL entry points in use, in the order of opencl_api.NATIVE_FUNCTIONS:
 ; (clCreateBuffer, clReleaseMemObject, clEnqueueWriteBuffer, clEnqueueReadBuffer, clEnqueueCopyBuffer,
@@ -109,10 +113,12 @@
 @devscope.ops = internal unnamed_addr constant [2 x %devscope.Ops] [
   %devscope.Ops { ptr @devscope.host.alloc, ptr @devscope.host.free,
                   ptr @devscope.host.copy_in, ptr @devscope.host.copy_out, ptr @devscope.host.copy_on,
-                  ptr @devscope.host.launch, ptr @devscope.host.flush },
+                  ptr @devscope.host.launch, ptr @devscope.host.flush, ptr @devscope.host.map,
+                  ptr @devscope.host.view, ptr @devscope.host.view_done },
   %devscope.Ops { ptr @devscope.opencl.alloc, ptr @devscope.opencl.free,
                   ptr @devscope.opencl.copy_in, ptr @devscope.opencl.copy_out, ptr @devscope.opencl.copy_on,
-                  ptr @devscope.opencl.launch, ptr @devscope.opencl.flush }
+                  ptr @devscope.opencl.launch, ptr @devscope.opencl.flush, ptr @devscope.opencl.map,
+                  ptr @devscope.opencl.view, ptr @devscope.opencl.view_done }
 ]
 
 declare ptr @malloc(i64)
@@ -1143,6 +1149,102 @@ done:
   ret void
 }
 
+; ----------------------------------------------------------------------------------------- shared memory
+; Compiled code that calls these is loaded only where devices reach each other's memory as it expects.
+
+; Where the host reaches a buffer of a device, when that may be used. access: 0 the host reads it, 1 it writes, too.
+; Host code cannot run on without the memory: a failure leaves the call.
+define ptr @devscope_map(i64 %slot, ptr %handle, i64 %access) #0 {
+entry:
+  %out = alloca ptr
+  store ptr null, ptr %out
+  %device = call ptr @devscope.device(i64 %slot, i64 3)
+  %failed = call i1 @devscope.failed()
+  %none = icmp eq ptr %handle, null
+  %skip = or i1 %failed, %none
+  br i1 %skip, label %leave, label %map
+
+map:
+  %op = call ptr @devscope.op(ptr %device, i32 7)
+  %status = call i32 %op(ptr %device, ptr %handle, i64 %access, ptr %out)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %mapped, label %refused
+
+mapped:
+  %memory = load ptr, ptr %out
+  ret ptr %memory
+
+refused:
+  call void @devscope.refused_view(i64 %slot, ptr %handle, i32 %status)
+  br label %leave
+
+leave:
+  ; The error is recorded already.
+  call void @devscope_stop(i64 0, i64 3, i64 0)
+  unreachable
+}
+
+; A device's buffer for another device, which only reads it, from what the first one has enqueued so far; null with
+; the error recorded. It is the buffer's, and used until devscope_view_done.
+define ptr @devscope_view(i64 %slot, ptr %handle, i64 %user_slot) #0 {
+entry:
+  %out = alloca ptr
+  store ptr null, ptr %out
+  %device = call ptr @devscope.device(i64 %slot, i64 3)
+  %user = call ptr @devscope.device(i64 %user_slot, i64 3)
+  %failed = call i1 @devscope.failed()
+  %none = icmp eq ptr %handle, null
+  %skip = or i1 %failed, %none
+  br i1 %skip, label %nothing, label %view
+
+view:
+  %op = call ptr @devscope.op(ptr %device, i32 8)
+  %status = call i32 %op(ptr %device, ptr %handle, ptr %user, ptr %out)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %viewed, label %refused
+
+viewed:
+  %result = load ptr, ptr %out
+  ret ptr %result
+
+refused:
+  call void @devscope.refused_view(i64 %user_slot, ptr %handle, i32 %status)
+  br label %nothing
+
+nothing:
+  ret ptr null
+}
+
+; What uses the buffer from now on waits for what used the view.
+define void @devscope_view_done(i64 %slot, ptr %handle, i64 %user_slot, ptr %view) #0 {
+entry:
+  %device = call ptr @devscope.device(i64 %slot, i64 3)
+  %user = call ptr @devscope.device(i64 %user_slot, i64 3)
+  %none = icmp eq ptr %view, null
+  br i1 %none, label %done, label %end
+
+end:
+  %op = call ptr @devscope.op(ptr %device, i32 9)
+  %status = call i32 %op(ptr %device, ptr %handle, ptr %user, ptr %view)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %done, label %refused
+
+refused:
+  call void @devscope.refused_view(i64 %user_slot, ptr %handle, i32 %status)
+  br label %done
+
+done:
+  ret void
+}
+
+define internal void @devscope.refused_view(i64 %slot, ptr %handle, i32 %status) #0 {
+  %used.p = getelementptr %devscope.Buffer, ptr %handle, i32 0, i32 5
+  %used = load i64, ptr %used.p
+  %code = sext i32 %status to i64
+  call void @devscope.fail(i64 2, i64 %code, i64 3, i64 %slot, i64 %used)
+  ret void
+}
+
 ; ---------------------------------------------------------------------------------------------- launch
 
 define void @devscope_launch(i64 %slot, i64 %index, i64 %gx, i64 %gy, i64 %gz, i64 %bx, i64 %by, i64 %bz,
@@ -1243,6 +1345,20 @@ define internal i32 @devscope.host.copy_on(ptr %source, ptr %from, i64 %from_off
 ; Compiled code calls host functions itself: there is nothing to launch.
 define internal i32 @devscope.host.launch(ptr %device, ptr %kernel, i64 %gx, i64 %gy, i64 %gz,
                                           i64 %bx, i64 %by, i64 %bz, ptr %cells) #0 {
+  ret i32 2
+}
+
+define internal i32 @devscope.host.map(ptr %device, ptr %memory, i64 %access, ptr %out) #0 {
+  store ptr %memory, ptr %out
+  ret i32 0
+}
+
+; Nothing but the host itself uses its memory in place.
+define internal i32 @devscope.host.view(ptr %device, ptr %memory, ptr %user, ptr %out) #0 {
+  ret i32 2
+}
+
+define internal i32 @devscope.host.view_done(ptr %device, ptr %memory, ptr %user, ptr %view) #0 {
   ret i32 2
 }
 
@@ -1567,7 +1683,7 @@ define internal i32 @devscope.opencl.alloc(ptr %device, i64 %bytes, ptr %out) #0
 entry:
   %status.p = alloca i32
   store i32 0, ptr %status.p
-  %buffer = call ptr @malloc(i64 64)
+  %buffer = call ptr @malloc(i64 80)
   %none = icmp eq ptr %buffer, null
   br i1 %none, label %no_memory, label %prepare
 
@@ -1602,7 +1718,7 @@ make:
   br i1 %ok, label %made, label %refused
 
 made:
-  call void @llvm.memset.p0.i64(ptr %buffer, i8 0, i64 64, i1 false)
+  call void @llvm.memset.p0.i64(ptr %buffer, i8 0, i64 80, i1 false)
   %host.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
   %size.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 2
   store ptr %memory, ptr %buffer
@@ -1635,6 +1751,7 @@ define internal void @devscope.opencl.svm_free(ptr %device, ptr %memory) #0 {
 define internal i32 @devscope.opencl.free(ptr %device, ptr %buffer) #0 {
 entry:
   %settled = call i32 @devscope.opencl.settle(ptr %device, ptr %buffer)
+  call void @devscope.opencl.drop_views(ptr %buffer)
   %memory = load ptr, ptr %buffer
   %release = call ptr @devscope.opencl.function(ptr %device, i32 1)
   %status = call i32 %release(ptr %memory)
@@ -1863,6 +1980,207 @@ done:
 
 refused:
   ret i32 %status
+}
+
+; Who only reads waits for the command that wrote the buffer; who writes, for all that use it.
+define internal i32 @devscope.opencl.map(ptr %device, ptr %buffer, i64 %access, ptr %out) #0 {
+entry:
+  %host.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
+  %host = load ptr, ptr %host.p
+  %apart = icmp eq ptr %host, null
+  br i1 %apart, label %unreachable_memory, label %order
+
+unreachable_memory:
+  ; The driver refused to share this allocation: CL_MEM_OBJECT_ALLOCATION_FAILURE
+  ret i32 -4
+
+order:
+  store ptr %host, ptr %out
+  %reads = icmp eq i64 %access, 0
+  br i1 %reads, label %wait, label %settle
+
+wait:
+  %last = call i64 @devscope.opencl.own_last(ptr %buffer)
+  %waited = call i32 @devscope.opencl.wait(ptr %device, i64 %last)
+  ret i32 %waited
+
+settle:
+  %settled = call i32 @devscope.opencl.settle(ptr %device, ptr %buffer)
+  ret i32 %settled
+}
+
+; The devices are in one cl_context, where memory is everybody's: a barrier on the other queue waits for what used
+; the buffer so far, and is the first command that uses the view.
+define internal i32 @devscope.opencl.view(ptr %device, ptr %buffer, ptr %user, ptr %out) #0 {
+entry:
+  %list = alloca [2 x ptr]
+  %views.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 8
+  %first = load ptr, ptr %views.p
+  br label %search
+
+search:
+  %candidate = phi ptr [ %first, %entry ], [ %next, %other ]
+  %end = icmp eq ptr %candidate, null
+  br i1 %end, label %make, label %compare
+
+compare:
+  %whose.p = getelementptr %devscope.Buffer, ptr %candidate, i32 0, i32 9
+  %whose = load ptr, ptr %whose.p
+  %found = icmp eq ptr %whose, %user
+  br i1 %found, label %show, label %other
+
+other:
+  %next.p = getelementptr %devscope.Buffer, ptr %candidate, i32 0, i32 8
+  %next = load ptr, ptr %next.p
+  br label %search
+
+make:
+  %new = call ptr @malloc(i64 80)
+  %none = icmp eq ptr %new, null
+  br i1 %none, label %no_memory, label %link
+
+no_memory:
+  ; CL_OUT_OF_HOST_MEMORY
+  ret i32 -6
+
+link:
+  call void @llvm.memset.p0.i64(ptr %new, i8 0, i64 80, i1 false)
+  %new.next.p = getelementptr %devscope.Buffer, ptr %new, i32 0, i32 8
+  %new.user.p = getelementptr %devscope.Buffer, ptr %new, i32 0, i32 9
+  store ptr %first, ptr %new.next.p
+  store ptr %user, ptr %new.user.p
+  store ptr %new, ptr %views.p
+  br label %show
+
+show:
+  %view = phi ptr [ %candidate, %compare ], [ %new, %link ]
+  store ptr %view, ptr %out
+  ; memory, host, size: the buffer may have got other ones since the last view
+  call void @llvm.memmove.p0.p0.i64(ptr %view, ptr %buffer, i64 24, i1 false)
+  %used.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 5
+  %view.used.p = getelementptr %devscope.Buffer, ptr %view, i32 0, i32 5
+  ; It is in no arena: only buffers of their own are viewed.
+  call void @llvm.memmove.p0.p0.i64(ptr %view.used.p, ptr %used.p, i64 8, i1 false)
+  %last = call i64 @devscope.opencl.last(ptr %device, ptr %buffer)
+  %event = call ptr @devscope.opencl.event(ptr %device, i64 %last)
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  %status = call i32 @devscope.opencl.after(ptr %user, ptr %view, ptr %event, ptr %foreign)
+  ret i32 %status
+}
+
+; A barrier on a device's queue that waits for up to two events (null: none), as the last command that uses a buffer.
+define internal i32 @devscope.opencl.after(ptr %device, ptr %buffer, ptr %one, ptr %two) #0 {
+entry:
+  %list = alloca [2 x ptr]
+  %event.p = alloca ptr
+  %no_one = icmp eq ptr %one, null
+  %no_two = icmp eq ptr %two, null
+  %none = and i1 %no_one, %no_two
+  br i1 %none, label %done, label %bar
+
+bar:
+  %first = select i1 %no_one, ptr %two, ptr %one
+  %second.p = getelementptr [2 x ptr], ptr %list, i64 0, i64 1
+  store ptr %first, ptr %list
+  store ptr %two, ptr %second.p
+  %single = or i1 %no_one, %no_two
+  %count = select i1 %single, i32 1, i32 2
+  ; The queues of the events must start for this one to go on.
+  call void @devscope.start_all()
+  %queue = call ptr @devscope.opencl.queue(ptr %device)
+  %barrier = call ptr @devscope.opencl.function(ptr %device, i32 11)
+  %status = call i32 %barrier(ptr %queue, i32 %count, ptr %list, ptr %event.p)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %enqueued, label %failed
+
+enqueued:
+  %event = load ptr, ptr %event.p
+  %number = call i64 @devscope.opencl.issue(ptr %device, ptr %event)
+  %last.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 3
+  store i64 %number, ptr %last.p
+  br label %done
+
+failed:
+  ret i32 %status
+
+done:
+  ret i32 0
+}
+
+; The buffer's next use waits for the last command that uses the view, which comes after all others that use it.
+define internal i32 @devscope.opencl.view_done(ptr %device, ptr %buffer, ptr %user, ptr %view) #0 {
+entry:
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  ; A copy from the view to a third device.
+  %copy.p = getelementptr %devscope.Buffer, ptr %view, i32 0, i32 4
+  %copy = load ptr, ptr %copy.p
+  %status = call i32 @devscope.opencl.after(ptr %user, ptr %view, ptr %foreign, ptr %copy)
+  %ok = icmp eq i32 %status, 0
+  br i1 %ok, label %find, label %failed
+
+find:
+  %last = call i64 @devscope.opencl.last(ptr %user, ptr %view)
+  %event = call ptr @devscope.opencl.event(ptr %user, i64 %last)
+  %complete = icmp eq ptr %event, null
+  br i1 %complete, label %done, label %mark
+
+mark:
+  %retain = call ptr @devscope.opencl.function(ptr %user, i32 9)
+  %retained = call i32 %retain(ptr %event)
+  call void @devscope.opencl.set_foreign(ptr %user, ptr %view, ptr null)
+  call void @devscope.opencl.set_foreign(ptr %user, ptr %buffer, ptr %event)
+  br label %done
+
+failed:
+  ret i32 %status
+
+done:
+  ret i32 0
+}
+
+define internal void @devscope.opencl.set_foreign(ptr %device, ptr %buffer, ptr %event) #0 {
+entry:
+  %foreign.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 4
+  %old = load ptr, ptr %foreign.p
+  store ptr %event, ptr %foreign.p
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %done, label %release
+
+release:
+  %release.f = call ptr @devscope.opencl.function(ptr %device, i32 10)
+  %status = call i32 %release.f(ptr %old)
+  br label %done
+
+done:
+  ret void
+}
+
+; Nothing uses the views of a buffer any more.
+define internal void @devscope.opencl.drop_views(ptr %buffer) #0 {
+entry:
+  %views.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 8
+  %first = load ptr, ptr %views.p
+  store ptr null, ptr %views.p
+  br label %loop
+
+loop:
+  %view = phi ptr [ %first, %entry ], [ %next, %drop ]
+  %end = icmp eq ptr %view, null
+  br i1 %end, label %done, label %drop
+
+drop:
+  %next.p = getelementptr %devscope.Buffer, ptr %view, i32 0, i32 8
+  %next = load ptr, ptr %next.p
+  %user.p = getelementptr %devscope.Buffer, ptr %view, i32 0, i32 9
+  %user = load ptr, ptr %user.p
+  %settled = call i32 @devscope.opencl.settle(ptr %user, ptr %view)
+  call void @free(ptr %view)
+  br label %loop
+
+done:
+  ret void
 }
 
 ; Both buffers are in one cl_context. Between two queues the copy waits, on the target's queue, for the last
@@ -2152,7 +2470,8 @@ define void @devscope_host_done(ptr captures(none) %memory)
   ret void
 }
 
-; A place in the memory of a device; null with the error recorded.
+; A place in the memory of a device; null with the error recorded. What it held does not matter any more: where
+; another device may still look at that, the place gets other memory, so that this one need not wait.
 define ptr @devscope_arena_buffer(i64 %slot, i64 %number) #0 {
 entry:
   %arenas = load ptr, ptr @devscope_arenas
@@ -2163,7 +2482,23 @@ entry:
   %memory.p = getelementptr %devscope.Place, ptr %place, i32 0, i32 2
   %memory = load ptr, ptr %memory.p
   %there = icmp ne ptr %memory, null
-  br i1 %there, label %done, label %make
+  br i1 %there, label %look, label %make
+
+look:
+  %views.p = getelementptr %devscope.Buffer, ptr %memory, i32 0, i32 8
+  %views = load ptr, ptr %views.p
+  %foreign.p = getelementptr %devscope.Buffer, ptr %memory, i32 0, i32 4
+  %foreign = load ptr, ptr %foreign.p
+  %viewed = icmp ne ptr %views, null
+  %used = icmp ne ptr %foreign, null
+  %elsewhere = and i1 %viewed, %used
+  br i1 %elsewhere, label %rename, label %done
+
+rename:
+  ; Only buffers of their own are viewed.
+  %device = call ptr @devscope.device(i64 %slot, i64 1)
+  call void @devscope.opencl.rename(ptr %device, ptr %memory)
+  br label %done
 
 make:
   %made = call ptr @devscope.arena.make(i64 %slot, ptr %arena, ptr %place)
@@ -2171,7 +2506,7 @@ make:
   br label %done
 
 done:
-  %result = phi ptr [ %memory, %entry ], [ %made, %make ]
+  %result = phi ptr [ %memory, %look ], [ %memory, %rename ], [ %made, %make ]
   ret ptr %result
 }
 
@@ -2232,7 +2567,7 @@ entry:
   %whole = load ptr, ptr %whole.p
   %status.p = alloca i32
   %region = alloca [2 x i64]
-  %buffer = call ptr @malloc(i64 64)
+  %buffer = call ptr @malloc(i64 80)
   %none = icmp eq ptr %buffer, null
   br i1 %none, label %no_memory, label %make
 
@@ -2256,7 +2591,7 @@ make:
   br i1 %ok, label %made, label %refused
 
 made:
-  call void @llvm.memset.p0.i64(ptr %buffer, i8 0, i64 64, i1 false)
+  call void @llvm.memset.p0.i64(ptr %buffer, i8 0, i64 80, i1 false)
   %whole.host.p = getelementptr %devscope.Buffer, ptr %whole, i32 0, i32 1
   %whole.host = load ptr, ptr %whole.host.p
   %apart = icmp eq ptr %whole.host, null

@@ -12,6 +12,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from devscope.passes.machine import Machine, nominal_machine
+from devscope.passes.machine_file import machine_toml
 from devscope.runtime.cache import DIRECTORY_VARIABLE
 from devscope.runtime.opencl import opencl_devices
 
@@ -49,3 +51,13 @@ def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
         for device in [*opencl_devices()[0], *units]:
             monkeypatch.setattr(device, "shares_memory", False)
     return request.param
+
+
+@pytest.fixture(scope="session")
+def shared_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The description of a machine whose host and devices all reach each other's memory."""
+    devices = ("cpu:0", "opencl:0", "opencl:1", "cuda:0")
+    nominal = nominal_machine(devices, "cpu:0")
+    path = tmp_path_factory.mktemp("machine") / "machine.toml"
+    path.write_text(machine_toml(Machine(nominal.devices, nominal.links, shared=(devices,))))
+    return path

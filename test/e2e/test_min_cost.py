@@ -130,7 +130,7 @@ def test_the_description_is_part_of_the_key_of_the_cache(tmp_path: Path) -> None
     ("options", "message"),
     [
         ({"completion": "best"}, "'best' is not a way to complete a plan"),
-        ({"machine": "m.toml"}, "a machine description is for completion 'min-cost' only"),
+        ({"machine": "absent.toml"}, "cannot read the machine description"),
         ({"machine": "absent.toml", "completion": "min-cost"}, "cannot read the machine description"),
     ],
 )

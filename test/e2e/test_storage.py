@@ -44,10 +44,11 @@ def planned_places(source: Any, options: CompileOptions) -> int:
 
 
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
-def test_no_bytes_are_shared(path: Path) -> None:
+def test_no_bytes_are_shared(path: Path, shared_machine: Path) -> None:
     targets = {"cuda:0": "opencl"} if '"cuda", 0' in path.read_text() else {}
     for default, arguments in CONFIGURATIONS:
-        planned_places(path, CompileOptions(default, arguments, targets))
+        for machine in (None, shared_machine):
+            planned_places(path, CompileOptions(default, arguments, targets, machine=machine))
 
 
 @pytest.mark.parametrize("number", range(RANDOM))

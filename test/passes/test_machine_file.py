@@ -45,6 +45,21 @@ def test_reads_what_is_written(write: object) -> None:
     assert (read.devices, read.links, read.host) == (machine.devices, machine.links, machine.host)
 
 
+@pytest.mark.parametrize("write", [machine_toml, machine_json])
+def test_shared_memory(write: object) -> None:
+    assert callable(write)
+    nominal = nominal_machine(["opencl:0", "opencl:1", "opencl:2"], "cpu:0")
+    groups = (("opencl:0", "cpu:0"), ("opencl:0", "opencl:1", "opencl:2"))
+    machine = parse_machine(write(Machine(nominal.devices, nominal.links, shared=groups)), "m")
+    assert machine.shared == groups
+    assert machine.share("cpu:0", "opencl:0")
+    assert machine.share("opencl:2", "opencl:1")
+    assert not machine.share("cpu:0", "opencl:1")
+    assert len(machine.shared_pairs()) == 4
+    assert frozenset({"opencl:2", "opencl:0"}) in machine.shared_pairs()
+    assert not parse_machine(write(nominal), "m").shared
+
+
 def test_rates_may_be_infinite() -> None:
     machine = parse_machine(GOOD.replace("flops = 1e12", "flops = inf"), "m")
     assert machine.compute_seconds("opencl:0", 1e9, 0.0) == 0.0
@@ -71,7 +86,7 @@ def test_devices_without_a_link_copy_through_the_host() -> None:
         ("[]", "m.toml: ", ""),
         ("devices = 3", "m.toml: devices: must be a table", ""),
         ("format = 2\n" + GOOD, "m.toml: format: must be 1", ""),
-        ("speed = 2\n" + GOOD, "m.toml: speed: unknown key", "known here: assume, devices, format, host, links"),
+        ("speed = 2\n" + GOOD, "m.toml: speed: unknown key", "assume, devices, format, host, links, shared"),
         ('host = "cpu:1"\n' + GOOD, "m.toml: host: there is no device 'cpu:1'", "described are: cpu:0, opencl:0"),
         ("host = []\n" + GOOD, "m.toml: host: there is no device []", ""),
         (DEVICE, "m.toml: host: there is no device 'cpu:0'", ""),
@@ -97,6 +112,16 @@ def test_devices_without_a_link_copy_through_the_host() -> None:
         ("links = [3]\n" + HOST, "m.toml: links[0]: must be a table", ""),
         ("[assume]\ntrip_count = 0\n" + GOOD, "m.toml: assume.trip_count: must be a whole number of 1", ""),
         ("[assume]\ndynamic_size = 1.5\n" + GOOD, "m.toml: assume.dynamic_size: must be a whole number", ""),
+        ("shared = 3\n" + GOOD, "m.toml: shared: must be an array of arrays of devices", ""),
+        (
+            'shared = ["cpu:0", "opencl:0"]\n' + GOOD,
+            "m.toml: shared[0]: must be an array of two or more devices",
+            "",
+        ),
+        ('shared = [["cpu:0"]]\n' + GOOD, "m.toml: shared[0]: must be an array of two or more", ""),
+        ('shared = [["cpu:0", "opencl:1"]]\n' + GOOD, "shared[0]: there is no device 'opencl:1'", "cpu:0, "),
+        ('shared = [["cpu:0", 1]]\n' + GOOD, "m.toml: shared[0]: there is no device 1", ""),
+        ('shared = [["cpu:0", "cpu:0"]]\n' + GOOD, "m.toml: shared[0]: names cpu:0 twice", ""),
         ("[assume]\nsize = 1\n" + GOOD, "m.toml: assume.size: unknown key", "dynamic_size, trip_count"),
     ],
 )

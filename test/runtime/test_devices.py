@@ -6,15 +6,20 @@ import ast
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from devscope.errors import DeviceNotFoundError, OptionError
+from devscope.errors import DeviceError, DeviceNotFoundError, OptionError
 from devscope.runtime import devices, driver_problems, list_devices, opencl, opencl_drivers
-from devscope.runtime.devices import resolve_devices
+from devscope.runtime.devices import HOST, PhysicalDevice, resolve_devices
 from devscope.runtime.format_bytes import format_bytes
+from devscope.runtime.opencl_context import SharedContext
+from devscope.runtime.opencl_parts import compute_unit
+from devscope.runtime.program import DeviceSpec, Program
+from devscope.runtime.shared_memory import check_shared_memory, memory_groups, share_memory
 
 
 def test_list(device: Any) -> None:
@@ -197,3 +202,34 @@ def test_registered_driver_without_a_loader(device: Any, tmp_path: Path) -> None
 )
 def test_format_bytes(count: int, text: str) -> None:
     assert format_bytes(count) == text
+
+
+def test_who_reaches_whose_memory(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = opencl.opencl_devices()[0]
+    first = PhysicalDevice("opencl:0", "opencl", found[0])
+    near = [("cpu:0", info.name) for info in found if info.shares_memory]
+    assert memory_groups()[: len(near)] == near
+    assert not any("cpu:0" in group for group in memory_groups()[len(near) :])
+    parts = [compute_unit(f"opencl:0.{number}") for number in range(2)]
+    units = [PhysicalDevice(unit.name, "opencl", unit) for unit in parts if unit is not None]
+    assert all(share_memory(one, other) for one in units for other in units)
+    assert not any(share_memory(first, unit) for unit in units)
+    monkeypatch.setattr(found[0], "shares_memory", False)
+    assert ("cpu:0", "opencl:0") not in memory_groups()
+    assert not share_memory(HOST, first)
+    assert not share_memory(first, HOST)
+    assert share_memory(first, first)
+
+
+def test_a_program_that_relies_on_shared_memory(device: Any) -> None:
+    """Devices of one type that do not share a context do not reach each other's memory."""
+    found = opencl.opencl_devices()[0][0]
+    other = replace(found, name="opencl:7", shared_context=SharedContext(found.library, [found.handle]))
+    program = Program({}, b"", "", devices=[DeviceSpec(n + 1, "opencl", n, "opencl") for n in range(2)])
+    program.shared = [(1, 2)]
+    near = {f"opencl:{n}": PhysicalDevice("opencl:0", "opencl", found) for n in range(2)}
+    check_shared_memory(program, near)
+    message = r"for 'opencl:0' and 'opencl:1' that reach each other's memory; opencl:0 .* and opencl:7 .* do not"
+    with pytest.raises(DeviceError, match=message) as caught:
+        check_shared_memory(program, {**near, "opencl:1": PhysicalDevice("opencl:7", "opencl", other)})
+    assert "compile it with a machine description" in str(caught.value)

@@ -41,6 +41,7 @@ def sample() -> Program:
         DeviceSpec(2, "opencl", 4, "opencl"),
     ]
     program = calls_program(devices, constants)
+    program.shared = [(0, 1), (1, 2)]
     program.report = {"stages": [{"name": "plan", "ms": 1.5}], "note": "ünïcode"}
     return program
 
@@ -60,6 +61,7 @@ def parts(program: Program) -> Any:
         program.devices,
         program.constants,
         [memory_of(data).tobytes() for data in program.constant_data],
+        program.shared,
         program.report,
     )
 
@@ -174,7 +176,7 @@ def test_compressed_archive(saved: Path) -> None:
 
 def test_other_versions(saved: Path) -> None:
     rewrite(saved, lambda manifest: manifest.update(format_version=99))
-    with pytest.raises(ExecutableFormatError, match=r"in format 99 .* reads format 2 .*\n.*compile and save"):
+    with pytest.raises(ExecutableFormatError, match=r"in format 99 .* reads format 3 .*\n.*compile and save"):
         read_program(saved)
     rewrite(saved, lambda manifest: manifest.update(format_version=2, native_abi=7))
     with pytest.raises(ExecutableFormatError, match="native interface 7"):

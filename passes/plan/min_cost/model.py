@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.errors import OptionError
@@ -63,7 +64,7 @@ class _ModelBuilder:
         self._closed: list[dict[int, int]] = []
         self._candidates: dict[tuple[int, bool], dict[int, int]] = {}
         self._variable: dict[int, int] = {}
-        self._seconds: dict[int, list[list[float]]] = {}
+        self._seconds: dict[tuple[int, bool], list[list[float]]] = {}
         self._per_work: dict[Work, list[float]] = {}
 
     def build(self) -> Model:
@@ -193,12 +194,12 @@ class _ModelBuilder:
                 self._use(uses, edge.op, edge.operand, edge.dst)
         for op in system.copies:
             self._use(uses, op, 0, system.nodes[op.results[0]])
-        available = self._copied_from()
+        available, moved = self._copied_from(), self._moved()
         for value, users in uses.items():
             source = self._variable_of(system.nodes[value])
             tree = place_tree((user, path) for user, path in users if user != source)
             if tree:
-                seconds = self._copy_seconds(self._estimator.bytes(value.type))
+                seconds = self._copy_seconds(self._estimator.bytes(value.type), value not in moved)
                 self._problem.transfers.append(Transfer(source, seconds, tree, available.get(value, frozenset())))
         self._add_hints()
 
@@ -208,6 +209,15 @@ class _ModelBuilder:
         if node not in (HOST_NODE, REMATERIALISED) and self._variable_of(node) != self._variable_of(dst):
             path = [(block, self._frequencies.of_block(block)) for block in self._frequencies.places(value, op)]
             uses.setdefault(value, []).append((self._variable_of(dst), path))
+
+    def _moved(self) -> set[SSAValue]:
+        """What shared memory spares no copy of: arguments are the caller's, and so are results."""
+        moved: set[SSAValue] = set()
+        for edge in self._system.edges:
+            value = self._system.root(edge.op.operands[edge.operand])
+            if isinstance(edge.op, ReturnOp) or _is_argument(value):
+                moved.add(value)
+        return moved
 
     def _copied_from(self) -> dict[SSAValue, frozenset[int]]:
         """Results of explicit copies, and where what they copy is: copying it back is folded."""
@@ -230,18 +240,22 @@ class _ModelBuilder:
             if source != user:
                 block = hint.op.parent
                 path: Path = [(block, self._frequency(hint.op))]
-                seconds = self._copy_seconds(self._estimator.bytes(hint.value.type))
+                seconds = self._copy_seconds(self._estimator.bytes(hint.value.type), elided=False)
                 self._problem.transfers.append(Transfer(source, seconds, place_tree([(user, path)])))
 
-    def _copy_seconds(self, bytes_: int) -> list[list[float]]:
-        """From the first label to the second."""
-        found = self._seconds.get(bytes_)
+    def _copy_seconds(self, bytes_: int, elided: bool) -> list[list[float]]:
+        """From the first label to the second; see `Machine.copy_seconds`."""
+        found = self._seconds.get((bytes_, elided))
         if found is None:
-            found = self._seconds[bytes_] = [
-                [self._machine.copy_seconds(source, destination, bytes_) for destination in self._devices]
+            found = self._seconds[bytes_, elided] = [
+                [self._machine.copy_seconds(source, destination, bytes_, elided) for destination in self._devices]
                 for source in self._devices
             ]
         return found
+
+
+def _is_argument(value: SSAValue) -> bool:
+    return isinstance(value.owner, Block) and isinstance(value.owner.parent_op(), FuncOp)
 
 
 def _scope_of(device: str, default: ScopeAttr) -> ScopeAttr:

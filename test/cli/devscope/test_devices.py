@@ -55,7 +55,7 @@ def test_plans_with_a_description(cli: Cli, folder: Path, command: str) -> None:
         (["plan", "tanh.mlir", "--completion", "best"], "error: argument --completion: invalid choice: 'best'"),
         (
             ["plan", "tanh.mlir", "--machine", "m.toml"],
-            "error: a machine description is for completion 'min-cost'",
+            "error: cannot read the machine description 'm.toml': No such file",
         ),
         (
             ["plan", "tanh.mlir", "--completion", "min-cost", "--machine", "m.toml"],

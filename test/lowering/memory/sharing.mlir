@@ -16,8 +16,8 @@ func.func @over_operand(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %3 : tensor<8x8xf32>
 }
 // CHECK-LABEL: func.func @devscope_function_over_operand(
-// CHECK:         call @{{.*}}_matmul_{{[0-9]}}(%{{.*}}, %[[A:.*]]) :
-// CHECK:         call @{{.*}}_generic_{{[0-9]}}(%[[A]], %[[A]]) {devscope.elementwise = array<i64: 0, 1>}
+// CHECK:         call @{{.*}}_matmul_{{[0-9]}}(%{{.*}}, %[[A:[^)]*]])
+// CHECK:         call @{{.*}}_generic_{{[0-9]}}(%[[A]], %[[A]]) {devscope.elementwise = array<i64: 0, 1>
 
 // Not when it reads other elements than it writes.
 func.func @turned(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
@@ -35,9 +35,9 @@ func.func @turned(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %1 : tensor<8x8xf32>
 }
 // CHECK-LABEL: func.func @devscope_function_turned(
-// CHECK:         call @{{.*}}_matmul_{{[0-9]+}}(%{{.*}}, %[[A:.*]]) :
+// CHECK:         call @{{.*}}_matmul_{{[0-9]+}}(%{{.*}}, %[[A:[^)]*]])
 // CHECK:         %[[B:.*]] = memref.alloc()
-// CHECK:         call @{{.*}}_generic_{{[0-9]+}}(%[[A]], %[[B]]) :
+// CHECK:         call @{{.*}}_generic_{{[0-9]+}}(%[[A]], %[[B]]) {devscope.writes
 
 // Nor when its body reads elements of its own choice.
 func.func @rows(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {

@@ -291,6 +291,26 @@ def test_what_is_too_large_for_a_memory_stays_off_it(plan: Any) -> None:
     assert planned.copies() == []
 
 
+def test_shared_memory_spares_copies_between_operations(plan: Any) -> None:
+    """Arguments and results are the caller's: they are copied all the same."""
+    names = ("cpu:0", "opencl:0")
+    devices = {"cpu:0": Device("cpu:0", 1e9, math.inf), "opencl:0": Device("opencl:0", 1e10, math.inf)}
+    links = {pair: Link(*pair, 1e8, 1e-9) for pair in itertools.permutations(names, 2)}
+    text = """func.func @main(%a: tensor<4096xf32>) -> tensor<4096xf32> {
+      %0 = math.tanh %a : tensor<4096xf32>
+      %1 = math.tanh %0 {device.scope = #cpu0} : tensor<4096xf32>
+      %2 = math.tanh %1 : tensor<4096xf32>
+      %3 = math.tanh %2 {device.scope = #cpu0} : tensor<4096xf32>
+      %4 = math.tanh %3 : tensor<4096xf32>
+      func.return %4 : tensor<4096xf32>
+    }"""
+    copies: list[list[Any]] = []
+    for shared in ((), (names,)):
+        machine = Machine(devices, links, shared=shared)
+        copies.append(plan(text, arguments="host", completion="min-cost", machine=machine).copies())
+    assert [len(found) for found in copies] == [0, 2]
+
+
 @pytest.mark.parametrize("default", ["cpu:0", "opencl:1"])
 def test_ties_go_to_the_default(default: str, plan: Any) -> None:
     names = ("cpu:0", "opencl:0", "opencl:1")

@@ -1,0 +1,98 @@
+"""What operations on buffers do to the memory of an operand: nothing, only read it, or perhaps write it.
+
+Kernels are calls by the time that memory is planned: which of its operands one may write stands on the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+
+ATTRIBUTE = "devscope.writes"
+"""On the call of a kernel: the positions of the buffers that it may write."""
+
+VIEW = "memref.memory_space_cast"
+"""A buffer as another memory's: nothing is copied."""
+
+VIEW_DONE = "devscope.view_done"
+"""An operation of no dialect: what uses the second operand, a device's view of the first one, comes before what
+uses the first one from here on."""
+
+_VIEWS = frozenset(
+    {
+        "memref.cast",
+        "memref.collapse_shape",
+        "memref.expand_shape",
+        VIEW,
+        "memref.reinterpret_cast",
+        "memref.subview",
+        "memref.transpose",
+    }
+)
+#: They use no elements. Where control flow carries a buffer on, its other values are followed.
+_NOTHING = frozenset(
+    {
+        *_VIEWS,
+        "memref.dealloc",
+        "memref.dim",
+        "memref.extract_strided_metadata",
+        VIEW_DONE,
+        "scf.condition",
+        "scf.for",
+        "scf.while",
+        "scf.yield",
+    }
+)
+
+
+class Effect(Enum):
+    NOTHING = 0
+    READ = 1
+    WRITE = 2
+    """It may read, too."""
+
+
+def effect_of(name: str, op: Any, operands: Sequence[Any], buffer: Any) -> Effect:
+    """What ``op``, an operation called ``name``, does by itself to one of its ``operands``."""
+    if name in _NOTHING:
+        return Effect.NOTHING
+    return Effect.WRITE if any(buffer == value for value in _written(name, op, operands)) else Effect.READ
+
+
+def _written(name: str, op: Any, operands: Sequence[Any]) -> Sequence[Any]:
+    """The operands that may be written: all of an operation that is not known."""
+    if name == "memref.load":
+        return ()
+    if name in ("memref.copy", "memref.store"):
+        return operands[1:2]
+    if name == "func.call" and ATTRIBUTE in op.attributes:
+        return [operands[position] for position in ir.DenseI64ArrayAttr(op.attributes[ATTRIBUTE])]
+    if name.startswith("linalg.") and "operandSegmentSizes" in op.attributes:
+        inputs, *_ = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+        return operands[inputs:]
+    return operands
+
+
+def mark_writes(call: Any, body: Sequence[Any]) -> None:
+    """Note on ``call``, whose operands are what the operations of ``body`` use, which buffers they may write."""
+    origins: dict[Any, Any] = {}
+    written: set[Any] = set()
+    for root in body:
+        for op in mlir_util.walk(root):
+            operands = list(op.operands)
+            if op.name in _VIEWS:
+                origins[op.results[0]] = origins.get(operands[0], operands[0])
+                continue
+            # Buffers that loops of a kernel carry are not followed.
+            found = operands if op.name.startswith("scf.") else _written(op.name, op, operands)
+            written |= {origins.get(value, value) for value in found}
+    positions = [
+        number
+        for number, value in enumerate(call.operands)
+        if mlir_util.is_memref(value.type) and value in written
+    ]
+    call.attributes[ATTRIBUTE] = ir.DenseI64ArrayAttr.get(positions, call.context)
