@@ -15,6 +15,7 @@ _PASSES = {
     "device-canonicalize": ("devscope.passes.device_canonicalize", "DeviceCanonicalizePass"),
     "device-inline": ("devscope.passes.border.inline", "DeviceInlinePass"),
     "device-merge": ("devscope.passes.border.equal", "DeviceMergePass"),
+    "device-move-copies": ("devscope.passes.device_move_copies", "DeviceMoveCopiesPass"),
     "device-overlap": ("devscope.passes.device_overlap", "DeviceOverlapPass"),
     "device-pipeline-loops": ("devscope.passes.device_pipeline_loops", "DevicePipelineLoopsPass"),
     "device-plan": ("devscope.passes.device_plan", "DevicePlanPass"),
