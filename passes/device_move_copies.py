@@ -1,7 +1,7 @@
 """``device-move-copies``: copies run as seldom as the paths of a planned module allow.
 
-Data on a scope is a value, so a copy of it is the same wherever it stands. What is moved, and where: the modules of
-``copy_motion``. Works on any module for which ``device-verify`` holds; copies that users wrote are moved like others.
+Tensors are values, so a copy makes the same wherever it stands. What is moved, and where: the modules of
+``copy_motion``. Works on any module for which ``device-verify`` holds. Copies that users wrote move like others.
 """
 
 from __future__ import annotations

@@ -20,11 +20,11 @@ from devscope.passes.value_flow import CHOICES, LOOPS
 
 
 def move_copies(module: ModuleOp) -> bool:
-    """Move the copies of a planned module in place, until there is nothing left to do; whether there was anything."""
+    """Move the copies of a planned module in place; whether there was anything to do. A second time there is not."""
     changed = False
     for function in module.body.block.ops:
         if isinstance(function, FuncOp) and function.body.blocks:
-            # One round moves copies over any number of branches and loops. Another sees what the moves have made equal.
+            # A round moves copies over any number of branches and loops. The next one sees what has become equal.
             while _round(Outline(function)):
                 changed = True
     return changed

@@ -6,9 +6,9 @@ computes nothing with ``p`` and ``o`` on S. It becomes, with one copy in front o
 
     d = copy x to T; r = for p = d: { t = f(p); yield t }; copy r to S
 
-Values that the loop passes round among themselves change together. They do so if each of them is on S for copies to T
-and shapes only, and comes from T at the end of an iteration or is another one of them, and if a loop of one
-iteration already has no more copies than before. A loop of no iteration then has two for each.
+Values that the loop passes round change together. They do so if each of them is on S for copies to T and shapes
+only, and comes from T at the end of an iteration or is another one of them, and if a loop of one iteration already
+has no more copies than before. A loop of no iteration then has two for each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from devscope.passes.split.classify import is_rematerialised
 
 
 def carry_copied(loop: Operation, outline: Outline) -> bool:
-    """Carry values on the scope where a loop needs them; whether there were any. Loops inside must have come before."""
+    """Carry values on the scope where a loop needs them; whether there were any. Loops inside come before."""
     changed = False
     slots = slots_of(loop)
     arguments = {slot.argument: slot for slot in slots}
@@ -62,6 +62,13 @@ def _operand(place: tuple[Operation, int]) -> SSAValue:
     return place[0].operands[place[1]]
 
 
+def _erase_unused_constant(value: SSAValue) -> None:
+    owner = value.owner
+    if isinstance(owner, Operation) and is_rematerialised(owner) and value.first_use is None:
+        owner.detach()
+        owner.erase()
+
+
 class _Group:
     """Slots of a loop that go from one scope to another together."""
 
@@ -89,7 +96,7 @@ class _Group:
         return True
 
     def saves_copies(self) -> bool:
-        """Whether an iteration has fewer copies than before, and the first one no more with those around the loop."""
+        """Whether an iteration has fewer copies than before, and one with those around the loop no more."""
         entering = sum(any(copy.dst == self._there for copy in _direct_copies(slot)) for slot in self._slots)
         back = [slot.next[0].parent is copy.parent for slot, copy in self._slots.items() if copy is not None]
         firsts = {_operand(slot.first) for slot in self._slots if slot.first is not None}
@@ -105,6 +112,7 @@ class _Group:
                 if first not in entered:
                     entered[first] = self._enter(first, (_direct_copies(slot) or [self._loop])[0], outline)
                 slot.first[0].operands[slot.first[1]] = entered[first]
+                _erase_unused_constant(first)
             self._drop_copies(slot.argument, outline)
             if slot.result is not None:
                 self._leave(slot.result, back or self._loop, outline)
@@ -120,10 +128,10 @@ class _Group:
 
     def _uses_here(self, value: SSAValue) -> list[Use]:
         """The uses that need a value where it is."""
-        return [use for use in value.uses if not self._copies(use.operation) and not is_query(op_name(use.operation))]
+        return [use for use in value.uses if not self._is_free(use.operation)]
 
-    def _copies(self, op: Operation) -> bool:
-        return isinstance(op, DeviceCopyOp) and op.dst == self._there
+    def _is_free(self, op: Operation) -> bool:
+        return is_query(op_name(op)) or (isinstance(op, DeviceCopyOp) and op.dst == self._there)
 
     def _drop_copies(self, value: SSAValue, outline: Outline) -> None:
         for use in list(value.uses):

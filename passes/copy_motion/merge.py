@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Region, SSAValue
@@ -19,9 +20,7 @@ def merge_copies(outline: Outline) -> bool:
     earlier = _Earlier()
     for copy in list(outline.copies):
         equal = there_and_back(copy) or earlier.result(copy)
-        if equal is None:
-            earlier.add(copy)
-        else:
+        if equal is not None:
             outline.replace(copy, equal)
             changed = True
     return changed
@@ -40,33 +39,43 @@ def fold_chains(outline: Outline) -> bool:
 
 
 class _Earlier:
-    """The first copy of each value to each scope in each block, of the blocks and parts of blocks seen so far."""
+    """The copies seen so far, for values and scopes, by the blocks where they have run."""
 
     def __init__(self) -> None:
-        self._first: dict[tuple[SSAValue, ScopeAttr], dict[Block, DeviceCopyOp]] = {}
+        self._seen: dict[tuple[SSAValue, ScopeAttr], dict[Block, DeviceCopyOp | None]] = {}
+        """What has run in a block where the walk is, or None for nothing, as far as it was asked for."""
         self._graphs: dict[Region, Dominators] = {}
 
-    def add(self, copy: DeviceCopyOp) -> None:
-        assert copy.parent is not None
-        self._first.setdefault((copy.operand, copy.dst), {})[copy.parent] = copy
-
     def result(self, copy: DeviceCopyOp) -> SSAValue | None:
-        """The result of a copy of the same to the same scope that has run whenever ``copy`` does."""
-        equal = self._first.get((copy.operand, copy.dst))
-        if equal is None or copy.parent is None:
+        """The result of an equal copy that has run whenever ``copy`` does, if one was seen."""
+        here = copy.parent
+        assert here is not None
+        seen = self._seen.setdefault((copy.operand, copy.dst), {})
+        if not seen:
+            seen[here] = copy
             return None
-        return next((equal[block].result for block in self._dominators(copy.parent) if block in equal), None)
+        found: DeviceCopyOp | None = None
+        path: list[tuple[Block, bool]] = []
+        for block, is_over in self._before(here):
+            if block in seen:
+                found = seen[block]
+                break
+            path.append((block, is_over))
+        # Remembered for each block on the way, so that long ways are gone once.
+        seen.update((block, found) for block, is_over in path if found is not None or is_over)
+        seen.setdefault(here, copy)
+        return found.result if found is not None else None
 
-    def _dominators(self, block: Block) -> Iterator[Block]:
-        """``block`` and all others whose operations, as far as they were seen, have run before."""
+    def _before(self, block: Block) -> Iterator[tuple[Block, bool]]:
+        """``block`` and all that have run before, the nearest first; and whether the walk is through with them."""
         current: Block | None = block
         while current is not None:
+            yield current, False
             region = current.parent
-            if region is None or is_single_block(region):
-                yield current
-            else:
+            if region is not None and not is_single_block(region):
                 if region not in self._graphs:
                     self._graphs[region] = Dominators(region)
-                yield from self._graphs[region].dominators(current)
+                dominators = self._graphs[region].dominators(current)
+                yield from ((dominator, True) for dominator in islice(dominators, 1, None))
             parent = current.parent_op()
             current = None if parent is None or isinstance(parent, FuncOp) else parent.parent

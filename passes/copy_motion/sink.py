@@ -1,8 +1,8 @@
 """Copies go into the branches that need them, and go altogether where nobody does.
 
-A copy all of whose uses stand in regions of one branch moves to the start of each of them that has any, and on from
-there into branches inside. It stays where every path through the branch would copy. It is never put into a loop:
-there, it would run more often.
+A copy all of whose uses stand in regions of one branch moves to the start of each of them that has any, and on
+from there into branches inside. It stays where every path through the branch would copy. It is never put into a
+loop: there, it would run more often.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ from devscope.passes.value_flow import CHOICES
 
 
 def sink_copies(outline: Outline) -> bool:
-    """Sink all copies of a function as deep as they go, and erase those that are not used; whether there were any."""
+    """Sink the copies of a function as deep as they go, and erase unused ones; whether there were any."""
     changed = False
-    # The last first: copies of copies before what they copy. Each goes to the start, so that they keep their order.
+    # The last first: copies of copies come before what they copy, and all go to the start, in their order.
     for copy in reversed(list(outline.copies)):
-        if copy.result.first_use is None:
+        use = copy.result.first_use
+        if use is None:
             outline.erase(copy)
             changed = True
             continue
-        places = _places(copy)
-        if places[0].block is copy.parent:
+        places = _places(copy) if use.operation.parent is not copy.parent else ()
+        if not places or places[0].block is copy.parent:
             continue
         for place in places[1:]:
             clone = DeviceCopyOp(copy.operand, copy.src, copy.dst)

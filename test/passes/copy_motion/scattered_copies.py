@@ -9,7 +9,7 @@ from devscope.passes.scope_analysis import ScopeAnalysis
 
 
 def scatter_copies(module: ModuleOp) -> None:
-    """Give every use of a copy a copy of its own, right in front of it. What the module computes stays the same."""
+    """Give every use of a copy a copy of its own, right in front of it."""
     scopes = ScopeAnalysis(module)
     for copy in [op for op in module.walk() if isinstance(op, DeviceCopyOp)]:
         for use in list(copy.result.uses):

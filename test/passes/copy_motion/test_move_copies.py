@@ -1,4 +1,4 @@
-"""Random programs with a copy in front of every use: they compute the same, and no way through them copies more."""
+"""Random programs with a copy in front of every use: they compute the same, and no path copies more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import random
 
 import numpy as np
-import pytest
 from copy_counter import CopyCounter
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
