@@ -1,4 +1,4 @@
-"""The stages of a compilation, in order: parse, plan, verify, split, simplify, lower."""
+"""The stages of a compilation, in order: parse, plan, verify, move copies, split, simplify, lower."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes.border import simplify_across
+from devscope.passes.copy_motion import move_copies
 from devscope.passes.device_overlap import overlap_module
 from devscope.passes.device_pipeline_loops import pipeline_loops
 from devscope.passes.device_split import split_module
@@ -103,6 +104,7 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     _check_targets(planned.module, options)
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
+    move_copies(planned.module)
     split_module(planned.module, HOST, binding)
     verify_split_module(planned.module)
     simplify_across(planned.module)

@@ -16,6 +16,7 @@ _PASSES = {
     "device-chunk-copies": ("devscope.passes.device_chunk_copies", "DeviceChunkCopiesPass"),
     "device-inline": ("devscope.passes.border.inline", "DeviceInlinePass"),
     "device-merge": ("devscope.passes.border.equal", "DeviceMergePass"),
+    "device-move-copies": ("devscope.passes.device_move_copies", "DeviceMoveCopiesPass"),
     "device-overlap": ("devscope.passes.device_overlap", "DeviceOverlapPass"),
     "device-pipeline-loops": ("devscope.passes.device_pipeline_loops", "DevicePipelineLoopsPass"),
     "device-plan": ("devscope.passes.device_plan", "DevicePlanPass"),

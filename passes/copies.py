@@ -39,3 +39,15 @@ def copies_of(value: SSAValue, scope: ScopeAttr) -> list[DeviceCopyOp]:
 def dominates(op: Operation, user: Operation) -> bool:
     """Whether ``op`` has run whenever ``user`` does, as far as one block tells: blocks are not compared."""
     return any(outer.parent is op.parent and op.is_before_in_block(outer) for outer in outwards(user))
+
+
+def there_and_back(copy: DeviceCopyOp) -> SSAValue | None:
+    """What ``copy`` brings back to where it came from; None if it does not."""
+    first = copy.operand.owner
+    return first.operand if isinstance(first, DeviceCopyOp) and first.src == copy.dst else None
+
+
+def first_of_chain(copy: DeviceCopyOp) -> DeviceCopyOp | None:
+    """The copy that made what ``copy`` copies, if nothing else uses it."""
+    first = copy.operand.owner
+    return first if isinstance(first, DeviceCopyOp) and first.result.has_one_use() else None

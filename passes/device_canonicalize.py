@@ -24,7 +24,7 @@ from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
-from devscope.passes.copies import copies_of, dominates
+from devscope.passes.copies import copies_of, dominates, first_of_chain, there_and_back
 from devscope.passes.scope_attribute import unplaced
 from devscope.passes.scope_rewriter import rewrite_keeping_scopes
 from devscope.passes.split.classify import is_rematerialised
@@ -38,12 +38,11 @@ class FoldCopyChain(RewritePattern):
         if op.src == op.dst:
             rewriter.replace(op, (), (op.operand,))
             return
-        inner = op.operand.owner
-        if not isinstance(inner, DeviceCopyOp):
-            return
-        if inner.src == op.dst:
-            rewriter.replace(op, (), (inner.operand,))
-        elif inner.result.has_one_use():
+        original = there_and_back(op)
+        inner = first_of_chain(op)
+        if original is not None:
+            rewriter.replace(op, (), (original,))
+        elif inner is not None:
             # Where the first copy stood: the second may stand in a loop.
             direct = rewriter.insert(DeviceCopyOp(inner.operand, inner.src, op.dst), InsertPoint.before(inner))
             rewriter.replace(op, (), (direct.result,))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from xdsl.ir import Block, Region
 
@@ -92,6 +92,13 @@ class Dominators:
             found.append(block)
             block = self._idom[block]
         return found[::-1]
+
+    def dominators(self, block: Block) -> Iterator[Block]:
+        """``block`` and the blocks that dominate it, the nearest first."""
+        yield block
+        while block is not self.order[0]:
+            block = self._idom[block]
+            yield block
 
     def is_header(self, block: Block) -> bool:
         """Whether ``block`` begins a loop."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,9 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.parser import Parser
-from xdsl.printer import Printer
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+from module_text import generic, parse
 
 from devscope.dialects.context import make_context
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
@@ -26,30 +25,6 @@ from devscope.passes.device_verify import verify_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
-
-_SCOPE = re.compile(r"#(any|[a-z]+)([0-9]*)(?:@([A-Za-z.]+))?(?![A-Za-z0-9_.<])")
-
-
-def expand(text: str) -> str:
-    """Write ``#gpu0@A`` in full: gpu is cuda, dev is opencl, any is open; ``!t`` is a tensor type."""
-
-    def scope(match: re.Match[str]) -> str:
-        kind = {"gpu": "cuda", "dev": "opencl", "any": ""}.get(match[1], match[1])
-        return f'#device.scope<"{kind}", {match[2] or -1} : i64, "", "{match[3] or ""}">'
-
-    return _SCOPE.sub(scope, text).replace("!t", "tensor<5x7xf32>")
-
-
-def parse(text: str) -> ModuleOp:
-    return Parser(make_context(), expand(text), "<test>").parse_module()
-
-
-def generic(module: Operation) -> str:
-    """An operation in generic form: xDSL's custom form leaves out the attributes of declarations' arguments."""
-    stream = io.StringIO()
-    Printer(stream, print_generic_format=True).print_op(module)
-    return stream.getvalue()
-
 
 _PURE = {"arith.constant", "tensor.empty", "linalg.fill", "tensor.bitcast", "func.constant"}
 """Operations that planning may clone or leave unused: what counts is what they compute."""

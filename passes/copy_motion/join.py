@@ -1,0 +1,74 @@
+"""What all regions of a branch copy is copied once: in front of the branch, or behind it if they yield it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.passes.copy_motion.outline import Outline, is_inside, is_single_block
+
+
+def join_copies(branch: Operation, outline: Outline) -> bool:
+    """Move copies of one outside value that all regions make in front of the branch; whether there were any."""
+    blocks = _blocks(branch)
+    if not blocks:
+        return False
+    first, *others = (_of_outside_values(branch, block, outline) for block in blocks)
+    changed = False
+    for key, copy in first.items():
+        if all(key in other for other in others):
+            outline.move(copy, branch)
+            for other in others:
+                outline.replace(other[key], copy.result)
+            changed = True
+    return changed
+
+
+def join_results(branch: Operation, outline: Outline) -> bool:
+    """Copy a result of a branch instead of what each region yields for it; whether there were any such."""
+    blocks = _blocks(branch)
+    after = branch.next_op
+    if not blocks or after is None:
+        return False
+    changed = False
+    for result in branch.results:
+        copies = _yielded_copies(blocks, result.index)
+        if copies is None:
+            continue
+        first = copies[0]
+        uses = list(result.uses)
+        made = outline.make(DeviceCopyOp(result, first.src, first.dst), first, after)
+        for use in uses:
+            use.operation.operands[use.index] = made
+        for copy in copies:
+            outline.replace(copy, copy.operand)
+        changed = True
+    return changed
+
+
+def _blocks(branch: Operation) -> list[Block]:
+    """The blocks of a branch each path through which runs one of them; none if some run none, or several."""
+    regions = branch.regions
+    return [region.block for region in regions] if all(map(is_single_block, regions)) else []
+
+
+def _of_outside_values(
+    branch: Operation, block: Block, outline: Outline
+) -> dict[tuple[SSAValue, ScopeAttr], DeviceCopyOp]:
+    copies = outline.in_block(block)
+    return {(copy.operand, copy.dst): copy for copy in copies if not is_inside(copy.operand, branch)}
+
+
+def _yielded_copies(blocks: Sequence[Block], index: int) -> list[DeviceCopyOp] | None:
+    """The copies that all blocks yield and nothing else uses, if they have the same ends."""
+    found: list[DeviceCopyOp] = []
+    for block in blocks:
+        end = block.last_op
+        copy = end.operands[index].owner if end is not None and index < len(end.operands) else None
+        if not isinstance(copy, DeviceCopyOp) or not copy.result.has_one_use():
+            return None
+        found.append(copy)
+    ends = {(copy.src, copy.dst) for copy in found}
+    return found if len(ends) == 1 else None
