@@ -222,6 +222,8 @@ class NativeContext:
         record.constants = ctypes.addressof(uploads)
         self._keep_freed(record, FREE_LIST_ENTRIES, device.memory_bytes)
         record.shared = int(device.shares_memory)
+        record.most_work_items = device.max_workgroup_size
+        record.most_local = device.local_memory_bytes
         record.queue = device.create_queue()
         if not device.shares_memory:
             record.transfers = device.create_queue()

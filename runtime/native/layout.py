@@ -9,7 +9,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 """Changes whenever a struct or a function of the native runtime changes. Stored in saved executables."""
 
 HOST_HEADER = 32
@@ -60,13 +60,16 @@ class RuntimeCode(IntEnum):
     NEGATIVE_SIZE = 5
     OUT_OF_HOST_MEMORY = 6
     ASSERTION_FAILED = 7
+    TOO_MUCH_LOCAL_MEMORY = 8
+    TOO_MANY_WORK_ITEMS = 9
+    BAD_LAUNCH_SIZE = 10
 
 
 class Error(ctypes.Structure):
     """The first failure of a call.
 
     ``detail``, depending on the operation: a byte count (or the negative size of a dimension), an index, or the
-    address of an assertion's message.
+    address of an assertion's message. ``size``: what a launch asked for that cannot be.
     """
 
     origin: int
@@ -74,12 +77,14 @@ class Error(ctypes.Structure):
     operation: int
     slot: int
     detail: int
+    size: int
     _fields_ = [
         ("origin", ctypes.c_int64),
         ("code", ctypes.c_int64),
         ("operation", ctypes.c_int64),
         ("slot", ctypes.c_int64),
         ("detail", ctypes.c_int64),
+        ("size", ctypes.c_int64),
     ]
 
 
@@ -218,6 +223,9 @@ class Device(ctypes.Structure):
     issued: int
     completed: int
     events: Any
+    most_work_items: int
+    most_local: int
+    asked: int
     _fields_ = [
         ("kind", ctypes.c_int32),
         ("pending", ctypes.c_int32),
@@ -235,6 +243,9 @@ class Device(ctypes.Structure):
         ("issued", ctypes.c_int64),
         ("completed", ctypes.c_int64),
         ("events", ctypes.c_void_p * EVENTS),
+        ("most_work_items", ctypes.c_int64),
+        ("most_local", ctypes.c_int64),
+        ("asked", ctypes.c_int64),
     ]
 
 
