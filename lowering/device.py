@@ -38,8 +38,7 @@ def lower_device_functions(
     # All constants but splats: their data reaches the device once, through the runtime.
     extract_constants(module, constants, most_inline=0)
     prepare_tensors(module, run_passes, loop_order={})
-    lower_launches(module, kernels)
-    bufferize(module, run_passes)
+    bufferize(module, run_passes, lambda: lower_launches(module, kernels))
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipelines.DEALLOCATE)
     carve_kernels(module, run_passes, schedule, taken)
