@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, TensorType
+from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, TensorType, UnregisteredOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from devscope.dialects.device import KERNEL_ATTR, LaunchOp
+from devscope.dialects.device import KERNEL_ATTR, Device, LaunchOp
 from devscope.dialects.launch import InOp
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.verifier import verify_operation
 from devscope.errors import Note, VerifyError
 from devscope.passes.kernels.body import check_body, first_store, uses_local_memory
-from devscope.passes.kernels.functions import is_kernel, kernel_name, launches_in
+from devscope.passes.kernels.functions import is_kernel, kernel_name
 
+_LAUNCHES = ("device.launch", "device.in", "device.out")
 _REFERENCES = ("func.call", "func.constant")
 
 
@@ -36,7 +38,12 @@ def check_launches(module: ModuleOp) -> None:
         if is_kernel(function):
             _check_kernel(function)
             check_body(function)
-    launches = launches_in(module)
+    launches: list[LaunchOp] = []
+    for op in module.walk():
+        if isinstance(op, LaunchOp):
+            launches.append(op)
+        elif isinstance(op, UnregisteredOp) and op_name(op) in _LAUNCHES:
+            verify_operation(op, Device)  # an importer leaves an operation that is wrong unregistered
     for launch in launches:
         check_launch(launch, functions)
     if launches:
