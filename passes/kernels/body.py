@@ -73,6 +73,17 @@ def check_body(kernel: FuncOp) -> None:
                 ["ask once, and make several views of it"],
             )
         _check_buffers(op, what)
+        if what == "memref.dim" and _is_dynamic_memory(op.operands[0]):
+            raise VerifyError(
+                f"kernel '{name}' asks how large its dynamic local memory is",
+                source_location(op),
+                ["pass the size as an argument"],
+            )
+
+
+def _is_dynamic_memory(value: SSAValue) -> bool:
+    owner = value.owner
+    return isinstance(owner, Operation) and op_name(owner) == _DYNAMIC
 
 
 def _is_device_code(name: str) -> bool:
