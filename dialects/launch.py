@@ -61,7 +61,7 @@ class OutOp(IRDLOperation):
 
     def verify_(self) -> None:
         if not isinstance(self.operand.type, TensorType):
-            raise VerifyException(f"device.out: a kernel leaves its results in tensors, not in {self.operand.type}")
+            raise VerifyException(f"device.out: a kernel leaves results in tensors, not in {self.operand.type}")
 
 
 @irdl_op_definition
@@ -88,9 +88,7 @@ class LaunchOp(IRDLOperation):
     kernel = attr_def(SymbolRefAttr)
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
-    assembly_format = (
-        "$kernel `(` $sizes `)` $body attr-dict-with-keyword `->` type($first) (`,` type($others)^)?"
-    )
+    assembly_format = "$kernel `(` $sizes `)` $body attr-dict-with-keyword `->` type($first) (`,` type($others)^)?"
 
     @property
     def grid(self) -> Sequence[SSAValue]:
@@ -120,8 +118,8 @@ class LaunchOp(IRDLOperation):
     def verify_(self) -> None:
         if len(self.sizes) not in (_SIZES, _SIZES + 1):
             raise VerifyException(
-                "device.launch: its operands are the sizes of the grid (x, y, z) and of a workgroup (x, y, z), and "
-                f"perhaps the bytes of local memory; it has {len(self.sizes)}"
+                "device.launch: its operands are the sizes of the grid (x, y, z) and of a workgroup (x, y, z), "
+                f"and perhaps the bytes of local memory; it has {len(self.sizes)}"
             )
         if len(self.kernel.nested_references):
             raise VerifyException(f"device.launch: {self.kernel} is no function of this module")
@@ -143,4 +141,3 @@ class LaunchOp(IRDLOperation):
 
 def _types(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types))
-

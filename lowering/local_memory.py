@@ -1,7 +1,7 @@
 """Memory that the work-items of a workgroup share, in hand-written kernels.
 
-OpenCL's kernels get it as arguments without a value. MLIR makes such an argument of each *workgroup attribution* of
-a ``gpu.func``; of allocations in the body, and of ``gpu.dynamic_shared_memory``, it does not. So these become
+OpenCL's kernels get it as arguments without a value. MLIR makes such an argument of each *workgroup attribution*
+of a ``gpu.func``; of allocations in the body, and of ``gpu.dynamic_shared_memory``, it does not. So these become
 attributions first, the dynamic one last.
 """
 
@@ -24,7 +24,7 @@ _LOCAL_SPACE = 3
 """OpenCL's address space for local memory (SPIR-V Workgroup)."""
 _MARK = "devscope.dynamic_local"
 _ATTRIBUTIONS = "workgroup_attributions"
-_SPACES = {"#gpu.address_space<workgroup>": _LOCAL_SPACE, "#gpu.address_space<private>": None}
+_WORKGROUP, _PRIVATE = "#gpu.address_space<workgroup>", "#gpu.address_space<private>"
 
 
 def move_local_memory(function: Any) -> int:
@@ -34,20 +34,18 @@ def move_local_memory(function: Any) -> int:
     """
     context = function.context
     i64 = ir.IntegerType.get_signless(64, context)
-    spaces = {
-        text: None if number is None else ir.IntegerAttr.get(i64, number) for text, number in _SPACES.items()
-    }
-    for text, space in spaces.items():
-        mlir_util.retype_memrefs(function, space, lambda old, text=text: str(old) == text)
-    static = [op for op in mlir_util.walk(function) if _is_static(op)]
+    local = ir.IntegerAttr.get(i64, _LOCAL_SPACE)
+    mlir_util.retype_memrefs(function, local, lambda old: str(old) == _WORKGROUP)
+    mlir_util.retype_memrefs(function, None, lambda old: str(old) == _PRIVATE)
+    static = [op for op in mlir_util.walk(function) if _is_allocation(op, local)]
     dynamic = [op for op in mlir_util.walk(function) if op.name == DYNAMIC_LOCAL]
     block = mlir_util.entry_block(function)
     for op in static:
         argument = block.add_argument(op.results[0].type, op.location)
         mlir_util.replace_op(op, [argument])
     for op in dynamic:
-        bytes_ = ir.MemRefType.get([1], _i8(context), None, spaces["#gpu.address_space<workgroup>"], loc=op.location)
-        argument = block.add_argument(bytes_, op.location)
+        i8 = ir.IntegerType.get_signless(8, context)
+        argument = block.add_argument(ir.MemRefType.get([1], i8, None, local, loc=op.location), op.location)
         mlir_util.replace_op(op, [Builder(op).value("memref.cast", [argument], op.results[0].type)])
         function.attributes[_MARK] = ir.UnitAttr.get(context)
     count = len(static) + len(dynamic)
@@ -56,15 +54,9 @@ def move_local_memory(function: Any) -> int:
     return len(static)
 
 
-def _is_static(op: Any) -> bool:
-    if op.name not in ("memref.alloca", "memref.alloc"):
-        return False
-    space = mlir_util.memory_space(op.results[0].type)
-    return isinstance(space, ir.IntegerAttr) and space.value == _LOCAL_SPACE
-
-
-def _i8(context: Any) -> Any:
-    return ir.IntegerType.get_signless(8, context)
+def _is_allocation(op: Any, space: Any) -> bool:
+    found = mlir_util.memory_space(op.results[0].type) if op.name == "memref.alloca" else None
+    return found is not None and found == space
 
 
 def local_sizes(gpu_modules: Any) -> dict[str, list[int]]:

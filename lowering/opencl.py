@@ -12,8 +12,8 @@ from devscope.lowering.codegen.llvm_text import to_llvm22
 from devscope.lowering.codegen.spirv import shared_emitter
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels import DeviceBinary, GridSchedule, KernelTarget, RunPasses
-from devscope.lowering.local_memory import attribution_count, local_sizes
 from devscope.lowering.llvm_dialect import mlir_location, require_fully_lowered, to_llvm_ir
+from devscope.lowering.local_memory import attribution_count, local_sizes
 
 #: OpenCL's address space for buffers (OpenCL C specification 3.0, section 6.7; SPIR-V CrossWorkgroup).
 _GLOBAL_MEMORY = 1

@@ -179,7 +179,8 @@ def _move_arguments(function: Any, space: Any) -> None:
     while work:
         value = work.pop()
         for op in users.get(value, ()):
-            work += [r for r in op.results if mlir_util.is_memref(r.type) and mlir_util.memory_space(r.type) is None]
+            results = [result for result in op.results if mlir_util.is_memref(result.type)]
+            work += [result for result in results if mlir_util.memory_space(result.type) is None]
         value.set_type(mlir_util.with_memory_space(value.type, space))
     types = [argument.type for argument in mlir_util.entry_block(function).arguments]
     type_ = ir.FunctionType.get(types, [], context=function.context)
@@ -210,12 +211,13 @@ def _define(launcher: Any, kernel: OwnKernel, static_local: int) -> None:
     )
 
 
-_MOST_LOCAL_BYTES = 2**31 - 1
+_LOCAL_BYTES = -(2**31), 2**31 - 1
 """``gpu.launch_func`` has 32 bits for them; a device with more local memory has yet to be made."""
 
 
 def _local_bytes(build: Builder, size: Any) -> Any:
     """Too large or negative sizes stay so: the runtime refuses them."""
-    size = build.value("arith.minsi", [size, build.constant(_MOST_LOCAL_BYTES)], build.index)
-    size = build.value("arith.maxsi", [size, build.constant(-1)], build.index)
+    least, most = map(build.constant, _LOCAL_BYTES)
+    size = build.value("arith.maxsi", [size, least], build.index)
+    size = build.value("arith.minsi", [size, most], build.index)
     return build.value("arith.index_cast", [size], ir.IntegerType.get_signless(32, size.context))

@@ -101,7 +101,8 @@ class _Verifier:
         kernel = self.kernels[kernel_name(op)]
         if is_host_code(function) or call_kind(function, kernel) is not CallKind.PLAIN:
             raise VerifyError(
-                f"kernel '{kernel_name(op)}' is for {_device(kernel)}, but is launched in code for {_device(function)}",
+                f"kernel '{kernel_name(op)}' is for {_device(kernel)}, but is launched in code for "
+                f"{_device(function)}",
                 source_location(op),
                 ["device-bind-target gives each device and target a kernel of its own"],
             )

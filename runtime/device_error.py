@@ -102,8 +102,8 @@ def _limit(error: Error, device: OpenCLDevice) -> tuple[str, str | None]:
         return f"a workgroup would have {error.size} work-items, of which the device allows {most}", _LAUNCH_SIZES
     if error.size < 0:
         return f"its local memory would have {error.size} bytes", _LAUNCH_SIZES
-    most = format_bytes(device.local_memory_bytes)
-    return f"a workgroup would need {format_bytes(error.size)} of local memory, the device has {most}", _LAUNCH_SIZES
+    needed, most = format_bytes(error.size), format_bytes(device.local_memory_bytes)
+    return f"a workgroup would need {needed} of local memory, the device has {most}", _LAUNCH_SIZES
 
 
 def _runtime_reason(error: Error, physical: PhysicalDevice | None) -> tuple[str, str | None]:

@@ -57,7 +57,7 @@ def _side(launch: LaunchOp, analysis: ScopeAnalysis, binding: TargetBinding) -> 
             f"kernel '{kernel_name(launch)}' is launched on {scope.short()}, whose target '{HOST_KIND}' has no "
             "kernels",
             source_location(launch),
-            [f'place the launch on a device that has: {{{SCOPE_ATTR} = #device.scope<"opencl", 0 : i64, "", "">}}'],
+            [f'place the launch on a device: {{{SCOPE_ATTR} = #device.scope<"opencl", 0 : i64, "", "">}}'],
         )
     return place_of(scope), target
 

@@ -22,8 +22,8 @@ _GPU = frozenset(
 _OTHERS = frozenset({"affine.apply", "affine.max", "affine.min", "func.return"})
 _NOT_IN_KERNELS = frozenset(
     {
-        *("memref.alloc", "memref.copy", "memref.dealloc", "memref.get_global", "memref.realloc", "memref.reshape"),
-        *("scf.forall", "scf.parallel", "vector.print", "memref.prefetch"),
+        *("memref.alloc", "memref.copy", "memref.dealloc", "memref.get_global", "memref.prefetch"),
+        *("memref.realloc", "memref.reshape", "scf.forall", "scf.parallel", "vector.print"),
     }
 )
 _DYNAMIC = "gpu.dynamic_shared_memory"
@@ -73,6 +73,12 @@ def check_body(kernel: FuncOp) -> None:
                 ["ask once, and make several views of it"],
             )
         _check_buffers(op, what)
+        if what == "memref.alloca" and op.operands:
+            raise VerifyError(
+                f"kernel '{name}' allocates memory whose size it computes",
+                source_location(op),
+                ["for local memory, gpu.dynamic_shared_memory has the size that the launch says"],
+            )
         if what == "memref.dim" and _is_dynamic_memory(op.operands[0]):
             raise VerifyError(
                 f"kernel '{name}' asks how large its dynamic local memory is",

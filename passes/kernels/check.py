@@ -26,7 +26,7 @@ _REFERENCES = ("func.call", "func.constant")
 
 
 def check_launches(module: ModuleOp) -> None:
-    """Raise `VerifyError`, located, for the first launch that does not fit its kernel, or kernel that cannot be one.
+    """Raise `VerifyError`, located, for the first launch that does not fit its kernel, or kernel that is none.
 
     A launch names a private function of the module with a body, ``device.kernel`` and no results, that nothing
     calls. Its parameters are what the launch names: for tensors memrefs of the same element type and rank, whose

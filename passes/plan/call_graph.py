@@ -11,8 +11,8 @@ from xdsl.dialects.func import FuncOp
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR
 from devscope.dialects.location import source_location
 from devscope.errors import PlanError
-from devscope.passes.kernels.functions import is_kernel
 from devscope.passes.components import components
+from devscope.passes.kernels.functions import is_kernel
 from devscope.passes.plan.order import called_names, canonical_order
 
 FOREIGN_BODY = ("device.compiler", "device.primitive")

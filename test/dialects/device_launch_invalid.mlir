@@ -64,7 +64,7 @@ func.func @buffer(%x: tensor<4xf32>, %m: memref<4xf32>, %n: index) -> tensor<4xf
 
 func.func @scalar(%s: f32, %n: index) -> f32 {
   %0 = "device.launch"(%n, %n, %n, %n, %n, %n) ({
-    // expected-error @+1 {{a kernel leaves its results in tensors, not in f32}}
+    // expected-error @+1 {{a kernel leaves results in tensors, not in f32}}
     "device.out"(%s) : (f32) -> ()
   }) {kernel = @k} : (index, index, index, index, index, index) -> f32
   return %0 : f32

@@ -433,6 +433,16 @@ func.func private @k(%x: memref<?xf32>, %y: memref<?xf32>) attributes {device.ke
 
 // -----
 
+func.func private @k(%x: memref<?xf32>, %y: memref<?xf32>) attributes {device.kernel} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %x, %c0 : memref<?xf32>
+  // expected-error @+1 {{kernel 'k' allocates memory whose size it computes}}
+  %m = memref.alloca(%n) : memref<?xf32, #gpu.address_space<workgroup>>
+  return
+}
+
+// -----
+
 // The host runs no kernels.
 
 func.func private @k(%x: memref<?xf32>, %y: memref<?xf32>) attributes {device.kernel} {
