@@ -892,3 +892,13 @@ def kernel_parts(x: Array, many: Array) -> Any:
         first[2:22] += 2 * np.arange(20)
     second[3:23] = np.arange(20) + 2 * y[2:22]
     return first, second
+
+
+@case(f32("n"), f32("n"), results="f32, f32", entry="functions", **_OWN)
+def kernel_functions(x: Array, y: Array) -> Any:
+    return np.abs(x + y), np.abs(x + np.abs(x + y))
+
+
+@case(f32(24), results="f32", entry="pipelined", **_OWN)
+def kernel_pipelined(x: Array) -> Any:
+    return np.tanh(3 * x)

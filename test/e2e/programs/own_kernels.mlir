@@ -350,3 +350,64 @@ func.func @parts(%x: tensor<24xf32>, %many: i1) -> (tensor<24xf32>, tensor<24xf3
   %u = tensor.insert_slice %t into %x[3] [20] [1] {device.scope = #dev} : tensor<20xf32> into tensor<24xf32>
   return %s, %u : tensor<24xf32>, tensor<24xf32>
 }
+
+// A function that two devices run, with a kernel of several blocks. An assertion in a kernel is dropped.
+func.func private @blocks(%x: memref<?xf32>, %y: memref<?xf32>) attributes {device.kernel} {
+  %c0 = arith.constant 0 : index
+  %n = memref.dim %y, %c0 : memref<?xf32>
+  %i = gpu.global_id x
+  %in = arith.cmpi ult, %i, %n : index
+  cf.cond_br %in, ^inside, ^done
+^inside:
+  %a = memref.load %x[%i] : memref<?xf32>
+  %b = memref.load %y[%i] : memref<?xf32>
+  %c = arith.addf %a, %b : f32
+  %zero = arith.constant 0.0 : f32
+  %positive = arith.cmpf ogt, %c, %zero : f32
+  cf.assert %positive, "not positive"
+  %d = math.absf %c : f32
+  memref.store %d, %y[%i] : memref<?xf32>
+  cf.br ^done
+^done:
+  return
+}
+func.func private @anywhere(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %g = arith.ceildivui %n, %c8 : index
+  %r = "device.launch"(%g, %c1, %c1, %c8, %c1, %c1) ({
+    "device.in"(%x) : (tensor<?xf32>) -> ()
+    "device.out"(%y) : (tensor<?xf32>) -> ()
+  }) {kernel = @blocks} : (index, index, index, index, index, index) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+func.func @functions(%x: tensor<?xf32>, %y: tensor<?xf32>) -> (tensor<?xf32>, tensor<?xf32>) {
+  %0 = func.call @anywhere(%x, %y) {device.scope = #dev} : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  %1 = func.call @anywhere(%x, %0) {device.scope = #other} : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %0, %1 : tensor<?xf32>, tensor<?xf32>
+}
+
+// Copies in, launches and copies out of a loop overlap.
+func.func @pipelined(%x: tensor<24xf32>) -> tensor<24xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c24 = arith.constant 24 : index
+  %two = arith.constant 2.0 : f32
+  %e = tensor.empty() : tensor<24xf32>
+  %r = scf.for %i = %c0 to %c24 step %c4 iter_args(%out = %e) -> tensor<24xf32> {
+    %part = tensor.extract_slice %x[%i] [4] [1] : tensor<24xf32> to tensor<4xf32>
+    %0 = "device.launch"(%c1, %c1, %c1, %c4, %c1, %c1) ({
+      "device.in"(%two) : (f32) -> ()
+      "device.in"(%part) : (tensor<4xf32>) -> ()
+      "device.in"(%c4) : (index) -> ()
+      "device.out"(%part) : (tensor<4xf32>) -> ()
+    }) {kernel = @saxpy, device.scope = #dev} : (index, index, index, index, index, index) -> tensor<4xf32>
+    %1 = math.tanh %0 : tensor<4xf32>
+    %2 = tensor.insert_slice %1 into %out[%i] [4] [1] : tensor<4xf32> into tensor<24xf32>
+    scf.yield %2 : tensor<24xf32>
+  }
+  return %r : tensor<24xf32>
+}
