@@ -24,6 +24,7 @@ from devscope.dialects.device import HOST_TARGET_ATTR, TARGET_ATTR, ScopeAttr, T
 from devscope.dialects.location import source_location
 from devscope.errors import VerifyError
 from devscope.passes.kernels.bind import bind_kernels
+from devscope.passes.kernels.calls import inline_in_kernels
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.scope_attribute import scope_on
 from devscope.passes.split.device_functions import device_functions
@@ -53,6 +54,7 @@ def bind_targets(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> N
     Raises VerifyError, located, for a host part that is for a device, and for a function without a body that is
     for one: only the host can call what is defined elsewhere.
     """
+    inline_in_kernels(module)
     bind_portable_functions(module, host, binding)
     bind_kernels(module, host, binding)
     functions = functions_of(module)

@@ -19,6 +19,7 @@ from devscope.dialects.names import op_name
 from devscope.dialects.verifier import verify_operation
 from devscope.errors import Note, VerifyError
 from devscope.passes.kernels.body import check_body, first_store, uses_local_memory
+from devscope.passes.kernels.calls import check_calls
 from devscope.passes.kernels.functions import is_kernel, kernel_name
 
 _LAUNCHES = ("device.launch", "device.in", "device.out")
@@ -34,10 +35,11 @@ def check_launches(module: ModuleOp) -> None:
     given if the kernel has dynamic one.
     """
     functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    for function in functions.values():
-        if is_kernel(function):
-            _check_kernel(function)
-            check_body(function)
+    kernels = [function for function in functions.values() if is_kernel(function)]
+    for kernel in kernels:
+        _check_kernel(kernel)
+        check_body(kernel)
+    check_calls(module, kernels)
     launches: list[LaunchOp] = []
     for op in module.walk():
         if isinstance(op, LaunchOp):

@@ -351,7 +351,24 @@ func.func @parts(%x: tensor<24xf32>, %many: i1) -> (tensor<24xf32>, tensor<24xf3
   return %s, %u : tensor<24xf32>, tensor<24xf32>
 }
 
-// A function that two devices run, with a kernel of several blocks. An assertion in a kernel is dropped.
+// A function that two devices run, with a kernel of several blocks. An assertion in a kernel is dropped, functions
+// over scalars are inlined.
+func.func private @larger(%x: f32, %y: f32) -> f32 {
+  %0 = arith.cmpf ogt, %x, %y : f32
+  %1 = arith.select %0, %x, %y : f32
+  return %1 : f32
+}
+func.func private @magnitude(%x: f32) -> f32 {
+  %zero = arith.constant 0.0 : f32
+  %0 = arith.cmpf olt, %x, %zero : f32
+  cf.cond_br %0, ^negative, ^done(%x : f32)
+^negative:
+  %1 = arith.negf %x : f32
+  %2 = func.call @larger(%1, %x) : (f32, f32) -> f32
+  cf.br ^done(%2 : f32)
+^done(%r: f32):
+  return %r : f32
+}
 func.func private @blocks(%x: memref<?xf32>, %y: memref<?xf32>) attributes {device.kernel} {
   %c0 = arith.constant 0 : index
   %n = memref.dim %y, %c0 : memref<?xf32>
@@ -365,7 +382,7 @@ func.func private @blocks(%x: memref<?xf32>, %y: memref<?xf32>) attributes {devi
   %zero = arith.constant 0.0 : f32
   %positive = arith.cmpf ogt, %c, %zero : f32
   cf.assert %positive, "not positive"
-  %d = math.absf %c : f32
+  %d = func.call @magnitude(%c) : (f32) -> f32
   memref.store %d, %y[%i] : memref<?xf32>
   cf.br ^done
 ^done:

@@ -257,7 +257,7 @@ func.func private @print(f32)
 func.func private @k(%x: memref<?xf32>, %y: memref<?xf32>) attributes {device.kernel} {
   %c0 = arith.constant 0 : index
   %v = memref.load %x[%c0] : memref<?xf32>
-  // expected-error @+1 {{kernel 'k' calls a function; kernels cannot}}
+  // expected-error @+1 {{kernel 'k' calls 'print', which kernels cannot}}
   func.call @print(%v) : (f32) -> ()
   return
 }
@@ -348,6 +348,24 @@ func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>, %n: index) -> tensor<?xf32
   }) {kernel = @k, device.scope = #device.scope<"opencl", 0 : i64, "", "">}
     : (index, index, index, index, index, index) -> tensor<?xf32>
   return %0 : tensor<?xf32>
+}
+
+// -----
+
+// Kernels cannot be recursive.
+
+func.func private @f(%x: f32) -> f32 {
+  %0 = func.call @g(%x) : (f32) -> f32
+  return %0 : f32
+}
+func.func private @g(%x: f32) -> f32 {
+  %0 = func.call @f(%x) : (f32) -> f32
+  return %0 : f32
+}
+func.func private @k(%x: memref<?xf32>, %v: f32) attributes {device.kernel} {
+  // expected-error @+1 {{kernel 'k' calls 'g', which is recursive: g -> f -> g}}
+  %0 = func.call @g(%v) : (f32) -> f32
+  return
 }
 
 // -----
