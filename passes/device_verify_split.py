@@ -97,7 +97,7 @@ class _Verifier:
             raise _error(op, f"'{name}' runs on {scope.short()}, but stands in code for {_device(function)}")
 
     def _check_launch(self, op: LaunchOp, function: FuncOp) -> None:
-        check_launch(op, {**self.analysis.functions, **self.kernels})
+        check_launch(op)
         kernel = self.kernels[kernel_name(op)]
         if is_host_code(function) or call_kind(function, kernel) is not CallKind.PLAIN:
             raise VerifyError(

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, TensorType, UnregisteredOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, SymbolRefAttr, TensorType, UnregisteredOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from devscope.dialects.device import KERNEL_ATTR, Device, LaunchOp
 from devscope.dialects.launch import InOp
@@ -20,36 +20,49 @@ from devscope.dialects.verifier import verify_operation
 from devscope.errors import Note, VerifyError
 from devscope.passes.kernels.body import check_body, first_store, uses_local_memory
 from devscope.passes.kernels.calls import check_calls
-from devscope.passes.kernels.functions import is_kernel, kernel_name
+from devscope.passes.kernels.functions import is_kernel, kernel_name, kernels_of, launches_in
 
-_LAUNCHES = ("device.launch", "device.in", "device.out")
-_REFERENCES = ("func.call", "func.constant")
+_REFERENCES = {"func.call": ("callee", "called"), "func.constant": ("value", "used as a value")}
 
 
-def check_launches(module: ModuleOp) -> None:
-    """Raise `VerifyError`, located, for the first launch that does not fit its kernel, or kernel that is none.
+def check_kernels(module: ModuleOp) -> None:
+    """Raise `VerifyError`, located, for the first hand-written kernel of ``module`` that cannot be one.
 
-    A launch names a private function of the module with a body, ``device.kernel`` and no results, that nothing
-    calls. Its parameters are what the launch names: for tensors memrefs of the same element type and rank, whose
-    extents the program knows if the kernel does. What is passed by ``device.in`` is not written. Local memory is
-    given if the kernel has dynamic one.
+    A kernel is a private function with a body and without results, that launches name and nothing calls.
     """
-    functions = {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)}
-    kernels = [function for function in functions.values() if is_kernel(function)]
-    for kernel in kernels:
+    kernels = kernels_of(module)
+    for kernel in kernels.values():
         _check_kernel(kernel)
         check_body(kernel)
-    check_calls(module, kernels)
-    launches: list[LaunchOp] = []
+    if kernels:
+        check_calls(module, kernels.values())
+        _refuse_calls(module, kernels)
+
+
+def _refuse_calls(module: ModuleOp, kernels: Mapping[str, FuncOp]) -> None:
+    """Nothing but a launch may name a kernel."""
+    launches = {kernel_name(launch): launch for launch in reversed(launches_in(module))}
     for op in module.walk():
-        if isinstance(op, LaunchOp):
-            launches.append(op)
-        elif isinstance(op, UnregisteredOp) and op_name(op) in _LAUNCHES:
-            verify_operation(op, Device)  # an importer leaves an operation that is wrong unregistered
-    for launch in launches:
-        check_launch(launch, functions)
-    if launches:
-        _refuse_calls(module, {kernel_name(launch): launch for launch in reversed(launches)})
+        if (reference := _REFERENCES.get(op_name(op))) is None:
+            continue
+        attribute, how = reference
+        symbol = op.get_attr_or_prop(attribute)
+        name = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else ""
+        if name not in kernels:
+            continue
+        launch = launches.get(name)
+        if launch is None:
+            raise VerifyError(
+                f"kernel '{name}' is {how}", source_location(op), ["device.launch runs it on tensors"]
+            )
+        raise VerifyError(
+            f"'{name}' is launched as a kernel and {how}, too",
+            source_location(op),
+            [
+                Note("it is launched here", source_location(launch)),
+                "give one of them a function of its own",
+            ],
+        )
 
 
 def _check_kernel(kernel: FuncOp) -> None:
@@ -66,8 +79,20 @@ def _check_kernel(kernel: FuncOp) -> None:
         )
 
 
-def check_launch(launch: LaunchOp, functions: Mapping[str, FuncOp]) -> None:
-    """Raise `VerifyError`, located, for a launch that fits no kernel of ``functions``, the module's by name."""
+def check_launch(launch: Operation) -> None:
+    """Raise `VerifyError`, located, for a ``device.launch`` that does not fit a kernel of its module.
+
+    Parameters are what the launch names: for tensors memrefs of the same element type and rank, whose extents the
+    program knows if the kernel does. What is passed by ``device.in`` is not written. Local memory is given if the
+    kernel has dynamic one.
+    """
+    if not isinstance(launch, LaunchOp):
+        verify_operation(launch, Device)  # an importer leaves an operation that is wrong unregistered
+        return
+    for op in launch.body.block.ops:
+        if isinstance(op, UnregisteredOp):
+            verify_operation(op, Device)
+    functions = _functions_around(launch)
     name = kernel_name(launch)
     kernel = functions.get(name)
     if kernel is None:
@@ -90,6 +115,14 @@ def check_launch(launch: LaunchOp, functions: Mapping[str, FuncOp]) -> None:
     _check_parameters(launch, kernel, [value.type for value in values])
     _check_writes(launch, kernel)
     _check_local_memory(launch, kernel)
+
+
+def _functions_around(op: Operation) -> dict[str, FuncOp]:
+    current: Operation | None = op
+    while current is not None and not isinstance(current, ModuleOp):
+        current = current.parent_op()
+    ops = current.body.block.ops if current is not None else ()
+    return {function.sym_name.data: function for function in ops if isinstance(function, FuncOp)}
 
 
 def _check_parameters(launch: LaunchOp, kernel: FuncOp, given: Sequence[Attribute]) -> None:
@@ -152,21 +185,3 @@ def _check_local_memory(launch: LaunchOp, kernel: FuncOp) -> None:
             source_location(launch),
             ["a kernel gets at it by gpu.dynamic_shared_memory; else leave the seventh operand out"],
         )
-
-
-def _refuse_calls(module: ModuleOp, launched: Mapping[str, LaunchOp]) -> None:
-    for op in module.walk():
-        if op_name(op) not in _REFERENCES:
-            continue
-        symbol = op.get_attr_or_prop("callee" if op_name(op) == "func.call" else "value")
-        name = str(symbol).removeprefix("@").strip('"')
-        if name in launched:
-            what = "called" if op_name(op) == "func.call" else "used as a value"
-            raise VerifyError(
-                f"'{name}' is launched as a kernel and {what}, too",
-                source_location(op),
-                [
-                    Note("it is launched here", source_location(launched[name])),
-                    "give one of them a function of its own",
-                ],
-            )

@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from devscope.dialects.device import ScopeAttr
 from devscope.errors import OptionError
 from devscope.passes.collection import no_cyclic_collection
-from devscope.passes.kernels.check import check_launches
+from devscope.passes.kernels.check import check_kernels
 from devscope.passes.machine import Machine
 from devscope.passes.plan.call_graph import functions_of
 from devscope.passes.plan.capture import capture
@@ -110,7 +110,7 @@ def plan_module(module: ModuleOp, options: PlanOptions | None = None, names: Sou
     pin_to_host = options.arguments == "host"
     names = names or SourceNames()
     words = Words(names)
-    check_launches(module)
+    check_kernels(module)
     functions = functions_of(module)
     with no_cyclic_collection(), one_constant_per_use(functions) as split:
         min_cost = _min_cost(module, host, default, options)

@@ -113,7 +113,7 @@ TABLE: dict[str, Row] = {
     "cf.switch": Row(control_rules.branch),
     "cf.assert": Row(host),
     # One computation: what stands in its body are its arguments.
-    "device.launch": Row(compute),
+    "device.launch": Row(device_rules.launch),
     # Users' demands.
     "device.on_device": Row(device_rules.on_device),
     "device.device_copy": Row(device_rules.device_copy),

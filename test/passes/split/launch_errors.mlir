@@ -251,6 +251,17 @@ func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>, %n: index) -> tensor<?xf32
 
 // -----
 
+func.func private @idle(%x: memref<?xf32>) attributes {device.kernel} {
+  return
+}
+func.func @main(%m: memref<?xf32>) {
+  // expected-error @+1 {{kernel 'idle' is called}}
+  func.call @idle(%m) : (memref<?xf32>) -> ()
+  return
+}
+
+// -----
+
 // What only the host can do.
 
 func.func private @print(f32)
