@@ -9,6 +9,7 @@ from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAtt
 from devscope.dialects.location import source_location
 from devscope.errors import VerifyError
 from devscope.passes.border.symbols import function_of
+from devscope.passes.kernels.check import check_launch
 from devscope.passes.kernels.functions import kernel_name, kernels_of, launches_in
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.places import place_of
@@ -22,9 +23,9 @@ _Side = tuple[ScopeAttr, TargetAttr]
 def bind_kernels(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
     """Write ``device.target`` and ``device.scope`` on the kernels of a planned module, by where they are launched.
 
-    A kernel that several devices or targets launch stays with the first, or with the one whose target it has
-    already; the others launch private copies, ``NAME_opencl1``. Raises VerifyError, located, for a launch on the
-    host.
+    A kernel that several devices or targets launch stays with the first; the others launch private copies,
+    ``NAME_opencl1``. One that has a target already stays with the side of that target, if there is one. Raises
+    VerifyError, located, for a launch on the host.
     """
     kernels = kernels_of(module)
     if not kernels:
@@ -32,6 +33,7 @@ def bind_kernels(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> N
     analysis = ScopeAnalysis(module, host)
     launches: dict[str, dict[_Side, list[LaunchOp]]] = {}
     for launch in launches_in(module):
+        check_launch(launch)
         side = _side(launch, analysis, binding)
         launches.setdefault(kernel_name(launch), {}).setdefault(side, []).append(launch)
     taken = taken_names(module)
@@ -62,7 +64,7 @@ def _side(launch: LaunchOp, analysis: ScopeAnalysis, binding: TargetBinding) -> 
     return place_of(scope), target
 
 
-def _own_side(kernel: FuncOp, sides: list[_Side]) -> _Side:
+def _own_side(kernel: FuncOp, sides: list[_Side]) -> _Side | None:
     """The side that the original stays with."""
     target = kernel.attributes.get(TARGET_ATTR)
-    return next((side for side in sides if side[1] == target), sides[0])
+    return sides[0] if target is None else next((side for side in sides if side[1] == target), None)

@@ -26,9 +26,10 @@ _REFERENCES = {"func.call": ("callee", "called"), "func.constant": ("value", "us
 
 
 def check_kernels(module: ModuleOp) -> None:
-    """Raise `VerifyError`, located, for the first hand-written kernel of ``module`` that cannot be one.
+    """Raise `VerifyError`, located, for the first hand-written kernel of ``module`` that cannot be one, or launch.
 
-    A kernel is a private function with a body and without results, that launches name and nothing calls.
+    A kernel is a private function with a body and without results, that launches name and nothing calls. Launches
+    in a module without kernels are left to `check_launch`.
     """
     kernels = kernels_of(module)
     for kernel in kernels.values():
@@ -36,6 +37,9 @@ def check_kernels(module: ModuleOp) -> None:
         check_body(kernel)
     if kernels:
         check_calls(module, kernels.values())
+        for op in module.walk():
+            if op_name(op) == LaunchOp.name:
+                check_launch(op)
         _refuse_calls(module, kernels)
 
 
@@ -93,6 +97,8 @@ def check_launch(launch: Operation) -> None:
         if isinstance(op, UnregisteredOp):
             verify_operation(op, Device)
     functions = _functions_around(launch)
+    if functions is None:
+        return  # in a clone that planning made of a function
     name = kernel_name(launch)
     kernel = functions.get(name)
     if kernel is None:
@@ -117,12 +123,13 @@ def check_launch(launch: Operation) -> None:
     _check_local_memory(launch, kernel)
 
 
-def _functions_around(op: Operation) -> dict[str, FuncOp]:
+def _functions_around(op: Operation) -> dict[str, FuncOp] | None:
     current: Operation | None = op
     while current is not None and not isinstance(current, ModuleOp):
         current = current.parent_op()
-    ops = current.body.block.ops if current is not None else ()
-    return {function.sym_name.data: function for function in ops if isinstance(function, FuncOp)}
+    if current is None:
+        return None
+    return {op.sym_name.data: op for op in current.body.block.ops if isinstance(op, FuncOp)}
 
 
 def _check_parameters(launch: LaunchOp, kernel: FuncOp, given: Sequence[Attribute]) -> None:

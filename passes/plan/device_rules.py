@@ -102,7 +102,10 @@ def device_copy(system: System, op: Operation) -> None:
 
 
 def launch(system: System, op: Operation) -> None:
-    """A computation on what stands in its body. Raises `VerifyError` where it does not fit its kernel."""
+    """A computation on what stands in its body. Raises `VerifyError` where it does not fit a kernel.
+
+    If the module has kernels, launches were checked before.
+    """
     check_launch(op)
     compute(system, op)
 

@@ -902,3 +902,11 @@ def kernel_functions(x: Array, y: Array) -> Any:
 @case(f32(24), results="f32", entry="pipelined", **_OWN)
 def kernel_pipelined(x: Array) -> Any:
     return np.tanh(3 * x)
+
+
+@case(f32("n"), i1(), index(low=0, high=4), results="f32, f32, f32", entry="branches", **_OWN)
+def kernel_branches(x: Array, flag: Array, steps: Array) -> Any:
+    start = carried = np.exp(x)
+    for _ in range(int(steps)):
+        carried = carried + (start if flag else carried)
+    return start, start + x if flag else start, carried

@@ -428,3 +428,44 @@ func.func @pipelined(%x: tensor<24xf32>) -> tensor<24xf32> {
   }
   return %r : tensor<24xf32>
 }
+
+// Launches in branches and loops of device functions.
+func.func @branches(%x: tensor<?xf32>, %f: i1, %steps: index) -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %one = arith.constant 1.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %e = math.exp %x {device.scope = #dev} : tensor<?xf32>
+  %r = scf.if %f -> tensor<?xf32> {
+    %0 = "device.launch"(%n, %c1, %c1, %c1, %c1, %c1) ({
+      "device.in"(%one) : (f32) -> ()
+      "device.in"(%x) : (tensor<?xf32>) -> ()
+      "device.in"(%n) : (index) -> ()
+      "device.out"(%e) : (tensor<?xf32>) -> ()
+    }) {kernel = @saxpy, device.scope = #dev} : (index, index, index, index, index, index) -> tensor<?xf32>
+    scf.yield %0 : tensor<?xf32>
+  } else {
+    scf.yield %e : tensor<?xf32>
+  }
+  %s = scf.for %i = %c0 to %steps step %c1 iter_args(%z = %e) -> tensor<?xf32> {
+    %q = scf.if %f -> tensor<?xf32> {
+      %0 = "device.launch"(%n, %c1, %c1, %c1, %c1, %c1) ({
+        "device.in"(%one) : (f32) -> ()
+        "device.in"(%e) : (tensor<?xf32>) -> ()
+        "device.in"(%n) : (index) -> ()
+        "device.out"(%z) : (tensor<?xf32>) -> ()
+      }) {kernel = @saxpy, device.scope = #dev} : (index, index, index, index, index, index) -> tensor<?xf32>
+      scf.yield %0 : tensor<?xf32>
+    } else {
+      %0 = "device.launch"(%n, %c1, %c1, %c1, %c1, %c1) ({
+        "device.in"(%one) : (f32) -> ()
+        "device.in"(%z) : (tensor<?xf32>) -> ()
+        "device.in"(%n) : (index) -> ()
+        "device.out"(%z) : (tensor<?xf32>) -> ()
+      }) {kernel = @saxpy, device.scope = #dev} : (index, index, index, index, index, index) -> tensor<?xf32>
+      scf.yield %0 : tensor<?xf32>
+    }
+    scf.yield %q : tensor<?xf32>
+  }
+  return %e, %r, %s : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+}

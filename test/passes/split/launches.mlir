@@ -65,6 +65,27 @@ func.func @main(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
 
 // -----
 
+// If it is nobody's, all launch copies, and the original is idle.
+#one = #device.scope<"opencl", 0 : i64, #device.target<"opencl", {workgroup = 64 : i64}>, "">
+func.func private @kernel(%x: memref<?xf32>)
+    attributes {device.kernel, device.target = #device.target<"opencl", {workgroup = 32 : i64}>} {
+  return
+}
+// CHECK:      func.func private @kernel(
+// CHECK-SAME:   {device.kernel, device.target = #device.target<"opencl", {workgroup = 32 : i64}>}
+// CHECK:      func.func private @kernel_opencl0(
+// CHECK-SAME:   device.target = #device.target<"opencl", {workgroup = 64 : i64}>}
+// CHECK:      kernel = @kernel_opencl0}
+// SPLIT-NOT:  func.func private @kernel(
+func.func @main(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %0 = "device.launch"(%n, %n, %n, %n, %n, %n) ({
+    "device.out"(%x) : (tensor<?xf32>) -> ()
+  }) {kernel = @kernel, device.scope = #one} : (index, index, index, index, index, index) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// -----
+
 // Sizes in the caller's terms: what follows from arguments comes as a scalar, or is computed inside from what does;
 // shapes of the device's own tensors are asked there. Kernels that nothing launches go.
 #dev = #device.scope<"opencl", 0 : i64, "", "">
