@@ -40,4 +40,23 @@ irdl.dialect @device {
     %0 = irdl.any
     irdl.operands(arguments: variadic %0)
   }
+  irdl.operation @launch {
+    %0 = irdl.any
+    irdl.operands(sizes: variadic %0)
+    %1 = irdl.any
+    %2 = irdl.any
+    irdl.results(first: %1, others: variadic %2)
+    %3 = irdl.base "#builtin.symbol_ref"
+    irdl.attributes {"kernel" = %3}
+    %4 = irdl.region with size 1
+    irdl.regions(body: %4)
+  }
+  irdl.operation @in {
+    %0 = irdl.any
+    irdl.operands(operand: %0)
+  }
+  irdl.operation @out {
+    %0 = irdl.any
+    irdl.operands(operand: %0)
+  }
 }

@@ -42,6 +42,7 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
+from devscope.dialects.launch import InOp, LaunchOp, OutOp
 from devscope.dialects.scope_attr import OPEN_ID, OPEN_SCOPE, SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
     CALL_ATTR,
@@ -64,7 +65,10 @@ __all__ = [
     "TARGET_ATTR",
     "Device",
     "DeviceCopyOp",
+    "InOp",
+    "LaunchOp",
     "OnDeviceOp",
+    "OutOp",
     "RegionOp",
     "ScopeAttr",
     "TargetAttr",
@@ -264,7 +268,9 @@ def _types(types: Sequence[Attribute]) -> str:
     return ", ".join(map(str, types))
 
 
-Device = Dialect("device", [OnDeviceOp, DeviceCopyOp, RegionOp, YieldOp], [TargetAttr, ScopeAttr])
+Device = Dialect(
+    "device", [OnDeviceOp, DeviceCopyOp, RegionOp, YieldOp, LaunchOp, InOp, OutOp], [TargetAttr, ScopeAttr]
+)
 
 
 def verify_device_attributes(module: ModuleOp) -> None:

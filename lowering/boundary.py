@@ -27,6 +27,7 @@ from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, Scop
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError
+from devscope.passes.kernels.functions import drop_idle_kernels, is_kernel
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.classify import callee_name
 from devscope.passes.split.symbols import functions_of
@@ -51,14 +52,16 @@ class CutModules:
 
 def cut_module(module: ModuleOp, binding: TargetBinding) -> CutModules:
     """Take a split module apart; ``module`` is consumed."""
+    drop_idle_kernels(module)
     spaces = _HostBuffers(module, binding).convert()
     parts: dict[Code, ModuleOp] = {}
     for function in [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]:
         scope = function.attributes.get(SCOPE_ATTR)
         if not isinstance(scope, ScopeAttr) or binding.in_host_memory(scope):
             continue
-        declaration = _declaration(function, scope, binding)
-        module.body.block.insert_op_before(declaration, function)
+        if not is_kernel(function):
+            declaration = _declaration(function, scope, binding)
+            module.body.block.insert_op_before(declaration, function)
         function.detach()
         target = function.attributes[TARGET_ATTR]
         assert isinstance(target, TargetAttr)

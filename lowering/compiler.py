@@ -272,8 +272,7 @@ def _lower_device(
     options = part.target.option_values
     space = ir.Attribute.parse(_space_text(session, part.scope))
     schedule = target.schedule(options)
-    check_module(module, target.kind)
-    device.lower_device_functions(module, space, constants, schedule, session.run_passes, taken)
+    device.lower_device_functions(module, space, constants, schedule, session.run_passes, taken, target.kind)
     observe("launchers", module)
     gpu_modules = device.take_kernels(module)
     observe("kernels", gpu_modules)

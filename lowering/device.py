@@ -10,6 +10,8 @@ from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels import GridSchedule, RunPasses, carve_kernels
+from devscope.lowering.legal import check_module
+from devscope.lowering.own_kernels import define_launchers, lower_launches, take_own_kernels
 from devscope.lowering.tensors import prepare_tensors
 
 
@@ -20,11 +22,15 @@ def lower_device_functions(
     schedule: GridSchedule,
     run_passes: RunPasses,
     taken: set[str],
+    target: str,
 ) -> None:
     """Turn the tensor functions of ``module`` into launchers over memrefs in memory space ``space``.
 
-    Their kernels stand beside them as ``gpu.module`` operations; their names are added to ``taken``.
+    Their kernels, carved and hand-written ones, stand beside them as ``gpu.module`` operations; their names are
+    added to ``taken``. Raises LoweringError for what ``target``, a kind, cannot compile.
     """
+    kernels = take_own_kernels(module, taken)
+    check_module(module, target)
     for func in mlir_util.functions(module):
         if mlir_util.has_body(func):
             protect_arguments(func)
@@ -32,10 +38,11 @@ def lower_device_functions(
     # All constants but splats: their data reaches the device once, through the runtime.
     extract_constants(module, constants, most_inline=0)
     prepare_tensors(module, run_passes, loop_order={})
-    bufferize(module, run_passes)
+    bufferize(module, run_passes, lambda: lower_launches(module, kernels))
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipelines.DEALLOCATE)
     carve_kernels(module, run_passes, schedule, taken)
+    define_launchers(module, kernels, space)
 
 
 def take_kernels(module: Any) -> Any:

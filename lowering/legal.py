@@ -38,6 +38,8 @@ _DIALECTS = frozenset(
         "vector",
     }
 )
+#: Launches of hand-written kernels, lowered before bufferisation.
+_LAUNCHES = frozenset({"device.launch", "device.in", "device.out"})
 #: Operations of these dialects that bufferisation or the conversion to LLVM does not know.
 _WITHOUT_LOWERING = frozenset(
     {
@@ -76,7 +78,8 @@ def check_module(module: Any, target: str) -> None:
     _, *ops = mlir_util.walk(module.operation)
     for op in ops:
         name = op.name
-        if name.partition(".")[0] not in _DIALECTS or name in _WITHOUT_LOWERING:
+        known = name.partition(".")[0] in _DIALECTS or name in _LAUNCHES
+        if not known or name in _WITHOUT_LOWERING:
             raise cannot_lower(target, name, mlir_location(op))
         match name:
             case "tensor.dim":

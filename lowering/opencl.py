@@ -13,6 +13,7 @@ from devscope.lowering.codegen.spirv import shared_emitter
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels import DeviceBinary, GridSchedule, KernelTarget, RunPasses
 from devscope.lowering.llvm_dialect import mlir_location, require_fully_lowered, to_llvm_ir
+from devscope.lowering.local_memory import attribution_count, local_sizes
 
 #: OpenCL's address space for buffers (OpenCL C specification 3.0, section 6.7; SPIR-V CrossWorkgroup).
 _GLOBAL_MEMORY = 1
@@ -78,13 +79,14 @@ def compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Mapping[st
     Raises LoweringError for an operation or a type that the target cannot run.
     """
     _check_types(gpu_modules, options)
+    local = local_sizes(gpu_modules)
     text = to_llvm_text(gpu_modules, run_passes)
     try:
         binary = shared_emitter().emit(text)
     except LoweringError as error:
         error.location = _named_kernel(gpu_modules, error)
         raise
-    return DeviceBinary(binary, _kernel_signatures(gpu_modules))
+    return DeviceBinary(binary, _kernel_signatures(gpu_modules, local))
 
 
 def _named_kernel(module: Any, error: LoweringError) -> SourceLocation | None:
@@ -215,7 +217,8 @@ def _written_pointers(gpu_modules: Any) -> dict[str, list[int]]:
         stored = {inner.operands[1] for inner in mlir_util.walk(op) if inner.name == "memref.store"}
         position = 0
         pointers: list[int] = []
-        for argument in mlir_util.entry_block(op).arguments:
+        arguments = list(mlir_util.entry_block(op).arguments)
+        for argument in arguments[: len(arguments) - attribution_count(op)]:
             if argument in stored:
                 pointers.append(position + 1)  # the aligned pointer follows the allocated one
             is_memref = mlir_util.is_memref(argument.type)
@@ -257,12 +260,15 @@ def _merge(gpu_modules: Any) -> None:
         gpu_module.erase()
 
 
-def _kernel_signatures(module: Any) -> list[tuple[str, list[int]]]:
-    return [
-        (mlir_util.symbol_name(op), _argument_sizes(str(op.attributes["function_type"])))
-        for op in mlir_util.children(module.operation)
-        if op.name == "llvm.func" and mlir_util.has_body(op)
-    ]
+def _kernel_signatures(module: Any, local: Mapping[str, list[int]]) -> list[tuple[str, list[int]]]:
+    """Names and sizes of arguments; ``local`` has the sizes of the last ones of kernels with local memory."""
+    found: list[tuple[str, list[int]]] = []
+    for op in mlir_util.children(module.operation):
+        if op.name == "llvm.func" and mlir_util.has_body(op):
+            name = mlir_util.symbol_name(op)
+            sizes, last = _argument_sizes(str(op.attributes["function_type"])), local.get(name, [])
+            found.append((name, sizes[: len(sizes) - len(last)] + last))
+    return found
 
 
 _ARGUMENT = re.compile(r"b?[fi](\d+)")

@@ -47,9 +47,10 @@ FUSE = (
     "linalg-fold-unit-extent-dims,canonicalize,cse))"
 )
 
+ALLOCATE = "builtin.module(eliminate-empty-tensors,func.func(empty-tensor-to-alloc-tensor))"
+
 BUFFERIZE = (
     "builtin.module("
-    "eliminate-empty-tensors,func.func(empty-tensor-to-alloc-tensor),"
     "one-shot-bufferize{bufferize-function-boundaries=true allow-return-allocs-from-loops=true"
     " function-boundary-type-conversion=identity-layout-map},"
     "canonicalize,cse,func.func(buffer-loop-hoisting))"

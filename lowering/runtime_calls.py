@@ -8,7 +8,7 @@ translation from memrefs to handles stands in ``runtime_calls.mlir``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from typing import Any
 
@@ -16,6 +16,7 @@ from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import is_assertion, lower_assertions
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.local_memory import STATIC_LOCAL
 from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.shared_memory import VIEW, VIEW_DONE, WRITTEN
@@ -237,6 +238,7 @@ def _launch(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None
     first = sum(segments[:11])
     arguments = operands[first : first + segments[11]]
     cells = [cell for value in arguments for cell in _cells(build, value)]
+    cells += _local_cells(build, op, operands[first - segments[10] : first])
     array_type = ir.MemRefType.get([len(cells)], build.i64, loc=op.location)
     array = build.value(
         "memref.alloca", [], array_type, {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0], op.context)}
@@ -255,6 +257,13 @@ def _launch(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None
         ],
     )
     op.erase()
+
+
+def _local_cells(build: Builder, launch: Any, dynamic: Sequence[Any]) -> list[Any]:
+    """Cells of local memory: those of static size are not read."""
+    count = ir.IntegerAttr(launch.attributes[STATIC_LOCAL]).value if STATIC_LOCAL in launch.attributes else 0
+    zero = [build.constant(0, build.i64)] if count else []
+    return zero * count + [build.value("arith.extsi", [size], build.i64) for size in dynamic]
 
 
 def _cells(build: Builder, value: Any) -> list[Any]:

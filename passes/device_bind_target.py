@@ -8,6 +8,7 @@ A target that stands already is never overwritten; only a missing host part (``d
 | public, private and not on one device, without a body | the host's |
 | private, all on one device | the device's, without a host part |
 | private over scalars, that kernels can call | by who calls it, see `devscope.passes.split.portable` |
+| hand-written kernel | by what launches it, see `devscope.passes.kernels.bind` |
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from xdsl.passes import ModulePass
 from devscope.dialects.device import HOST_TARGET_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import VerifyError
+from devscope.passes.kernels.bind import bind_kernels
+from devscope.passes.kernels.calls import inline_in_kernels
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.scope_attribute import scope_on
 from devscope.passes.split.device_functions import device_functions
@@ -51,7 +54,9 @@ def bind_targets(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> N
     Raises VerifyError, located, for a host part that is for a device, and for a function without a body that is
     for one: only the host can call what is defined elsewhere.
     """
+    inline_in_kernels(module)
     bind_portable_functions(module, host, binding)
+    bind_kernels(module, host, binding)
     functions = functions_of(module)
     on_device = device_functions(functions, ScopeAnalysis(module, host), host)
     for function in functions:

@@ -27,6 +27,7 @@ from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import VerifyError
 from devscope.passes.device_bind_target import bind_targets
+from devscope.passes.kernels.functions import drop_idle_kernels
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.scope_attribute import drop_scopes
 from devscope.passes.split.calls import separate_kinds, write_kinds
@@ -76,6 +77,7 @@ def split_module(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> N
             _finish_device_function(function, scope, binding)
             drop_scopes(function.body)
     reduce_to_places(module)
+    drop_idle_kernels(module)
     separate_kinds(module)
     write_kinds(module)
 

@@ -6,6 +6,7 @@ It shares no code with the split but the definition of what a call is (`split/ca
 * a function for a device is private and has a body; it holds nothing that only the host can do;
 * a function for the host holds no work of a device;
 * every value is defined in the function that uses it;
+* launches stand in code for a device and name a hand-written kernel of its target, whose parameters they fit;
 * calls name a function of the module and agree with its signature; code for a device calls its own device only,
   a kernel its own target only; no function is both launched and called as an external one.
 """
@@ -20,10 +21,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note, VerifyError
+from devscope.passes.kernels.check import check_launch
+from devscope.passes.kernels.functions import kernel_name, kernels_of
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.calls import CallKind, call_kind, is_host_code
 
@@ -36,8 +39,8 @@ _HOST_ONLY_DIALECTS = frozenset({"async", "bufferization", "gpu", "llvm", "memre
 def verify_split_module(module: ModuleOp, host: ScopeAttr | None = None) -> None:
     """Raise `VerifyError`, located, for the first promise that ``module`` breaks; see the module's docstring."""
     analysis = ScopeAnalysis(module) if host is None else ScopeAnalysis(module, host)
-    verifier = _Verifier(analysis)
-    for function in analysis.functions.values():
+    verifier = _Verifier(analysis, kernels_of(module))
+    for function in (*analysis.functions.values(), *verifier.kernels.values()):
         verifier.check_function(function)
     for function in analysis.functions.values():
         verifier.check_body(function)
@@ -46,6 +49,7 @@ def verify_split_module(module: ModuleOp, host: ScopeAttr | None = None) -> None
 @dataclass
 class _Verifier:
     analysis: ScopeAnalysis
+    kernels: dict[str, FuncOp]
     first: dict[str, dict[CallKind, Operation]] = field(default_factory=dict[str, dict[CallKind, Operation]])
     """The first call of each kind, by callee."""
 
@@ -76,6 +80,8 @@ class _Verifier:
                 if (owner if isinstance(owner, Block) else owner.parent) not in blocks:
                     what = f"operand #{number} of '{name}' is defined outside of function"
                     raise _error(op, f"{what} '{function.sym_name.data}'")
+            if isinstance(op, LaunchOp):
+                self._check_launch(op, function)
             if on_host:
                 self._check_on_host(op, name, function)
             elif name in _HOST_ONLY or name.split(".", 1)[0] in _HOST_ONLY_DIALECTS:
@@ -89,6 +95,17 @@ class _Verifier:
         scope, own = self.analysis.of_op(op), function.attributes[SCOPE_ATTR]
         if isinstance(own, ScopeAttr) and not scope.is_open and not scope.same_device(own):
             raise _error(op, f"'{name}' runs on {scope.short()}, but stands in code for {_device(function)}")
+
+    def _check_launch(self, op: LaunchOp, function: FuncOp) -> None:
+        check_launch(op)
+        kernel = self.kernels[kernel_name(op)]
+        if is_host_code(function) or call_kind(function, kernel) is not CallKind.PLAIN:
+            raise VerifyError(
+                f"kernel '{kernel_name(op)}' is for {_device(kernel)}, but is launched in code for "
+                f"{_device(function)}",
+                source_location(op),
+                ["device-bind-target gives each device and target a kernel of its own"],
+            )
 
     def _check_call(self, op: Operation, caller: FuncOp) -> None:
         symbol = op.get_attr_or_prop("callee")

@@ -29,6 +29,7 @@ from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAt
 from devscope.dialects.names import op_name
 from devscope.passes.callees import CALL, CONSTANT, INDIRECT, Callees, CallGraph, arguments_of, function_values
 from devscope.passes.host_operands import host_operands, is_query
+from devscope.passes.kernels.functions import is_kernel
 from devscope.passes.placed_types import HOST, kind_of
 from devscope.passes.scope_attribute import scope_on
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
@@ -95,9 +96,10 @@ class ScopeAnalysis:
 
     @property
     def functions(self) -> dict[str, FuncOp]:
-        """The functions of the module, by name."""
+        """The functions of the module, by name; hand-written kernels are none of them."""
         if self._functions is None:
-            self._functions = {op.sym_name.data: op for op in self.module.body.ops if isinstance(op, FuncOp)}
+            functions = [op for op in self.module.body.ops if isinstance(op, FuncOp) and not is_kernel(op)]
+            self._functions = {op.sym_name.data: op for op in functions}
         return self._functions
 
     def of_value(self, value: SSAValue) -> ScopeAttr:

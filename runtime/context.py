@@ -223,6 +223,8 @@ class NativeContext:
         self._keep_freed(record, FREE_LIST_ENTRIES, device.memory_bytes)
         record.shared = int(device.shares_memory)
         record.polled = int(device.polled)
+        record.most_work_items = device.max_workgroup_size
+        record.most_local = device.local_memory_bytes
         record.queue = device.create_queue()
         if not device.shares_memory:
             record.transfers = device.create_queue()

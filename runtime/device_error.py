@@ -10,11 +10,14 @@ from devscope.errors import DeviceError, DevscopeError, ExecutionError, SourceLo
 from devscope.runtime.devices import PhysicalDevice
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.native.layout import Error, Operation, Origin, RuntimeCode
+from devscope.runtime.opencl import OpenCLDevice
 from devscope.runtime.opencl_api import error_name
 from devscope.runtime.program import DeviceSpec
 
 _HOST_CODES = {1: "out of host memory", 2: "not possible on the host"}
 _SHAPES = "check the shapes that were given to the program"
+_LAUNCH_SIZES = "check the sizes that the launch of the kernel computes"
+_LIMITS = (RuntimeCode.TOO_MUCH_LOCAL_MEMORY, RuntimeCode.TOO_MANY_WORK_ITEMS, RuntimeCode.BAD_LAUNCH_SIZE)
 _DEFECT = "the compiled program is wrong: please report this with the program that was compiled"
 
 
@@ -31,7 +34,7 @@ def describe_error(error: Error, specs: Sequence[DeviceSpec], physical: Sequence
     if error.origin == Origin.RUNTIME:
         if (error.operation, error.code) == (Operation.ALLOC, RuntimeCode.NEGATIVE_SIZE):
             return negative_size(where, error.detail)
-        reason, note = _runtime_reason(error)
+        reason, note = _runtime_reason(error, physical[error.slot] if known else None)
         return DeviceError(f"{where}: {what} failed: {reason}", notes=[note] if note else ())
     if known and physical[error.slot].opencl is not None:
         reason = error_name(error.code)
@@ -90,7 +93,22 @@ def _operation(error: Error, spec: DeviceSpec) -> str:
             return f"launching kernel number {error.detail}"
 
 
-def _runtime_reason(error: Error) -> tuple[str, str | None]:
+def _limit(error: Error, device: OpenCLDevice) -> tuple[str, str | None]:
+    """Why a device refuses the sizes of a launch."""
+    if error.code == RuntimeCode.BAD_LAUNCH_SIZE:
+        return f"a size of its grid or workgroups is {error.size}", _LAUNCH_SIZES
+    if error.code == RuntimeCode.TOO_MANY_WORK_ITEMS:
+        most = device.max_workgroup_size
+        return f"a workgroup would have {error.size} work-items, of which the device allows {most}", _LAUNCH_SIZES
+    if error.size < 0:
+        return f"its local memory would have {error.size} bytes", _LAUNCH_SIZES
+    needed, most = format_bytes(error.size), format_bytes(device.local_memory_bytes)
+    return f"a workgroup would need {needed} of local memory, the device has {most}", _LAUNCH_SIZES
+
+
+def _runtime_reason(error: Error, physical: PhysicalDevice | None) -> tuple[str, str | None]:
+    if error.code in _LIMITS and physical is not None and physical.opencl is not None:
+        return _limit(error, physical.opencl)
     match error.code:
         case RuntimeCode.BAD_SLOT:
             return f"the program has {error.detail} device slots", _DEFECT

@@ -65,13 +65,17 @@ class Entry:
     outputs: list[TensorSpec]
 
 
+DYNAMIC_LOCAL_SIZE = -(2**63)
+"""Stands for the size of workgroup-local memory whose amount the launch says."""
+
+
 @dataclass
 class KernelSpec:
     """A kernel of a device.
 
     ``binary``: which of the device's binaries has it. ``arg_sizes[i]`` is the size in bytes of argument ``i``
     (1 for ``i1``), 0 for a buffer. A negative number asks for that many bytes of workgroup-local memory; the
-    launch's cell is not read then.
+    launch's cell is not read then. With `DYNAMIC_LOCAL_SIZE` the cell has the number of bytes.
     """
 
     name: str

@@ -24,5 +24,6 @@ def _load_device_dialect(context: Any) -> None:
     bindings.declare_without_module("device")
     with context, ir.Location.unknown():
         bindings.load_irdl(ir.Module.parse(source))
-        # IRDL has no traits; without this one, no region of device.region would verify.
+        # IRDL has no traits; without these, no region of device.region and device.launch would verify.
         ir.IsTerminatorTrait.attach("device.yield")
+        ir.NoTerminatorTrait.attach("device.launch")

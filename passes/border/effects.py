@@ -13,6 +13,7 @@ from devscope.passes.placed_types import BUFFER, kind_of
 _PURE_DIALECTS = frozenset({"arith", "complex", "index", "linalg", "math", "scf", "tensor"})
 _PURE = frozenset(
     {
+        *("device.launch", "device.in", "device.out"),
         *("affine.apply", "affine.max", "affine.min", "bufferization.alloc_tensor", "device.device_copy"),
         *("cf.br", "cf.cond_br", "cf.switch", "func.return", "ub.poison"),
     }

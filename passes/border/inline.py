@@ -67,7 +67,7 @@ def inline_calls(module: ModuleOp) -> None:
                 source_location(call),
                 ["functions that call each other several times, in several levels, multiply"],
             )
-        new = _inline(call, callee)
+        new = inline_call(call, callee)
         work += (
             inner
             for op in new
@@ -152,7 +152,7 @@ def _recursive(inner: Operation, circle: list[str], call: Operation, caller: Fun
     )
 
 
-def _inline(call: Operation, callee: FuncOp) -> list[Operation]:
+def inline_call(call: Operation, callee: FuncOp) -> list[Operation]:
     """Put a copy of the callee's body in the place of a call; the operations that now stand there."""
     if len(callee.body.blocks) > 1:
         return [_inline_blocks(call, callee)]

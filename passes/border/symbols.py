@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation
 
 from devscope.dialects.names import op_name
 from devscope.passes.callees import CALL, is_public, named_function
+from devscope.passes.kernels.functions import is_kernel
 
 
 class Symbols:
@@ -17,7 +18,7 @@ class Symbols:
 
     def __init__(self, module: ModuleOp) -> None:
         self.functions: dict[str, FuncOp] = {
-            op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp)
+            op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and not is_kernel(op)
         }
         self.calls: list[Operation] = []
         """All calls, function by function, outer before inner."""

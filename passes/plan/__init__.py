@@ -30,6 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from devscope.dialects.device import ScopeAttr
 from devscope.errors import OptionError
 from devscope.passes.collection import no_cyclic_collection
+from devscope.passes.kernels.check import check_kernels
 from devscope.passes.machine import Machine
 from devscope.passes.plan.call_graph import functions_of
 from devscope.passes.plan.capture import capture
@@ -101,7 +102,7 @@ def plan_module(module: ModuleOp, options: PlanOptions | None = None, names: Sou
     ``names`` says what values are called in messages; by default the files are read that locations name.
 
     Raises `PlanError`, and leaves the module as it was, when the program demands two scopes for one value. It has
-    all such errors of the module.
+    all such errors of the module. Raises `VerifyError` for launches that do not fit their kernels.
     """
     options = options or PlanOptions()
     host = close_scope(options.host, ScopeAttr.get(options.host.type_name, 0))
@@ -109,6 +110,7 @@ def plan_module(module: ModuleOp, options: PlanOptions | None = None, names: Sou
     pin_to_host = options.arguments == "host"
     names = names or SourceNames()
     words = Words(names)
+    check_kernels(module)
     functions = functions_of(module)
     with no_cyclic_collection(), one_constant_per_use(functions) as split:
         min_cost = _min_cost(module, host, default, options)

@@ -12,6 +12,7 @@ from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR
 from devscope.dialects.location import source_location
 from devscope.errors import PlanError
 from devscope.passes.components import components
+from devscope.passes.kernels.functions import is_kernel
 from devscope.passes.plan.order import called_names, canonical_order
 
 FOREIGN_BODY = ("device.compiler", "device.primitive")
@@ -19,7 +20,7 @@ FOREIGN_BODY = ("device.compiler", "device.primitive")
 
 
 def functions_of(module: ModuleOp) -> list[FuncOp]:
-    """The functions that planning is about. Those in a ``gpu.module`` are device code, and its business.
+    """The functions that planning is about. Those in a ``gpu.module``, and kernels, are device code.
 
     Raises `PlanError` for a module inside the module: nothing outside says where its functions are called from.
     """
@@ -30,7 +31,7 @@ def functions_of(module: ModuleOp) -> list[FuncOp]:
                 source_location(op),
                 ["move its functions into the outer module, or plan it as a module of its own"],
             )
-    return [op for op in module.body.ops if isinstance(op, FuncOp)]
+    return [op for op in module.body.ops if isinstance(op, FuncOp) and not is_kernel(op)]
 
 
 def has_plan(func: FuncOp) -> bool:

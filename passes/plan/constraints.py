@@ -112,6 +112,8 @@ TABLE: dict[str, Row] = {
     "cf.cond_br": Row(control_rules.branch),
     "cf.switch": Row(control_rules.branch),
     "cf.assert": Row(host),
+    # One computation: what stands in its body are its arguments.
+    "device.launch": Row(device_rules.launch),
     # Users' demands.
     "device.on_device": Row(device_rules.on_device),
     "device.device_copy": Row(device_rules.device_copy),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from xdsl.ir import Operation
 
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp
+from devscope.passes.kernels.check import check_launch
 from devscope.passes.placed_types import TENSOR, kind_of
+from devscope.passes.plan.compute_rules import compute
 from devscope.passes.plan.domains import HOST_NODE, Reason
 from devscope.passes.plan.edges import FREE, LOOSE
 from devscope.passes.plan.nodes import ANNOTATED, FIXED, INDIRECT, NOT_COMPUTED, PLACED, REMATERIALISED
@@ -97,6 +99,15 @@ def device_copy(system: System, op: Operation) -> None:
     else:
         system.copies.append(op)
         system.domains.demand(node, system.scopes.number(op.src), ("copy_operand", op, 0))
+
+
+def launch(system: System, op: Operation) -> None:
+    """A computation on what stands in its body. Raises `VerifyError` where it does not fit a kernel.
+
+    If the module has kernels, launches were checked before.
+    """
+    check_launch(op)
+    compute(system, op)
 
 
 def region(system: System, op: Operation) -> None:

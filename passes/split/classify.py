@@ -73,6 +73,8 @@ def has_side_effects(op: Operation) -> bool:
     if name in ("device.device_copy", "device.on_device") or is_scalar_code(op):
         return False
     dialect = name.split(".", 1)[0]
+    if name == "device.launch":
+        return False
     if name in CONTROL_FLOW:
         # Nested control flow is covered by what it contains.
         return any(op_name(inner) not in CONTROL_FLOW and has_side_effects(inner) for inner in body_operations(op))

@@ -7,13 +7,15 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
 from devscope.dialects.names import op_name
+from devscope.passes.kernels.functions import is_kernel
 
 _REFERENCES = {"func.call": "callee", "func.constant": "value"}
 """Operations that name a function, and the attribute that does."""
 
 
 def functions_of(module: ModuleOp) -> list[func.FuncOp]:
-    return [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    """The functions of a module but for hand-written kernels, whose bodies are device code already."""
+    return [op for op in module.body.block.ops if isinstance(op, func.FuncOp) and not is_kernel(op)]
 
 
 def is_private(function: func.FuncOp) -> bool:

@@ -60,13 +60,16 @@ class RuntimeCode(IntEnum):
     NEGATIVE_SIZE = 5
     OUT_OF_HOST_MEMORY = 6
     ASSERTION_FAILED = 7
+    TOO_MUCH_LOCAL_MEMORY = 8
+    TOO_MANY_WORK_ITEMS = 9
+    BAD_LAUNCH_SIZE = 10
 
 
 class Error(ctypes.Structure):
     """The first failure of a call.
 
     ``detail``, depending on the operation: a byte count (or the negative size of a dimension), an index, or the
-    address of an assertion's message.
+    address of an assertion's message. ``size``: what a launch asked for that cannot be.
     """
 
     origin: int
@@ -74,12 +77,14 @@ class Error(ctypes.Structure):
     operation: int
     slot: int
     detail: int
+    size: int
     _fields_ = [
         ("origin", ctypes.c_int64),
         ("code", ctypes.c_int64),
         ("operation", ctypes.c_int64),
         ("slot", ctypes.c_int64),
         ("detail", ctypes.c_int64),
+        ("size", ctypes.c_int64),
     ]
 
 
@@ -225,6 +230,9 @@ class Device(ctypes.Structure):
     completed: int
     events: Any
     polled: int
+    most_work_items: int
+    most_local: int
+    asked: int
     _fields_ = [
         ("kind", ctypes.c_int32),
         ("pending", ctypes.c_int32),
@@ -243,6 +251,9 @@ class Device(ctypes.Structure):
         ("completed", ctypes.c_int64),
         ("events", ctypes.c_void_p * EVENTS),
         ("polled", ctypes.c_int64),
+        ("most_work_items", ctypes.c_int64),
+        ("most_local", ctypes.c_int64),
+        ("asked", ctypes.c_int64),
     ]
 
 

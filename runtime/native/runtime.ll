@@ -22,8 +22,9 @@
 ; The structs below are mirrored by layout.py: change both, and ABI_VERSION there.
 
 ; origin: 0 no error, 1 the checks in this file, 2 the driver of the slot
-; (origin, code, operation, slot, detail: a number of bytes, an index or the address of a text)
-%devscope.Error = type { i64, i64, i64, i64, i64 }
+; size: what a launch asked for that is more than its device has.
+; (origin, code, operation, slot, detail: a number of bytes, an index or the address of a text, size)
+%devscope.Error = type { i64, i64, i64, i64, i64, i64 }
 
 ; calls: how many were begun. blocks: the host memory that the current call made. stop: the jmp_buf of the
 ; current call; the largest one of a supported C library has 312 bytes (glibc on aarch64). free_live: frees
@@ -47,10 +48,12 @@
 ; The commands of the (in-order) queue are numbered from 1. issued: the last one enqueued. completed: all up to
 ; this one are known to be complete. events: of the last 64 commands, that of command n at n mod 64. polled: 1 if
 ; the host asks again and again whether a command is complete, instead of waiting in the driver.
+; most work items: of a workgroup. most local: bytes of local memory that a workgroup can have. asked: the size for
+; which a launch was refused.
 ; (kind, pending, domain, queue, driver functions, number of kernels, kernels, constants, free list, counters,
-;  live buffers, transfers, shared, issued, completed, events, polled)
+;  live buffers, transfers, shared, issued, completed, events, polled, most work items, most local, asked)
 %devscope.Device = type { i32, i32, ptr, ptr, ptr, i64, ptr, ptr, %devscope.FreeList, %devscope.Counters,
-                          %devscope.LiveList, ptr, i64, i64, i64, [64 x ptr], i64 }
+                          %devscope.LiveList, ptr, i64, i64, i64, [64 x ptr], i64, i64, i64, i64 }
 
 ; A buffer of an OpenCL device; compiled code has a pointer to it. memory: the cl_mem, which comes first because
 ; a kernel argument is set from its address. host: the same memory for the host, null if it cannot reach it.
@@ -84,7 +87,8 @@
 ; (launches, allocations, allocations made by the driver)
 %devscope.Counters = type { i64, i64, i64 }
 
-; sizes[i] > 0: bytes of argument i; 0: a buffer; < 0: -bytes of workgroup-local memory, the cell is not read.
+; sizes[i] > 0: bytes of argument i; 0: a buffer; < 0: -bytes of workgroup-local memory, the cell is not read;
+; -2^63: workgroup-local memory of as many bytes as the cell says.
 ; (driver's kernel, number of arguments, sizes)
 %devscope.Kernel = type { ptr, i64, ptr }
 
@@ -136,7 +140,8 @@ declare i64 @llvm.smax.i64(i64, i64)
 ; ---------------------------------------------------------------------------------------------- errors
 ; Operations: 1 alloc, 2 free, 3 copy, 4 constant, 5 launch, 6 assert.
 ; Codes of origin 1: 1 slot out of range, 2 kernel out of range, 3 wrong number of arguments,
-; 4 constant out of range, 5 negative size, 6 out of host memory, 7 assertion failed.
+; 4 constant out of range, 5 negative size, 6 out of host memory, 7 assertion failed, 8 too much local memory,
+; 9 too many work items in a workgroup, 10 a grid or workgroup of that size cannot be.
 
 define internal void @devscope.fail(i64 %origin, i64 %code, i64 %operation, i64 %slot, i64 %detail) cold #0 {
 entry:
@@ -1299,6 +1304,21 @@ launched:
 
 refused:
   %code = sext i32 %status to i64
+  %is_limit = icmp sgt i32 %status, 100
+  br i1 %is_limit, label %limit, label %driver
+
+limit:
+  ; A kind's launch checks these itself: 101 and on are the codes from 8 on.
+  %limit.code = sub i64 %code, 93
+  call void @devscope.fail(i64 1, i64 %limit.code, i64 5, i64 %slot, i64 %index)
+  %asked.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 19
+  %asked = load i64, ptr %asked.p
+  %context = load ptr, ptr @devscope_context
+  %size.p = getelementptr %devscope.Error, ptr %context, i32 0, i32 5
+  store i64 %asked, ptr %size.p
+  br label %done
+
+driver:
   call void @devscope.fail(i64 2, i64 %code, i64 5, i64 %slot, i64 %index)
   br label %done
 
@@ -2264,10 +2284,40 @@ entry:
   %issued.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 13
   %issued = load i64, ptr %issued.p
   %number = add i64 %issued, 1
-  br label %arguments
+  %asked.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 19
+  ; A size below 1 is none; more than all work items of a workgroup, in one direction, is too much already.
+  %items.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 17
+  %items = load i64, ptr %items.p
+  %grid.xy = call i64 @llvm.smin.i64(i64 %gx, i64 %gy)
+  %grid = call i64 @llvm.smin.i64(i64 %grid.xy, i64 %gz)
+  %block.xy = call i64 @llvm.smin.i64(i64 %bx, i64 %by)
+  %block = call i64 @llvm.smin.i64(i64 %block.xy, i64 %bz)
+  %least = call i64 @llvm.smin.i64(i64 %grid, i64 %block)
+  %sensible = icmp sgt i64 %least, 0
+  br i1 %sensible, label %check_workgroup, label %bad_size
+
+bad_size:
+  store i64 %least, ptr %asked.p
+  ret i32 103
+
+check_workgroup:
+  %most.xy = call i64 @llvm.smax.i64(i64 %bx, i64 %by)
+  %most = call i64 @llvm.smax.i64(i64 %most.xy, i64 %bz)
+  %one_fits = icmp sle i64 %most, %items
+  %plane = mul i64 %bx, %by
+  %volume = mul i64 %plane, %bz
+  %all_fit = icmp sle i64 %volume, %items
+  %fits = and i1 %one_fits, %all_fit
+  br i1 %fits, label %arguments, label %bad_workgroup
+
+bad_workgroup:
+  %workgroup = select i1 %one_fits, i64 %volume, i64 %most
+  store i64 %workgroup, ptr %asked.p
+  ret i32 102
 
 arguments:
-  %index = phi i64 [ 0, %entry ], [ %next, %argument_set ]
+  %index = phi i64 [ 0, %check_workgroup ], [ %next, %argument_set ]
+  %local.bytes = phi i64 [ 0, %check_workgroup ], [ %local.sum, %argument_set ]
   %more = icmp ult i64 %index, %count
   br i1 %more, label %argument, label %enqueue
 
@@ -2301,16 +2351,35 @@ claim:
   br i1 %claim.ok, label %set_argument, label %failed
 
 plain:
-  ; A negative size is an amount of workgroup-local memory: OpenCL wants the amount and no value.
+  ; A negative size is an amount of workgroup-local memory: OpenCL wants the amount, at least 1, and no value.
   %is_local = icmp slt i64 %size, 0
-  %amount = sub i64 0, %size
-  %plain.bytes = select i1 %is_local, i64 %amount, i64 %size
-  %plain.value = select i1 %is_local, ptr null, ptr %cell
-  br label %set_argument
+  br i1 %is_local, label %local_argument, label %set_argument
+
+local_argument:
+  %is_dynamic = icmp eq i64 %size, -9223372036854775808
+  %dynamic = load i64, ptr %cell
+  %static = sub i64 0, %size
+  %amount = select i1 %is_dynamic, i64 %dynamic, i64 %static
+  %some = call i64 @llvm.smax.i64(i64 %amount, i64 1)
+  %total = add i64 %local.bytes, %some
+  %limit.p = getelementptr %devscope.Device, ptr %device, i32 0, i32 18
+  %limit = load i64, ptr %limit.p
+  %below = icmp slt i64 %amount, 0
+  %above = icmp sgt i64 %total, %limit
+  %bad_local = or i1 %below, %above
+  br i1 %bad_local, label %refuse_local, label %set_argument
+
+refuse_local:
+  %refused = select i1 %below, i64 %amount, i64 %total
+  store i64 %refused, ptr %asked.p
+  ret i32 101
 
 set_argument:
-  %bytes = phi i64 [ 8, %absent ], [ 8, %present ], [ 8, %claim ], [ %plain.bytes, %plain ]
-  %value = phi ptr [ %cell, %absent ], [ %buffer, %present ], [ %buffer, %claim ], [ %plain.value, %plain ]
+  %bytes = phi i64 [ 8, %absent ], [ 8, %present ], [ 8, %claim ], [ %size, %plain ], [ %some, %local_argument ]
+  %value = phi ptr [ %cell, %absent ], [ %buffer, %present ], [ %buffer, %claim ], [ %cell, %plain ],
+                   [ null, %local_argument ]
+  %local.sum = phi i64 [ %local.bytes, %absent ], [ %local.bytes, %present ], [ %local.bytes, %claim ],
+                       [ %local.bytes, %plain ], [ %total, %local_argument ]
   %position = trunc i64 %index to i32
   %set.status = call i32 %set(ptr %kernel, i32 %position, i64 %bytes, ptr %value)
   %set.ok = icmp eq i32 %set.status, 0

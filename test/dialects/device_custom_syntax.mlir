@@ -37,3 +37,26 @@ func.func @main(%x: tensor<4xf32> {device.scope = #dev}) -> (tensor<4xf32>, tens
   // CANON: func.return %2, %2,
   func.return %2, %4, %5 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// CHECK-LABEL: func.func @launch
+// CANON-LABEL: func.func @launch
+func.func @launch(%a: f32, %t: tensor<?xf32>, %u: tensor<4xi32>, %n: index) -> tensor<?xf32> {
+  // CHECK-NEXT: %0 = device.launch @kernel(%n, %n, %n, %n, %n, %n) {
+  // CHECK-NEXT:   device.in %a : f32
+  // CHECK-NEXT:   device.out %t : tensor<?xf32>
+  // CHECK-NEXT: } attributes {device.scope = #device.scope<"opencl", 0 : i64, "", "">} -> tensor<?xf32>
+  // CANON-NEXT: %0 = device.launch
+  %0 = device.launch @kernel(%n, %n, %n, %n, %n, %n) {
+    device.in %a : f32
+    device.out %t : tensor<?xf32>
+  } attributes {device.scope = #dev} -> tensor<?xf32>
+  // CHECK-NEXT: %1, %2 = device.launch @kernel(%n, %n, %n, %n, %n, %n, %n) {
+  // CHECK-NEXT:   device.out %0 : tensor<?xf32>
+  // CHECK-NEXT:   device.out %u : tensor<4xi32>
+  // CHECK-NEXT: } -> tensor<?xf32>, tensor<4xi32>
+  %1, %2 = device.launch @kernel(%n, %n, %n, %n, %n, %n, %n) {
+    device.out %0 : tensor<?xf32>
+    device.out %u : tensor<4xi32>
+  } -> tensor<?xf32>, tensor<4xi32>
+  func.return %1 : tensor<?xf32>
+}

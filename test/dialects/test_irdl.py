@@ -45,6 +45,17 @@ func.func @f(%x: tensor<4xf32> {device.scope = #dev}) -> (tensor<4xf32> {device.
   %3 = "device.device_copy"(%1) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
   func.return %3 : tensor<4xf32>
 }
+func.func @launch(%x: tensor<4xf32>, %y: tensor<?xi8>, %n: index) -> tensor<?xi8> {
+  %0:3 = "device.launch"(%n, %n, %n, %n, %n, %n, %n) ({
+    "device.in"(%n) : (index) -> ()
+    "device.in"(%x) : (tensor<4xf32>) -> ()
+    "device.out"(%x) : (tensor<4xf32>) -> ()
+    "device.out"(%y) : (tensor<?xi8>) -> ()
+    "device.out"(%y) : (tensor<?xi8>) -> ()
+  }) {kernel = @k, device.scope = #dev}
+    : (index, index, index, index, index, index, index) -> (tensor<4xf32>, tensor<?xi8>, tensor<?xi8>)
+  func.return %0#1 : tensor<?xi8>
+}
 """
 
 
@@ -57,6 +68,7 @@ def ir() -> Any:
     with ir.Context(), ir.Location.unknown():
         irdl.load_dialects(ir.Module.parse(export_dialect(Device)))
         ir.IsTerminatorTrait.attach("device.yield")
+        ir.NoTerminatorTrait.attach("device.launch")
         yield ir
 
 

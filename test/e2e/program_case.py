@@ -90,6 +90,7 @@ class Case:
     tolerance: float | None
     exact: bool
     device_work: bool
+    on_host: bool
 
     def expected(self, arrays: list[Array]) -> list[Array]:
         """The reference's results, in the element types of the program's."""
@@ -116,18 +117,20 @@ def case(
     tolerance: float | None = None,
     exact: bool = False,
     device_work: bool = True,
+    on_host: bool = True,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register the decorated function as the reference of the program of its name.
 
     References get floating-point arguments as f64, and as they are if ``exact``. ``sizes`` replaces the
     standard extents. ``device_work`` is False where no work is annotated or the work is all on scalars.
+    ``on_host`` is False where the host cannot do the work: it runs no kernels.
     """
     dynamic = any(isinstance(extent, str) for argument in arguments for extent in argument.shape)
 
     def register(reference: Callable[..., Any]) -> Callable[..., Any]:
         types = tuple(r.strip() for r in results.split(",") if r.strip())
         calls = sizes if sizes is not None else SIZES if dynamic else ({},)
-        found = Case(reference, arguments, types, entry, calls, tolerance, exact, device_work)
+        found = Case(reference, arguments, types, entry, calls, tolerance, exact, device_work, on_host)
         CASES.setdefault(program or reference.__name__, []).append(found)
         return reference
 

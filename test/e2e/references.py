@@ -848,3 +848,78 @@ def half_network(x: Array, w: Array, b: Array) -> Any:
     z = x @ w + b
     y = (np.tanh(0.85 * z) + 1) / 2 * z
     return y, y.sum(axis=1)
+
+
+# ---- kernels of the program's own ----
+
+_OWN = {"program": "own_kernels", "on_host": False}
+
+
+@case(f32(), f32("n"), f32("n"), results="f32, f32", **_OWN)
+def saxpy(a: Array, x: Array, y: Array) -> Any:
+    return np.tanh(a * x + y), a * x
+
+
+@case(f32("n"), index(low=0, high=8), results="f32, f32", entry="reduction", **_OWN)
+def block_sums(x: Array, log: Array) -> Any:
+    block = 1 << int(log)
+    sums = np.array([x[i : i + block].sum() for i in range(0, len(x), block)])
+    return 2 * sums, np.sin(sums)
+
+
+@case(
+    *(f32("n", "m", low=-1, high=1), f32("m", "n", low=-1, high=1), f32("n", 9, low=-1, high=1)),
+    results="f32, f32",
+    entry="matmuls",
+    tolerance=1e-4,
+    **_OWN,
+)
+def matmuls(a: Array, b: Array, w: Array) -> Any:
+    return a @ b, np.exp(a @ b) @ w
+
+
+@case(f32("n"), results="f32, f32, f32, f32, f32", entry="same_tensor", **_OWN)
+def same_tensor(x: Array) -> Any:
+    reversed_ = np.sin(x)[::-1]
+    return np.exp(x)[::-1], np.zeros_like(x), reversed_, reversed_ + x, reversed_ * (reversed_ + x)
+
+
+@case(i1(), i8(), i32(), i64(), f16(), f64(), i32("n"), f32("n"), results="i32, f32", entry="types", **_OWN)
+def kernel_types(flag: Array, small: Array, i: Array, l: Array, h: Array, d: Array, x: Array, y: Array) -> Any:  # noqa: E741
+    return x * i + small.astype(np.int32) + l.astype(np.int32), y * (h if flag else d)
+
+
+@case(f32("n"), f32("n"), index(low=0, high=5), results="f32, f32", entry="loops", **_OWN)
+def kernel_loops(x: Array, y: Array, steps: Array) -> Any:
+    carried = y + 0.5 * x * int(steps)
+    for _ in range(int(steps)):
+        y = np.tanh(y) + 0.5 * x + x
+    return carried, y
+
+
+@case(f32(24), i1(), results="f32, f32", entry="parts", **_OWN)
+def kernel_parts(x: Array, many: Array) -> Any:
+    y = np.exp(x)
+    first, second = y.copy(), x.copy()
+    if many:
+        first[2:22] += 2 * np.arange(20)
+    second[3:23] = np.arange(20) + 2 * y[2:22]
+    return first, second
+
+
+@case(f32("n"), f32("n"), results="f32, f32", entry="functions", **_OWN)
+def kernel_functions(x: Array, y: Array) -> Any:
+    return np.abs(x + y), np.abs(x + np.abs(x + y))
+
+
+@case(f32(24), results="f32", entry="pipelined", **_OWN)
+def kernel_pipelined(x: Array) -> Any:
+    return np.tanh(3 * x)
+
+
+@case(f32("n"), i1(), index(low=0, high=4), results="f32, f32, f32", entry="branches", **_OWN)
+def kernel_branches(x: Array, flag: Array, steps: Array) -> Any:
+    start = carried = np.exp(x)
+    for _ in range(int(steps)):
+        carried = carried + (start if flag else carried)
+    return start, start + x if flag else start, carried

@@ -95,8 +95,15 @@ def check_placement(executable: Executable, configuration: str, cases: list[Case
         assert kernels > 0, "no work was placed on the device"
 
 
-@pytest.mark.parametrize("configuration", CONFIGURATIONS)
-@pytest.mark.parametrize("name", sorted(CASES))
+_RUNS = [
+    (name, configuration)
+    for name in sorted(CASES)
+    for configuration in CONFIGURATIONS
+    if configuration != "host" or all(case.on_host for case in CASES[name])
+]
+
+
+@pytest.mark.parametrize(("name", "configuration"), _RUNS)
 def test_program(name: str, configuration: str) -> None:
     rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])
     with compile_for(configuration, name) as executable:

@@ -26,10 +26,10 @@ np.savez(sys.argv[3], *(values if isinstance(values, tuple) else (values,)))
 """
 
 
-@pytest.mark.parametrize("name", ["two_devices", "constants_large", "lstm", "several_entries"])
+@pytest.mark.parametrize("name", ["two_devices", "constants_large", "lstm", "own_kernels", "several_entries"])
 def test_load(name: str, tmp_path: Path) -> None:
     path = tmp_path / "program.dsx"
-    mapping = {"opencl:1": "opencl:0"} if name == "two_devices" else {}
+    mapping = {"opencl:1": "opencl:0"} if name in ("two_devices", "own_kernels") else {}
     with devscope.compile(PROGRAMS / f"{name}.mlir", devices=mapping, cache=False) as executable:
         executable.save(path)
     rng = np.random.default_rng(int(os.environ["DEVSCOPE_TEST_SEED"]))

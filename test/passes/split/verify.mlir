@@ -169,3 +169,68 @@ func.func @main() attributes {device.scope = #host, device.target = #device.targ
   call @both() : () -> ()
   return
 }
+
+// -----
+
+// A launch stands in code for the device and target of its kernel.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+#host = #device.scope<"cpu", 0 : i64, "", "">
+#wide = #device.target<"opencl", {workgroup = 128 : i64}>
+#slim = #device.target<"opencl", {workgroup = 32 : i64}>
+func.func private @k(%x: memref<4xf32>) attributes {device.kernel, device.scope = #dev, device.target = #wide} {
+  return
+}
+func.func private @good(%x: tensor<4xf32> {device.scope = #dev}, %n: index) -> (tensor<4xf32> {device.scope = #dev})
+    attributes {device.scope = #dev, device.target = #wide} {
+  %0 = "device.launch"(%n, %n, %n, %n, %n, %n) ({
+    "device.out"(%x) : (tensor<4xf32>) -> ()
+  }) {kernel = @k} : (index, index, index, index, index, index) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func private @bad(%x: tensor<4xf32> {device.scope = #dev}, %n: index) -> (tensor<4xf32> {device.scope = #dev})
+    attributes {device.scope = #dev, device.target = #slim} {
+  // expected-error @+1 {{kernel 'k' is for opencl:0 <opencl workgroup=128 : i64>, but is launched in code for opencl:0 <opencl workgroup=32 : i64>}}
+  %0 = "device.launch"(%n, %n, %n, %n, %n, %n) ({
+    "device.out"(%x) : (tensor<4xf32>) -> ()
+  }) {kernel = @k} : (index, index, index, index, index, index) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+#host = #device.scope<"cpu", 0 : i64, "", "">
+func.func private @k(%x: memref<4xf32>)
+    attributes {device.kernel, device.scope = #dev, device.target = #device.target<"opencl", {}>} {
+  return
+}
+func.func @main(%x: tensor<4xf32> {device.scope = #host}, %n: index) -> (tensor<4xf32> {device.scope = #host})
+    attributes {device.scope = #host, device.target = #device.target<"cpu", {}>} {
+  // expected-error @+1 {{kernel 'k' is for opencl:0, but is launched in code for cpu:0}}
+  %0 = "device.launch"(%n, %n, %n, %n, %n, %n) ({
+    "device.out"(%x) : (tensor<4xf32>) -> ()
+  }) {kernel = @k} : (index, index, index, index, index, index) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// Kernels have targets, too.
+
+// expected-error @+1 {{function 'k' has no 'device.target'}}
+func.func private @k(%x: memref<4xf32>) attributes {device.kernel} {
+  return
+}
+
+// -----
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func private @piece(%x: tensor<4xf32> {device.scope = #dev}, %n: index) -> (tensor<4xf32> {device.scope = #dev})
+    attributes {device.scope = #dev, device.target = #device.target<"opencl", {}>} {
+  // expected-error @+1 {{'k' is launched, but the module has no such function}}
+  %0 = "device.launch"(%n, %n, %n, %n, %n, %n) ({
+    "device.out"(%x) : (tensor<4xf32>) -> ()
+  }) {kernel = @k} : (index, index, index, index, index, index) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -1,0 +1,223 @@
+"""Hand-written kernels: functions over buffers that ``device.launch`` runs on tensors.
+
+They leave the module before tensor code is lowered. What launches one becomes a call of a function of its name,
+over buffers, first declared only; once the module's own kernels are carved it gets a body that launches the
+kernel, so that from there on both kinds look the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.assertions import drop_assertions
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.local_memory import DYNAMIC_LOCAL, STATIC_LOCAL, move_local_memory
+from devscope.lowering.mlir_util import Builder
+
+_KERNEL = "device.kernel"
+_LAUNCH = "device.launch"
+_SIZES = 6
+"""The first operands of a launch: grid and workgroup, x, y, z each; then bytes of local memory, if any."""
+
+
+@dataclass
+class OwnKernel:
+    """A kernel, taken out of its module; ``parameters`` are the types of its parameters."""
+
+    name: str
+    func: Any
+    parameters: list[Any]
+    dynamic_local: bool
+
+
+def take_own_kernels(module: Any, taken: set[str]) -> dict[str, OwnKernel]:
+    """Take the hand-written kernels out of ``module``: by the names that launches have for them.
+
+    Equal ones become one. Names are added to ``taken``, the names of the program.
+    """
+    found: dict[str, OwnKernel] = {}
+    first: dict[str, OwnKernel] = {}
+    for func in mlir_util.functions(module):
+        parameters = list(mlir_util.function_type(func).inputs)
+        if _KERNEL not in func.attributes or not any(map(mlir_util.is_memref, parameters)):
+            continue
+        name = mlir_util.symbol_name(func)
+        text = func.get_asm(use_local_scope=True).replace(f"@{name}(", "@(", 1)
+        dynamic = any(op.name == DYNAMIC_LOCAL for op in mlir_util.walk(func))
+        found[name] = first.setdefault(text, OwnKernel(name, func, parameters, dynamic))
+        # What outlining makes of a function 'f' is called 'f_kernel'.
+        taken.update((name, name.removesuffix("_kernel")))
+        func.detach_from_parent()
+        drop_assertions(func)
+    return found
+
+
+def lower_launches(module: Any, kernels: Mapping[str, OwnKernel]) -> None:
+    """Replace the launches in ``module``, whose functions are about to be bufferised, by calls over buffers."""
+    declared: set[str] = set()
+    for op in list(mlir_util.walk(module.operation)):
+        if op.name != _LAUNCH:
+            continue
+        kernel = kernels[ir.FlatSymbolRefAttr(op.attributes["kernel"]).value]
+        if kernel.name not in declared:
+            declared.add(kernel.name)
+            module.body.append(_declaration(kernel, op))
+        _lower(op, kernel)
+
+
+def _declaration(kernel: OwnKernel, launch: Any) -> Any:
+    context = launch.context
+    type_ = ir.FunctionType.get([*kernel.parameters, *(v.type for v in launch.operands)], [], context=context)
+    return ir.Operation.create(
+        "func.func",
+        attributes={
+            "sym_name": ir.StringAttr.get(kernel.name, context),
+            "sym_visibility": ir.StringAttr.get("private", context),
+            "function_type": ir.TypeAttr.get(type_),
+        },
+        regions=1,
+        loc=kernel.func.location,
+    )
+
+
+def _lower(launch: Any, kernel: OwnKernel) -> None:
+    """Initial values are taken for writing before arguments are taken for reading: bufferisation then sees that
+    a tensor which is both needs two buffers.
+    """
+    build = Builder(launch)
+    arguments = mlir_util.children(launch)
+    values: list[Any] = [op.operands[0] for op in arguments]
+    is_out = [op.name == "device.out" for op in arguments]
+    buffers: list[Any] = [None] * len(values)
+    for number in sorted(range(len(values)), key=lambda number: not is_out[number]):
+        buffers[number] = _buffer(build, values[number], read_only=not is_out[number])
+    ordered = [b for b, out in zip(buffers, is_out, strict=True) if not out]
+    ordered += [b for b, out in zip(buffers, is_out, strict=True) if out]
+    build.call(kernel.name, [*_fitting(build, ordered, kernel.parameters), *launch.operands])
+    unit = ir.UnitAttr.get(launch.context)
+    results = [
+        build.value("bufferization.to_tensor", [buffer], value.type, {"restrict": unit, "writable": unit})
+        for buffer, value, out in zip(buffers, values, is_out, strict=True)
+        if out
+    ]
+    mlir_util.replace_op(launch, results)
+
+
+def _buffer(build: Builder, value: Any, read_only: bool) -> Any:
+    if not isinstance(value.type, ir.RankedTensorType):
+        return value
+    tensor = ir.RankedTensorType(value.type)
+    memref = ir.MemRefType.get(tensor.shape, tensor.element_type, loc=ir.Location.unknown(value.context))
+    attributes = {"read_only": ir.UnitAttr.get(value.context)} if read_only else {}
+    return build.value("bufferization.to_buffer", [value], memref, attributes)
+
+
+def _fitting(build: Builder, values: Iterable[Any], types: Iterable[Any]) -> list[Any]:
+    """A kernel may leave open what the program knows of a shape."""
+    pairs = zip(values, types, strict=True)
+    return [v if v.type == type_ else build.value("memref.cast", [v], type_) for v, type_ in pairs]
+
+
+def define_launchers(module: Any, kernels: Mapping[str, OwnKernel], space: Any) -> None:
+    """Give the functions that `lower_launches` declared their bodies, and ``module`` the kernels that they launch.
+
+    The arguments of kernels are in memory space ``space``.
+    """
+    by_name = {kernel.name: kernel for kernel in kernels.values()}
+    launchers = [f for f in mlir_util.functions(module) if mlir_util.symbol_name(f) in by_name]
+    if not launchers:
+        return
+    module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
+    for launcher in launchers:
+        kernel = by_name[mlir_util.symbol_name(launcher)]
+        gpu_module, function = _gpu_module(kernel, space)
+        module.body.append(gpu_module)
+        _define(launcher, kernel, move_local_memory(function))
+
+
+def _gpu_module(kernel: OwnKernel, space: Any) -> tuple[Any, Any]:
+    context = kernel.func.context
+    location = kernel.func.location
+    name = ir.StringAttr.get(_module_name(kernel), context)
+    gpu_module = ir.Operation.create("gpu.module", attributes={"sym_name": name}, regions=1, loc=location)
+    body = ir.Block.create_at_start(gpu_module.regions[0], [], [])
+    function = ir.Operation.create(
+        "gpu.func",
+        attributes={
+            "sym_name": ir.StringAttr.get(kernel.name, context),
+            "function_type": kernel.func.attributes["function_type"],
+            "kernel": ir.UnitAttr.get(context),
+        },
+        regions=1,
+        loc=location,
+    )
+    for block in list(kernel.func.regions[0].blocks):
+        block.append_to(function.regions[0])
+    body.append(function)
+    for op in list(mlir_util.walk(function)):
+        if op.name == "func.return":
+            ir.Operation.create("gpu.return", loc=op.location, ip=ir.InsertionPoint(op))
+            op.erase()
+    _move_arguments(function, space)
+    return gpu_module, function
+
+
+def _module_name(kernel: OwnKernel) -> str:
+    return f"{kernel.name}_kernel"
+
+
+def _move_arguments(function: Any, space: Any) -> None:
+    """Put the buffers that ``function`` is given, and its views of them, into memory space ``space``."""
+    users: dict[Any, list[Any]] = {}
+    for op in mlir_util.walk(function):
+        for operand in op.operands:
+            users.setdefault(operand, []).append(op)
+    work: list[Any] = [a for a in mlir_util.entry_block(function).arguments if mlir_util.is_memref(a.type)]
+    while work:
+        value = work.pop()
+        for op in users.get(value, ()):
+            results = [result for result in op.results if mlir_util.is_memref(result.type)]
+            work += [result for result in results if mlir_util.memory_space(result.type) is None]
+        value.set_type(mlir_util.with_memory_space(value.type, space))
+    types = [argument.type for argument in mlir_util.entry_block(function).arguments]
+    type_ = ir.FunctionType.get(types, [], context=function.context)
+    function.attributes["function_type"] = ir.TypeAttr.get(type_)
+
+
+def _define(launcher: Any, kernel: OwnKernel, static_local: int) -> None:
+    context = launcher.context
+    location = launcher.location
+    types = list(mlir_util.function_type(launcher).inputs)
+    block = ir.Block.create_at_start(launcher.regions[0], types, [location] * len(types))
+    return_ = ir.Operation.create("func.return", loc=location, ip=ir.InsertionPoint(block))
+    build = Builder(return_)
+    values = list(block.arguments)
+    arguments, sizes = values[: len(kernel.parameters)], values[len(kernel.parameters) :]
+    local = [_local_bytes(build, size) for size in sizes[_SIZES:]]
+    symbol = ir.SymbolRefAttr.get([_module_name(kernel), kernel.name], context)
+    # async dependencies, grid, workgroup, cluster, local memory, arguments, async object
+    segments = [0, *[1] * _SIZES, 0, 0, 0, len(local), len(arguments), 0]
+    build.op(
+        "gpu.launch_func",
+        [*sizes[:_SIZES], *local, *arguments],
+        attributes={
+            "kernel": symbol,
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments, context),
+            STATIC_LOCAL: ir.IntegerAttr.get(build.i64, static_local),
+        },
+    )
+
+
+_LOCAL_BYTES = -(2**31), 2**31 - 1
+"""``gpu.launch_func`` has 32 bits for them; a device with more local memory has yet to be made."""
+
+
+def _local_bytes(build: Builder, size: Any) -> Any:
+    """Too large or negative sizes stay so: the runtime refuses them."""
+    least, most = map(build.constant, _LOCAL_BYTES)
+    size = build.value("arith.maxsi", [size, least], build.index)
+    size = build.value("arith.minsi", [size, most], build.index)
+    return build.value("arith.index_cast", [size], ir.IntegerType.get_signless(32, size.context))

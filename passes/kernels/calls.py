@@ -1,0 +1,59 @@
+"""Calls in hand-written kernels: of private functions over scalars, which are put in place of the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from devscope.dialects.location import source_location
+from devscope.errors import VerifyError
+from devscope.passes.border.inline import inline_call
+from devscope.passes.border.recursion import Recursion
+from devscope.passes.kernels.functions import kernels_of
+from devscope.passes.split.classify import callee_name
+from devscope.passes.split.device_functions import portable_functions
+from devscope.passes.split.symbols import functions_of
+
+
+def check_calls(module: ModuleOp, kernels: Iterable[FuncOp]) -> None:
+    """Raise `VerifyError`, located, for a call in one of ``kernels`` that a kernel cannot make."""
+    calls = [(kernel, op) for kernel in kernels for op in _calls_in(kernel)]
+    if not calls:
+        return
+    callees = {
+        function.sym_name.data: [name for op in _calls_in(function) if (name := callee_name(op)) is not None]
+        for function in portable_functions(functions_of(module))
+    }
+    recursion = Recursion(callees)
+    for kernel, op in calls:
+        name = callee_name(op) or ""
+        if name not in callees:
+            raise VerifyError(
+                f"kernel '{kernel.sym_name.data}' calls '{name}', which kernels cannot",
+                source_location(op),
+                ["what they call are private functions with a body, over scalars alone"],
+            )
+        circle = recursion.below(name)
+        if circle is not None:
+            raise VerifyError(
+                f"kernel '{kernel.sym_name.data}' calls '{name}', which is recursive: {' -> '.join(circle)}",
+                source_location(op),
+                ["write it as a loop (scf.while)"],
+            )
+
+
+def inline_in_kernels(module: ModuleOp) -> None:
+    """Replace the calls in the kernels of ``module``, which `check_calls` accepts, by what they call."""
+    functions = {function.sym_name.data: function for function in functions_of(module)}
+    work = [op for kernel in kernels_of(module).values() for op in _calls_in(kernel)]
+    while work:
+        call = work.pop()
+        callee = functions[callee_name(call) or ""]
+        work += (inner for op in inline_call(call, callee) for inner in _calls_in(op))
+
+
+def _calls_in(op: Operation) -> list[Operation]:
+    return [inner for inner in op.walk() if callee_name(inner) is not None]
