@@ -26,6 +26,31 @@ func.func @merged(%x: tensor<4xf32> {device.scope = #host}, %p: i1, %n: index) {
   return
 }
 
+// Neither branch serves what follows, where the first copy serves the second.
+// CHECK-LABEL: func.func @merged_behind_branches
+// CHECK:         scf.if
+// CHECK-NEXT:      device_copy
+// CHECK:         scf.if
+// CHECK-NEXT:      device_copy
+// CHECK:         [[COPY:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    "ml.use"([[COPY]])
+// CHECK-NEXT:    "ml.use"([[COPY]])
+func.func @merged_behind_branches(%x: tensor<4xf32> {device.scope = #host}, %p: i1) {
+  scf.if %p {
+    %0 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+    "ml.use"(%0) {device.scope = #dev} : (tensor<4xf32>) -> ()
+  }
+  scf.if %p {
+    %0 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+    "ml.use"(%0) {device.scope = #dev} : (tensor<4xf32>) -> ()
+  }
+  %1 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+  "ml.use"(%1) {device.scope = #dev} : (tensor<4xf32>) -> ()
+  %2 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+  "ml.use"(%2) {device.scope = #dev} : (tensor<4xf32>) -> ()
+  return
+}
+
 // -----
 
 // Blocks: a copy serves the blocks that its block dominates, and no others.
