@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 from devscope.dialects.names import op_name
 from devscope.passes.copy_motion.carry import carry_copied
 from devscope.passes.copy_motion.hoist import hoist_copies
-from devscope.passes.copy_motion.join import join_copies, join_results
+from devscope.passes.copy_motion.join import join_copies, join_results, split_results
 from devscope.passes.copy_motion.merge import fold_chains, merge_copies
 from devscope.passes.copy_motion.outline import Outline
 from devscope.passes.copy_motion.sink import sink_copies
@@ -20,7 +20,7 @@ from devscope.passes.value_flow import CHOICES, LOOPS
 
 
 def move_copies(module: ModuleOp) -> bool:
-    """Move the copies of a planned module in place; whether there was anything to do. A second time there is not."""
+    """Move the copies of a planned module in place, until none is left to move; whether there was any."""
     changed = False
     for function in module.body.block.ops:
         if isinstance(function, FuncOp) and function.body.blocks:
@@ -40,7 +40,7 @@ def _round(outline: Outline) -> bool:
         name = op_name(op)
         if name in CHOICES:
             changed |= join_copies(op, outline)
-            changed |= join_results(op, outline)
+            changed |= join_results(op, outline) or split_results(op, outline)
         elif name in LOOPS:
             changed |= hoist_copies(op, outline)
             changed |= carry_copied(op, outline)

@@ -850,6 +850,7 @@ def half_network(x: Array, w: Array, b: Array) -> Any:
     return y, y.sum(axis=1)
 
 
+<<<<<<< HEAD
 # ---- kernels of the program's own ----
 
 _OWN = {"program": "own_kernels", "on_host": False}
@@ -923,3 +924,35 @@ def kernel_branches(x: Array, flag: Array, steps: Array) -> Any:
     for _ in range(int(steps)):
         carried = carried + (start if flag else carried)
     return start, start + x if flag else start, carried
+=======
+@case(f32("n"), index(low=0, high=4), program="moved_copies", entry="carried", results="f32")
+def carried(x: Array, steps: Array) -> Any:
+    for _ in range(int(steps) ** 2):
+        x = np.sin(x)
+    return x
+
+
+@case(f32("n"), f32("n"), index(low=0, high=5), i1(), program="moved_copies", entry="passed_round", results="f32")
+def passed_round(x: Array, y: Array, steps: Array, flag: Array) -> Any:
+    for _ in range(int(steps)):
+        x, y = y, x + y if flag else x - y
+    return y
+
+
+@case(f32("n"), index(low=0, high=3), program="moved_copies", entry="switched", results="f32")
+def switched(x: Array, n: Array) -> Any:
+    return (np.tanh, np.sin, np.array)[int(n)](np.abs(x))
+
+
+@case(
+    *(f32("n"), f32("n"), index(low=0, high=4), i1()),
+    program="moved_copies",
+    entry="mixed",
+    results="f32, f32",
+)
+def mixed(x: Array, w: Array, steps: Array, flag: Array) -> Any:
+    p, q = x, x
+    for _ in range(int(steps)):
+        p, q = p * w if flag else np.sin(w), np.sin(np.cos(q))
+    return p, q
+>>>>>>> border

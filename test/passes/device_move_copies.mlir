@@ -26,6 +26,31 @@ func.func @merged(%x: tensor<4xf32> {device.scope = #host}, %p: i1, %n: index) {
   return
 }
 
+// Neither branch serves what follows, where the first copy serves the second.
+// CHECK-LABEL: func.func @merged_behind_branches
+// CHECK:         scf.if
+// CHECK-NEXT:      device_copy
+// CHECK:         scf.if
+// CHECK-NEXT:      device_copy
+// CHECK:         [[COPY:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    "ml.use"([[COPY]])
+// CHECK-NEXT:    "ml.use"([[COPY]])
+func.func @merged_behind_branches(%x: tensor<4xf32> {device.scope = #host}, %p: i1) {
+  scf.if %p {
+    %0 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+    "ml.use"(%0) {device.scope = #dev} : (tensor<4xf32>) -> ()
+  }
+  scf.if %p {
+    %0 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+    "ml.use"(%0) {device.scope = #dev} : (tensor<4xf32>) -> ()
+  }
+  %1 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+  "ml.use"(%1) {device.scope = #dev} : (tensor<4xf32>) -> ()
+  %2 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+  "ml.use"(%2) {device.scope = #dev} : (tensor<4xf32>) -> ()
+  return
+}
+
 // -----
 
 // Blocks: a copy serves the blocks that its block dominates, and no others.
@@ -185,6 +210,52 @@ func.func @results_used_inside(%x: tensor<4xf32> {device.scope = #dev}, %p: i1)
     scf.yield %1 : tensor<4xf32>
   }
   return %r : tensor<4xf32>
+}
+
+// One region yields what came from where the result goes: the copy back moves into the other one.
+// CHECK-LABEL: func.func @results_there_and_back
+// CHECK-NEXT:    [[R:%.*]] = scf.if
+// CHECK-NEXT:      [[A:%.*]] = "device.device_copy"(%arg0) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:      [[B:%.*]] = math.tanh [[A]]
+// CHECK-NEXT:      [[C:%.*]] = "device.device_copy"([[B]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:      scf.yield [[C]]
+// CHECK-NEXT:    } else {
+// CHECK-NEXT:      scf.yield %arg0
+// CHECK-NEXT:    }
+// CHECK-NEXT:    return [[R]]
+func.func @results_there_and_back(%x: tensor<4xf32> {device.scope = #host}, %p: i1)
+    -> (tensor<4xf32> {device.scope = #host}) {
+  %0 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+  %r = scf.if %p -> tensor<4xf32> {
+    %1 = math.tanh %0 {device.scope = #dev} : tensor<4xf32>
+    scf.yield %1 : tensor<4xf32>
+  } else {
+    scf.yield %0 : tensor<4xf32>
+  }
+  %2 = "device.device_copy"(%r) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// The result is copied back on some paths only, which would become all.
+// CHECK-LABEL: func.func @results_perhaps_back
+// CHECK-NEXT:    [[X:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    [[R:%.*]] = scf.if
+// CHECK-NOT:     device_copy
+// CHECK:         scf.if
+// CHECK-NEXT:      [[C:%.*]] = "device.device_copy"([[R]]) {dst = #cpu0, src = #opencl0}
+func.func @results_perhaps_back(%x: tensor<4xf32> {device.scope = #host}, %p: i1, %q: i1) {
+  %0 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+  %r = scf.if %p -> tensor<4xf32> {
+    %1 = math.tanh %0 {device.scope = #dev} : tensor<4xf32>
+    scf.yield %1 : tensor<4xf32>
+  } else {
+    scf.yield %0 : tensor<4xf32>
+  }
+  scf.if %q {
+    %2 = "device.device_copy"(%r) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
+    "ml.use"(%2) : (tensor<4xf32>) -> ()
+  }
+  return
 }
 
 // -----

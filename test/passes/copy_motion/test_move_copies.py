@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from module_text import generic, parse
 from random_modules import Generator
 from scattered_copies import scatter_copies
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects import func, scf
+from xdsl.dialects.builtin import Float32Type, IndexType, IntegerType, ModuleOp, TensorType, UnregisteredOp
+from xdsl.ir import Block, Region
 
-from devscope.dialects.device import ScopeAttr
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.errors import PlanError
 from devscope.passes.copy_motion import move_copies
 from devscope.passes.device_verify import verify_module
@@ -69,3 +71,33 @@ def test_random_modules(rng: random.Random, annotations: float, default: str, sc
     text = generic(module)
     assert not move_copies(module), "a second time there is nothing left to do"
     assert generic(module) == text
+
+
+DEPTH = 1500
+"""More than Python's stack would take."""
+
+
+def test_deep_nests() -> None:
+    """A copy in front of branches inside each other goes into the innermost; one in loops leaves them all."""
+    for kind in ("if", "for"):
+        entry = Block(arg_types=[IntegerType(1), IndexType(), TensorType(Float32Type(), [4])])
+        flag, index, tensor = entry.args
+        copy = DeviceCopyOp(tensor, ScopeAttr.get("cpu", 0), ScopeAttr.get("opencl", 0))
+        use = UnregisteredOp.with_name("ml.use").create(operands=[copy.result])
+        inner = Block([use, scf.YieldOp()], arg_types=[IndexType()] if kind == "for" else [])
+        if kind == "for":
+            inner.insert_op_before(copy, use)
+        for _ in range(DEPTH):
+            if kind == "if":
+                inner = Block([scf.IfOp(flag, [], Region(inner)), scf.YieldOp()])
+            else:
+                inner = Block([scf.ForOp(index, index, index, [], inner), scf.YieldOp()], arg_types=[IndexType()])
+        outermost = inner.first_op
+        assert outermost is not None
+        outermost.detach()
+        entry.add_ops([copy, outermost] if kind == "if" else [outermost])
+        entry.add_op(func.ReturnOp())
+        module = ModuleOp([func.FuncOp("main", (entry.arg_types, []), Region(entry))])
+        assert move_copies(module)
+        assert not move_copies(module)
+        assert copy.parent is (use.parent if kind == "if" else entry)

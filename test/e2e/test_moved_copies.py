@@ -1,0 +1,115 @@
+"""How many copies calls make with and without ``device-move-copies``, and that they compute the same."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from random_program import Generator
+from test_delayed_queues import two_devices
+from xdsl.dialects.builtin import ModuleOp
+
+from devscope import pipeline
+from devscope.api import CompileOptions, build
+from devscope.passes.copy_motion import move_copies
+from devscope.runtime.executable import Executable
+
+sys.path.append(str(Path(__file__).parents[1] / "passes" / "copy_motion"))
+
+from scattered_copies import scatter_copies
+
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in conftest.py
+NUMBER = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 12)
+PROGRAM = Path(__file__).parent / "programs" / "moved_copies.mlir"
+
+Change = Callable[[ModuleOp], object]
+
+
+def left_alone(module: ModuleOp) -> None:
+    """In place of the pass."""
+
+
+def scattered(module: ModuleOp) -> None:
+    scatter_copies(module)
+
+
+def scattered_and_moved(module: ModuleOp) -> None:
+    scatter_copies(module)
+    move_copies(module)
+
+
+def run(
+    change: Change,
+    monkeypatch: pytest.MonkeyPatch,
+    source: Any,
+    entry: str,
+    *arguments: Any,
+    default: str = "cpu:0",
+) -> tuple[tuple[Any, ...], int]:
+    """The results of a call of a program whose planned module was changed, and its copies between devices."""
+    monkeypatch.setattr(pipeline, "move_copies", change)
+    built = build(source, CompileOptions(default, "host"))
+    places = two_devices()
+    devices = {device.name: places.get(device.name, "opencl:0") for device in built.devices}
+    with Executable(built, devices) as executable:
+        values = executable.run(entry, *arguments)
+        counters = executable.counters()
+    copies = sum(count.copies for (source, target), count in counters.copies.items() if source != target)
+    return values if isinstance(values, tuple) else (values,), copies
+
+
+@pytest.mark.parametrize(
+    ("entry", "numbers", "before", "after"),
+    [
+        # A loop of no iteration copies in and out once.
+        ("carried", (0,), 0, 2),
+        ("carried", (1,), 2, 2),
+        ("carried", (3,), 18, 2),
+        # The condition reads one element in each iteration and once more.
+        ("passed_round", (0, True), 1 + 1, 3 + 1),
+        ("passed_round", (1, True), 2 + 3 + 2, 3 + 2),
+        ("passed_round", (4, False), 5 + 4 * 3 + 5, 3 + 5),
+        ("switched", (0,), 2, 2),
+        ("switched", (1,), 2, 2),
+        ("switched", (2,), 2, 0),
+        # What only one side of a branch needs is copied there.
+        ("mixed", (3, True), 13, 13),
+        ("mixed", (3, False), 13, 10),
+    ],
+)
+def test_copies_of_a_call(
+    entry: str, numbers: tuple[int, ...], before: int, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tensors = 1 if entry in ("carried", "switched") else 2
+    arrays = np.random.default_rng(SEED).uniform(-1, 1, (tensors, 67)).astype(np.float32)
+    source = PROGRAM.read_text()
+    plain, copies = run(left_alone, monkeypatch, source, entry, *arrays, *numbers)
+    moved, fewer = run(move_copies, monkeypatch, source, entry, *arrays, *numbers)
+    for value, expected in zip(moved, plain, strict=True):
+        np.testing.assert_allclose(value, expected, rtol=0, atol=1e-6)
+    assert (copies, fewer) == (before, after)
+
+
+@pytest.mark.parametrize("number", range(NUMBER))
+def test_random_programs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs with a copy in front of every use; their loops run, since those that do not may have more."""
+    rng = np.random.default_rng([SEED, number, 6])
+    text = Generator(rng).program().text.replace("%limit = arith.constant 0.25", "%limit = arith.constant 1.0e9")
+    x, y = rng.uniform(-1, 1, (2, 3, 4))
+    given = (x, y, float(rng.uniform(-1, 1)), bool(rng.integers(2)), 2)
+    default = ("cpu:0", "opencl:0")[number % 2]
+    try:
+        plain, copies = run(scattered, monkeypatch, text, "main", *given, default=default)
+        moved, fewer = run(scattered_and_moved, monkeypatch, text, "main", *given, default=default)
+        for value, expected in zip(moved, plain, strict=True):
+            np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
+        assert fewer <= copies
+    except BaseException as error:
+        error.add_note(f"program {number} with DEVSCOPE_TEST_SEED={SEED}, {default=}")
+        error.add_note(text)
+        raise
