@@ -850,7 +850,6 @@ def half_network(x: Array, w: Array, b: Array) -> Any:
     return y, y.sum(axis=1)
 
 
-<<<<<<< HEAD
 # ---- kernels of the program's own ----
 
 _OWN = {"program": "own_kernels", "on_host": False}
@@ -924,7 +923,11 @@ def kernel_branches(x: Array, flag: Array, steps: Array) -> Any:
     for _ in range(int(steps)):
         carried = carried + (start if flag else carried)
     return start, start + x if flag else start, carried
-=======
+
+
+# ---- copies that move ----
+
+
 @case(f32("n"), index(low=0, high=4), program="moved_copies", entry="carried", results="f32")
 def carried(x: Array, steps: Array) -> Any:
     for _ in range(int(steps) ** 2):
@@ -955,4 +958,3 @@ def mixed(x: Array, w: Array, steps: Array, flag: Array) -> Any:
     for _ in range(int(steps)):
         p, q = p * w if flag else np.sin(w), np.sin(np.cos(q))
     return p, q
->>>>>>> border
