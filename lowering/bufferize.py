@@ -11,16 +11,16 @@ from devscope.lowering.kernels import RunPasses
 from devscope.lowering.result_buffers import separate_results
 
 
-def bufferize(module: Any, run_passes: RunPasses, use_buffers: Callable[[], None] = lambda: None) -> None:
+def bufferize(module: Any, run_passes: RunPasses, before: Callable[[Any], None] | None = None) -> None:
     """Replace the tensors of ``module``; its functions have a single block and protected arguments.
 
-    ``use_buffers`` may take the buffers of tensors for writing: it is called right before the analysis that tells
-    which of them need a copy, because passes in front of that fold a buffer's tensor's buffer to the first buffer.
+    ``before`` is called with ``module`` right before one-shot bufferisation.
     """
     separate_results(module)
     _read_where_copied(module)
     run_passes(module.operation, pipelines.ALLOCATE)
-    use_buffers()
+    if before is not None:
+        before(module)
     run_passes(module.operation, pipelines.BUFFERIZE)
 
 

@@ -10,8 +10,9 @@ from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels import GridSchedule, RunPasses, carve_kernels
+from devscope.lowering.launches import call_kernels, carry_launches
 from devscope.lowering.legal import check_module
-from devscope.lowering.own_kernels import define_launchers, lower_launches, take_own_kernels
+from devscope.lowering.own_kernels import define_launchers, take_own_kernels
 from devscope.lowering.tensors import prepare_tensors
 
 
@@ -38,7 +39,8 @@ def lower_device_functions(
     # All constants but splats: their data reaches the device once, through the runtime.
     extract_constants(module, constants, most_inline=0)
     prepare_tensors(module, run_passes, loop_order={})
-    bufferize(module, run_passes, lambda: lower_launches(module, kernels))
+    bufferize(module, run_passes, carry_launches)
+    call_kernels(module, kernels)
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipelines.DEALLOCATE)
     carve_kernels(module, run_passes, schedule, taken)

@@ -1,13 +1,13 @@
 """Hand-written kernels: functions over buffers that ``device.launch`` runs on tensors.
 
-They leave the module before tensor code is lowered. What launches one becomes a call of a function of its name,
-over buffers, first declared only; once the module's own kernels are carved it gets a body that launches the
+They leave the module before tensor code is lowered. What launches one becomes a call of a function of its name
+(`launches`), first declared only; once the module's own kernels are carved it gets a body that launches the
 kernel, so that from there on both kinds look the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,6 @@ from devscope.lowering.local_memory import DYNAMIC_LOCAL, STATIC_LOCAL, move_loc
 from devscope.lowering.mlir_util import Builder
 
 _KERNEL = "device.kernel"
-_LAUNCH = "device.launch"
 _SIZES = 6
 """The first operands of a launch: grid and workgroup, x, y, z each; then bytes of local memory, if any."""
 
@@ -55,74 +54,8 @@ def take_own_kernels(module: Any, taken: set[str]) -> dict[str, OwnKernel]:
     return found
 
 
-def lower_launches(module: Any, kernels: Mapping[str, OwnKernel]) -> None:
-    """Replace the launches in ``module``, whose functions are about to be bufferised, by calls over buffers."""
-    declared: set[str] = set()
-    for op in list(mlir_util.walk(module.operation)):
-        if op.name != _LAUNCH:
-            continue
-        kernel = kernels[ir.FlatSymbolRefAttr(op.attributes["kernel"]).value]
-        if kernel.name not in declared:
-            declared.add(kernel.name)
-            module.body.append(_declaration(kernel, op))
-        _lower(op, kernel)
-
-
-def _declaration(kernel: OwnKernel, launch: Any) -> Any:
-    context = launch.context
-    type_ = ir.FunctionType.get([*kernel.parameters, *(v.type for v in launch.operands)], [], context=context)
-    return ir.Operation.create(
-        "func.func",
-        attributes={
-            "sym_name": ir.StringAttr.get(kernel.name, context),
-            "sym_visibility": ir.StringAttr.get("private", context),
-            "function_type": ir.TypeAttr.get(type_),
-        },
-        regions=1,
-        loc=kernel.func.location,
-    )
-
-
-def _lower(launch: Any, kernel: OwnKernel) -> None:
-    """Initial values are taken for writing before arguments are taken for reading: bufferisation then sees that
-    a tensor which is both needs two buffers.
-    """
-    build = Builder(launch)
-    arguments = mlir_util.children(launch)
-    values: list[Any] = [op.operands[0] for op in arguments]
-    is_out = [op.name == "device.out" for op in arguments]
-    buffers: list[Any] = [None] * len(values)
-    for number in sorted(range(len(values)), key=lambda number: not is_out[number]):
-        buffers[number] = _buffer(build, values[number], read_only=not is_out[number])
-    ordered = [b for b, out in zip(buffers, is_out, strict=True) if not out]
-    ordered += [b for b, out in zip(buffers, is_out, strict=True) if out]
-    build.call(kernel.name, [*_fitting(build, ordered, kernel.parameters), *launch.operands])
-    unit = ir.UnitAttr.get(launch.context)
-    results = [
-        build.value("bufferization.to_tensor", [buffer], value.type, {"restrict": unit, "writable": unit})
-        for buffer, value, out in zip(buffers, values, is_out, strict=True)
-        if out
-    ]
-    mlir_util.replace_op(launch, results)
-
-
-def _buffer(build: Builder, value: Any, read_only: bool) -> Any:
-    if not isinstance(value.type, ir.RankedTensorType):
-        return value
-    tensor = ir.RankedTensorType(value.type)
-    memref = ir.MemRefType.get(tensor.shape, tensor.element_type, loc=ir.Location.unknown(value.context))
-    attributes = {"read_only": ir.UnitAttr.get(value.context)} if read_only else {}
-    return build.value("bufferization.to_buffer", [value], memref, attributes)
-
-
-def _fitting(build: Builder, values: Iterable[Any], types: Iterable[Any]) -> list[Any]:
-    """A kernel may leave open what the program knows of a shape."""
-    pairs = zip(values, types, strict=True)
-    return [v if v.type == type_ else build.value("memref.cast", [v], type_) for v, type_ in pairs]
-
-
 def define_launchers(module: Any, kernels: Mapping[str, OwnKernel], space: Any) -> None:
-    """Give the functions that `lower_launches` declared their bodies, and ``module`` the kernels that they launch.
+    """Give the functions that `launches.call_kernels` declared their bodies, and ``module`` what they launch.
 
     The arguments of kernels are in memory space ``space``.
     """

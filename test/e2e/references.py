@@ -852,7 +852,8 @@ def half_network(x: Array, w: Array, b: Array) -> Any:
 
 # ---- kernels of the program's own ----
 
-_OWN = {"program": "own_kernels", "on_host": False}
+_OWN: dict[str, Any] = {"program": "own_kernels", "on_host": False}
+_PARTS = ({"n": 1, "k": 1}, {"n": 5, "k": 5}, {"n": 3, "k": 11})
 
 
 @case(f32(), f32("n"), f32("n"), results="f32, f32", **_OWN)
@@ -923,6 +924,18 @@ def kernel_branches(x: Array, flag: Array, steps: Array) -> Any:
     for _ in range(int(steps)):
         carried = carried + (start if flag else carried)
     return start, start + x if flag else start, carried
+
+
+@case(f32(8), results="f32, f32", entry="reused", **_OWN)
+def kernel_reused(x: Array) -> Any:
+    return np.exp(x) + 3, np.full(8, 3.0)
+
+
+@case(f32("n", 6), f32(9, "k"), results="f32", entry="blocks_of_matrices", sizes=_PARTS, **_OWN)
+def kernel_blocks(x: Array, w: Array) -> Any:
+    result = np.sin(w)
+    result[3:7, : len(x)] = np.exp(x)[:, 1:5].T
+    return result
 
 
 # ---- copies that move ----

@@ -469,3 +469,53 @@ func.func @branches(%x: tensor<?xf32>, %f: i1, %steps: index) -> (tensor<?xf32>,
   }
   return %e, %r, %s : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
 }
+
+// The memory of an initial value is used again once the result is there: not while that is needed.
+func.func private @increment(%y: memref<8xf32>) attributes {device.kernel} {
+  %one = arith.constant 1.0 : f32
+  %i = gpu.block_id x
+  %0 = memref.load %y[%i] : memref<8xf32>
+  %1 = arith.addf %one, %0 : f32
+  memref.store %1, %y[%i] : memref<8xf32>
+  return
+}
+func.func @reused(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %two = arith.constant 2.0 : f32
+  %e = math.exp %x {device.scope = #dev} : tensor<8xf32>
+  %r = "device.launch"(%c8, %c1, %c1, %c1, %c1, %c1) ({
+    "device.out"(%e) : (tensor<8xf32>) -> ()
+  }) {kernel = @increment, device.scope = #dev} : (index, index, index, index, index, index) -> tensor<8xf32>
+  %f = linalg.fill {device.scope = #dev} ins(%two : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+  %s = arith.addf %f, %r {device.scope = #dev} : tensor<8xf32>
+  %g = "device.launch"(%c8, %c1, %c1, %c1, %c1, %c1) ({
+    "device.out"(%f) : (tensor<8xf32>) -> ()
+  }) {kernel = @increment, device.scope = #dev} : (index, index, index, index, index, index) -> tensor<8xf32>
+  return %s, %g : tensor<8xf32>, tensor<8xf32>
+}
+
+// Kernels work on dense buffers: what is a part of a matrix is copied for them, and back.
+func.func private @transpose(%x: memref<?x?xf32>, %y: memref<?x?xf32>) attributes {device.kernel} {
+  %i = gpu.block_id x
+  %j = gpu.block_id y
+  %0 = memref.load %x[%i, %j] : memref<?x?xf32>
+  memref.store %0, %y[%j, %i] : memref<?x?xf32>
+  return
+}
+func.func @blocks_of_matrices(%x: tensor<?x6xf32>, %w: tensor<9x?xf32>) -> tensor<9x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %n = tensor.dim %x, %c0 : tensor<?x6xf32>
+  %e = math.exp %x {device.scope = #dev} : tensor<?x6xf32>
+  %s = math.sin %w {device.scope = #dev} : tensor<9x?xf32>
+  %a = tensor.extract_slice %e[0, 1] [%n, 4] [1, 1] : tensor<?x6xf32> to tensor<?x4xf32>
+  %b = tensor.extract_slice %s[3, 0] [4, %n] [1, 1] : tensor<9x?xf32> to tensor<4x?xf32>
+  %r = "device.launch"(%n, %c4, %c1, %c1, %c1, %c1) ({
+    "device.in"(%a) : (tensor<?x4xf32>) -> ()
+    "device.out"(%b) : (tensor<4x?xf32>) -> ()
+  }) {kernel = @transpose, device.scope = #dev} : (index, index, index, index, index, index) -> tensor<4x?xf32>
+  %t = tensor.insert_slice %r into %s[3, 0] [4, %n] [1, 1] {device.scope = #dev} : tensor<4x?xf32> into tensor<9x?xf32>
+  return %t : tensor<9x?xf32>
+}

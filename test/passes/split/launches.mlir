@@ -76,7 +76,6 @@ func.func private @kernel(%x: memref<?xf32>)
 // CHECK:      func.func private @kernel_opencl0(
 // CHECK-SAME:   device.target = #device.target<"opencl", {workgroup = 64 : i64}>}
 // CHECK:      kernel = @kernel_opencl0}
-// SPLIT-NOT:  func.func private @kernel(
 func.func @main(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
   %0 = "device.launch"(%n, %n, %n, %n, %n, %n) ({
     "device.out"(%x) : (tensor<?xf32>) -> ()

@@ -1,0 +1,161 @@
+"""Launches of hand-written kernels through bufferisation.
+
+One-shot bufferisation knows no ``device.launch``. What it knows is ``linalg.generic``, whose outputs are initial
+values of its results just as what ``device.out`` names: so a launch goes through it in the body of one, which
+reads all tensors and writes all outputs. Where results can have the memory of their initial values, and where
+these have to be copied, is then decided by the rules for all tensors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
+from devscope.lowering.own_kernels import OwnKernel
+
+_LAUNCH = "device.launch"
+_CARRIED = "devscope.launch"
+"""An operation of no dialect: the kernel as an attribute; arguments, with elements for tensors, and sizes."""
+
+
+def carry_launches(module: Any) -> None:
+    """Put the launches of ``module`` into the bodies of ``linalg.generic``. To be done right before bufferisation:
+    these are no loops over elements, which might be fused.
+    """
+    for op in list(mlir_util.walk(module.operation)):
+        if op.name == _LAUNCH:
+            _carry(op)
+
+
+def _carry(launch: Any) -> None:
+    context = launch.context
+    arguments = [(op.operands[0], op.name == "device.out") for op in mlir_util.children(launch)]
+    ordered = [v for v, out in arguments if not out] + [v for v, out in arguments if out]
+    tensors = [value for value in ordered if isinstance(value.type, ir.RankedTensorType)]
+    outs = len(launch.results)
+    maps, iterators = _loops([ir.RankedTensorType(value.type).rank for value in tensors], outs)
+    generic = ir.Operation.create(
+        "linalg.generic",
+        operands=tensors,
+        results=[result.type for result in launch.results],
+        attributes={
+            "indexing_maps": ir.Attribute.parse(maps, context),
+            "iterator_types": ir.Attribute.parse(iterators, context),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(tensors) - outs, outs], context),
+        },
+        regions=1,
+        loc=launch.location,
+        ip=ir.InsertionPoint(launch),
+    )
+    elements = [ir.RankedTensorType(value.type).element_type for value in tensors]
+    body = ir.Block.create_at_start(generic.regions[0], elements, [launch.location] * len(elements))
+    of_tensor = iter(body.arguments)
+    values = [next(of_tensor) if isinstance(v.type, ir.RankedTensorType) else v for v in ordered]
+    carried = ir.Operation.create(
+        _CARRIED,
+        operands=[*values, *launch.operands],
+        attributes={"kernel": launch.attributes["kernel"]},
+        loc=launch.location,
+    )
+    body.append(carried)
+    written = list(body.arguments)[len(tensors) - outs :]
+    body.append(ir.Operation.create("linalg.yield", operands=written, loc=launch.location))
+    mlir_util.replace_op(launch, generic.results)
+
+
+def _loops(ranks: Sequence[int], outs: int) -> tuple[str, str]:
+    """Indexing maps and iterators, as text, in which every operand has loops of its own.
+
+    An input and an output are then not read and written element by element, which could be in one buffer.
+    """
+    loops = ", ".join(f"d{number}" for number in range(sum(ranks)))
+    maps: list[str] = []
+    iterators: list[str] = []
+    for number, rank in enumerate(ranks):
+        own = ", ".join(f"d{len(iterators) + axis}" for axis in range(rank))
+        maps.append(f"affine_map<({loops}) -> ({own})>")
+        kind = "parallel" if number >= len(ranks) - outs else "reduction"
+        iterators += [f"#linalg.iterator_type<{kind}>"] * rank
+    return f"[{', '.join(maps)}]", f"[{', '.join(iterators)}]"
+
+
+def call_kernels(module: Any, kernels: Mapping[str, OwnKernel]) -> None:
+    """Replace what carries a launch in ``module``, which is bufferised, by a call of a function over buffers.
+
+    The functions have the names of the kernels, and no bodies yet.
+    """
+    declared: set[str] = set()
+    for generic in list(mlir_util.walk(module.operation)):
+        launch = _carried_by(generic) if generic.name == "linalg.generic" else None
+        if launch is None:
+            continue
+        kernel = kernels[ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value]
+        if kernel.name not in declared:
+            declared.add(kernel.name)
+            module.body.append(_declaration(kernel, len(launch.operands) - len(kernel.parameters)))
+        _call(generic, launch, kernel)
+
+
+def _carried_by(generic: Any) -> Any | None:
+    return next((op for op in mlir_util.children(generic) if op.name == _CARRIED), None)
+
+
+def _declaration(kernel: OwnKernel, sizes: int) -> Any:
+    context = kernel.func.context
+    index = ir.IndexType.get(context)
+    type_ = ir.FunctionType.get([*kernel.parameters, *[index] * sizes], [], context=context)
+    return ir.Operation.create(
+        "func.func",
+        attributes={
+            "sym_name": ir.StringAttr.get(kernel.name, context),
+            "sym_visibility": ir.StringAttr.get("private", context),
+            "function_type": ir.TypeAttr.get(type_),
+        },
+        regions=1,
+        loc=kernel.func.location,
+    )
+
+
+def _call(generic: Any, launch: Any, kernel: OwnKernel) -> None:
+    build = Builder(generic)
+    block = mlir_util.entry_block(generic)
+    buffer_of = dict(zip(block.arguments, generic.operands, strict=True))
+    ins, _ = ir.DenseI32ArrayAttr(generic.attributes["operandSegmentSizes"])
+    outs = set(list(block.arguments)[ins:])
+    values: list[Any] = []
+    copied: list[tuple[Any, Any]] = []
+    for value, parameter in zip(list(launch.operands)[: len(kernel.parameters)], kernel.parameters, strict=True):
+        if value not in buffer_of:
+            values.append(value)
+            continue
+        buffer = buffer_of[value]
+        dense = _dense(build, buffer)
+        if dense is not buffer and value in outs:
+            copied.append((dense, buffer))
+        # A kernel may leave open what the program knows of a shape.
+        fits = dense.type == parameter
+        values.append(dense if fits else build.value("memref.cast", [dense], parameter))
+    build.call(kernel.name, [*values, *list(launch.operands)[len(kernel.parameters) :]])
+    for dense, buffer in copied:
+        build.op("memref.copy", [dense, buffer])
+    generic.erase()
+
+
+def _dense(build: Builder, buffer: Any) -> Any:
+    """``buffer``, or a copy of it where it is part of another one."""
+    type_ = ir.MemRefType(buffer.type)
+    dense = ir.MemRefType.get(type_.shape, type_.element_type, loc=ir.Location.unknown(type_.context))
+    if dense == type_:
+        return buffer
+    dynamic = [
+        build.dim(buffer, axis)
+        for axis, size in enumerate(type_.shape)
+        if size == ir.ShapedType.get_dynamic_size()
+    ]
+    segments = ir.DenseI32ArrayAttr.get([len(dynamic), 0], type_.context)
+    copy = build.value("memref.alloc", dynamic, dense, {"operandSegmentSizes": segments})
+    build.op("memref.copy", [buffer, copy])
+    return copy
