@@ -181,7 +181,7 @@ def test_unknown_attributes_of_the_dialect() -> None:
 def test_unknown_operations_of_the_dialect() -> None:
     assert error_of(unregistered("device.on")).message == (
         "device.on: no such operation; the operations of the device dialect are: "
-        "device.on_device, device.device_copy, device.region, device.yield"
+        "device.on_device, device.device_copy, device.region, device.yield, device.launch, device.in, device.out"
     )
 
 
