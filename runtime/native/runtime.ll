@@ -1139,7 +1139,8 @@ done:
 ; ----------------------------------------------------------------------------------------- shared memory
 ; Compiled code that calls these is loaded only where devices reach each other's memory as it expects.
 
-; Where the host reaches a buffer of a device, when that may be used. access: 0 the host reads it, 1 it writes, too.
+; Where the host reaches a buffer of a device, when that may be used. access: 0 the host reads it, 1 it writes, too,
+; 2 it makes new contents.
 ; Host code cannot run on without the memory: a failure leaves the call.
 define ptr @devscope_map(i64 %slot, ptr %handle, i64 %access) #0 {
 entry:
@@ -1169,6 +1170,19 @@ leave:
   ; The error is recorded already.
   call void @devscope_stop(i64 0, i64 3, i64 0)
   unreachable
+}
+
+; Access 2. Nothing else points there until devscope_publish: LLVM may take it for memory of its own.
+define noalias nonnull ptr @devscope_map_new(i64 %slot, ptr %handle) #0 {
+  %memory = call ptr @devscope_map(i64 %slot, ptr %handle, i64 2)
+  ret ptr %memory
+}
+
+; Says to LLVM that others look at the memory from now on: what host code has written must be there. No instruction,
+; but LLVM cannot know that; the unused argument of a function it would drop, and then what was written.
+define void @devscope_publish(ptr %memory) alwaysinline {
+  call void asm sideeffect "", "r,~{memory}"(ptr %memory)
+  ret void
 }
 
 ; A device's buffer for another device, which only reads it, from what the first one has enqueued so far; null with
@@ -1854,9 +1868,26 @@ refused:
   ret i32 %status
 }
 
-; Who only reads waits for the command that wrote the buffer; who writes, for all that use it.
+; Who only reads waits for the command that wrote the buffer; who writes, for all that use it; who makes new contents
+; gets other memory, if it can, as in devscope.opencl.copy_in.
 define internal i32 @devscope.opencl.map(ptr %device, ptr %buffer, i64 %access, ptr %out) #0 {
 entry:
+  %anew = icmp eq i64 %access, 2
+  br i1 %anew, label %check, label %find
+
+check:
+  %busy = call i1 @devscope.opencl.busy(ptr %device, ptr %buffer)
+  %overlaid.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  %overlaid = load i64, ptr %overlaid.p
+  %alone = icmp eq i64 %overlaid, 0
+  %trade = and i1 %busy, %alone
+  br i1 %trade, label %rename, label %find
+
+rename:
+  call void @devscope.opencl.rename(ptr %device, ptr %buffer)
+  br label %find
+
+find:
   %host.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
   %host = load ptr, ptr %host.p
   %apart = icmp eq ptr %host, null
