@@ -234,6 +234,7 @@ def test_the_host_makes_in_place(shared_machine: Path, storage: str) -> None:
                 assert sum(executable.counters().driver_allocations.values()) == 0
     assert h2d[0] - h2d[-1] == 30  # the arguments of the loop are the caller's, and its result is
 
+
 #: Nothing in host code reads what is stored.
 STORED = """
 #dev0 = #device.scope<"opencl", 0 : i64, "", "">

@@ -98,11 +98,11 @@ func.func @made(%x: tensor<8xf32>) -> tensor<8xf32> {
   return %1 : tensor<8xf32>
 }
 // CHECK-LABEL: func.func @devscope_function_made(
+// CHECK:         memref.copy %arg0, %{{.*}} : memref<8xf32> to memref<8xf32, #opencl0>
 // CHECK:         %[[D:.*]] = memref.alloc() {{.*}}devscope.storage = array<i64: {{[0-9]+}}, -1, 32>} : memref<8xf32, #opencl0>
 // CHECK:         %[[H:.*]] = memref.memory_space_cast %[[D]] {devscope.filled} : memref<8xf32, #opencl0> to memref<8xf32>
 // CHECK:         linalg.generic {{.*}} outs(%[[H]] : memref<8xf32>)
 // CHECK:         "devscope.filled_done"(%[[H]])
-// CHECK:         memref.copy %arg0, %{{.*}} : memref<8xf32> to memref<8xf32, #opencl0>
 // CHECK:         call @{{.*}}_opencl0_{{.*}}(%[[D]], %{{.*}}, %{{.*}})
 // CALLS-LABEL: func.func @devscope_function_made(
 // CALLS:         call @devscope_map_new_buffer(
