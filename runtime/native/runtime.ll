@@ -1916,7 +1916,6 @@ settle:
 ; the buffer so far, and is the first command that uses the view.
 define internal i32 @devscope.opencl.view(ptr %device, ptr %buffer, ptr %user, ptr %out) #0 {
 entry:
-  %list = alloca [2 x ptr]
   %views.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 7
   %first = load ptr, ptr %views.p
   br label %search
@@ -2058,6 +2057,33 @@ release:
 
 done:
   ret void
+}
+
+; Whether a command of another device may still use a view of a buffer, as far as waits have shown.
+define internal i1 @devscope.opencl.viewed(ptr %buffer) #0 {
+entry:
+  br label %loop
+
+loop:
+  %at = phi ptr [ %buffer, %entry ], [ %view, %look ]
+  %view.p = getelementptr %devscope.Buffer, ptr %at, i32 0, i32 7
+  %view = load ptr, ptr %view.p
+  %end = icmp eq ptr %view, null
+  br i1 %end, label %idle, label %look
+
+look:
+  %user.p = getelementptr %devscope.Buffer, ptr %view, i32 0, i32 8
+  %user = load ptr, ptr %user.p
+  %last = call i64 @devscope.opencl.last(ptr %user, ptr %view)
+  %event = call ptr @devscope.opencl.event(ptr %user, i64 %last)
+  %complete = icmp eq ptr %event, null
+  br i1 %complete, label %loop, label %busy
+
+busy:
+  ret i1 true
+
+idle:
+  ret i1 false
 }
 
 ; Nothing uses the views of a buffer any more.
@@ -2398,13 +2424,7 @@ entry:
   br i1 %there, label %look, label %make
 
 look:
-  %views.p = getelementptr %devscope.Buffer, ptr %memory, i32 0, i32 7
-  %views = load ptr, ptr %views.p
-  %foreign.p = getelementptr %devscope.Buffer, ptr %memory, i32 0, i32 4
-  %foreign = load ptr, ptr %foreign.p
-  %viewed = icmp ne ptr %views, null
-  %used = icmp ne ptr %foreign, null
-  %elsewhere = and i1 %viewed, %used
+  %elsewhere = call i1 @devscope.opencl.viewed(ptr %memory)
   br i1 %elsewhere, label %rename, label %done
 
 rename:
