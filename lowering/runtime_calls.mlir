@@ -10,6 +10,8 @@ module {
   func.func private @devscope_free(i64, !llvm.ptr)
   func.func private @devscope_copy(i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64)
   func.func private @devscope_map(i64, !llvm.ptr, i64) -> !llvm.ptr
+  func.func private @devscope_map_new(i64, !llvm.ptr) -> !llvm.ptr
+  func.func private @devscope_publish(!llvm.ptr)
   func.func private @devscope_view(i64, !llvm.ptr, i64) -> !llvm.ptr
   func.func private @devscope_view_done(i64, !llvm.ptr, i64, !llvm.ptr)
   func.func private @devscope_constant(i64, i64) -> !llvm.ptr
@@ -89,6 +91,23 @@ module {
     %memory = call @devscope_map(%slot, %handle, %access) : (i64, !llvm.ptr, i64) -> !llvm.ptr
     %buffer = call @devscope_wrap(%memory, %memory, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
     return %buffer : memref<?xi8>
+  }
+
+  // The same for a buffer that has no contents yet; then they are complete.
+  func.func private @devscope_map_new_buffer(%slot: i64, %pointer: index, %bytes: index) -> memref<?xi8> {
+    %0 = arith.index_cast %pointer : index to i64
+    %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
+    %size = arith.index_cast %bytes : index to i64
+    %memory = call @devscope_map_new(%slot, %handle) : (i64, !llvm.ptr) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%memory, %memory, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
+    return %buffer : memref<?xi8>
+  }
+
+  func.func private @devscope_publish_buffer(%pointer: index) {
+    %0 = arith.index_cast %pointer : index to i64
+    %memory = llvm.inttoptr %0 : i64 to !llvm.ptr
+    call @devscope_publish(%memory) : (!llvm.ptr) -> ()
+    return
   }
 
   // A device's buffer of so many bytes, for another device.

@@ -17,9 +17,9 @@ from devscope.lowering import mlir_util
 from devscope.lowering.assertions import is_assertion, lower_assertions
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.local_memory import STATIC_LOCAL
+from devscope.lowering.memory.effects import FILLED, FILLED_DONE, VIEW, VIEW_DONE, WRITTEN
 from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
-from devscope.lowering.shared_memory import VIEW, VIEW_DONE, WRITTEN
 from devscope.lowering.starts import START, lower_start
 
 HOST_SLOT = 0
@@ -76,7 +76,7 @@ def _classify(op: Any, slots: Slots, places: PlaceCalls) -> tuple[Any, Rewrite, 
         return op, places.lower, (_required(_slot_of((*op.results, *op.operands)[0], slots)),)
     values = [*op.operands, *op.results]
     where = tuple(slot for v in values if (slot := _slot_of(v, slots)) is not None)
-    if any(where):
+    if any(where) or op.name == FILLED_DONE:
         return op, rewrite, where
     return (op, _host_alloc, where) if op.name == "memref.alloc" and _has_plain_type(op) else None
 
@@ -152,9 +152,18 @@ def _view(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
     operands = [build.constant(where[0], build.i64), build.pointer(source), build.byte_size(source)]
     on_host = where[1] == HOST_SLOT
     callee = "devscope_map_buffer" if on_host else "devscope_view_buffer"
-    last = build.constant(int(WRITTEN in op.attributes) if on_host else where[1], build.i64)
-    raw = build.call(callee, [*operands, last], [build.bytes_type()]).results[0]
+    if on_host and FILLED in op.attributes:
+        raw = build.call("devscope_map_new_buffer", operands, [build.bytes_type()]).results[0]
+    else:
+        last = build.constant(int(WRITTEN in op.attributes) if on_host else where[1], build.i64)
+        raw = build.call(callee, [*operands, last], [build.bytes_type()]).results[0]
     mlir_util.replace_op(op, [build.view(raw, sizes, type_)])
+
+
+def _filled_done(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    build = Builder(op)
+    build.call("devscope_publish_buffer", [build.pointer(op.operands[0])])
+    op.erase()
 
 
 def _view_done(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
@@ -294,6 +303,7 @@ _REWRITES: dict[str, Rewrite] = {
     "memref.load": _load,
     VIEW: _view,
     VIEW_DONE: _view_done,
+    FILLED_DONE: _filled_done,
 }
 
 

@@ -9,26 +9,22 @@ is returned or carried on, and if it moves a part only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.filled_in_place import fill_in_place
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels import is_whole_copy
-from devscope.lowering.memory.aliases import uses_of
 from devscope.lowering.memory.buffers import has_plain_type, space_text
-from devscope.lowering.memory.effects import VIEW, VIEW_DONE, Effect, effect_of
+from devscope.lowering.memory.conflicts import Owned, Use, owned, used_after_write, uses_around
+from devscope.lowering.memory.effects import VIEW, VIEW_DONE, WRITTEN
 from devscope.lowering.memory.timeline import Step, Timeline
 from devscope.lowering.mlir_util import Builder
-
-WRITTEN = "devscope.written"
-"""On the view of a device's buffer: the host writes there, too."""
 
 SlotPair = tuple[int, int]
 """Two slots, the lower one first."""
 
 _HOST_SLOT = 0
-_FREE = "memref.dealloc"
 #: Operations whose result is all of their operand.
 _SAME = frozenset({VIEW, "memref.cast", "memref.collapse_shape", "memref.expand_shape"})
 
@@ -51,26 +47,6 @@ def share_memory(module: Any, slots: Mapping[str, int], shared: frozenset[SlotPa
             if mlir_util.has_body(func):
                 used |= _Function(func, slots, shared).elide()
     return sorted(used)
-
-
-@dataclass
-class _Use:
-    """An operation that uses a buffer. ``step``: the one in the block of the copy that is or contains it, None
-    for an operation outside of that block."""
-
-    step: Step | None
-    effect: Effect
-
-
-@dataclass
-class _Source:
-    """What is copied: all of a buffer that is freed in the block that it is made in."""
-
-    value: Any
-    made: Step
-    free: Step
-    uses: list[Step]
-    aliases: set[Any]
 
 
 class _Function:
@@ -111,24 +87,19 @@ class _Function:
 
     def _elide(self, copy: Step) -> bool:
         source, target = self._ends(copy)
-        if space_text(source) == "" or not _moves_all(copy):
+        put = self._allocated(target)
+        if put is None or not _moves_all(copy):
             return False
-        alloc = self._made.get(target)
+        if space_text(source) == "":
+            filled = self._allocated(source)
+            return filled is not None and fill_in_place(self._timeline, self._made, copy, filled, put)
         read = self._source_of(source)
-        if alloc is None or alloc.name != "memref.alloc" or not has_plain_type(alloc.op) or read is None:
+        if read is None:
             return False
-        found = uses_of(self._timeline, target)
-        if found is None:
-            return False
-        uses, aliases = found
-        frees = [use for use in uses if use.name == _FREE]
-        if len(frees) != 1 or frees[0].operands[0] != target:
-            return False
-        uses = [use for use in uses if use not in (copy, frees[0])]
-        after = [_use(use, copy, aliases) for use in uses]
+        after = uses_around(put, copy)
         if any(use.step is None or use.step.begin < copy.begin for use in after):
             return False
-        written = any(use.effect is Effect.WRITE for use in after)
+        written = any(use.writes for use in after)
         if _conflict(copy, read, after) or (written and not self._may_write(copy, read)):
             return False
         if space_text(target):
@@ -137,11 +108,11 @@ class _Function:
             self._lent.setdefault(read.value, []).append(copy)
         elif written:
             self._taken.add(read.value)
-        self._replace(copy, alloc, frees[0], written)
-        _live_on(read, uses)
+        self._replace(copy, put, written)
+        _live_on(read, [use for use in put.uses if use is not copy])
         return True
 
-    def _may_write(self, copy: Step, read: _Source) -> bool:
+    def _may_write(self, copy: Step, read: Owned) -> bool:
         """Whether what writes to the target of ``copy`` would wait for all who use its source."""
         return space_text(copy.operands[1]) == "" and read.value not in self._lent
 
@@ -152,8 +123,7 @@ class _Function:
         """
         read = self._source_of(buffer)
         assert read is not None
-        later = [_use(use, view, read.aliases) for use in read.uses]
-        writes = [u.step for u in later if u.effect is Effect.WRITE and u.step is not None]
+        writes = [use.step for use in uses_around(read, view) if use.writes and use.step is not None]
         writes = [step for step in writes if step.begin > view.begin]
         if writes:
             place = min(writes, key=lambda step: step.begin).op
@@ -163,7 +133,8 @@ class _Function:
             place = list(view.block.operations)[-1].operation
         Builder(place).op(VIEW_DONE, [view.operands[0], view.results[0]])
 
-    def _source_of(self, value: Any) -> _Source | None:
+    def _source_of(self, value: Any) -> Owned | None:
+        """What is copied, all of a buffer that is freed in the block that it is made in."""
         made = self._made.get(value)
         while made is not None and made.name in _SAME:
             value = made.operands[0]
@@ -171,25 +142,25 @@ class _Function:
         # What a call returns is new memory.
         if made is None or made.name not in ("memref.alloc", "func.call"):
             return None
-        found = uses_of(self._timeline, value)
-        if found is None:
-            return None
-        uses, aliases = found
-        frees = [use for use in uses if use.name == _FREE]
-        if len(frees) != 1 or frees[0].operands[0] != value or frees[0].block != made.block:
-            return None
-        return _Source(value, made, frees[0], [use for use in uses if use is not frees[0]], aliases)
+        found = owned(self._timeline, value, made)
+        return found if found is not None and found.free.block == made.block else None
 
-    def _replace(self, copy: Step, alloc: Step, free: Step, written: bool) -> None:
+    def _allocated(self, value: Any) -> Owned | None:
+        made = self._made.get(value)
+        if made is None or made.name != "memref.alloc" or not has_plain_type(made.op):
+            return None
+        return owned(self._timeline, value, made)
+
+    def _replace(self, copy: Step, put: Owned, written: bool) -> None:
         source, target = self._ends(copy)
         attributes = {WRITTEN: ir.UnitAttr.get(copy.op.context)} if written else {}
         op = Builder(copy.op).op(VIEW, [source], [target.type], attributes)
         view = op.results[0]
-        free.op.erase()
+        put.free.op.erase()
         target.replace_all_uses_with(view)
         copy.op.erase()
-        alloc.op.erase()
-        users = [step for step in self._timeline.users.pop(target) if step not in (copy, free)]
+        put.made.op.erase()
+        users = [step for step in self._timeline.users.pop(target) if step not in (copy, put.free)]
         for step in users:
             step.operands = [view if value == target else value for value in step.operands]
         self._timeline.users[view] = users
@@ -198,7 +169,7 @@ class _Function:
             self._timeline.users[source].append(copy)
         copy.op, copy.name, copy.operands, copy.results = op, VIEW, [source], [view]
         self._made[view] = copy
-        alloc.name = free.name = ""
+        put.made.name = put.free.name = ""
 
 
 def _moves_all(copy: Step) -> bool:
@@ -206,36 +177,21 @@ def _moves_all(copy: Step) -> bool:
     return is_whole_copy(copy.op) and source == target
 
 
-def _use(use: Step, copy: Step, aliases: set[Any]) -> _Use:
-    effects = [effect_of(use.name, use.op, use.operands, value) for value in use.operands if value in aliases]
-    strongest = max(effects, key=lambda effect: effect.value, default=Effect.NOTHING)
-    return _Use(use.enclosing(copy.block, copy.parent), strongest)
-
-
-def _conflict(copy: Step, read: _Source, after: list[_Use]) -> bool:
+def _conflict(copy: Step, read: Owned, after: list[Use]) -> bool:
     """Whether one buffer is written while the other one, which would be the same, is still used.
 
     ``after``: the uses of the target, all behind the copy in its block.
     """
-    others = [_use(use, copy, read.aliases) for use in read.uses if use is not copy]
-    others = [use for use in others if use.step is None or use.step.begin > copy.begin]
-    if _used_after_write(after, others):
+    others = [use for use in uses_around(read, copy) if use.step is None or use.step.begin > copy.begin]
+    if used_after_write(after, others):
         return True
-    if not any(use.effect is Effect.WRITE for use in after):
+    if not any(use.writes for use in after):
         return False
     # In a loop that the source is from outside of, the next iteration uses it.
-    return copy.block != read.made.block or _used_after_write(others, after)
+    return copy.block != read.made.block or used_after_write(others, after)
 
 
-def _used_after_write(uses: list[_Use], others: list[_Use]) -> bool:
-    """Whether one of ``uses`` comes after, or together with, one of ``others`` that writes."""
-    writes = [use.step.begin for use in others if use.step is not None and use.effect is Effect.WRITE]
-    if not writes:
-        return False
-    return any(u.step is not None and u.effect is not Effect.NOTHING and u.step.begin >= min(writes) for u in uses)
-
-
-def _live_on(read: _Source, uses: list[Step]) -> None:
+def _live_on(read: Owned, uses: list[Step]) -> None:
     """Free the source after the last use of its view."""
     last = read.free
     for use in uses:

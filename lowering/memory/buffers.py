@@ -9,7 +9,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.aliases import uses_of
-from devscope.lowering.memory.effects import VIEW
+from devscope.lowering.memory.effects import FILLED, VIEW
 from devscope.lowering.memory.timeline import Step, Timeline
 
 _ACROSS = frozenset({"memref.copy", VIEW})
@@ -21,8 +21,9 @@ class Buffer:
 
     ``aliases``: the values for its memory. ``first`` and ``last`` are moments of the timeline. ``keeps_storage``:
     it is copied to or from another memory, or viewed from there, in a loop, where the copies of one iteration may
-    go on while the next one computes; or between devices, where the order of one device's work does not say when
-    it is not needed any more.
+    go on while the next one computes; or the host makes it, and other memory if the device is not done with that;
+    or it is used by several devices, where the order of one device's work does not say when it is not needed any
+    more.
     """
 
     alloc: Step
@@ -109,5 +110,7 @@ def _buffer(timeline: Timeline, alloc: Step, in_loop: bool) -> Buffer | None:
 
 
 def _needs_storage(copy: Step, in_loop: bool) -> bool:
+    if FILLED in copy.op.attributes:
+        return True
     source, target = (space_text(value) for value in (*copy.operands, *copy.results))
     return source != target and (in_loop or copy.in_loop or bool(source and target))

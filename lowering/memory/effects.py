@@ -22,6 +22,15 @@ VIEW_DONE = "devscope.view_done"
 """An operation of no dialect: what uses the second operand, a device's view of the first one, comes before what
 uses the first one from here on."""
 
+WRITTEN = "devscope.written"
+"""On the view of a device's buffer that has contents: the host writes there, too."""
+
+FILLED = "devscope.filled"
+"""On the view of a device's buffer without contents: the host makes them there."""
+
+FILLED_DONE = "devscope.filled_done"
+"""An operation of no dialect: the contents that were made through the operand, a view, are complete."""
+
 _VIEWS = frozenset(
     {
         "memref.cast",
@@ -41,6 +50,7 @@ _NOTHING = frozenset(
         "memref.dim",
         "memref.extract_strided_metadata",
         VIEW_DONE,
+        FILLED_DONE,
         "scf.condition",
         "scf.for",
         "scf.while",

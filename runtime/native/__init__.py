@@ -28,6 +28,8 @@ API = (
     "devscope_free",
     "devscope_copy",
     "devscope_map",
+    "devscope_map_new",
+    "devscope_publish",
     "devscope_view",
     "devscope_view_done",
     "devscope_constant",

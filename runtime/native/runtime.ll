@@ -1157,7 +1157,8 @@ done:
 ; ----------------------------------------------------------------------------------------- shared memory
 ; Compiled code that calls these is loaded only where devices reach each other's memory as it expects.
 
-; Where the host reaches a buffer of a device, when that may be used. access: 0 the host reads it, 1 it writes, too.
+; Where the host reaches a buffer of a device, when that may be used. access: 0 the host reads it, 1 it writes, too,
+; 2 it makes new contents.
 ; Host code cannot run on without the memory: a failure leaves the call.
 define ptr @devscope_map(i64 %slot, ptr %handle, i64 %access) #0 {
 entry:
@@ -1187,6 +1188,19 @@ leave:
   ; The error is recorded already.
   call void @devscope_stop(i64 0, i64 3, i64 0)
   unreachable
+}
+
+; Access 2. Nothing else points there until devscope_publish: LLVM may take it for memory of its own.
+define noalias nonnull ptr @devscope_map_new(i64 %slot, ptr %handle) #0 {
+  %memory = call ptr @devscope_map(i64 %slot, ptr %handle, i64 2)
+  ret ptr %memory
+}
+
+; Says to LLVM that others look at the memory from now on: what host code has written must be there. No instruction,
+; but LLVM cannot know that; the unused argument of a function it would drop, and then what was written.
+define void @devscope_publish(ptr %memory) alwaysinline {
+  call void asm sideeffect "", "r,~{memory}"(ptr %memory)
+  ret void
 }
 
 ; A device's buffer for another device, which only reads it, from what the first one has enqueued so far; null with
@@ -2002,9 +2016,26 @@ refused:
   ret i32 %status
 }
 
-; Who only reads waits for the command that wrote the buffer; who writes, for all that use it.
+; Who only reads waits for the command that wrote the buffer; who writes, for all that use it; who makes new contents
+; gets other memory, if it can, as in devscope.opencl.copy_in.
 define internal i32 @devscope.opencl.map(ptr %device, ptr %buffer, i64 %access, ptr %out) #0 {
 entry:
+  %anew = icmp eq i64 %access, 2
+  br i1 %anew, label %check, label %find
+
+check:
+  %busy = call i1 @devscope.opencl.busy(ptr %device, ptr %buffer)
+  %arena.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 6
+  %arena = load ptr, ptr %arena.p
+  %alone = icmp eq ptr %arena, null
+  %trade = and i1 %busy, %alone
+  br i1 %trade, label %rename, label %find
+
+rename:
+  call void @devscope.opencl.rename(ptr %device, ptr %buffer)
+  br label %find
+
+find:
   %host.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 1
   %host = load ptr, ptr %host.p
   %apart = icmp eq ptr %host, null
@@ -2033,7 +2064,6 @@ settle:
 ; the buffer so far, and is the first command that uses the view.
 define internal i32 @devscope.opencl.view(ptr %device, ptr %buffer, ptr %user, ptr %out) #0 {
 entry:
-  %list = alloca [2 x ptr]
   %views.p = getelementptr %devscope.Buffer, ptr %buffer, i32 0, i32 8
   %first = load ptr, ptr %views.p
   br label %search
@@ -2175,6 +2205,33 @@ release:
 
 done:
   ret void
+}
+
+; Whether a command of another device may still use a view of a buffer, as far as waits have shown.
+define internal i1 @devscope.opencl.viewed(ptr %buffer) #0 {
+entry:
+  br label %loop
+
+loop:
+  %at = phi ptr [ %buffer, %entry ], [ %view, %look ]
+  %view.p = getelementptr %devscope.Buffer, ptr %at, i32 0, i32 8
+  %view = load ptr, ptr %view.p
+  %end = icmp eq ptr %view, null
+  br i1 %end, label %idle, label %look
+
+look:
+  %user.p = getelementptr %devscope.Buffer, ptr %view, i32 0, i32 9
+  %user = load ptr, ptr %user.p
+  %last = call i64 @devscope.opencl.last(ptr %user, ptr %view)
+  %event = call ptr @devscope.opencl.event(ptr %user, i64 %last)
+  %complete = icmp eq ptr %event, null
+  br i1 %complete, label %loop, label %busy
+
+busy:
+  ret i1 true
+
+idle:
+  ret i1 false
 }
 
 ; Nothing uses the views of a buffer any more.
@@ -2554,13 +2611,7 @@ entry:
   br i1 %there, label %look, label %make
 
 look:
-  %views.p = getelementptr %devscope.Buffer, ptr %memory, i32 0, i32 8
-  %views = load ptr, ptr %views.p
-  %foreign.p = getelementptr %devscope.Buffer, ptr %memory, i32 0, i32 4
-  %foreign = load ptr, ptr %foreign.p
-  %viewed = icmp ne ptr %views, null
-  %used = icmp ne ptr %foreign, null
-  %elsewhere = and i1 %viewed, %used
+  %elsewhere = call i1 @devscope.opencl.viewed(ptr %memory)
   br i1 %elsewhere, label %rename, label %done
 
 rename:

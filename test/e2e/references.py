@@ -670,7 +670,7 @@ def shared_updates(x: Array, a: Array) -> Any:
     return old, first, first, first + second
 
 
-@case(f32("n", 4), f32(4, 4), results="f32, f32, f32")
+@case(f32("n", 4), f32(4, 4), results="f32, f32, f32", tolerance=1e-4)  # six layers multiply rounding errors
 def calls_on_two_devices(x: Array, w: Array) -> Any:
     values = [np.tanh(x @ w)]
     for _ in range(6):

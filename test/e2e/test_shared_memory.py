@@ -195,6 +195,66 @@ def test_devices_ahead_of_others(shared_machine: Path, storage: str) -> None:
         assert sum(executable.counters().driver_allocations.values()) == 0
 
 
+#: The host makes what the device needs, sooner than that is done with what it got before.
+MADE = """
+#host = #device.scope<"cpu", 0 : i64, "", "">
+#dev0 = #device.scope<"opencl", 0 : i64, "", "">
+func.func @main(%x: tensor<64xf32>, %n: index) -> (tensor<64xf32>, tensor<64xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %e = math.exp %x {device.scope = #host} : tensor<64xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %x) -> tensor<64xf32> {
+    %k = arith.index_cast %i : index to i32
+    %f = arith.sitofp %k : i32 to f32
+    %s = tensor.splat %f : tensor<64xf32>
+    %0 = arith.mulf %e, %s {device.scope = #host} : tensor<64xf32>
+    %1 = arith.addf %sum, %0 {device.scope = #dev0} : tensor<64xf32>
+    scf.yield %1 : tensor<64xf32>
+  }
+  %2 = arith.addf %r, %e {device.scope = #dev0} : tensor<64xf32>
+  func.return %2, %e : tensor<64xf32>, tensor<64xf32>
+}
+"""
+
+
+def test_the_host_makes_in_place(shared_machine: Path, storage: str) -> None:
+    rng = np.random.default_rng([SEED, 5])
+    h2d: list[int] = []
+    for path in (None, shared_machine):
+        with devscope.compile(MADE, machine=path, storage=storage, cache=False) as executable:
+            with delayed_queues(executable, SEED):
+                for _ in range(6):
+                    x = rng.standard_normal(64, np.float32)
+                    executable.reset_counters()
+                    total, powers = executable(x, 30)
+                    np.testing.assert_allclose(powers, np.exp(x), rtol=1e-5)
+                    np.testing.assert_allclose(total, x + np.exp(x) * (1 + sum(range(30))), rtol=1e-4)
+                    h2d.append(executable.counters().h2d.copies)
+            if storage == "planned":
+                assert sum(executable.counters().driver_allocations.values()) == 0
+    assert h2d[0] - h2d[-1] == 30  # the arguments of the loop are the caller's, and its result is
+
+
+#: Nothing in host code reads what is stored.
+STORED = """
+#dev0 = #device.scope<"opencl", 0 : i64, "", "">
+func.func @main(%a: f32, %b: f32) -> f32 {
+  %c1 = arith.constant 1 : index
+  %0 = tensor.from_elements %a, %b : tensor<2xf32>
+  %1 = math.exp %0 {device.scope = #dev0} : tensor<2xf32>
+  %r = tensor.extract %1[%c1] : tensor<2xf32>
+  func.return %r : f32
+}
+"""
+
+
+def test_the_host_stores_in_place(shared_machine: Path, storage: str) -> None:
+    with devscope.compile(STORED, machine=shared_machine, storage=storage, cache=False) as executable:
+        for b in (0.5, -1.0, 2.0):
+            assert executable(0.0, b) == pytest.approx(np.exp(b), rel=1e-5)
+        assert executable.counters().h2d.copies == 0
+
+
 def test_devices_read_in_place(shared_machine: Path, storage: str) -> None:
     rng = np.random.default_rng([SEED, 2])
     d2d: list[int] = []

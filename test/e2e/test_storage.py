@@ -1,7 +1,9 @@
-"""Planned storage: no two live buffers share bytes in any program, and results do not depend on the plan."""
+"""Planned storage: no two live buffers share bytes in any program, and results depend neither on the plan nor
+on shared memory."""
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 from typing import Any
@@ -52,21 +54,23 @@ def test_no_bytes_are_shared(path: Path, shared_machine: Path) -> None:
 
 
 @pytest.mark.parametrize("number", range(RANDOM))
-def test_results_do_not_depend_on_the_plan(number: int) -> None:
+def test_results_do_not_depend_on_the_plan(number: int, shared_machine: Path) -> None:
     rng = np.random.default_rng([SEED, number, 4])
     program = Generator(rng).program()
     default, arguments = CONFIGURATIONS[number % len(CONFIGURATIONS)]
     try:
-        planned_places(program.text, CompileOptions(default, arguments))
+        for machine in (None, shared_machine):
+            planned_places(program.text, CompileOptions(default, arguments, machine=machine))
         results: list[list[Any]] = []
         calls = [(*rng.uniform(-1, 1, (2, rows, 4)), 0.5, True, rows) for rows in (1, 4)]
-        for storage in ("planned", "dynamic"):
-            built = build(program.text, CompileOptions(default, arguments, storage=storage))
+        for storage, machine in itertools.product(("planned", "dynamic"), (None, shared_machine)):
+            built = build(program.text, CompileOptions(default, arguments, storage=storage, machine=machine))
             with Executable(built, {device.name: "opencl:0" for device in built.devices}) as executable:
                 values = [executable(*call) for call in calls for _ in range(2)]
                 results.append([v for value in values for v in (value if isinstance(value, tuple) else (value,))])
-        for planned, dynamic in zip(*results, strict=True):
-            np.testing.assert_array_equal(planned, dynamic)
+        for same in zip(*results, strict=True):
+            for other in same[1:]:
+                np.testing.assert_array_equal(same[0], other)
     except BaseException as error:
         error.add_note(f"program {number} with DEVSCOPE_TEST_SEED={SEED}, {default=}, {arguments=}")
         error.add_note(program.text)

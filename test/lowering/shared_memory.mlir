@@ -46,7 +46,7 @@ func.func @taken_over(%x: tensor<8xf32>, %i: index, %j: index, %v: f32) -> f32 {
 // CALLS-LABEL: func.func @devscope_function_taken_over(
 // CALLS:         call @devscope_map_buffer({{.*}}, %c1_i64{{[_0-9]*}})
 
-// The device needs what the host would overwrite.
+// The device needs what the host would overwrite: it is copied, to where the device needs it then.
 func.func @written_while_used(%x: tensor<8xf32>, %i: index, %v: f32) -> tensor<8xf32> {
   %0 = math.tanh %x {device.scope = #dev} : tensor<8xf32>
   %1 = tensor.insert %v into %0[%i] {device.scope = #host} : tensor<8xf32>
@@ -54,8 +54,8 @@ func.func @written_while_used(%x: tensor<8xf32>, %i: index, %v: f32) -> tensor<8
   return %2 : tensor<8xf32>
 }
 // CHECK-LABEL: func.func @devscope_function_written_while_used(
-// CHECK-NOT:     memory_space_cast
-// CHECK:         memref.copy %{{.*}}, %[[H:.*]] : memref<8xf32, #opencl0> to memref<8xf32>
+// CHECK:         %[[H:.*]] = memref.memory_space_cast %{{.*}} {devscope.filled}
+// CHECK:         memref.copy %{{.*}}, %[[H]] : memref<8xf32, #opencl0> to memref<8xf32>
 // CHECK-NEXT:    memref.store %{{.*}}, %[[H]]
 
 // In a loop the buffer shares its bytes with no other one.
@@ -90,6 +90,23 @@ func.func @two_devices(%x: tensor<8xf32>) -> tensor<8xf32> {
 // CALLS:         call @devscope_view_buffer(%c1_i64{{[_0-9]*}}, %{{.*}}, %{{.*}}, %c2_i64{{[_0-9]*}})
 // CALLS:         call @devscope_function_two_devices_opencl1
 // CALLS:         call @devscope_done_with_view(%c1_i64{{[_0-9]*}}, %{{.*}}, %c2_i64{{[_0-9]*}}, %{{.*}})
+
+// The host makes what the device needs in the device's buffer, which is its own. Arguments are copied.
+func.func @made(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = math.tanh %x {device.scope = #host} : tensor<8xf32>
+  %1 = arith.addf %0, %x {device.scope = #dev} : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+// CHECK-LABEL: func.func @devscope_function_made(
+// CHECK:         memref.copy %arg0, %{{.*}} : memref<8xf32> to memref<8xf32, #opencl0>
+// CHECK:         %[[D:.*]] = memref.alloc() {{.*}}devscope.storage = array<i64: {{[0-9]+}}, -1, 32>} : memref<8xf32, #opencl0>
+// CHECK:         %[[H:.*]] = memref.memory_space_cast %[[D]] {devscope.filled} : memref<8xf32, #opencl0> to memref<8xf32>
+// CHECK:         linalg.generic {{.*}} outs(%[[H]] : memref<8xf32>)
+// CHECK:         "devscope.filled_done"(%[[H]])
+// CHECK:         call @{{.*}}_opencl0_{{.*}}(%[[D]], %{{.*}}, %{{.*}})
+// CALLS-LABEL: func.func @devscope_function_made(
+// CALLS:         call @devscope_map_new_buffer(
+// CALLS:         call @devscope_publish_buffer(
 
 // A loop that swaps its buffers.
 func.func @carried(%x: tensor<8xf32>, %n: index) -> tensor<8xf32> {

@@ -209,6 +209,105 @@ def test_views_of_devices(lines: tuple[str, ...], expected: int, order: list[str
         assert found == ["@kernel", *order, "memref.dealloc", "memref.dealloc"]
 
 
+_H = "%h = memref.alloc() : !h"
+_COPY_IN = "%q = memref.alloc() : !d\n memref.copy %h, %q : !h to !d"
+_USE_Q = "func.call @kernel(%q, %x) {devscope.writes = array<i64: 1>} : (!d, !d) -> ()"
+_WRITE_Q = "func.call @kernel(%x, %q) {devscope.writes = array<i64: 1>} : (!d, !d) -> ()"
+_FREE_BOTH = "memref.dealloc %h : !h\n memref.dealloc %q : !d"
+_FILL = "linalg.fill ins(%v : f32) outs(%h : !h)"
+_FOR = "scf.for %i = %c0 to %n step %c1 {"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ((_H, _WRITE, _COPY_IN, _USE_Q, _FREE_BOTH), 1),
+        ((_H, _FOR, _WRITE, "}", _READ, _COPY_IN, _USE_Q, _FREE_BOTH), 1),
+        ((_H, _WRITE, _COPY_IN, _USE_Q, _READ, _FREE_BOTH), 1),
+        ((_H, _WRITE, _COPY_IN, _READ, _WRITE_Q, _FREE_BOTH), 1),
+        ((_FOR, _H, _WRITE, _COPY_IN, _USE_Q, _FREE_BOTH, "}"), 1),
+        # written while the other one is still used
+        ((_H, _WRITE, _COPY_IN, _USE_Q, _WRITE, _FREE_BOTH), 0),
+        ((_H, _WRITE, _COPY_IN, _WRITE_Q, _READ, _FREE_BOTH), 0),
+        # not for this copy alone
+        ((_H, _WRITE, "scf.if %c {", _COPY_IN, _USE_Q, "memref.dealloc %q : !d", "}", _FREE), 0),
+        ((_H, "%q = memref.alloc() : !d", _WRITE_Q, "memref.copy %h, %q : !h to !d", _USE_Q, _FREE_BOTH), 0),
+        (
+            (
+                _H,
+                "%q = memref.alloc() : !d",
+                _FOR,
+                _WRITE,
+                "memref.copy %h, %q : !h to !d",
+                "}",
+                _USE_Q,
+                _FREE_BOTH,
+            ),
+            0,
+        ),
+        # allocated outside of the loop: what one iteration made is not for the next one if that begins anew
+        (
+            (
+                _H,
+                "%q = memref.alloc() : !d",
+                _FOR,
+                _FILL,
+                "memref.copy %h, %q : !h to !d",
+                _USE_Q,
+                "}",
+                _FREE_BOTH,
+            ),
+            1,
+        ),
+        (
+            (
+                _H,
+                "%q = memref.alloc() : !d",
+                _FOR,
+                _WRITE,
+                "memref.copy %h, %q : !h to !d",
+                _USE_Q,
+                "}",
+                _FREE_BOTH,
+            ),
+            0,
+        ),
+        (
+            (
+                _H,
+                _FILL,
+                "%q = memref.alloc() : !d",
+                _FOR,
+                "memref.copy %h, %q : !h to !d",
+                _USE_Q,
+                "}",
+                _FREE_BOTH,
+            ),
+            0,
+        ),
+        # a second device sees what is made for the first one; the first one what the host goes on to use
+        (
+            (
+                _H,
+                _WRITE,
+                _COPY_IN,
+                "%e = memref.alloc() : !e\n memref.copy %q, %e : !d to !e",
+                _USE_E,
+                _FREE_E,
+                _FREE_BOTH,
+            ),
+            2,
+        ),
+    ],
+)
+def test_made_in_place(lines: tuple[str, ...], expected: int) -> None:
+    found, text = views(*lines)
+    assert found == expected
+    assert text.count("{devscope.filled}") == text.count("devscope.filled_done") == min(expected, 1)
+    assert text.count("memref.copy") == "\n".join(lines).count("memref.copy") - expected
+    assert text.count("memref.alloc(") == text.count("memref.dealloc")
+
+
 def test_the_source_lives_on() -> None:
     session = Session()
     body = "%p = func.call @produce() : () -> !d\n%h = memref.alloc() : !h\nmemref.copy %p, %h : !d to !h\n"
