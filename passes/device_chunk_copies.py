@@ -9,18 +9,19 @@ becomes a loop, over the same function for fewer rows::
     copy in w; for each chunk: { copy in rows of x; rows of y = f(rows of x, w); copy out rows of y }
 
 which `device-pipeline-loops` then pipelines: copies overlap with computing. What is not needed row by row is
-copied whole, before the loop. Where the number of rows is no multiple of that of a chunk, the last chunk starts
-early and does some rows again, so that all chunks are of one size.
+copied whole, before the loop, and what ``f`` computes from that alone is computed there. Where the number of rows
+is no multiple of that of a chunk, the last chunk starts early and does some rows again, so that all chunks are of
+one size.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import IndexType, IntegerAttr, ModuleOp, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -29,6 +30,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.errors import OptionError
 from devscope.passes.border.unused import remove_unused
+from devscope.passes.chunk_sizes import ChunkSizes
 from devscope.passes.chunked_function import RowFunction, of_rows
 from devscope.passes.plan.min_cost.sizes import Sizes
 from devscope.passes.split.classify import callee_name
@@ -75,9 +77,9 @@ def chunk_copies(module: ModuleOp, host: ScopeAttr, chunks: int, least: int | No
         launch = _Launch.of(call, work[name], host)
         if launch is None:
             continue
-        rows = launch.rows_of_chunk(chunks, LEAST_BYTES if least is None else least)
-        if rows < launch.work.rows:
-            launch.chunk(rows, fresh_name(f"{name}_chunk", names))
+        sizes = launch.sizes(chunks, LEAST_BYTES if least is None else least)
+        if sizes is not None:
+            launch.chunk(sizes, names)
             changed = True
     if changed:
         remove_unused(module)
@@ -120,93 +122,121 @@ class _Launch:
                 return None
             copies_out.append(copies)
         launch = cls(call, work, copies_in, copies_out)
-        return launch if any(copies_in) and all(_is_static(v.type) for v in launch._by_rows) else None
+        return launch if any(copies_in) and all(_has_static_rows(v.type) for v in launch._by_rows) else None
 
     @property
     def _by_rows(self) -> list[SSAValue]:
         return [*(copy.operand for copy in self.copies_in if copy is not None), *self.call.results]
 
-    def rows_of_chunk(self, chunks: int, least: int) -> int:
-        """How many rows to do at a time, so that a chunk copies ``least`` bytes; at least 1."""
-        bytes_ = sum(Sizes(1).bytes(value.type) for value in self._by_rows)
-        return max(math.ceil(self.work.rows / chunks), math.ceil(least * self.work.rows / max(bytes_, 1)))
+    def sizes(self, chunks: int, least: int) -> ChunkSizes | None:
+        """Chunks that copy ``least`` bytes or more; None if there would be only one."""
+        bytes_of_row = sum(Sizes(1).bytes(of_rows(value.type, 1)) for value in self._by_rows)
+        if chunks == 1 or not bytes_of_row:
+            return None
+        rows = math.ceil(least / bytes_of_row)
+        if self.work.rows == DYNAMIC_INDEX:
+            return ChunkSizes.of_dynamic(self._by_rows[0], chunks, rows)
+        return ChunkSizes.of_static(self.work.rows, chunks, rows)
 
-    def chunk(self, rows: int, name: str) -> None:
-        """Replace the call and its copies by a loop that calls a new function, ``name``."""
+    def chunk(self, sizes: ChunkSizes, names: set[str]) -> None:
+        """Replace the call by a loop that calls a new function; the copies have no use then.
+
+        ``names`` are taken; that of the function is added.
+        """
         from xdsl.dialects import arith, scf, tensor  # programs without chunks do without them
 
-        total = self.work.rows
-        self.work.of_rows(rows, name)
-        zero, end, step, last = (
-            arith.ConstantOp(IntegerAttr(n, IndexType())) for n in (0, total, rows, total - rows)
-        )
-        wholes = [tensor.EmptyOp([], result.type) for result in self.call.results]
+        shared = self._call_of_shared(names)
+        function = self.work.of_rows(sizes.static, fresh_name(f"{self._name}_chunk", names))
+        extents = [sizes.total] if self.work.rows == DYNAMIC_INDEX else []
+        wholes = [tensor.EmptyOp(extents, result.type) for result in self.call.results]
         block = Block(arg_types=[IndexType(), *[result.type for result in self.call.results]])
-        start = arith.MinSIOp(block.args[0], last)
+        start = arith.MinSIOp(block.args[0], sizes.last)
         block.add_op(start)
-        arguments = self._copy_in(block, start.result, rows)
-        types = [of_rows(result.type, rows) for result in self.call.results]
-        launch = type(self.call).create(
-            operands=arguments,
-            result_types=types,
-            attributes=dict(self.call.attributes),
-            properties=dict(self.call.properties),
-        )
-        redirect(launch, name)
+        launch = self._call_of(function, [*self._copy_in(block, start.result, sizes), *shared])
         block.add_op(launch)
-        block.add_op(scf.YieldOp(*self._copy_out(block, launch, start.result, rows)))
-        loop = scf.ForOp(zero, end, step, wholes, block)
-        made = [zero, end, step, last, *wholes, loop]
+        block.add_op(scf.YieldOp(*self._copy_out(block, launch, start.result, sizes)))
+        loop = scf.ForOp(sizes.zero, sizes.total, sizes.rows, wholes, block)
+        made = [*sizes.ops, *wholes, loop]
         for op in (*made, *block.ops):
             op.location = self.call.location
         Rewriter.insert_op(made, InsertPoint.before(self.call))
         for copies, result in zip(self.copies_out, loop.results, strict=True):
             for copy in copies:
                 Rewriter.replace_op(copy, [], [result])
-        for op in (self.call, *self.copies_in):
-            if op is not None:
-                op.detach()
-                op.erase()
+        self.call.detach()
+        self.call.erase()
 
-    def _copy_in(self, block: Block, start: SSAValue, rows: int) -> list[SSAValue]:
+    @property
+    def _name(self) -> str:
+        return self.work.function.sym_name.data
+
+    def _call_of_shared(self, names: set[str]) -> Sequence[SSAValue]:
+        """What all chunks share, by a call in front of this one. The rows are arguments that it does not use."""
+        if not self.work.shared:
+            return ()
+        function = self.work.of_shared(fresh_name(f"{self._name}_shared", names))
+        call = self._call_of(function, self.call.operands)
+        call.location = self.call.location
+        Rewriter.insert_op(call, InsertPoint.before(self.call))
+        return call.results
+
+    def _call_of(self, function: FuncOp, arguments: Sequence[SSAValue]) -> Operation:
+        call = type(self.call).create(
+            operands=arguments,
+            result_types=function.function_type.outputs.data,
+            attributes=dict(self.call.attributes),
+            properties=dict(self.call.properties),
+        )
+        redirect(call, function.sym_name.data)
+        return call
+
+    def _copy_in(self, block: Block, start: SSAValue, sizes: ChunkSizes) -> list[SSAValue]:
         """The arguments of the call for a chunk."""
         from xdsl.dialects import tensor
 
         arguments: list[SSAValue] = []
-        for value, copy in zip(self.call.operands, self.copies_in, strict=True):
+        for value, copy, is_count in zip(self.call.operands, self.copies_in, self.work.counts, strict=True):
             if copy is None:
-                arguments.append(value)
+                arguments.append(sizes.rows if is_count else value)
                 continue
-            type_ = of_rows(value.type, rows)
-            slice_ = tensor.ExtractSliceOp(copy.operand, *_slice(start, type_), type_)
+            type_ = of_rows(value.type, sizes.static)
+            slice_ = tensor.ExtractSliceOp(copy.operand, *_slice(start, sizes, type_), type_)
             moved = DeviceCopyOp(slice_, copy.src, copy.dst)
             block.add_ops([slice_, moved])
             arguments.append(moved.result)
         return arguments
 
-    def _copy_out(self, block: Block, launch: Operation, start: SSAValue, rows: int) -> list[SSAValue]:
+    def _copy_out(self, block: Block, launch: Operation, start: SSAValue, sizes: ChunkSizes) -> list[SSAValue]:
         """The whole results, with a chunk in them."""
         from xdsl.dialects import tensor
 
         updated: list[SSAValue] = []
         for result, copies, whole in zip(launch.results, self.copies_out, block.args[1:], strict=True):
             moved = DeviceCopyOp(result, copies[0].src, copies[0].dst)
-            shape = of_rows(result.type, rows).get_shape()
-            inserted = tensor.InsertSliceOp.get(moved.result, whole, shape, offsets=[start])
+            shape = of_rows(result.type, sizes.static).get_shape()
+            extents = [sizes.rows] if sizes.static == DYNAMIC_INDEX else []
+            inserted = tensor.InsertSliceOp.get(moved.result, whole, shape, offsets=[start], sizes=extents)
             block.add_ops([moved, inserted])
             updated.append(inserted.result)
         return updated
 
 
-def _slice(start: SSAValue, type_: TensorType) -> tuple[list[SSAValue | int], list[int], list[int]]:
+def _slice(
+    start: SSAValue, sizes: ChunkSizes, type_: TensorType
+) -> tuple[list[SSAValue | int], list[SSAValue | int], list[int]]:
     """Offsets, sizes and strides of the rows from ``start``."""
-    shape = type_.get_shape()
-    return [start, *[0] * (len(shape) - 1)], [*shape], [1] * len(shape)
+    first, *rest = type_.get_shape()
+    return (
+        [start, *[0] * len(rest)],
+        [sizes.rows if first == DYNAMIC_INDEX else first, *rest],
+        [1, *[1] * len(rest)],
+    )
 
 
 def _is_only_for(copy: DeviceCopyOp, call: Operation) -> bool:
     return copy.parent is call.parent and copy.result.has_one_use()
 
 
-def _is_static(type_: Attribute) -> bool:
-    return isinstance(type_, TensorType) and type_.has_static_shape()
+def _has_static_rows(type_: Attribute) -> bool:
+    """Whether it is known what a row looks like, if not how many there are."""
+    return isinstance(type_, TensorType) and DYNAMIC_INDEX not in type_.get_shape()[1:]

@@ -91,6 +91,33 @@ func.func @main(%x: tensor<$nx$mxf32>, %w: tensor<$mx5xf32>, %b: tensor<5xf32>) 
         lambda x, w, b: np.tanh(x @ w + b),
         (1, 2),
     ),
+    "turned_weights": ChunkProgram(
+        """
+func.func @main(%x: tensor<$nx$mxf32>, %w: tensor<5x$mxf32>, %y: tensor<$nx5xf32>, %z: tensor<7x5xf32>)
+    -> tensor<$nx5xf32> {
+  %zero = arith.constant 0.0 : f32
+  %a = arith.constant dense<0.0> : tensor<5xf32>
+  %e = tensor.empty() : tensor<$nx5xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<$nx5xf32>) -> tensor<$nx5xf32>
+  %d = tensor.empty() : tensor<$mx5xf32>
+  %u = math.exp %w {device.scope = #dev} : tensor<5x$mxf32>
+  %v = linalg.transpose ins(%u : tensor<5x$mxf32>) outs(%d : tensor<$mx5xf32>) permutation = [1, 0]
+    {device.scope = #dev}
+  %b = linalg.reduce { arith.addf } ins(%z : tensor<7x5xf32>) outs(%a : tensor<5xf32>) dimensions = [0]
+    {device.scope = #dev}
+  %p = linalg.matmul {device.scope = #dev} ins(%x, %v : tensor<$nx$mxf32>, tensor<$mx5xf32>)
+    outs(%f : tensor<$nx5xf32>) -> tensor<$nx5xf32>
+  %c = linalg.broadcast ins(%b : tensor<5xf32>) outs(%e : tensor<$nx5xf32>) dimensions = [0]
+    {device.scope = #dev}
+  %s = arith.addf %p, %c {device.scope = #dev} : tensor<$nx5xf32>
+  %r = arith.mulf %s, %y {device.scope = #dev} : tensor<$nx5xf32>
+  return %r : tensor<$nx5xf32>
+}
+""",
+        (("n", "m"), (5, "m"), ("n", 5), (7, 5)),
+        lambda x, w, y, z: (x @ np.exp(w).T + z.sum(axis=0)) * y,
+        (1, 3),
+    ),
     "reductions": ChunkProgram(
         """
 func.func @main(%x: tensor<$nx$mxf32>, %v: tensor<$mxf32>) -> (tensor<$nx$mxf32>, tensor<$nxf32>, tensor<$nxf32>) {

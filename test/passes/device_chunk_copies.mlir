@@ -4,7 +4,10 @@
 // RUN: not devscope-opt %s --split-input-file -p 'device-chunk-copies{chunks=0}' 2>&1 | filecheck %s --check-prefix=NONE
 
 // NONE: error: 0 is not a number of chunks
+// Where it is not known how many rows there are, the program decides.
 // SMALL-NOT: _chunk
+// SMALL: func.func @dynamic
+// SMALL: @dynamic_opencl0_0_chunk
 
 // Ten rows in three chunks of four: the last starts at row 6. All of the weights goes first, and once.
 
@@ -63,8 +66,7 @@ func.func @layer(%x: tensor<10x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -
 
 // -----
 
-// A row of the result takes all rows of the argument; a row asks for its number; what is computed from the weights
-// would be computed for each chunk.
+// A row of the result takes all rows of the argument; a row asks for its number.
 
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 #id = affine_map<(i, j) -> (i, j)>
@@ -93,16 +95,37 @@ func.func @numbers(%x: tensor<9x9xf32>) -> tensor<9x9xf32> {
 // CHECK-LABEL: func.func @numbers
 // CHECK-NOT:     scf.for
 // CHECK:         return
-func.func @weights(%x: tensor<9x8xf32>, %w: tensor<8x7xf32>) -> tensor<9x7xf32> {
+
+// -----
+
+// What is computed from the weights alone is computed once, before the loop.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func @weights(%x: tensor<9x8xf32>, %w: tensor<7x8xf32>, %s: f32) -> tensor<9x7xf32> {
   %zero = arith.constant dense<0.0> : tensor<9x7xf32>
-  %v = math.exp %w {device.scope = #dev} : tensor<8x7xf32>
+  %e = tensor.empty() : tensor<8x7xf32>
+  %u = math.exp %w {device.scope = #dev} : tensor<7x8xf32>
+  %v = linalg.transpose ins(%u : tensor<7x8xf32>) outs(%e : tensor<8x7xf32>) permutation = [1, 0]
+    {device.scope = #dev}
   %0 = linalg.matmul {device.scope = #dev} ins(%x, %v : tensor<9x8xf32>, tensor<8x7xf32>)
     outs(%zero : tensor<9x7xf32>) -> tensor<9x7xf32>
-  return %0 : tensor<9x7xf32>
+  %1 = tensor.splat %s : tensor<9x7xf32>
+  %2 = arith.mulf %0, %1 {device.scope = #dev} : tensor<9x7xf32>
+  return %2 : tensor<9x7xf32>
 }
 // CHECK-LABEL: func.func @weights
-// CHECK-NOT:     scf.for
-// CHECK:         return
+// CHECK:         [[W:%.*]] = "device.device_copy"(%arg1)
+// CHECK:         [[V:%.*]] = call @weights_opencl0_0_shared([[W]])
+// CHECK:         scf.for
+// CHECK:           [[X:%.*]] = "device.device_copy"
+// CHECK:           func.call @weights_opencl0_0_chunk([[X]], %arg2, [[V]])
+// CHECK:       func.func private @weights_opencl0_0_chunk
+// CHECK-NOT:     linalg.transpose
+// CHECK:         linalg.matmul
+// CHECK-NOT:   func.func private @weights_opencl0_0(
+// CHECK:       func.func private @weights_opencl0_0_shared({{.*}}: tensor<7x8xf32> {device.scope = #opencl0}) -> (tensor<8x7xf32> {device.scope = #opencl0})
+// CHECK:         math.exp
+// CHECK-NOT:     linalg.matmul
 
 // -----
 
@@ -144,4 +167,48 @@ func.func @twice(%x: tensor<6x4xf32>, %y: tensor<6x4xf32> {device.scope = #dev},
 // CHECK:       func.func @twice
 // CHECK-DAG:     func.call @f_chunk
 // CHECK-DAG:     call @f(%arg1)
+// CHECK:         return
+
+// -----
+
+// The number of rows is known at run time only: chunks are of computed size, the last one starts where it ends.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func @dynamic(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x4xf32>
+  %e = tensor.empty(%n) : tensor<?x4xf32>
+  %0 = linalg.add {device.scope = #dev} ins(%x, %y : tensor<?x4xf32>, tensor<?x4xf32>) outs(%e : tensor<?x4xf32>)
+    -> tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}
+// CHECK-LABEL: func.func @dynamic
+// CHECK-DAG:     [[ONE:%.*]] = arith.constant 1 : index
+// CHECK-DAG:     [[THREE:%.*]] = arith.constant 3 : index
+// CHECK:         [[N:%.*]] = tensor.dim %arg0
+// CHECK:         [[SHARE:%.*]] = arith.ceildivui [[N]], [[THREE]] : index
+// CHECK:         [[ENOUGH:%.*]] = arith.maxui [[SHARE]], {{%.*}} : index
+// CHECK:         [[PRESENT:%.*]] = arith.minui [[ENOUGH]], [[N]] : index
+// CHECK:         [[ROWS:%.*]] = arith.maxui [[PRESENT]], {{%.*}} : index
+// CHECK:         [[LAST:%.*]] = arith.subi [[N]], [[ROWS]] : index
+// CHECK:         [[WHOLE:%.*]] = tensor.empty([[N]]) : tensor<?x4xf32>
+// CHECK:         scf.for [[I:%.*]] = {{%.*}} to [[N]] step [[ROWS]] iter_args([[Y:%.*]] = [[WHOLE]])
+// CHECK-NEXT:      [[START:%.*]] = arith.minsi [[I]], [[LAST]] : index
+// CHECK-NEXT:      tensor.extract_slice %arg0[[[START]], 0] [[[ROWS]], 4] [1, 1]
+// CHECK:           tensor.extract_slice %arg1[[[START]], 0] [[[ROWS]], 4] [1, 1]
+// CHECK:           func.call @dynamic_opencl0_0_chunk({{%.*}}, {{%.*}}, [[ROWS]])
+// CHECK:           tensor.insert_slice {{%.*}} into [[Y]][[[START]], 0] [[[ROWS]], 4] [1, 1]
+
+// -----
+
+// Two numbers of rows that nothing relates.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func @unrelated(%x: tensor<?x4xf32>, %y: tensor<?x4xf32>) -> (tensor<?x4xf32>, tensor<?x4xf32>) {
+  %0 = math.tanh %x {device.scope = #dev} : tensor<?x4xf32>
+  %1 = math.tanh %y {device.scope = #dev} : tensor<?x4xf32>
+  return %0, %1 : tensor<?x4xf32>, tensor<?x4xf32>
+}
+// CHECK-LABEL: func.func @unrelated
+// CHECK-NOT:     scf.for
 // CHECK:         return
