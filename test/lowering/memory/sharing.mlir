@@ -58,9 +58,9 @@ func.func @rows(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %1 : tensor<8x8xf32>
 }
 // CHECK-LABEL: func.func @devscope_function_rows(
-// CHECK:         call @{{.*}}_matmul_{{[0-9]+}}(%{{.*}}, %[[A:.*]]) :
+// CHECK:         call @{{.*}}_matmul_{{[0-9]+}}(%{{.*}}, %[[A:[a-z0-9_]+]])
 // CHECK:         %[[B:.*]] = memref.alloc()
-// CHECK:         call @{{.*}}_generic_{{[0-9]+}}(%[[A]], %[[B]]) :
+// CHECK:         call @{{.*}}_generic_{{[0-9]+}}(%[[A]], %[[B]])
 
 // A buffer of dynamic size takes the memory of a dead one if both sizes are the same values.
 func.func @dynamic(%x: tensor<?x?xf32>) -> f32 {
