@@ -156,17 +156,20 @@ func.func private @f(%x: tensor<6x4xf32> {device.scope = #dev}) -> (tensor<6x4xf
   %0 = math.tanh %x : tensor<6x4xf32>
   return %0 : tensor<6x4xf32>
 }
-func.func @twice(%x: tensor<6x4xf32>, %y: tensor<6x4xf32> {device.scope = #dev}, %n: index)
-    -> (tensor<6x4xf32>, tensor<6x4xf32>) {
+func.func @twice(%x: tensor<6x4xf32>) -> tensor<6x4xf32> {
   %0 = func.call @f(%x) : (tensor<6x4xf32>) -> tensor<6x4xf32>
-  %1 = func.call @f(%y) : (tensor<6x4xf32>) -> tensor<6x4xf32>
-  return %0, %1 : tensor<6x4xf32>, tensor<6x4xf32>
+  return %0 : tensor<6x4xf32>
+}
+func.func @again(%y: tensor<6x4xf32> {device.scope = #dev}) -> tensor<6x4xf32> {
+  %0 = func.call @f(%y) : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  return %0 : tensor<6x4xf32>
 }
 // CHECK-LABEL: func.func private @f(
 // CHECK-LABEL: func.func private @f_chunk(
-// CHECK:       func.func @twice
-// CHECK-DAG:     func.call @f_chunk
-// CHECK-DAG:     call @f(%arg1)
+// CHECK-LABEL: func.func @twice
+// CHECK:         func.call @f_chunk
+// CHECK-LABEL: func.func @again
+// CHECK:         call @f(%arg0)
 // CHECK:         return
 
 // -----
