@@ -33,6 +33,7 @@ from devscope.lowering.shared_memory import SlotPair, share_memory, slot_pairs
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.starts import mark_starts
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
+from devscope.passes.split.symbols import taken_names
 from devscope.passes.split.targets import HOST_KIND, TargetBinding
 from devscope.runtime.native import call_symbol, runtime_ir
 from devscope.runtime.program import ArenaSpec, ConstantSpec, DeviceSpec, Entry, KernelSpec, Program
@@ -156,6 +157,7 @@ def _lower_all(
     observe("host-buffers", module)
     kernels: dict[str, int] = {}
     taken = {mlir_util.symbol_name(op) for op in mlir_util.functions(module)}
+    taken |= {name for virtual in devices for part in virtual.parts for name in taken_names(part.module)}
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
         launchers = session.to_mlir(part.module)
         kernels.update(virtual.add(_lower_device(session, launchers, part, constants, taken, observe)))

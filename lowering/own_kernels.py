@@ -14,7 +14,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import drop_assertions
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.local_memory import DYNAMIC_LOCAL, STATIC_LOCAL, move_local_memory
+from devscope.lowering.local_memory import STATIC_LOCAL, move_local_memory
 from devscope.lowering.mlir_util import Builder
 
 _KERNEL = "device.kernel"
@@ -24,18 +24,21 @@ _SIZES = 6
 
 @dataclass
 class OwnKernel:
-    """A kernel, taken out of its module; ``parameters`` are the types of its parameters."""
+    """A kernel, taken out of its module; ``parameters`` are the types of its parameters.
+
+    ``module_name`` is that of the ``gpu.module`` that it becomes.
+    """
 
     name: str
+    module_name: str
     func: Any
     parameters: list[Any]
-    dynamic_local: bool
 
 
 def take_own_kernels(module: Any, taken: set[str]) -> dict[str, OwnKernel]:
     """Take the hand-written kernels out of ``module``: by the names that launches have for them.
 
-    Equal ones become one. Names are added to ``taken``, the names of the program.
+    Equal ones become one. Names are added to ``taken``, the names of the program, which has those of all kernels.
     """
     found: dict[str, OwnKernel] = {}
     first: dict[str, OwnKernel] = {}
@@ -45,10 +48,14 @@ def take_own_kernels(module: Any, taken: set[str]) -> dict[str, OwnKernel]:
             continue
         name = mlir_util.symbol_name(func)
         text = func.get_asm(use_local_scope=True).replace(f"@{name}(", "@(", 1)
-        dynamic = any(op.name == DYNAMIC_LOCAL for op in mlir_util.walk(func))
-        found[name] = first.setdefault(text, OwnKernel(name, func, parameters, dynamic))
-        # What outlining makes of a function 'f' is called 'f_kernel'.
-        taken.update((name, name.removesuffix("_kernel")))
+        if text not in first:
+            module_name = f"{name}_kernel"
+            while module_name in taken:
+                module_name += "_"
+            # What outlining makes of a function 'f' is called 'f_kernel'.
+            taken.update((module_name, module_name.removesuffix("_kernel"), name.removesuffix("_kernel")))
+            first[text] = OwnKernel(name, module_name, func, parameters)
+        found[name] = first[text]
         func.detach_from_parent()
         drop_assertions(func)
     return found
@@ -74,7 +81,7 @@ def define_launchers(module: Any, kernels: Mapping[str, OwnKernel], space: Any) 
 def _gpu_module(kernel: OwnKernel, space: Any) -> tuple[Any, Any]:
     context = kernel.func.context
     location = kernel.func.location
-    name = ir.StringAttr.get(_module_name(kernel), context)
+    name = ir.StringAttr.get(kernel.module_name, context)
     gpu_module = ir.Operation.create("gpu.module", attributes={"sym_name": name}, regions=1, loc=location)
     body = ir.Block.create_at_start(gpu_module.regions[0], [], [])
     function = ir.Operation.create(
@@ -96,10 +103,6 @@ def _gpu_module(kernel: OwnKernel, space: Any) -> tuple[Any, Any]:
             op.erase()
     _move_arguments(function, space)
     return gpu_module, function
-
-
-def _module_name(kernel: OwnKernel) -> str:
-    return f"{kernel.name}_kernel"
 
 
 def _move_arguments(function: Any, space: Any) -> None:
@@ -130,7 +133,7 @@ def _define(launcher: Any, kernel: OwnKernel, static_local: int) -> None:
     values = list(block.arguments)
     arguments, sizes = values[: len(kernel.parameters)], values[len(kernel.parameters) :]
     local = [_local_bytes(build, size) for size in sizes[_SIZES:]]
-    symbol = ir.SymbolRefAttr.get([_module_name(kernel), kernel.name], context)
+    symbol = ir.SymbolRefAttr.get([kernel.module_name, kernel.name], context)
     # async dependencies, grid, workgroup, cluster, local memory, arguments, async object
     segments = [0, *[1] * _SIZES, 0, 0, 0, len(local), len(arguments), 0]
     build.op(

@@ -495,8 +495,8 @@ func.func @reused(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   return %s, %g : tensor<8xf32>, tensor<8xf32>
 }
 
-// Kernels work on dense buffers: what is a part of a matrix is copied for them, and back.
-func.func private @transpose(%x: memref<?x?xf32>, %y: memref<?x?xf32>) attributes {device.kernel} {
+// The name is one that another kernel could get. Kernels work on dense buffers: what is a part of a matrix is copied for them, and back.
+func.func private @increment_kernel(%x: memref<?x?xf32>, %y: memref<?x?xf32>) attributes {device.kernel} {
   %i = gpu.block_id x
   %j = gpu.block_id y
   %0 = memref.load %x[%i, %j] : memref<?x?xf32>
@@ -515,7 +515,7 @@ func.func @blocks_of_matrices(%x: tensor<?x6xf32>, %w: tensor<9x?xf32>) -> tenso
   %r = "device.launch"(%n, %c4, %c1, %c1, %c1, %c1) ({
     "device.in"(%a) : (tensor<?x4xf32>) -> ()
     "device.out"(%b) : (tensor<4x?xf32>) -> ()
-  }) {kernel = @transpose, device.scope = #dev} : (index, index, index, index, index, index) -> tensor<4x?xf32>
+  }) {kernel = @increment_kernel, device.scope = #dev} : (index, index, index, index, index, index) -> tensor<4x?xf32>
   %t = tensor.insert_slice %r into %s[3, 0] [4, %n] [1, 1] {device.scope = #dev} : tensor<4x?xf32> into tensor<9x?xf32>
   return %t : tensor<9x?xf32>
 }
