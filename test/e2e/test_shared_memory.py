@@ -6,6 +6,7 @@ memory then.
 
 from __future__ import annotations
 
+import ctypes
 import zlib
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import devscope
 from devscope.passes.machine import nominal_machine
 from devscope.passes.machine_file import machine_toml
 from devscope.runtime.opencl import opencl_devices
+from devscope.runtime.opencl_api import NATIVE_FUNCTIONS
 
 _CALLS = 3
 
@@ -319,6 +321,24 @@ def test_a_failed_call(shared_machine: Path) -> None:
             assert executable.counters().live == {"cpu:0": 0, "opencl:0": 0}
             assert executable(5, 0.5) == pytest.approx(np.tanh(np.exp(0.5)), rel=1e-5)
         assert executable.counters().d2h.copies == 0
+
+
+def test_an_allocation_that_is_not_shared(shared_machine: Path) -> None:
+    """The driver may refuse to share some memory: the host cannot reach that, and must not try."""
+    allocate = ctypes.CFUNCTYPE(
+        ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_uint32
+    )
+    refuse = allocate(lambda *_: None)
+    with devscope.compile(FILLED, machine=shared_machine, cache=False) as executable:
+        record = executable._context._devices[1]  # pyright: ignore[reportPrivateUsage]
+        original = opencl_devices()[0][0].library.native_table
+        table = type(original)(*original)
+        table[NATIVE_FUNCTIONS.index("clSVMAlloc")] = ctypes.cast(refuse, ctypes.c_void_p).value
+        before, record.driver = record.driver, ctypes.addressof(table)
+        with pytest.raises(devscope.errors.DeviceError, match="copying 20 bytes failed: out of device memory"):
+            executable(5, 0.5)
+        record.driver = before
+        assert executable(500, 0.5) == pytest.approx(np.tanh(np.exp(0.5)), rel=1e-5)
 
 
 def test_devices_that_do_not_share_memory(
