@@ -28,12 +28,13 @@ from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
 from devscope.passes.device_verify_split import verify_split_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
+from devscope.passes.plan.remarks import LoopWarnings
 from devscope.passes.plan.source_names import SourceNames
 from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.passes.split.targets import TargetBinding
 
 if TYPE_CHECKING:
-    from devscope.api import CompileOptions
+    from devscope.compile_options import CompileOptions
     from devscope.passes.machine import Machine
     from devscope.runtime.program import Program
 
@@ -103,8 +104,10 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
         observe("plan", planned.session.to_mlir(planned.module))
     _check_targets(planned.module, options)
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
+    warnings = LoopWarnings(planned.plan.remarks)
     binding = TargetBinding(dict(options.targets))
-    move_copies(planned.module)
+    if move_copies(planned.module):
+        report["warnings"] = warnings.left()
     split_module(planned.module, HOST, binding)
     verify_split_module(planned.module)
     simplify_across(planned.module)

@@ -34,7 +34,7 @@ from devscope.passes.chunk_sizes import ChunkSizes
 from devscope.passes.chunked_function import RowFunction, of_rows
 from devscope.passes.plan.min_cost.sizes import Sizes
 from devscope.passes.split.classify import callee_name
-from devscope.passes.split.functions import device_functions
+from devscope.passes.split.placed_functions import functions_on_devices
 from devscope.passes.split.symbols import fresh_name, functions_of, redirect, taken_names
 from devscope.passes.split.targets import HOST_KIND
 
@@ -87,7 +87,7 @@ def chunk_copies(module: ModuleOp, host: ScopeAttr, chunks: int, least: int | No
 
 def _copied_to(module: ModuleOp) -> Iterator[FuncOp]:
     """The functions of devices with memory of their own."""
-    for function in device_functions(module):
+    for function in functions_on_devices(module):
         target = function.attributes.get(TARGET_ATTR)
         if not isinstance(target, TargetAttr) or target.kind_name != HOST_KIND:
             yield function

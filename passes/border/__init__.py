@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from devscope.passes.split.functions import device_functions
+from devscope.passes.split.placed_functions import functions_on_devices
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -19,7 +19,7 @@ def simplify_across(module: ModuleOp) -> bool:
 
     Raises LoweringError for a recursive function that a target would have to inline.
     """
-    if not device_functions(module):
+    if not functions_on_devices(module):
         return False
     # Imported here because programs for the host alone do without.
     from devscope.passes.border.constants import propagate_constants

@@ -24,7 +24,7 @@ from devscope.passes.border.facts import splat
 from devscope.passes.border.propagation import Propagation
 from devscope.passes.callees import CALL
 from devscope.passes.scope_analysis import ScopeAnalysis
-from devscope.passes.split.functions import scope_of_function
+from devscope.passes.split.placed_functions import scope_of_function
 
 _VALUE = "value"
 

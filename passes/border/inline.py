@@ -27,7 +27,7 @@ from devscope.passes.callees import CALL
 from devscope.passes.placed_types import HOST, kind_of
 from devscope.passes.scope_attribute import unplaced
 from devscope.passes.split.classify import CONTROL_FLOW
-from devscope.passes.split.functions import HOST_TYPE, scope_of_function
+from devscope.passes.split.placed_functions import HOST_TYPE, scope_of_function
 
 MOST_COPIES = 20_000
 """More are taken for a program that grows exponentially."""

@@ -91,7 +91,8 @@ def _warning(plan: Plan, copy: _LoopCopy, when: str, total: str, advice: Sequenc
     size = byte_size(copy.value.type)
     amount = f"{size:,} bytes each time{total}" if size is not None else f"a size known at run time only{total}"
     user = plan.words.op(copy.user) if copy.user is not None else "the program itself"
-    return Remark("warning", f"{what} {when}: {amount}, asked for by {user}", source_location(op), tuple(advice))
+    text = f"{what} {when}: {amount}, asked for by {user}"
+    return Remark("warning", text, source_location(op), tuple(advice), op)
 
 
 def _name(plan: Plan, loop: Loop) -> str:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
+from xdsl.ir import Operation
+
+from devscope.dialects.names import op_name
 from devscope.errors import Note, SourceLocation
+from devscope.passes.value_flow import LOOPS
 
 
 @dataclass(frozen=True)
@@ -16,6 +21,8 @@ class Remark:
     message: str
     location: SourceLocation | None = None
     notes: tuple[Note, ...] = ()
+    copy: Operation | None = field(default=None, compare=False, repr=False)
+    """Of a warning about a copy that is repeated, the copy."""
 
     def __str__(self) -> str:
         """The message in one line, as `DevscopeError` writes its own; without notes."""
@@ -25,3 +32,27 @@ class Remark:
     def text(self) -> str:
         """The message and its notes, a line for each."""
         return "\n".join([str(self), *(f"  note: {note}" for note in self.notes)])
+
+
+class LoopWarnings:
+    """The warnings of a plan, some of which are about copies that later passes take out of their loops."""
+
+    def __init__(self, remarks: Iterable[Remark]) -> None:
+        warnings = [remark for remark in remarks if remark.severity == "warning"]
+        self._warnings = [(remark, _loops_around(remark.copy)) for remark in warnings]
+
+    def left(self) -> list[str]:
+        """Those that still hold. Only what moves copies may have changed the module meanwhile."""
+        return [
+            remark.text
+            for remark, loops in self._warnings
+            if remark.copy is None or (remark.copy.parent is not None and _loops_around(remark.copy) >= loops)
+        ]
+
+
+def _loops_around(op: Operation | None) -> int:
+    count = 0
+    while op is not None:
+        op = op.parent_op()
+        count += op is not None and op_name(op) in LOOPS
+    return count

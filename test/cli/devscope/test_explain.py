@@ -71,6 +71,31 @@ def test_every_command_reports_all_errors(cli: Cli, folder: Path) -> None:
     assert cli("plan", "wrong.mlir", "--explain", "%0").err == shown
 
 
+CARRIED = """
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+#host = #device.scope<"cpu", 0 : i64, "", "">
+func.func @main(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> tensor<4xf32> {
+    %0 = "device.device_copy"(%a) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = math.tanh %0 {device.scope = #dev} : tensor<4xf32>
+    %2 = "device.device_copy"(%1) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %2 : tensor<4xf32>
+  }
+  return %r : tensor<4xf32>
+}
+"""
+
+
+def test_copies_that_leave_their_loop_are_no_warnings_of_what_is_built(cli: Cli, folder: Path) -> None:
+    (folder / "loop.mlir").write_text(LOOP)
+    (folder / "carried.mlir").write_text(CARRIED)
+    assert cli("plan", "carried.mlir").err.count("in every iteration") == 2
+    assert cli("build", "carried.mlir").err == ""
+    assert "in every iteration" in cli("build", "loop.mlir").err
+
+
 def test_warnings_are_on_stderr(cli: Cli, folder: Path) -> None:
     """What is on stdout stays a program, or whatever was asked for."""
     (folder / "loop.mlir").write_text(LOOP)

@@ -16,6 +16,6 @@ def scope_of_function(function: FuncOp) -> ScopeAttr | None:
     return scope if isinstance(scope, ScopeAttr) and scope.type_name not in ("", HOST_TYPE) else None
 
 
-def device_functions(module: ModuleOp) -> list[FuncOp]:
+def functions_on_devices(module: ModuleOp) -> list[FuncOp]:
     """The functions that run on devices, in order."""
     return [op for op in module.body.block.ops if isinstance(op, FuncOp) and scope_of_function(op) is not None]
