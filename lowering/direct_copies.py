@@ -19,9 +19,11 @@ _HARMLESS = frozenset({"memref.alloc", "memref.cast", "memref.dim", "memref.subv
 
 def copy_directly(module: Any) -> None:
     """Join ``host -> dense -> device`` and ``device -> dense -> host``, before anything is freed."""
-    blocks = [block for op in mlir_util.walk(module.operation) for block in mlir_util.blocks_of(op)]
-    for block in blocks:
-        _join_copies([op.operation for op in block.operations])
+    blocks: dict[Any, list[Any]] = {}
+    for op in [*mlir_util.walk(module.operation)][1:]:
+        blocks.setdefault(op.block, []).append(op)
+    for ops in blocks.values():
+        _join_copies(ops)
 
 
 def _join_copies(ops: list[Any]) -> None:
