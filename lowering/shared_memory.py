@@ -130,7 +130,8 @@ class _Function:
         elif view.block == read.made.block:
             place = read.free.op
         else:
-            place = list(view.block.operations)[-1].operation
+            assert view.parent is not None
+            place = [op for op in mlir_util.children(view.parent.op) if op.block == view.block][-1]
         Builder(place).op(VIEW_DONE, [view.operands[0], view.results[0]])
 
     def _source_of(self, value: Any) -> Owned | None:
