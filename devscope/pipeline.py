@@ -110,7 +110,8 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
         report["warnings"] = warnings.left()
     split_module(planned.module, HOST, binding)
     verify_split_module(planned.module)
-    simplify_across(planned.module)
+    if simplify_across(planned.module):
+        move_copies(planned.module)  # fewer operations need copies now
     if options.chunks > 1:
         from devscope.passes.device_chunk_copies import chunk_copies
 

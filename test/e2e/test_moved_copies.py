@@ -52,7 +52,9 @@ def run(
     default: str = "cpu:0",
 ) -> tuple[tuple[Any, ...], int]:
     """The results of a call of a program whose planned module was changed, and its copies between devices."""
-    monkeypatch.setattr(pipeline, "move_copies", change)
+    again = move_copies if change in (move_copies, scattered_and_moved) else left_alone
+    changes = iter((change, again))  # of the planned module, and of the split one
+    monkeypatch.setattr(pipeline, "move_copies", lambda module: next(changes)(module))
     built = build(source, CompileOptions(default, "host"))
     places = two_devices()
     devices = {device.name: places.get(device.name, "opencl:0") for device in built.devices}
