@@ -21,9 +21,6 @@ from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes.border import simplify_across
-from devscope.passes.copy_motion import move_copies
-from devscope.passes.device_overlap import overlap_module
-from devscope.passes.device_pipeline_loops import pipeline_loops
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
 from devscope.passes.device_verify_split import verify_split_module
@@ -104,20 +101,13 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
         observe("plan", planned.session.to_mlir(planned.module))
     _check_targets(planned.module, options)
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
-    warnings = LoopWarnings(planned.plan.remarks)
     binding = TargetBinding(dict(options.targets))
-    if move_copies(planned.module):
-        report["warnings"] = warnings.left()
+    if planned.plan.copies:
+        _move_copies(planned, report)
     split_module(planned.module, HOST, binding)
     verify_split_module(planned.module)
     if simplify_across(planned.module):
-        move_copies(planned.module)  # fewer operations need copies now
-    if options.chunks > 1:
-        from devscope.passes.device_chunk_copies import chunk_copies
-
-        chunk_copies(planned.module, HOST, options.chunks)
-    pipeline_loops(planned.module, HOST)
-    overlap_module(planned.module, HOST)
+        _order_for_devices(planned.module, options.chunks)
     verify_module(planned.module)
     verify_split_module(planned.module)
     if observe is not None:
@@ -127,6 +117,32 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     program = compile_split_module(planned.session, planned.module, binding, show, planned.literals, memory)
     program.report["plan"] = report
     return program
+
+
+# Programs for the host alone do without what these two import.
+
+
+def _move_copies(planned: PlannedProgram, report: dict[str, object]) -> None:
+    from devscope.passes.copy_motion import move_copies
+
+    warnings = LoopWarnings(planned.plan.remarks)
+    if move_copies(planned.module):
+        report["warnings"] = warnings.left()
+
+
+def _order_for_devices(module: ModuleOp, chunks: int) -> None:
+    """Few copies, devices that start early, and a host that waits late, in a split and simplified module."""
+    from devscope.passes.copy_motion import move_copies
+    from devscope.passes.device_overlap import overlap_module
+    from devscope.passes.device_pipeline_loops import pipeline_loops
+
+    move_copies(module)  # once more: dead operations needed copies, too
+    if chunks > 1:
+        from devscope.passes.device_chunk_copies import chunk_copies
+
+        chunk_copies(module, HOST, chunks)
+    pipeline_loops(module, HOST)
+    overlap_module(module, HOST)
 
 
 def _check_targets(module: ModuleOp, options: CompileOptions) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import func
@@ -12,14 +12,13 @@ from xdsl.dialects.builtin import ModuleOp
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
-from devscope.lowering import device, host, mlir_util, opencl, pipelines
-from devscope.lowering.boundary import CutModules, cut_module
+from devscope.lowering import device, host, mlir_util, pipelines
+from devscope.lowering.boundary import cut_module
 from devscope.lowering.bufferize import bufferize
 from devscope.lowering.codegen.host_object import HostObject, compile_host_object
 from devscope.lowering.codegen.host_options import check_host_options
 from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
-from devscope.lowering.direct_copies import copy_directly
 from devscope.lowering.entries import ENTRY_PREFIX, add_entry
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
@@ -29,14 +28,14 @@ from devscope.lowering.memory.joining import hidden_launches, join_functions, me
 from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
 from devscope.lowering.memory.report import Memory, memory_of_devices
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
-from devscope.lowering.shared_memory import SlotPair, share_memory, slot_pairs
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.starts import mark_starts
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
+from devscope.lowering.virtual_devices import KERNEL_TARGETS, DevicePart, VirtualDevice, find_devices
 from devscope.passes.split.symbols import taken_names
 from devscope.passes.split.targets import HOST_KIND, TargetBinding
 from devscope.runtime.native import call_symbol, runtime_ir
-from devscope.runtime.program import ArenaSpec, ConstantSpec, DeviceSpec, Entry, KernelSpec, Program
+from devscope.runtime.program import ArenaSpec, ConstantSpec, Entry, Program
 
 #: Host constants up to this many elements are immediate data; larger ones go to the constant table.
 _INLINE_ELEMENTS = 16
@@ -54,44 +53,15 @@ def _ignore(stage: str, payload: Any) -> None:
 
 _HOST_NAME = "cpu:0"
 
-#: Target kinds with a code generator for kernels.
-_KERNEL_TARGETS = {opencl.TARGET.kind: opencl.TARGET}
 
+@dataclass(frozen=True)
+class _Lowered:
+    """LLVM IR of all host code; the symbol of each entry; memory by device; slots that must share theirs."""
 
-@dataclass
-class _DevicePart:
-    """The code of one virtual device for one target, on its way through the lowering."""
-
-    scope: ScopeAttr
-    target: TargetAttr
-    module: ModuleOp
-
-
-@dataclass
-class _Device:
-    """One virtual device of the program: a slot and a queue, whatever its code is compiled for."""
-
-    slot: int
-    kind: str
-    scopes: list[ScopeAttr]
-    parts: list[_DevicePart]
-    binaries: list[bytes] = field(default_factory=list[bytes])
-    kernels: list[KernelSpec] = field(default_factory=list[KernelSpec])
-
-    def add(self, binary: DeviceBinary) -> dict[str, int]:
-        """Add a binary of a part; returns the numbers of its kernels, which count through all binaries."""
-        if not binary.kernels:
-            return {}
-        first, number = len(self.kernels), len(self.binaries)
-        self.binaries.append(binary.data)
-        self.kernels += [KernelSpec(name, sizes, number) for name, sizes in binary.kernels]
-        return {kernel.name: first + n for n, kernel in enumerate(self.kernels[first:])}
-
-    def spec(self) -> DeviceSpec:
-        scope = self.scopes[0]
-        return DeviceSpec(
-            self.slot, scope.type_name, max(scope.id_value, 0), self.kind, self.binaries, self.kernels
-        )
+    text: str
+    symbols: dict[str, str]
+    memory: dict[str, Memory]
+    shared: list[tuple[int, int]]
 
 
 def compile_split_module(
@@ -117,17 +87,19 @@ def compile_split_module(
         )
     host_target = _host_target(module)
     cut = cut_module(module, binding)
-    devices = _devices(cut, binding)
+    devices = find_devices(cut, binding)
     for kind in {virtual.kind for virtual in devices}:
-        _KERNEL_TARGETS[kind].prepare()
+        KERNEL_TARGETS[kind].prepare()
     constants = ConstantTable(literals or {})
     with session.context:
-        text, symbols, memory, shared = _lower_all(
+        lowered = _lower_all(
             session, cut.host, devices, list(signatures), constants, memory_options or MemoryOptions(), observe
         )
-    code = _host_object(text, symbols.values(), host_target)
+    code = _host_object(lowered.text, lowered.symbols.values(), host_target)
     return Program(
-        entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
+        entries={
+            name: Entry(call_symbol(lowered.symbols[name]), *signature) for name, signature in signatures.items()
+        },
         host_object=code.data,
         host_triple=code.machine.triple,
         host_cpu=code.machine.cpu,
@@ -135,25 +107,24 @@ def compile_split_module(
         devices=[virtual.spec() for virtual in devices],
         constants=[_constant_spec(attribute) for attribute in constants.attributes()],
         constant_data=constants.arrays,
-        arenas=[_arena_spec(needed.arena) for needed in memory.values() if needed.arena.places],
-        shared=shared,
-        report={"memory": {name: needed.to_json() for name, needed in memory.items()}},
+        arenas=[_arena_spec(needed.arena) for needed in lowered.memory.values() if needed.arena.places],
+        shared=lowered.shared,
+        report={"memory": {name: needed.to_json() for name, needed in lowered.memory.items()}},
     )
 
 
 def _lower_all(
     session: Session,
     host_part: ModuleOp,
-    devices: list[_Device],
+    devices: list[VirtualDevice],
     entries: list[str],
     constants: ConstantTable,
     memory_options: MemoryOptions,
     observe: Observer,
-) -> tuple[str, dict[str, str], dict[str, Memory], list[SlotPair]]:
-    """LLVM IR of all host code, symbols of the entries, planned memory, slots that must share memory; fills in the
-    devices' binaries."""
+) -> _Lowered:
+    """Lower the host's code and all devices', whose binaries are filled in."""
     module = session.to_mlir(host_part)
-    _lower_host_functions(session, module, constants)
+    _lower_host_functions(session, module, constants, bool(devices))
     observe("host-buffers", module)
     kernels: dict[str, int] = {}
     taken = {mlir_util.symbol_name(op) for op in mlir_util.functions(module)}
@@ -170,7 +141,11 @@ def _lower_all(
     with hidden_launches(module):
         roots = {name: f"{ENTRY_PREFIX}{name}" for name in entries}
         spaces = {"": HOST_SLOT, **slots}
-        shared = share_memory(module, spaces, slot_pairs(names, memory_options.shared))
+        shared: list[tuple[int, int]] = []
+        if devices and memory_options.shared:
+            from devscope.lowering.shared_memory import share_memory, slot_pairs
+
+            shared = share_memory(module, spaces, slot_pairs(names, memory_options.shared))
         arenas = plan_memory(module, spaces, roots, memory_options.planned)
         observe("memory", module)
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
@@ -178,7 +153,7 @@ def _lower_all(
     observe("host", module)
     text = host.to_llvm_text(module, session.run_passes)
     observe("host-llvm", text)
-    return text, symbols, memory, shared
+    return _Lowered(text, symbols, memory, shared)
 
 
 def _host_object(text: str, entries: Iterable[str], target: TargetAttr) -> HostObject:
@@ -214,46 +189,7 @@ def _cpu_and_features(target: TargetAttr) -> tuple[str, str]:
     return str(options.get("cpu", "")), str(options.get("features", ""))
 
 
-def _devices(cut: CutModules, binding: TargetBinding) -> list[_Device]:
-    """The virtual devices of a program. Raises LoweringError for a target that nothing can compile for."""
-    found: dict[tuple[str, int], _Device] = {}
-    for scope in cut.scopes:
-        parts = [_DevicePart(where, target, part) for (where, target), part in cut.parts.items() if where == scope]
-        key = scope.type_name, max(scope.id_value, 0)
-        kind = parts[0].target.kind_name if parts else binding.target_of(scope).kind_name
-        virtual = found.setdefault(key, _Device(HOST_SLOT + 1 + len(found), kind, [], []))
-        virtual.scopes.append(scope)
-        virtual.parts += parts
-    for virtual in found.values():
-        _check_kinds(virtual)
-    return list(found.values())
-
-
-def _check_kinds(virtual: _Device) -> None:
-    """What is compiled for a device must be of one kind, since it works on the same memory."""
-    for part in virtual.parts:
-        first = part.module.body.block.first_op
-        if part.target.kind_name != virtual.kind:
-            raise LoweringError(
-                f"'{TARGET_ATTR}' is {part.target.short()} here and of kind '{virtual.kind}' on another function "
-                f"on {part.scope.short()}",
-                source_location(first) if first is not None else None,
-                ["the targets of one device differ in their options only"],
-            )
-    if virtual.kind not in _KERNEL_TARGETS:
-        scope = virtual.scopes[0]
-        first = virtual.parts[0].module.body.block.first_op if virtual.parts else None
-        raise LoweringError(
-            f"no code generator for target '{virtual.kind}', which '{scope.short()}' asks for",
-            source_location(first) if first is not None else None,
-            [
-                f"targets with one: {HOST_KIND}, {', '.join(_KERNEL_TARGETS)}",
-                f"build it for another target: --devices {scope.type_name}:{max(scope.id_value, 0)}=opencl:0",
-            ],
-        )
-
-
-def _lower_host_functions(session: Session, module: Any, constants: ConstantTable) -> None:
+def _lower_host_functions(session: Session, module: Any, constants: ConstantTable, with_devices: bool) -> None:
     check_module(module, HOST_KIND)
     for function in mlir_util.functions(module):
         if mlir_util.has_body(function):
@@ -262,15 +198,18 @@ def _lower_host_functions(session: Session, module: Any, constants: ConstantTabl
     extract_constants(module, constants, most_inline=_INLINE_ELEMENTS)
     prepare_tensors(module, session.run_passes, UNIT_STRIDE_INNERMOST)
     bufferize(module, session.run_passes)
-    copy_directly(module)
+    if with_devices:
+        from devscope.lowering.direct_copies import copy_directly
+
+        copy_directly(module)
     session.run_passes(module, pipelines.OWN)
 
 
 def _lower_device(
-    session: Session, module: Any, part: _DevicePart, constants: ConstantTable, taken: set[str], observe: Observer
+    session: Session, module: Any, part: DevicePart, constants: ConstantTable, taken: set[str], observe: Observer
 ) -> DeviceBinary:
     """Turn the functions of ``module`` into launchers and compile their kernels."""
-    target = _KERNEL_TARGETS[part.target.kind_name]
+    target = KERNEL_TARGETS[part.target.kind_name]
     options = part.target.option_values
     space = ir.Attribute.parse(_space_text(session, part.scope))
     schedule = target.schedule(options)
