@@ -11,7 +11,6 @@ are compared with numpy's before a time counts.
 from __future__ import annotations
 
 import argparse
-import os
 import statistics
 import time
 
@@ -51,7 +50,6 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40, help="computing per element (default: 40)")
     parser.add_argument("--chunks", default="2,4,8,16", help="numbers of chunks (default: 2,4,8,16)")
     options = parser.parse_args()
-    os.environ.setdefault("CL_CONFIG_CPU_TBB_NUM_WORKERS", "1")  # read when the driver is loaded, below
     numbers = [1, *(int(number) for number in options.chunks.split(","))]
     x = np.random.default_rng(0).random((ROWS, COLUMNS), np.float32)
     variants = {
