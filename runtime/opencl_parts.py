@@ -26,8 +26,10 @@ def compute_unit(name: str) -> OpenCLDevice | None:
 @cache
 def _compute_units(parent_name: str) -> list[OpenCLDevice]:
     parent = next((device for device in opencl_devices()[0] if device.name == parent_name), None)
-    if parent is None or not parent.partitionable:
+    if parent is None or (not parent.partitionable and parent.compute_units > 1):
         return []
+    if parent.compute_units == 1:
+        return [replace(parent, name=f"{parent_name}.0")]
     handles = (ctypes.c_void_p * parent.compute_units)()
     count = ctypes.c_uint32()
     properties = (ctypes.c_ssize_t * 3)(cl.DEVICE_PARTITION_EQUALLY, 1, 0)
