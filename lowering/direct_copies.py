@@ -6,7 +6,6 @@ slice whose elements stand side by side needs neither.
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -20,11 +19,11 @@ _HARMLESS = frozenset({"memref.alloc", "memref.cast", "memref.dim", "memref.subv
 
 def copy_directly(module: Any) -> None:
     """Join ``host -> dense -> device`` and ``device -> dense -> host``, before anything is freed."""
-    for op in mlir_util.walk(module.operation):
-        inner = mlir_util.children(op) if len(op.regions) else []
-        if any(child.name == _COPY for child in inner):
-            for _, block in groupby(inner, key=lambda child: child.block):
-                _join_copies(list(block))
+    blocks: dict[Any, list[Any]] = {}
+    for op in [*mlir_util.walk(module.operation)][1:]:  # the first one, the module, is in no block
+        blocks.setdefault(op.block, []).append(op)
+    for ops in blocks.values():
+        _join_copies(ops)
 
 
 def _join_copies(ops: list[Any]) -> None:

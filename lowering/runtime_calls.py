@@ -17,6 +17,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.assertions import is_assertion, lower_assertions
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.launch_calls import lower_launch
+from devscope.lowering.memory.buffers import has_plain_type
 from devscope.lowering.memory.effects import FILLED, FILLED_DONE, VIEW, VIEW_DONE, WRITTEN
 from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
@@ -78,7 +79,7 @@ def _classify(op: Any, slots: Slots, places: PlaceCalls) -> tuple[Any, Rewrite, 
     where = tuple(slot for v in values if (slot := _slot_of(v, slots)) is not None)
     if any(where) or op.name == FILLED_DONE:
         return op, rewrite, where
-    return (op, _host_alloc, where) if op.name == "memref.alloc" and _has_plain_type(op) else None
+    return (op, _host_alloc, where) if op.name == "memref.alloc" and has_plain_type(op) else None
 
 
 def _required(slot: int | None) -> int:
@@ -107,14 +108,6 @@ def _host_alloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> 
     size = build.allocation_bytes(type_, dynamic)
     raw = build.call("devscope_host_buffer", [size], [build.bytes_type()]).results[0]
     mlir_util.replace_op(op, [build.view(raw, dynamic, type_)])
-
-
-def _has_plain_type(alloc: Any) -> bool:
-    """Whether the buffer is dense, and the size of its elements known here."""
-    type_ = ir.MemRefType(alloc.results[0].type)
-    element = type_.element_type
-    known = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType)
-    return known and type_ == ir.MemRefType.get(type_.shape, element, loc=alloc.location)
 
 
 def _dealloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:

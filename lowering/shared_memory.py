@@ -24,7 +24,6 @@ from devscope.lowering.mlir_util import Builder
 SlotPair = tuple[int, int]
 """Two slots, the lower one first."""
 
-_HOST_SLOT = 0
 #: Operations whose result is all of their operand.
 _SAME = frozenset({VIEW, "memref.cast", "memref.collapse_shape", "memref.expand_shape"})
 

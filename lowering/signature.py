@@ -16,6 +16,7 @@ from xdsl.ir import Attribute
 
 from devscope.dialects.location import source_location, value_location
 from devscope.errors import LoweringError, SourceLocation
+from devscope.passes.callees import is_public
 from devscope.runtime.program import DTYPE_BYTES, TensorSpec
 
 _LONGEST = 200
@@ -24,15 +25,7 @@ _LONGEST = 200
 
 def public_functions(module: ModuleOp) -> list[func.FuncOp]:
     """Functions with a body that are not private, in module order."""
-    return [
-        op
-        for op in module.body.block.ops
-        if isinstance(op, func.FuncOp) and op.body.blocks and not _is_private(op)
-    ]
-
-
-def _is_private(function: func.FuncOp) -> bool:
-    return function.sym_visibility is not None and function.sym_visibility.data == "private"
+    return [op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.body.blocks and is_public(op)]
 
 
 def function_signature(function: func.FuncOp) -> tuple[list[TensorSpec], list[TensorSpec]]:

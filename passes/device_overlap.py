@@ -14,12 +14,11 @@ from enum import IntEnum
 from itertools import pairwise
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.passes.split.classify import (
     CONTROL_FLOW,
@@ -30,6 +29,7 @@ from devscope.passes.split.classify import (
     is_terminator,
 )
 from devscope.passes.split.pieces import ancestor_in, free_values
+from devscope.passes.split.placed_functions import split_by_host
 
 
 @dataclass(frozen=True)
@@ -58,14 +58,11 @@ class _Rank(IntEnum):
 
 def overlap_module(module: ModuleOp, host: ScopeAttr) -> None:
     """Reorder the host functions of a split module."""
-    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
-    on_devices = {f.sym_name.data for f in functions if not _is_host(f, host)}
+    functions, on_devices = split_by_host(module, host)
     if not on_devices:
         return
     ranks = _Ranks(host, on_devices)
     for function in functions:
-        if function.sym_name.data in on_devices:
-            continue
         blocks = list(function.body.blocks)
         while blocks:
             block = blocks.pop()
@@ -73,11 +70,6 @@ def overlap_module(module: ModuleOp, host: ScopeAttr) -> None:
                 if _is_control_flow(op):
                     blocks.extend(b for region in op.regions for b in region.blocks)
             _order(block, ranks)
-
-
-def _is_host(function: func.FuncOp, host: ScopeAttr) -> bool:
-    scope = function.attributes.get(SCOPE_ATTR)
-    return not isinstance(scope, ScopeAttr) or scope.is_open or scope.same_device(host)
 
 
 def _is_control_flow(op: Operation) -> bool:

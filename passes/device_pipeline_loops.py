@@ -20,16 +20,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects import func
 from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
+from devscope.passes.copies import outwards
 from devscope.passes.pipelined_loop import PipelinedLoop, constant_bounds, constant_index
 from devscope.passes.split.classify import callee_name, has_side_effects, is_rematerialised
 from devscope.passes.split.pieces import free_values
+from devscope.passes.split.placed_functions import split_by_host
 
 
 @dataclass(frozen=True)
@@ -47,24 +48,16 @@ class DevicePipelineLoopsPass(ModulePass):
 
 def pipeline_loops(module: ModuleOp, host: ScopeAttr) -> None:
     """Pipeline the loops of the host functions of a split module, where that is legal and of use."""
-    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
-    on_devices = {f.sym_name.data for f in functions if not _is_host(f, host)}
+    functions, on_devices = split_by_host(module, host)
     if not on_devices:
         return
     for function in functions:
-        if function.sym_name.data in on_devices:
-            continue
         around: set[Operation] = set()
         loops = [op for op in function.walk() if op_name(op) == "scf.for"]
         for loop in reversed(loops):  # those inside others first
-            outer = _loops_around(loop)
+            outer = list(outwards(loop))
             if loop not in around and _pipeline(loop, host, on_devices):
                 around.update(outer)
-
-
-def _is_host(function: func.FuncOp, host: ScopeAttr) -> bool:
-    scope = function.attributes.get(SCOPE_ATTR)
-    return not isinstance(scope, ScopeAttr) or scope.is_open or scope.same_device(host)
 
 
 def _pipeline(loop: Operation, host: ScopeAttr, on_devices: set[str]) -> bool:
@@ -74,16 +67,6 @@ def _pipeline(loop: Operation, host: ScopeAttr, on_devices: set[str]) -> bool:
         return False
     pipelined.build()
     return True
-
-
-def _loops_around(op: Operation) -> set[Operation]:
-    """The operations that ``op`` stands in."""
-    found: set[Operation] = set()
-    outer = op.parent_op()
-    while outer is not None:
-        found.add(outer)
-        outer = outer.parent_op()
-    return found
 
 
 def _split(

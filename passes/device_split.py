@@ -35,7 +35,7 @@ from devscope.passes.split.classify import CONTROL_FLOW, Classifier
 from devscope.passes.split.device_functions import device_functions
 from devscope.passes.split.outline import erase_operations, outline_piece
 from devscope.passes.split.pieces import BlockSplit, Piece, split_block, users_in
-from devscope.passes.split.places import reduce_to_places
+from devscope.passes.split.places import reduce_to_places, symbol_part
 from devscope.passes.split.symbols import functions_of, taken_names, unique_name
 from devscope.passes.split.targets import HOST_KIND, TargetBinding
 
@@ -144,8 +144,7 @@ def _split_function(
 
 
 def _piece_name(function: func.FuncOp, piece: Piece, taken: set[str]) -> str:
-    device = f"{piece.scope.type_name}{max(piece.scope.id_value, 0)}"
-    return unique_name(f"{function.sym_name.data}_{device}", taken)
+    return unique_name(f"{function.sym_name.data}_{symbol_part(piece.scope)}", taken)
 
 
 def _reorder(block: Block, split: BlockSplit) -> None:

@@ -12,7 +12,7 @@ from devscope.passes.border.symbols import function_of
 from devscope.passes.kernels.check import check_launch
 from devscope.passes.kernels.functions import kernel_name, kernels_of, launches_in
 from devscope.passes.scope_analysis import ScopeAnalysis
-from devscope.passes.split.places import place_of
+from devscope.passes.split.places import place_of, symbol_part
 from devscope.passes.split.symbols import clone_function, fresh_name, taken_names
 from devscope.passes.split.targets import HOST_KIND, TargetBinding
 
@@ -42,8 +42,7 @@ def bind_kernels(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> N
         for (scope, target), found in sides.items():
             kernel = kernels[name]
             if (scope, target) != own:
-                suffix = f"{scope.type_name}{max(scope.id_value, 0)}"
-                kernel = clone_function(kernel, fresh_name(f"{name}_{suffix}", taken))
+                kernel = clone_function(kernel, fresh_name(f"{name}_{symbol_part(scope)}", taken))
                 for launch in found:
                     launch.kernel = SymbolRefAttr(kernel.sym_name)
             kernel.attributes[SCOPE_ATTR] = scope

@@ -12,9 +12,10 @@ from xdsl.ir import Attribute, Operation, Region
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
+from devscope.passes.callees import is_public
 from devscope.passes.placed_types import FUNCTION, TENSOR, kind_of, memory_space_of
 from devscope.passes.plan.blocks import Dominators
-from devscope.passes.plan.call_graph import has_plan, is_public
+from devscope.passes.plan.call_graph import has_plan
 from devscope.passes.plan.constraints import Row, row_of, unknown
 from devscope.passes.plan.domains import HOST_NODE, Reason
 from devscope.passes.plan.nodes import HEADER, NOT_COMPUTED, PLACED

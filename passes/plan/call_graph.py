@@ -11,6 +11,7 @@ from xdsl.dialects.func import FuncOp
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR
 from devscope.dialects.location import source_location
 from devscope.errors import PlanError
+from devscope.passes.callees import is_public
 from devscope.passes.components import components
 from devscope.passes.kernels.functions import is_kernel
 from devscope.passes.plan.order import called_names, canonical_order
@@ -42,11 +43,6 @@ def has_plan(func: FuncOp) -> bool:
 def has_frame(func: FuncOp) -> bool:
     """Whether a function itself says where its body runs."""
     return SCOPE_ATTR in func.attributes or TARGET_ATTR in func.attributes
-
-
-def is_public(func: FuncOp) -> bool:
-    """Whether callers outside of the module may call it."""
-    return func.sym_visibility is None or func.sym_visibility.data != "private"
 
 
 @dataclass(eq=False)

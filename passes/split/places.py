@@ -22,6 +22,11 @@ def place_of(scope: ScopeAttr) -> ScopeAttr:
     return ScopeAttr.get(scope.type_name, scope.id_value, memory=scope.memory_name)
 
 
+def symbol_part(scope: ScopeAttr) -> str:
+    """A device as a part of a function's name: ``opencl1``."""
+    return f"{scope.type_name}{max(scope.id_value, 0)}"
+
+
 def reduce_to_places(module: ModuleOp) -> None:
     """Drop the targets of all scopes; copies that thereby go nowhere are dropped too."""
     for op in list(module.walk()):

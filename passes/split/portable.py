@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.device_functions import portable_functions
-from devscope.passes.split.places import place_of
+from devscope.passes.split.places import place_of, symbol_part
 from devscope.passes.split.symbols import (
     clone_function,
     fresh_name,
@@ -50,7 +50,7 @@ def bind_portable_functions(module: ModuleOp, host: ScopeAttr, binding: TargetBi
     for name, function in portable.items():
         own = _own_side(function, sides[name], host_side)
         for side in [side for side in sides[name] if side != own]:
-            suffix = "host" if side == host_side else f"{side[0].type_name}{max(side[0].id_value, 0)}"
+            suffix = "host" if side == host_side else symbol_part(side[0])
             clone = clone_function(function, fresh_name(f"{name}_{suffix}", taken))
             _write(clone, side)
             versions[name, side] = clone

@@ -7,6 +7,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
 from devscope.dialects.names import op_name
+from devscope.passes.callees import is_public
 from devscope.passes.kernels.functions import is_kernel
 
 _REFERENCES = {"func.call": "callee", "func.constant": "value"}
@@ -19,7 +20,7 @@ def functions_of(module: ModuleOp) -> list[func.FuncOp]:
 
 
 def is_private(function: func.FuncOp) -> bool:
-    return function.sym_visibility is not None and function.sym_visibility.data == "private"
+    return not is_public(function)
 
 
 def taken_names(module: ModuleOp) -> set[str]:
