@@ -15,10 +15,10 @@ from xdsl.ir import Attribute
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr, verify_device_attributes
 from devscope.errors import LoweringError, OptionError
-from devscope.lowering import compiler
-from devscope.lowering.compiler import Observer, compile_split_module
+from devscope.lowering import stages
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
+from devscope.lowering.stages import Observer, compile_split_module
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes.border import simplify_across
 from devscope.passes.device_split import split_module
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 HOST = ScopeAttr.get("cpu", 0)
 
 #: The states of a program that can be looked at, in order.
-STAGES = ("plan", "split", *compiler.STAGES)
+STAGES = ("plan", "split", *stages.STAGES)
 
 
 @dataclass

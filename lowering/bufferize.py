@@ -7,7 +7,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util, pipelines
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import RunPasses
+from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.result_buffers import separate_results
 
 

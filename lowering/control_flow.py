@@ -6,7 +6,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util, pipelines
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import RunPasses
+from devscope.lowering.mlir_util import RunPasses
 
 
 def lift_control_flow(module: Any, run_passes: RunPasses) -> None:

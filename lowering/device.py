@@ -8,11 +8,12 @@ from devscope.lowering import mlir_util, pipelines
 from devscope.lowering.bufferize import bufferize
 from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
+from devscope.lowering.gpu.bufferize_launches import call_kernels, carry_launches
+from devscope.lowering.gpu.outline_kernels import GridSchedule, outline_kernels
+from devscope.lowering.gpu.user_kernels import define_launchers, take_user_kernels
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import GridSchedule, RunPasses, carve_kernels
-from devscope.lowering.launches import call_kernels, carry_launches
 from devscope.lowering.legal import check_module
-from devscope.lowering.own_kernels import define_launchers, take_own_kernels
+from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.tensors import prepare_tensors
 
 
@@ -27,10 +28,10 @@ def lower_device_functions(
 ) -> None:
     """Turn the tensor functions of ``module`` into launchers over memrefs in memory space ``space``.
 
-    Their kernels, carved and hand-written ones, stand beside them as ``gpu.module`` operations; their names are
+    Their kernels, outlined and hand-written ones, stand beside them as ``gpu.module`` operations; their names are
     added to ``taken``. Raises LoweringError for what ``target``, a kind, cannot compile.
     """
-    kernels = take_own_kernels(module, taken)
+    kernels = take_user_kernels(module, taken)
     check_module(module, target)
     for func in mlir_util.functions(module):
         if mlir_util.has_body(func):
@@ -43,7 +44,7 @@ def lower_device_functions(
     call_kernels(module, kernels)
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipelines.DEALLOCATE)
-    carve_kernels(module, run_passes, schedule, taken)
+    outline_kernels(module, run_passes, schedule, taken)
     define_launchers(module, kernels, space)
 
 

@@ -8,6 +8,9 @@ from typing import Any
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.children import children
 
+RunPasses = Callable[[Any, str], None]
+"""Runs a pass pipeline on an operation: `Session.run_passes`."""
+
 
 def blocks_of(op: Any) -> Iterator[Any]:
     for region in op.regions:

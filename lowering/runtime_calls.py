@@ -15,13 +15,13 @@ from typing import Any
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import is_assertion, lower_assertions
+from devscope.lowering.flush import START, lower_flush
+from devscope.lowering.gpu.launch_calls import lower_launch
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.launch_calls import lower_launch
 from devscope.lowering.memory.buffers import has_plain_type
 from devscope.lowering.memory.effects import FILLED, FILLED_DONE, VIEW, VIEW_DONE, WRITTEN
 from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
-from devscope.lowering.starts import START, lower_start
 
 HOST_SLOT = 0
 #: Symbols of ``memref.global`` operations that stand for entries of the program's constant table.
@@ -45,7 +45,7 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     for op, rewrite, where in work:
         rewrite(op, where, kernels)
     for op in starts:
-        lower_start(op)
+        lower_flush(op)
     lower_assertions(module, assertions)
     _remove_constant_globals(module)
     _append_support_functions(module)

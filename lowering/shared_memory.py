@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from devscope.lowering import mlir_util
-from devscope.lowering.filled_in_place import fill_in_place
+from devscope.lowering.gpu.outline_kernels import is_whole_copy
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import is_whole_copy
+from devscope.lowering.map_host_writes import map_host_write
 from devscope.lowering.memory.buffers import has_plain_type, space_text
 from devscope.lowering.memory.conflicts import Owned, Use, owned, used_after_write, uses_around
 from devscope.lowering.memory.effects import VIEW, VIEW_DONE, WRITTEN
@@ -91,7 +91,7 @@ class _Function:
             return False
         if space_text(source) == "":
             filled = self._allocated(source)
-            return filled is not None and fill_in_place(self._timeline, self._made, copy, filled, put)
+            return filled is not None and map_host_write(self._timeline, self._made, copy, filled, put)
         read = self._source_of(source)
         if read is None:
             return False

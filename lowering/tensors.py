@@ -12,7 +12,7 @@ from typing import Any
 from devscope.lowering import mlir_util, pipelines
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import RunPasses
+from devscope.lowering.mlir_util import RunPasses
 
 #: Operations that upstream decomposes into generics through an interface, not through a pass.
 _DECOMPOSED = ("linalg.softmax",)

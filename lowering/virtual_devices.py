@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError
-from devscope.lowering import opencl
 from devscope.lowering.boundary import CutModules
-from devscope.lowering.kernels import DeviceBinary
+from devscope.lowering.gpu.outline_kernels import DeviceBinary
+from devscope.lowering.opencl import target as opencl
 from devscope.lowering.runtime_calls import HOST_SLOT
 from devscope.passes.split.targets import HOST_KIND, TargetBinding
 from devscope.runtime.program import DeviceSpec, KernelSpec

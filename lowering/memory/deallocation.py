@@ -11,7 +11,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util, pipelines
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import RunPasses
+from devscope.lowering.mlir_util import RunPasses
 
 _DEALLOC = "bufferization.dealloc"
 #: Operations whose first result is in the memory of their first operand.

@@ -9,9 +9,9 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.entries import separate_names
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import RunPasses
 from devscope.lowering.memory.deallocation import lower_deallocations
 from devscope.lowering.memory.inline import inline_functions
+from devscope.lowering.mlir_util import RunPasses
 
 
 def join_functions(module: Any, run_passes: RunPasses) -> dict[str, Any]:

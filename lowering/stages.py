@@ -12,24 +12,25 @@ from xdsl.dialects.builtin import ModuleOp
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
-from devscope.lowering import device, host, mlir_util, pipelines
+from devscope.lowering import device, mlir_util, pipelines
 from devscope.lowering.boundary import cut_module
 from devscope.lowering.bufferize import bufferize
 from devscope.lowering.codegen.host_object import HostObject, compile_host_object
 from devscope.lowering.codegen.host_options import check_host_options
 from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.control_flow import lift_control_flow
+from devscope.lowering.cpu import target as host
 from devscope.lowering.entries import ENTRY_PREFIX, add_entry
+from devscope.lowering.flush import mark_flushes
+from devscope.lowering.gpu.outline_kernels import DeviceBinary
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
-from devscope.lowering.kernels import DeviceBinary
 from devscope.lowering.legal import check_module, check_names
 from devscope.lowering.memory.joining import hidden_launches, join_functions, merge_functions
 from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
 from devscope.lowering.memory.report import Memory, memory_of_devices
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
-from devscope.lowering.starts import mark_starts
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
 from devscope.lowering.virtual_devices import KERNEL_TARGETS, DevicePart, VirtualDevice, find_devices
 from devscope.passes.split.symbols import taken_names
@@ -132,7 +133,7 @@ def _lower_all(
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
         launchers = session.to_mlir(part.module)
         kernels.update(virtual.add(_lower_device(session, launchers, part, constants, taken, observe)))
-        mark_starts(launchers, virtual.slot)
+        mark_flushes(launchers, virtual.slot)
         merge_functions(module, launchers)
     functions = join_functions(module, session.run_passes)
     symbols = {name: add_entry(module, functions[name], name) for name in entries}

@@ -6,8 +6,9 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.codegen.llvm_text import to_llvm22
-from devscope.lowering.kernels import RunPasses, copy_as_linalg, is_whole_copy
+from devscope.lowering.gpu.outline_kernels import copy_as_linalg, is_whole_copy
 from devscope.lowering.llvm_dialect import require_fully_lowered, to_llvm_ir
+from devscope.lowering.mlir_util import RunPasses
 
 _TO_LLVM = (
     "builtin.module("

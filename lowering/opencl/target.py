@@ -10,10 +10,11 @@ from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.codegen.llvm_text import to_llvm22
 from devscope.lowering.codegen.spirv import shared_emitter
+from devscope.lowering.gpu.local_memory import attribution_count, local_sizes
+from devscope.lowering.gpu.outline_kernels import DeviceBinary, GridSchedule, KernelTarget
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import DeviceBinary, GridSchedule, KernelTarget, RunPasses
 from devscope.lowering.llvm_dialect import mlir_location, require_fully_lowered, to_llvm_ir
-from devscope.lowering.local_memory import attribution_count, local_sizes
+from devscope.lowering.mlir_util import RunPasses
 
 #: OpenCL's address space for buffers (OpenCL C specification 3.0, section 6.7; SPIR-V CrossWorkgroup).
 _GLOBAL_MEMORY = 1

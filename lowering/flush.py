@@ -17,7 +17,7 @@ START = "devscope.start"
 _SLOT = "slot"
 
 
-def mark_starts(launchers: Any, slot: int) -> None:
+def mark_flushes(launchers: Any, slot: int) -> None:
     """Mark the ends of the functions in ``launchers`` that launch kernels."""
     i64 = ir.IntegerType.get_signless(64, launchers.context)
     for func in mlir_util.functions(launchers):
@@ -30,7 +30,7 @@ def mark_starts(launchers: Any, slot: int) -> None:
                 ir.Operation.create(START, attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op))
 
 
-def lower_start(op: Any) -> None:
+def lower_flush(op: Any) -> None:
     """Turn a mark into a call of the runtime."""
     build = Builder(op)
     build.call("devscope_start", [build.constant(ir.IntegerAttr(op.attributes[_SLOT]).value, build.i64)])

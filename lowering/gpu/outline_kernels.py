@@ -1,4 +1,4 @@
-"""Carves kernels out of bufferised device functions and maps their loops to the GPU grid.
+"""Outlines kernels from bufferised device functions and maps their loops to the GPU grid.
 
 A device function, once bufferised, is a *launcher*: code that runs on the host and whose linalg operations
 must run on the device. Every maximal piece that touches device memory (a linalg op, a parallel loop, a run
@@ -14,12 +14,11 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import drop_assertions
-from devscope.lowering.equal_kernels import merge_equal_kernels
+from devscope.lowering.gpu.equal_kernels import merge_equal_kernels
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.effects import mark_writes
 from devscope.lowering.memory.elementwise import mark_call
-
-RunPasses = Callable[[Any, str], None]
+from devscope.lowering.mlir_util import RunPasses
 
 _CONTROL_FLOW = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_region"}
 #: Operations that may stand between the scalar stores that one kernel performs together.
@@ -83,7 +82,7 @@ class KernelTarget:
     prepare: Callable[[], object]
 
 
-def carve_kernels(module: Any, run_passes: RunPasses, schedule: GridSchedule, taken: set[str]) -> None:
+def outline_kernels(module: Any, run_passes: RunPasses, schedule: GridSchedule, taken: set[str]) -> None:
     """Move the device work of every launcher of ``module`` into ``gpu.module`` kernels.
 
     ``module`` holds bufferised device functions whose device memrefs carry a memory space (host scratch

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.gpu.local_memory import STATIC_LOCAL
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.local_memory import STATIC_LOCAL
 from devscope.lowering.mlir_util import Builder
 
 

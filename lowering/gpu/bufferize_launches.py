@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.gpu.user_kernels import UserKernel
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
-from devscope.lowering.own_kernels import OwnKernel
 
 _LAUNCH = "device.launch"
 _CARRIED = "devscope.launch"
@@ -82,7 +82,7 @@ def _loops(ranks: Sequence[int], outs: int) -> tuple[str, str]:
     return f"[{', '.join(maps)}]", f"[{', '.join(iterators)}]"
 
 
-def call_kernels(module: Any, kernels: Mapping[str, OwnKernel]) -> None:
+def call_kernels(module: Any, kernels: Mapping[str, UserKernel]) -> None:
     """Replace what carries a launch in ``module``, which is bufferised, by a call of a function over buffers.
 
     The functions have the names of the kernels, and no bodies yet.
@@ -103,7 +103,7 @@ def _carried_by(generic: Any) -> Any | None:
     return next((op for op in mlir_util.children(generic) if op.name == _CARRIED), None)
 
 
-def _declaration(kernel: OwnKernel, sizes: int) -> Any:
+def _declaration(kernel: UserKernel, sizes: int) -> Any:
     context = kernel.func.context
     index = ir.IndexType.get(context)
     type_ = ir.FunctionType.get([*kernel.parameters, *[index] * sizes], [], context=context)
@@ -119,7 +119,7 @@ def _declaration(kernel: OwnKernel, sizes: int) -> Any:
     )
 
 
-def _call(generic: Any, launch: Any, kernel: OwnKernel) -> None:
+def _call(generic: Any, launch: Any, kernel: UserKernel) -> None:
     build = Builder(generic)
     block = mlir_util.entry_block(generic)
     buffer_of = dict(zip(block.arguments, generic.operands, strict=True))

@@ -13,7 +13,7 @@ from devscope.lowering.mlir_util import Builder
 _FREE = "memref.dealloc"
 
 
-def fill_in_place(timeline: Timeline, made: dict[Any, Step], copy: Step, source: Owned, target: Owned) -> bool:
+def map_host_write(timeline: Timeline, made: dict[Any, Step], copy: Step, source: Owned, target: Owned) -> bool:
     """Replace a buffer of the host that ``copy`` copies to a device, both allocated, by a view of the copy.
 
     The buffer must be for this one run of the block that has the copy, and must not change after the copy: the

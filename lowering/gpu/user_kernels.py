@@ -1,8 +1,8 @@
 """Hand-written kernels: functions over buffers that ``device.launch`` runs on tensors.
 
 They leave the module before tensor code is lowered. What launches one becomes a call of a function of its name
-(`launches`), first declared only; once the module's own kernels are carved it gets a body that launches the
-kernel, so that from there on both kinds look the same.
+(`bufferize_launches`), first declared only; once the module's other kernels are outlined it gets a body that
+launches the kernel, so that from there on both kinds look the same.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import drop_assertions
+from devscope.lowering.gpu.local_memory import STATIC_LOCAL, move_local_memory
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.local_memory import STATIC_LOCAL, move_local_memory
 from devscope.lowering.mlir_util import Builder
 
 _KERNEL = "device.kernel"
@@ -23,7 +23,7 @@ _SIZES = 6
 
 
 @dataclass
-class OwnKernel:
+class UserKernel:
     """A kernel, taken out of its module; ``parameters`` are the types of its parameters.
 
     ``module_name`` is that of the ``gpu.module`` that it becomes.
@@ -35,13 +35,13 @@ class OwnKernel:
     parameters: list[Any]
 
 
-def take_own_kernels(module: Any, taken: set[str]) -> dict[str, OwnKernel]:
+def take_user_kernels(module: Any, taken: set[str]) -> dict[str, UserKernel]:
     """Take the hand-written kernels out of ``module``: by the names that launches have for them.
 
     Equal ones become one. Names are added to ``taken``, the names of the program, which has those of all kernels.
     """
-    found: dict[str, OwnKernel] = {}
-    first: dict[str, OwnKernel] = {}
+    found: dict[str, UserKernel] = {}
+    first: dict[str, UserKernel] = {}
     for func in mlir_util.functions(module):
         parameters = list(mlir_util.function_type(func).inputs)
         if _KERNEL not in func.attributes or not any(map(mlir_util.is_memref, parameters)):
@@ -54,14 +54,14 @@ def take_own_kernels(module: Any, taken: set[str]) -> dict[str, OwnKernel]:
                 module_name += "_"
             # What outlining makes of a function 'f' is called 'f_kernel'.
             taken.update((module_name, module_name.removesuffix("_kernel"), name.removesuffix("_kernel")))
-            first[text] = OwnKernel(name, module_name, func, parameters)
+            first[text] = UserKernel(name, module_name, func, parameters)
         found[name] = first[text]
         func.detach_from_parent()
         drop_assertions(func)
     return found
 
 
-def define_launchers(module: Any, kernels: Mapping[str, OwnKernel], space: Any) -> None:
+def define_launchers(module: Any, kernels: Mapping[str, UserKernel], space: Any) -> None:
     """Give the functions that `launches.call_kernels` declared their bodies, and ``module`` what they launch.
 
     The arguments of kernels are in memory space ``space``.
@@ -78,7 +78,7 @@ def define_launchers(module: Any, kernels: Mapping[str, OwnKernel], space: Any) 
         _define(launcher, kernel, move_local_memory(function))
 
 
-def _gpu_module(kernel: OwnKernel, space: Any) -> tuple[Any, Any]:
+def _gpu_module(kernel: UserKernel, space: Any) -> tuple[Any, Any]:
     context = kernel.func.context
     location = kernel.func.location
     name = ir.StringAttr.get(kernel.module_name, context)
@@ -123,7 +123,7 @@ def _move_arguments(function: Any, space: Any) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(type_)
 
 
-def _define(launcher: Any, kernel: OwnKernel, static_local: int) -> None:
+def _define(launcher: Any, kernel: UserKernel, static_local: int) -> None:
     context = launcher.context
     location = launcher.location
     types = list(mlir_util.function_type(launcher).inputs)
