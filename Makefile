@@ -4,7 +4,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?=
-PACKAGES := dialects lowering passes runtime
+PACKAGES := analysis dialects lowering passes rewriting runtime
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 

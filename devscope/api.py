@@ -72,10 +72,10 @@ def compile(
 
 def build(source: Source | Any, options: CompileOptions | None = None) -> Program:
     """Compile a program without loading it: no device is needed. Raises as `compile` does."""
-    from devscope.passes.collection import no_cyclic_collection
+    from devscope.gc_pause import gc_paused
 
     # The imports alone make so many objects that collections take a tenth of the time.
-    with no_cyclic_collection():
+    with gc_paused():
         # Parsed before the rest of the compiler is loaded: memory use peaks while MLIR copies constants out of the
         # file, which it has mapped.
         from devscope.parsed_source import parse_source

@@ -14,20 +14,20 @@ from xdsl.ir import Attribute
 
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr, verify_device_attributes
+from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
 from devscope.lowering.stages import Observer, compile_split_module
 from devscope.parsed_source import ParsedSource, parse_source
-from devscope.passes.border import simplify_across
+from devscope.passes import simplify_across_functions
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import verify_module
 from devscope.passes.device_verify_split import verify_split_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
 from devscope.passes.plan.remarks import LoopWarnings
 from devscope.passes.plan.source_names import SourceNames
-from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.passes.split.targets import TargetBinding
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
         _move_copies(planned, report)
     split_module(planned.module, HOST, binding)
     verify_split_module(planned.module)
-    if simplify_across(planned.module):
+    if simplify_across_functions(planned.module):
         _order_for_devices(planned.module, options.chunks)
     verify_module(planned.module)
     verify_split_module(planned.module)

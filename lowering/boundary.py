@@ -23,12 +23,12 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.user_kernels import drop_idle_kernels, is_kernel
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError
-from devscope.passes.kernels.functions import drop_idle_kernels, is_kernel
-from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.classify import callee_name
 from devscope.passes.split.symbols import functions_of
 from devscope.passes.split.targets import TargetBinding

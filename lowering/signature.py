@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
+from devscope.analysis.call_graph import is_public
 from devscope.dialects.location import source_location, value_location
 from devscope.errors import LoweringError, SourceLocation
-from devscope.passes.callees import is_public
 from devscope.runtime.program import DTYPE_BYTES, TensorSpec
 
 _LONGEST = 200

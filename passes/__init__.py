@@ -8,21 +8,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
 
 _PASSES = {
     "device-bind-target": ("devscope.passes.device_bind_target", "DeviceBindTargetPass"),
     "device-canonicalize": ("devscope.passes.device_canonicalize", "DeviceCanonicalizePass"),
     "device-chunk-copies": ("devscope.passes.device_chunk_copies", "DeviceChunkCopiesPass"),
-    "device-inline": ("devscope.passes.border.inline", "DeviceInlinePass"),
-    "device-merge": ("devscope.passes.border.equal", "DeviceMergePass"),
+    "device-inline": ("devscope.passes.device_inline", "DeviceInlinePass"),
+    "device-merge": ("devscope.passes.device_merge", "DeviceMergePass"),
     "device-move-copies": ("devscope.passes.device_move_copies", "DeviceMoveCopiesPass"),
     "device-overlap": ("devscope.passes.device_overlap", "DeviceOverlapPass"),
     "device-pipeline-loops": ("devscope.passes.device_pipeline_loops", "DevicePipelineLoopsPass"),
     "device-plan": ("devscope.passes.device_plan", "DevicePlanPass"),
-    "device-sccp": ("devscope.passes.border.constants", "DeviceSccpPass"),
+    "device-sccp": ("devscope.passes.device_sccp", "DeviceSccpPass"),
     "device-split": ("devscope.passes.device_split", "DeviceSplitPass"),
-    "device-unused": ("devscope.passes.border.unused", "DeviceUnusedPass"),
+    "device-unused": ("devscope.passes.device_unused", "DeviceUnusedPass"),
     "device-verify": ("devscope.passes.device_verify", "DeviceVerifyPass"),
     "device-verify-split": ("devscope.passes.device_verify_split", "DeviceVerifySplitPass"),
 }
@@ -40,3 +41,25 @@ def _load(module: str, name: str) -> type[ModulePass]:
     found = getattr(import_module(module), name)
     assert issubclass(found, ModulePass)
     return found
+
+
+def simplify_across_functions(module: ModuleOp) -> bool:
+    """Run the interprocedural passes on a split module, in place; whether it has device functions at all.
+
+    Facts, dead values and equal code on the host simplify devices, and the other way round. Raises LoweringError
+    for a recursive function that a target would have to inline.
+    """
+    # Imported here because programs for the host alone do without.
+    from devscope.passes.device_inline import inline_calls
+    from devscope.passes.device_merge import merge_equal_functions
+    from devscope.passes.device_sccp import propagate_constants
+    from devscope.passes.device_unused import remove_unused
+    from devscope.passes.split.placed_functions import functions_on_devices
+
+    if not functions_on_devices(module):
+        return False
+    inline_calls(module)
+    propagate_constants(module)
+    remove_unused(module)
+    merge_equal_functions(module)
+    return True

@@ -19,10 +19,10 @@ from xdsl.rewriter import Rewriter
 
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.names import op_name
-from devscope.passes.border.facts import element_of, splat
+from devscope.dialects.signature import ARGUMENTS, RESULTS
+from devscope.passes.device_sccp.facts import element_of, splat
 from devscope.passes.pipelined_loop import constant_index
 from devscope.passes.rows import row_operands
-from devscope.passes.signature import ARGUMENTS, RESULTS
 from devscope.passes.split.classify import has_side_effects, is_rematerialised, is_scalar_code, is_tensor
 from devscope.passes.split.pieces import users_in
 from devscope.passes.split.symbols import clone_function

@@ -20,13 +20,13 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.device import HOST_TARGET_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
+from devscope.dialects.scope_attribute import scope_on
 from devscope.errors import VerifyError
 from devscope.passes.kernels.bind import bind_kernels
 from devscope.passes.kernels.calls import inline_in_kernels
-from devscope.passes.scope_analysis import ScopeAnalysis
-from devscope.passes.scope_attribute import scope_on
 from devscope.passes.split.device_functions import device_functions
 from devscope.passes.split.portable import bind_portable_functions
 from devscope.passes.split.symbols import functions_of, is_private

@@ -24,10 +24,10 @@ from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
-from devscope.passes.copies import copies_of, dominates, first_of_chain, there_and_back
-from devscope.passes.scope_attribute import unplaced
-from devscope.passes.scope_rewriter import rewrite_keeping_scopes
+from devscope.dialects.scope_attribute import unplaced
 from devscope.passes.split.classify import is_rematerialised
+from devscope.rewriting.copies import copies_of, dominates, first_of_chain, there_and_back
+from devscope.rewriting.scope_rewriter import rewrite_keeping_scopes
 
 
 class FoldCopyChain(RewritePattern):

@@ -29,9 +29,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.errors import OptionError
-from devscope.passes.border.unused import remove_unused
 from devscope.passes.chunk_sizes import ChunkSizes
 from devscope.passes.chunked_function import RowFunction, of_rows
+from devscope.passes.device_unused import remove_unused
 from devscope.passes.plan.min_cost.sizes import Sizes
 from devscope.passes.split.classify import callee_name
 from devscope.passes.split.placed_functions import functions_on_devices

@@ -26,11 +26,11 @@ from xdsl.passes import ModulePass
 
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.passes.copies import outwards
 from devscope.passes.pipelined_loop import PipelinedLoop, constant_bounds, constant_index
 from devscope.passes.split.classify import callee_name, has_side_effects, is_rematerialised
 from devscope.passes.split.pieces import free_values
 from devscope.passes.split.placed_functions import split_by_host
+from devscope.rewriting.copies import outwards
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.user_kernels import drop_idle_kernels
 from devscope.dialects.device import (
     HOST_TARGET_ATTR,
     NOALIAS_ATTR,
@@ -25,11 +27,9 @@ from devscope.dialects.device import (
 )
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.scope_attribute import drop_scopes
 from devscope.errors import VerifyError
 from devscope.passes.device_bind_target import bind_targets
-from devscope.passes.kernels.functions import drop_idle_kernels
-from devscope.passes.scope_analysis import ScopeAnalysis
-from devscope.passes.scope_attribute import drop_scopes
 from devscope.passes.split.calls import separate_kinds, write_kinds
 from devscope.passes.split.classify import CONTROL_FLOW, Classifier
 from devscope.passes.split.device_functions import device_functions

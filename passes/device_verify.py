@@ -14,16 +14,16 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 from xdsl.passes import ModulePass
 
+from devscope.analysis.call_graph import CALL, CONSTANT
+from devscope.analysis.scope_analysis import CALLS, CONTROL, Need, ScopeAnalysis
+from devscope.analysis.value_flow import planned_operations
+from devscope.analysis.value_kinds import BUFFER, FUNCTION, HOST, kind_of, memory_space_of
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
+from devscope.dialects.host_operands import is_query
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import VerifyError
-from devscope.passes.callees import CALL, CONSTANT
-from devscope.passes.host_operands import is_query
-from devscope.passes.placed_types import BUFFER, FUNCTION, HOST, kind_of, memory_space_of
-from devscope.passes.scope_analysis import CALLS, CONTROL, Need, ScopeAnalysis
-from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
-from devscope.passes.value_flow import planned_operations
 
 FOREIGN = ("device.compiler", "device.primitive")
 """Marks of functions whose body is another compiler's."""

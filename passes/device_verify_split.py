@@ -21,13 +21,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.user_kernels import kernel_name, kernels_of
 from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note, VerifyError
 from devscope.passes.kernels.check import check_launch
-from devscope.passes.kernels.functions import kernel_name, kernels_of
-from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.calls import CallKind, call_kind, is_host_code
 
 _BEFORE_THE_SPLIT = frozenset({"device.region", "device.on_device"})

@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-FOLDERS = ("devscope", "dialects", "lowering", "passes", "runtime")
+FOLDERS = ("analysis", "devscope", "dialects", "lowering", "passes", "rewriting", "runtime")
 
 
 def test_every_package_is_listed() -> None:

@@ -13,11 +13,11 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError, SourceLocation
+from devscope.gc_pause import gc_paused
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.location import PayloadLocation
 from devscope.lowering.interop.properties import HiddenProperties
 from devscope.lowering.interop.to_mlir import MLIRAttributes
-from devscope.passes.collection import no_cyclic_collection
 
 _NAME = "op_name__"
 """Where an `UnregisteredOp` keeps its real name."""
@@ -37,7 +37,7 @@ class Exporter:
 
         Raises `LoweringError` for what MLIR cannot hold.
         """
-        with no_cyclic_collection():
+        with gc_paused():
             return _Export(self).run(module)
 
     def divide(self, op: Operation, name: str) -> tuple[dict[str, Attribute], dict[str, Attribute]]:

@@ -11,6 +11,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import AttrSizedSegments, IRDLOperation
 
 from devscope.errors import ParseError
+from devscope.gc_pause import gc_paused
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir, repair_casters
 from devscope.lowering.interop.build import append, make_operation
@@ -20,7 +21,6 @@ from devscope.lowering.interop.foreign import foreign_class
 from devscope.lowering.interop.location import PayloadLocation
 from devscope.lowering.interop.positions import decode
 from devscope.lowering.interop.properties import HiddenProperties
-from devscope.passes.collection import no_cyclic_collection
 
 _UNKNOWN: type = ir.UnknownLoc
 _NAME = "op_name__"
@@ -59,7 +59,7 @@ class Importer:
 
         Raises `ParseError` for what cannot be carried over faithfully.
         """
-        with no_cyclic_collection():
+        with gc_paused():
             result = _Import(self).run(module.operation)
         assert isinstance(result, ModuleOp)
         return result

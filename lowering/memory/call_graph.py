@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from devscope.analysis.strongly_connected import strongly_connected_components
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.passes.components import components
 
 _INDIRECT = "func.call_indirect"
 
@@ -56,6 +56,6 @@ class CallGraph:
     def _analyse(self) -> tuple[list[str], frozenset[str]]:
         """All functions, callees before callers, and those that can reach themselves."""
         graph = {name: list(self.callees(name)) for name in self.functions}
-        groups = list(components(graph))
+        groups = list(strongly_connected_components(graph))
         circular = {name for group in groups for name in group if len(group) > 1 or name in graph[name]}
         return [name for group in groups for name in group], frozenset(circular)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from devscope.analysis.value_flow import CHOICES, LOOPS
 from devscope.dialects.names import op_name
 from devscope.passes.copy_motion.carry import carry_copied
 from devscope.passes.copy_motion.hoist import hoist_copies
@@ -16,7 +17,6 @@ from devscope.passes.copy_motion.join import join_copies, join_results, split_re
 from devscope.passes.copy_motion.merge import fold_chains, merge_copies
 from devscope.passes.copy_motion.outline import Outline
 from devscope.passes.copy_motion.sink import sink_copies
-from devscope.passes.value_flow import CHOICES, LOOPS
 
 
 def move_copies(module: ModuleOp) -> bool:

@@ -17,13 +17,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr
+from devscope.dialects.host_operands import is_query
 from devscope.dialects.names import op_name
-from devscope.passes.copies import outwards
+from devscope.dialects.scope_attribute import scope_on, unplaced, write_scope
 from devscope.passes.copy_motion.outline import Outline
 from devscope.passes.copy_motion.slots import Slot, slots_of
-from devscope.passes.host_operands import is_query
-from devscope.passes.scope_attribute import scope_on, unplaced, write_scope
 from devscope.passes.split.classify import is_rematerialised
+from devscope.rewriting.copies import outwards
 
 
 def carry_copied(loop: Operation, outline: Outline) -> bool:

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.dialects.host_operands import is_query
 from devscope.dialects.names import op_name
 from devscope.passes.copy_motion.outline import Outline, is_inside, is_single_block
-from devscope.passes.host_operands import is_query
 
 
 def join_copies(branch: Operation, outline: Outline) -> bool:

@@ -8,10 +8,10 @@ from itertools import islice
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Region, SSAValue
 
+from devscope.analysis.dominance import Dominators
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
-from devscope.passes.copies import first_of_chain, there_and_back
 from devscope.passes.copy_motion.outline import Outline, is_single_block
-from devscope.passes.plan.blocks import Dominators
+from devscope.rewriting.copies import first_of_chain, there_and_back
 
 
 def merge_copies(outline: Outline) -> bool:

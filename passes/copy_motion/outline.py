@@ -5,10 +5,10 @@ from __future__ import annotations
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from devscope.analysis.value_flow import ENTERED, planned_operations
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.names import op_name
-from devscope.passes.copies import outwards
-from devscope.passes.value_flow import ENTERED, planned_operations
+from devscope.rewriting.copies import outwards
 
 
 class Outline:

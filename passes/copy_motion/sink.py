@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, Region, SSAValue, Use
 
+from devscope.analysis.insertion import region_in
+from devscope.analysis.value_flow import CHOICES
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.names import op_name
 from devscope.passes.copy_motion.outline import Outline, is_single_block
-from devscope.passes.plan.insertion import region_in
 from devscope.passes.split.pieces import ancestor_in
-from devscope.passes.value_flow import CHOICES
 
 
 def sink_copies(outline: Outline) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
+from devscope.analysis.value_flow import first_carried
+from devscope.analysis.value_kinds import TENSOR, kind_of
 from devscope.dialects.names import op_name
 from devscope.passes.copy_motion.outline import is_single_block
-from devscope.passes.placed_types import TENSOR, kind_of
-from devscope.passes.value_flow import first_carried
 
 
 @dataclass(frozen=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.symbols import function_of
+from devscope.analysis.user_kernels import kernel_name, kernels_of, launches_in
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import VerifyError
-from devscope.passes.border.symbols import function_of
 from devscope.passes.kernels.check import check_launch
-from devscope.passes.kernels.functions import kernel_name, kernels_of, launches_in
-from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.places import place_of, symbol_part
 from devscope.passes.split.symbols import clone_function, fresh_name, taken_names
 from devscope.passes.split.targets import HOST_KIND, TargetBinding

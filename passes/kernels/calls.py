@@ -8,11 +8,11 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from devscope.analysis.recursion import Recursion
+from devscope.analysis.user_kernels import kernels_of
 from devscope.dialects.location import source_location
 from devscope.errors import VerifyError
-from devscope.passes.border.inline import inline_call
-from devscope.passes.border.recursion import Recursion
-from devscope.passes.kernels.functions import kernels_of
+from devscope.passes.device_inline import inline_call
 from devscope.passes.split.classify import callee_name
 from devscope.passes.split.device_functions import portable_functions
 from devscope.passes.split.symbols import functions_of

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, SymbolRefAttr,
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
+from devscope.analysis.user_kernels import is_kernel, kernel_name, kernels_of, launches_in
 from devscope.dialects.device import KERNEL_ATTR, Device, LaunchOp
 from devscope.dialects.launch import InOp
 from devscope.dialects.location import source_location
@@ -20,7 +21,6 @@ from devscope.dialects.verifier import verify_operation
 from devscope.errors import Note, VerifyError
 from devscope.passes.kernels.body import check_body, first_store, uses_local_memory
 from devscope.passes.kernels.calls import check_calls
-from devscope.passes.kernels.functions import is_kernel, kernel_name, kernels_of, launches_in
 
 _REFERENCES = {"func.call": ("callee", "called"), "func.constant": ("value", "used as a value")}
 

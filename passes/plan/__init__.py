@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from devscope.dialects.device import ScopeAttr
 from devscope.errors import OptionError
-from devscope.passes.collection import no_cyclic_collection
+from devscope.gc_pause import gc_paused
 from devscope.passes.kernels.check import check_kernels
 from devscope.passes.machine import Machine
 from devscope.passes.plan.call_graph import functions_of
@@ -112,7 +112,7 @@ def plan_module(module: ModuleOp, options: PlanOptions | None = None, names: Sou
     words = Words(names)
     check_kernels(module)
     functions = functions_of(module)
-    with no_cyclic_collection(), one_constant_per_use(functions) as split:
+    with gc_paused(), one_constant_per_use(functions) as split:
         min_cost = _min_cost(module, host, default, options)
         strategy = (
             Strategy(_complete_by_default)

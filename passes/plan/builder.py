@@ -9,12 +9,13 @@ from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region
 
+from devscope.analysis.call_graph import is_public
+from devscope.analysis.dominance import Dominators
+from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of, memory_space_of
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
 from devscope.dialects.names import op_name
+from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import PlanError
-from devscope.passes.callees import is_public
-from devscope.passes.placed_types import FUNCTION, TENSOR, kind_of, memory_space_of
-from devscope.passes.plan.blocks import Dominators
 from devscope.passes.plan.call_graph import has_plan
 from devscope.passes.plan.constraints import Row, row_of, unknown
 from devscope.passes.plan.domains import HOST_NODE, Reason
@@ -22,7 +23,6 @@ from devscope.passes.plan.nodes import HEADER, NOT_COMPUTED, PLACED
 from devscope.passes.plan.scopes import OPEN
 from devscope.passes.plan.signatures import Frame, Request, Signature, slots_of
 from devscope.passes.plan.system import System
-from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
 
 def build_unit(

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
+from devscope.analysis.call_graph import is_public
+from devscope.analysis.strongly_connected import strongly_connected_components
+from devscope.analysis.user_kernels import is_kernel
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR
 from devscope.dialects.location import source_location
 from devscope.errors import PlanError
-from devscope.passes.callees import is_public
-from devscope.passes.components import components
-from devscope.passes.kernels.functions import is_kernel
 from devscope.passes.plan.order import called_names, canonical_order
 
 FOREIGN_BODY = ("device.compiler", "device.primitive")
@@ -84,7 +84,7 @@ def build_call_graph(functions: Sequence[FuncOp]) -> CallGraph:
     position = {name: number for number, name in enumerate(planned)}
     # From the last function to the first: what comes out last, the callers, is in canonical order then.
     backwards = {name: callees[name][::-1] for name in reversed(callees)}
-    for names in components(backwards):
+    for names in strongly_connected_components(backwards):
         unit = Unit([planned[name] for name in sorted(names, key=position.__getitem__)])
         units.append(unit)
         unit_of.update((name, unit) for name in names)

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from xdsl.ir import Operation
 
 from devscope.dialects.device import SCOPE_ATTR, RegionOp, ScopeAttr
+from devscope.dialects.scope_attribute import write_scope
+from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes
 from devscope.passes.plan.copies import CopyPlanner
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.explain import Part
@@ -22,8 +24,6 @@ from devscope.passes.plan.rematerialise import (
 )
 from devscope.passes.plan.signatures import Signature
 from devscope.passes.plan.system import System
-from devscope.passes.scope_attribute import write_scope
-from devscope.passes.signature import ARGUMENTS, RESULTS, set_signature_attributes
 
 
 def capture(system: System) -> Part:

@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 from xdsl.ir import Operation
 
+from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of
 from devscope.dialects.device import SCOPE_ATTR, OnDeviceOp
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.signature import ARGUMENTS, RESULTS
 from devscope.errors import Note, PlanError, SourceLocation
-from devscope.passes.placed_types import FUNCTION, TENSOR, kind_of
 from devscope.passes.plan.demand_search import DemandSearch
 from devscope.passes.plan.domains import Clash, Reason
 from devscope.passes.plan.provenance import view_steps
 from devscope.passes.plan.reasons import TEXTS, Words
 from devscope.passes.plan.system import System
-from devscope.passes.signature import ARGUMENTS, RESULTS
 
 MOST_ERRORS = 20
 """Errors that one run prints; of the others, only the number."""

@@ -7,11 +7,11 @@ from collections.abc import Callable, Container, Iterator
 from xdsl.dialects.builtin import SymbolRefAttr, TensorType
 from xdsl.ir import Operation, SSAValue
 
+from devscope.analysis.value_kinds import FUNCTION, HOST, TENSOR, kind_of
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.placed_types import FUNCTION, HOST, TENSOR, kind_of
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.edges import FIRM
 from devscope.passes.plan.nodes import NOT_COMPUTED, PLACED, REMATERIALISED

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Operation
 
+from devscope.analysis.value_kinds import FUNCTION, kind_of
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.placed_types import FUNCTION, kind_of
 from devscope.passes.plan.compute_rules import compute
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.edges import BOUNDARY, FIRM

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
+from devscope.analysis.insertion import InsertionPoints, Point
 from devscope.dialects.device import DeviceCopyOp
-from devscope.passes.plan.insertion import InsertionPoints, Point
 from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.operands import set_operand
 from devscope.passes.plan.rematerialise import Rematerialiser

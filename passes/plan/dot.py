@@ -8,12 +8,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.value_flow import ENTERED, planned_operations
+from devscope.analysis.value_kinds import HOST, byte_size, kind_of
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.names import op_name
-from devscope.passes.placed_types import HOST, byte_size, kind_of
 from devscope.passes.plan.explain import Plan
-from devscope.passes.scope_analysis import ScopeAnalysis
-from devscope.passes.value_flow import ENTERED, planned_operations
 
 _COLOURS = (
     "#e8e8e8", "#a6cee3", "#fdbf6f", "#b2df8a", "#cab2d6", "#fb9a99", "#ffff99", "#8dd3c7", "#d9b38c", "#9ecae1",

@@ -8,11 +8,12 @@ from functools import cached_property
 
 from xdsl.ir import Operation, SSAValue
 
+from devscope.analysis.scope_analysis import captured_uses
+from devscope.analysis.value_kinds import HOST, byte_size, kind_of
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note
-from devscope.passes.placed_types import HOST, byte_size, kind_of
 from devscope.passes.plan.loop_copies import loop_warnings
 from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.provenance import Explainer
@@ -21,7 +22,6 @@ from devscope.passes.plan.remarks import Remark
 from devscope.passes.plan.repeated_calls import function_around
 from devscope.passes.plan.source_names import SourceNames
 from devscope.passes.plan.system import System
-from devscope.passes.scope_analysis import captured_uses
 
 _STEPS_IN_JSON = 12
 """Longer chains are given with their middle left out: one per operation would be a quadratic amount of text."""

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from devscope.analysis.value_kinds import byte_size
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.location import source_location, value_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note
-from devscope.passes.placed_types import byte_size
 from devscope.passes.plan.loops import Loop, innermost_loop
 from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.remarks import Remark

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
+from devscope.analysis.dominance import Dominators
+from devscope.analysis.value_flow import LOOPS
 from devscope.dialects.names import op_name
-from devscope.passes.plan.blocks import Dominators
-from devscope.passes.value_flow import LOOPS
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from xdsl.ir import Operation, SSAValue
 
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.names import op_name
-from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 
 _ROUNDS = 3
 """How far along the call graph two functions with equal bodies are told apart."""

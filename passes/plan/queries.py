@@ -12,10 +12,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from devscope.analysis.value_kinds import HOST, byte_size, kind_of
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.location import source_location, value_location
 from devscope.errors import InputError, Note, OptionError, SourceLocation
-from devscope.passes.placed_types import HOST, byte_size, kind_of
 from devscope.passes.plan.domains import HOST_NODE
 from devscope.passes.plan.explain import Part, Plan
 from devscope.passes.plan.nodes import REMATERIALISED

@@ -10,10 +10,10 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.signature import ARGUMENTS, RESULTS
 from devscope.errors import Note
 from devscope.passes.plan.domains import Reason
 from devscope.passes.plan.source_names import SourceNames
-from devscope.passes.signature import ARGUMENTS, RESULTS
 
 TEXTS: dict[str, str] = {
     "use": "{use}",

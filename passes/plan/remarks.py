@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
+from devscope.analysis.value_flow import LOOPS
 from devscope.dialects.names import op_name
 from devscope.errors import Note, SourceLocation
-from devscope.passes.value_flow import LOOPS
 
 
 @dataclass(frozen=True)

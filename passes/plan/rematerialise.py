@@ -6,10 +6,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
+from devscope.dialects.scope_attribute import write_scope
 from devscope.passes.plan.nodes import REMATERIALISED
 from devscope.passes.plan.signatures import Signature
 from devscope.passes.plan.system import System
-from devscope.passes.scope_attribute import write_scope
 
 Needs = dict[int, list[tuple[Operation, int]]]
 """Per scope, in the order of first need: the operands that use a value there."""

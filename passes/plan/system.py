@@ -27,12 +27,12 @@ from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
+from devscope.analysis.dominance import Dominators
+from devscope.analysis.value_kinds import FUNCTION, HOST, TENSOR, kind_of, memory_space_of
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.placed_types import FUNCTION, HOST, TENSOR, kind_of, memory_space_of
-from devscope.passes.plan.blocks import Dominators
 from devscope.passes.plan.domains import HOST_NODE, Clash, Domains, Reason
 from devscope.passes.plan.edges import BOUNDARY, FIRM, LOOSE, Edges, Hint
 from devscope.passes.plan.nodes import (

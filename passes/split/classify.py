@@ -7,11 +7,11 @@ from enum import Enum
 from xdsl.dialects.builtin import MemRefType, SymbolRefAttr, TensorType, UnrankedMemRefType, UnrankedTensorType
 from xdsl.ir import Operation, SSAValue
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError
-from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.places import place_of
 
 #: Region operations that the host executes; their bodies hold operations of their own scopes.

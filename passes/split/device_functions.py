@@ -8,11 +8,11 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Operation, SSAValue
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.value_kinds import HOST, kind_of
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.passes.placed_types import HOST, kind_of
-from devscope.passes.scope_analysis import ScopeAnalysis
-from devscope.passes.scope_attribute import scope_on
+from devscope.dialects.scope_attribute import scope_on
 from devscope.passes.split.classify import (
     CONTROL_FLOW,
     Classifier,

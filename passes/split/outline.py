@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, Strin
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from devscope.dialects.device import NOALIAS_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
-from devscope.passes.scope_attribute import unplaced
+from devscope.dialects.scope_attribute import unplaced
 from devscope.passes.split.classify import is_tensor
 from devscope.passes.split.pieces import Piece, free_values
 

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute
 from xdsl.rewriter import Rewriter
 
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
-from devscope.passes.signature import ARGUMENTS, RESULTS, set_signature_attributes, signature_attributes
+from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes, signature_attributes
 
 
 def place_of(scope: ScopeAttr) -> ScopeAttr:

@@ -13,8 +13,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
-from devscope.passes.scope_analysis import ScopeAnalysis
 from devscope.passes.split.device_functions import portable_functions
 from devscope.passes.split.places import place_of, symbol_part
 from devscope.passes.split.symbols import (

@@ -6,9 +6,9 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
+from devscope.analysis.call_graph import is_public
+from devscope.analysis.user_kernels import is_kernel
 from devscope.dialects.names import op_name
-from devscope.passes.callees import is_public
-from devscope.passes.kernels.functions import is_kernel
 
 _REFERENCES = {"func.call": "callee", "func.constant": "value"}
 """Operations that name a function, and the attribute that does."""

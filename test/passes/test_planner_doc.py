@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from devscope.passes import host_operands
+from devscope.dialects import host_operands
 from devscope.passes.plan import compute_rules, constraints
 from devscope.passes.plan.constraints import DIALECTS, TABLE, Row
 

@@ -6,10 +6,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from devscope.analysis.value_kinds import memory_space_of
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.passes.machine import Machine, nominal_machine
-from devscope.passes.placed_types import memory_space_of
-from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
 
 def machine_of(module: ModuleOp, host: ScopeAttr, default: ScopeAttr) -> Machine:

@@ -18,9 +18,9 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, Inte
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr
 
+from devscope.analysis.dominance import Dominators
+from devscope.analysis.insertion import BRANCHES, region_in
 from devscope.dialects.names import op_name
-from devscope.passes.plan.blocks import Dominators
-from devscope.passes.plan.insertion import BRANCHES, region_in
 
 _DYNAMIC = -(2**63)
 """What MLIR writes for an index that an operand has."""

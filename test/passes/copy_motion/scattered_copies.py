@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.device import DeviceCopyOp
-from devscope.passes.scope_analysis import ScopeAnalysis
 
 
 def scatter_copies(module: ModuleOp) -> None:

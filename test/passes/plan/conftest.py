@@ -18,13 +18,13 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from module_text import generic, parse
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.context import make_context
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
+from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.passes.device_verify import verify_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
-from devscope.passes.scope_analysis import ScopeAnalysis
-from devscope.passes.signature import ARGUMENTS, RESULTS, signature_attributes
 
 _PURE = {"arith.constant", "tensor.empty", "linalg.fill", "tensor.bitcast", "func.constant"}
 """Operations that planning may clone or leave unused: what counts is what they compute."""

@@ -11,11 +11,11 @@ from xdsl.dialects.builtin import ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from devscope.analysis.dominance import Dominators
+from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.passes.plan.blocks import Dominators
 from devscope.passes.plan.loops import LoopNest
-from devscope.passes.scope_analysis import ScopeAnalysis
 
 
 class LoopProgram:

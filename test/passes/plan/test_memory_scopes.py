@@ -11,10 +11,10 @@ from xdsl.dialects.func import FuncOp
 
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.names import op_name
+from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes
 from devscope.errors import PlanError
 from devscope.passes.device_verify import verify_module
 from devscope.passes.plan import PlanOptions, plan_module
-from devscope.passes.signature import ARGUMENTS, RESULTS, set_signature_attributes
 
 PROGRAM = """func.func private @layer(%x: !t) -> !t {
   %0 = "ml.layer"(%x) : (!t) -> !t

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import IntegerAttr, ModuleOp, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
@@ -27,7 +28,6 @@ from devscope.passes.plan.min_cost.model import build_model
 from devscope.passes.plan.min_cost.optimiser import optimise
 from devscope.passes.plan.solver import settle, unify
 from devscope.passes.plan.system import System
-from devscope.passes.scope_analysis import ScopeAnalysis
 
 SIZES = {"!s": 8, "!m": 64, "!l": 256}
 RELAXED = settings(

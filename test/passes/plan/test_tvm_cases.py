@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from devscope.passes.scope_analysis import ScopeAnalysis
+from devscope.analysis.scope_analysis import ScopeAnalysis
 
 
 def test_left_add_on_cpu_via_copy_as_map(plan) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from devscope.passes.plan.blocks import Dominators
+from devscope.analysis.dominance import Dominators
 
 
 def test_a_cycle_of_unreachable_blocks(plan: Callable[..., object]) -> None:

@@ -1,0 +1,162 @@
+"""Where a copy goes: after the definition, else as near to the uses as every path allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.ir import Block, Operation, Region, SSAValue
+
+from devscope.analysis.dominance import Dominators
+from devscope.dialects.names import op_name
+
+BRANCHES = ("scf.if", "scf.index_switch", "affine.if", "stablehlo.if", "stablehlo.case")
+"""Operations that run at most one of their regions: a copy that only one needs goes in there."""
+
+ONCE = (*BRANCHES, "scf.execute_region")
+"""Operations that run a region at most once. Out of all others, loops, copies are hoisted."""
+
+
+class Point(NamedTuple):
+    """A place in a block, before ``anchor``; without an anchor, right after the definition of the value."""
+
+    block: Block
+    anchor: Operation | None
+
+
+class InsertionPoints:
+    """Finds insertion points. Operations may be inserted while it is in use, but not removed or reordered."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Block, dict[Operation, int]] = {}
+        self._dominators: dict[Region, Dominators] = {}
+
+    def point(self, value: SSAValue, users: Sequence[Operation]) -> Point:
+        """Where one copy of ``value`` serves all ``users``, of which there is at least one.
+
+        Right after the definition, unless all users are on paths that other paths branch off from: then at the
+        nearest common dominator of the users, on those paths only. Never inside a loop that the definition is
+        outside of.
+        """
+        owner = value.owner
+        definition = owner if isinstance(owner, Block) else _block(owner)
+        if all(user.parent is definition for user in users):
+            return Point(definition, None)
+        start = definition
+        while True:
+            anchors = [_ancestor(start, user) for user in users]
+            block = self._common(start, anchors)
+            branch = anchors[0]
+            if branch in users or op_name(branch) not in BRANCHES or any(a is not branch for a in anchors):
+                break
+            regions = {region_in(branch, user) for user in users}
+            if len(regions) > 1:
+                break
+            start = regions.pop().blocks[0]
+        if block is definition:
+            return Point(block, None)
+        here = [anchor for anchor in anchors if anchor.parent is block]
+        return Point(block, self._first(block, here))
+
+    def may_stay(self, copy: Operation, value: SSAValue, users: Sequence[Operation]) -> bool:
+        """Whether a copy of ``value`` that stands already serves ``users``, and stands in no loop needlessly."""
+        block = _block(copy)
+        return self._dominates(copy, block, users) and not self._can_leave_loop(block, value)
+
+    def _dominates(self, copy: Operation, block: Block, users: Sequence[Operation]) -> bool:
+        for user in users:
+            anchor = _ancestor_or_none(block, user)
+            if anchor is None:
+                return False
+            if anchor.parent is block:
+                numbers = self._numbering(block)
+                if numbers[copy] >= numbers[anchor]:
+                    return False
+            elif self._common(block, [anchor, copy]) is not block:
+                return False
+        return True
+
+    def _can_leave_loop(self, block: Block, value: SSAValue) -> bool:
+        owner = value.owner
+        definition = owner if isinstance(owner, Block) else _block(owner)
+        while block.parent is not definition.parent:
+            parent = block.parent_op()
+            assert parent is not None
+            assert parent.parent is not None
+            if op_name(parent) not in ONCE or self._hoisted(block, block.parent) is not block:
+                return True
+            block = parent.parent
+        region = block.parent
+        return (
+            region is not None
+            and _is_graph(region)
+            and (self._graph(region).outside_loops(block, definition) is not block)
+        )
+
+    def _hoisted(self, block: Block, region: Region | None) -> Block:
+        """The nearest dominator of ``block`` in no loop of its region."""
+        if region is None or not _is_graph(region):
+            return block
+        return self._graph(region).outside_loops(block, region.blocks[0])
+
+    def _common(self, start: Block, anchors: Sequence[Operation]) -> Block:
+        """The block of ``start``'s region nearest to all anchors, in no loop that ``start`` is not in."""
+        region = start.parent
+        if region is None or not _is_graph(region):
+            return start
+        graph = self._graph(region)
+        return graph.outside_loops(graph.nearest_common(map(_block, anchors)), start)
+
+    def _graph(self, region: Region) -> Dominators:
+        found = self._dominators.get(region)
+        if found is None:
+            found = self._dominators[region] = Dominators(region)
+        return found
+
+    def _first(self, block: Block, operations: Sequence[Operation]) -> Operation:
+        """The first of ``operations``; when none is in ``block``, its terminator."""
+        if operations:
+            numbers = self._numbering(block)
+            return min(operations, key=numbers.__getitem__)
+        last = block.last_op
+        assert last is not None
+        return last
+
+    def _numbering(self, block: Block) -> dict[Operation, int]:
+        found = self._numbers.get(block)
+        if found is None:
+            found = self._numbers[block] = {op: number for number, op in enumerate(block.ops)}
+        return found
+
+
+def _block(op: Operation) -> Block:
+    assert op.parent is not None
+    return op.parent
+
+
+def _is_graph(region: Region) -> bool:
+    return region.first_block is not region.last_block
+
+
+def _ancestor_or_none(start: Block, op: Operation) -> Operation | None:
+    """The operation in ``start``'s region that is or contains ``op``."""
+    current: Operation | None = op
+    while current is not None and current.parent_region() is not start.parent:
+        current = current.parent_op()
+    return current
+
+
+def _ancestor(start: Block, op: Operation) -> Operation:
+    found = _ancestor_or_none(start, op)
+    assert found is not None
+    return found
+
+
+def region_in(outer: Operation, op: Operation) -> Region:
+    """The region of ``outer`` that ``op`` stands in."""
+    region = op.parent_region()
+    while region is not None and region.parent is not outer:
+        parent = region.parent
+        region = parent.parent_region() if parent is not None else None
+    assert region is not None
+    return region

@@ -1,0 +1,318 @@
+"""`ScopeAnalysis`: the scope of any operation or value, recovered from the module alone.
+
+What a planned module says, and how to read it:
+
+* an argument or result of a function is where its ``device.scope`` attribute says; for a function value, the
+  attribute says where the first result (else argument) of that function is;
+* an operation executes where its own ``device.scope`` says, else that of the nearest operation around it, else
+  on the host; its results are there too;
+* scalars, shapes and control flow are on the host;
+* a copy, and its result, are on its destination;
+* the results of calls are where the callee's result attributes say; results and arguments of control flow are
+  where the values are that flow into them.
+
+This module knows nothing of the planner; `device_verify` and `scope_rewriter` build on it, as may any pass that
+moves code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.pattern_rewriter import PatternRewriterListener
+
+from devscope.analysis.call_graph import (
+    CALL,
+    CONSTANT,
+    INDIRECT,
+    Callees,
+    CallGraph,
+    arguments_of,
+    function_values,
+)
+from devscope.analysis.user_kernels import is_kernel
+from devscope.analysis.value_flow import (
+    CARRIERS,
+    CHOICES,
+    ENDS,
+    ENTERED,
+    FRAME,
+    LOOPS,
+    ValueFlow,
+    constrains,
+    decides,
+    targets,
+)
+from devscope.analysis.value_kinds import HOST, kind_of
+from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
+from devscope.dialects.host_operands import host_operands, is_query
+from devscope.dialects.names import op_name
+from devscope.dialects.scope_attribute import scope_on
+from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
+
+CALLS = frozenset({CALL, INDIRECT, CONSTANT})
+CONTROL = CHOICES | LOOPS | ENDS | CALLS
+
+_HOST_SCOPE = ScopeAttr.get("cpu", 0)
+_FUNCTION = "func.func"
+_OUTERMOST = frozenset({_FUNCTION, "builtin.module"})
+_WITHOUT_SCOPE = CONTROL | _OUTERMOST | {FRAME, "device.device_copy", "device.on_device"}
+
+
+class Need(NamedTuple):
+    """Operand number ``operand`` of ``op`` must be on ``scope``."""
+
+    op: Operation
+    operand: int
+    scope: ScopeAttr
+
+
+class ScopeAnalysis:
+    """Scopes of one module. ``host`` is the scope of scalars, shapes and control flow.
+
+    **While the module changes.** What operations and straight-line values say is read off the module at each
+    query and so is never out of date. Remembered is only what takes a walk to find out: functions by name,
+    what control flow carries, what function values may be, what bodies capture. Give `listener` to whatever
+    rewrites the module (`PatternRewriteWalker(..., listener=analysis.listener)`), and each event that can
+    change one of these makes it be found again when it is next asked for. Then, between two events, every query
+    answers as a new ``ScopeAnalysis`` of the module would.
+
+    xDSL tells no listener when blocks are moved or merged (`PatternRewriter.inline_block`, `inline_region`,
+    `move_region_contents_to_new_regions`) or anything is changed without a rewriter: call `invalidate` after
+    that. A `ScopePreservingRewriter` does so itself.
+    """
+
+    def __init__(self, module: ModuleOp, host: ScopeAttr = _HOST_SCOPE) -> None:
+        self.module = module
+        self.host = host
+        self.flow = ValueFlow()
+        self._functions: dict[str, FuncOp] | None = None
+        self._calls: CallGraph | None = None
+        self._captures: dict[Operation, bool] = {}
+        self.listener = PatternRewriterListener(
+            operation_insertion_handler=[self._changed],
+            operation_removal_handler=[self._changed],
+            operation_modification_handler=[self._changed],
+            block_creation_handler=[lambda _: self.flow.invalidate()],
+        )
+
+    # Queries
+
+    @property
+    def functions(self) -> dict[str, FuncOp]:
+        """The functions of the module, by name; hand-written kernels are none of them."""
+        if self._functions is None:
+            functions = [op for op in self.module.body.ops if isinstance(op, FuncOp) and not is_kernel(op)]
+            self._functions = {op.sym_name.data: op for op in functions}
+        return self._functions
+
+    def of_value(self, value: SSAValue) -> ScopeAttr:
+        """Where a value is. A value inside a computation's own body is where the computation runs."""
+        if kind_of(value.type) == HOST:
+            return self.host
+        op = _holder(value)
+        if op is None:
+            return self.host
+        if self.computation(op) is not op:
+            return self.of_op(op)
+        origin = value
+        if op_name(op) in CARRIERS or isinstance(value, BlockArgument):
+            origin = self.flow.origin(value)
+        if isinstance(origin, OpResult):
+            return self._of_result_value(origin)
+        return self._of_argument_value(origin) if isinstance(origin, BlockArgument) else self.host
+
+    def of_op(self, op: Operation) -> ScopeAttr:
+        """Where an operation executes. For a function: where its body does, unless an operation says otherwise."""
+        planned = self.computation(op)
+        if planned.name == _FUNCTION or self._has_scope(planned):
+            return self.lexical(planned)
+        if isinstance(planned, DeviceCopyOp):
+            return planned.dst
+        if isinstance(planned, OnDeviceOp):
+            return planned.scope if constrains(planned) else self.of_value(planned.result)
+        return self.host
+
+    def lexical(self, op: Operation) -> ScopeAttr:
+        """What an operation's own attribute or that of the nearest operation around it says, else the host."""
+        current: Operation | None = op
+        while current is not None:
+            found = current.scope if current.name == FRAME and isinstance(current, RegionOp) else scope_on(current)
+            if found is not None:
+                return found
+            current = current.parent_op() if current.name != _FUNCTION else None
+        return self.host
+
+    def executes(self, op: Operation) -> bool:
+        """Whether an operation has a scope of its own to be on, and so may carry ``device.scope``.
+
+        Control flow, copies, scalar code, shape queries and what stands in the body of a computation have none.
+        """
+        return self._has_scope(op) and self.computation(op) is op
+
+    def computation(self, op: Operation) -> Operation:
+        """The outermost computation in whose body ``op`` stands, and with which it runs; else ``op`` itself."""
+        found = op
+        current = op.parent_op()
+        while current is not None and current.name not in _OUTERMOST:
+            if op_name(current) not in ENTERED:
+                found = current
+            current = current.parent_op()
+        return found
+
+    def callees_of(self, op: Operation) -> Callees:
+        """The functions that a call, or a ``func.constant``, may reach: directly, or through a function value."""
+        if self._calls is None:
+            self._calls = CallGraph(self.module, self.functions, self.flow)
+        return self._calls.callees(op)
+
+    def of_argument(self, func: FuncOp, index: int) -> ScopeAttr:
+        """Where a function takes an argument."""
+        types = func.function_type.inputs.data
+        return self._of_signature(types[index], signature_attributes(func, ARGUMENTS, len(types))[index])
+
+    def of_result(self, func: FuncOp, index: int) -> ScopeAttr:
+        """Where a function leaves a result."""
+        types = func.function_type.outputs.data
+        return self._of_signature(types[index], signature_attributes(func, RESULTS, len(types))[index])
+
+    def needs(self, op: Operation) -> Iterator[Need]:
+        """Where an operation needs its operands, and what its body captures, to be. Nothing for scalars."""
+        if isinstance(op, DeviceCopyOp):
+            found = [(0, op.src)]
+        elif op_name(op) in CONTROL:
+            found = self._control_needs(op, op_name(op))
+        elif self.executes(op):
+            scope = self.lexical(op)
+            shapes = host_operands(op_name(op))
+            found = [(i, self.host if i in shapes else scope) for i in range(len(op.operands))]
+            for inner, index in captured_uses(op) if op.regions else ():
+                yield Need(inner, index, scope)
+        else:
+            return
+        operands = op.operands
+        for index, scope in found:
+            if kind_of(operands[index].type) != HOST:
+                yield Need(op, index, scope)
+
+    # Changes
+
+    def invalidate(self) -> None:
+        """Forget what is remembered. Answers are found again when they are next asked for."""
+        self.flow.invalidate()
+        self._functions = self._calls = None
+        self._captures.clear()
+
+    def _changed(self, op: Operation) -> None:
+        name = op_name(op)
+        if isinstance(op, FuncOp) or name in ENTERED or name in CALLS:
+            self.invalidate()
+            return
+        if name in ENDS or op.successors or isinstance(op, OnDeviceOp):
+            self.flow.invalidate()
+            self._calls = None
+        elif any(True for _ in function_values(op)):
+            self._calls = None
+        if self._captures:
+            self._captures.pop(self.computation(op), None)
+
+    # How it is found
+
+    def _has_scope(self, op: Operation) -> bool:
+        name = op_name(op)
+        if name in _WITHOUT_SCOPE or is_query(name):
+            return False
+        for values in (op.results, op.operands):
+            for value in values:
+                if kind_of(value.type) != HOST:
+                    return True
+        return bool(op.regions) and self._captures_data(op)
+
+    def _of_result_value(self, result: OpResult) -> ScopeAttr:
+        op = result.op
+        name = op_name(op)
+        if name not in CALLS:
+            return self.of_op(op)
+        functions = self.callees_of(op).functions
+        if name == CONSTANT:
+            return self._of_function(functions[0]) if functions else self.host
+        if functions:
+            return self.of_result(functions[0], result.index)
+        return self.of_value(op.operands[0]) if op.operands and name == INDIRECT else self.host
+
+    def _of_argument_value(self, argument: BlockArgument) -> ScopeAttr:
+        parent = argument.block.parent_op()
+        if parent is None:
+            return self.host
+        if isinstance(parent, FuncOp) and argument.block is parent.body.first_block:
+            return self.of_argument(parent, argument.index)
+        return self.of_op(parent)
+
+    def _control_needs(self, op: Operation, name: str) -> list[tuple[int, ScopeAttr]]:
+        if name == "func.return":
+            func = op.parent_op()
+            assert isinstance(func, FuncOp)
+            return [(index, self.of_result(func, index)) for index in range(len(op.operands))]
+        if name == CONSTANT:
+            return []
+        if name not in CALLS:
+            decided = [(0, self.host)] if decides(op) else []
+            return decided + [(index, self.of_value(target)) for index, target in targets(op)]
+        callees = self.callees_of(op)
+        first = len(op.operands) - len(arguments_of(op))
+        found = [
+            (index, self.of_argument(func, index - first))
+            for func in callees.functions
+            for index in range(first, len(op.operands))
+        ]
+        if name == INDIRECT and not callees.complete:
+            scope = self.of_value(op.operands[0])
+            found += [(index, scope) for index in range(first, len(op.operands))]
+        return found
+
+    def _captures_data(self, op: Operation) -> bool:
+        found = self._captures.get(op)
+        if found is None:
+            found = self._captures[op] = any(True for _ in captured_uses(op))
+        return found
+
+    def _of_signature(self, type_: Attribute, attribute: Attribute | None) -> ScopeAttr:
+        return attribute if isinstance(attribute, ScopeAttr) and kind_of(type_) != HOST else self.host
+
+    def _of_function(self, func: FuncOp) -> ScopeAttr:
+        """Where a function value is said to be: where its first result or else argument with data is."""
+        inputs, outputs = func.function_type.inputs.data, func.function_type.outputs.data
+        for index, type_ in enumerate(outputs):
+            if kind_of(type_) != HOST:
+                return self.of_result(func, index)
+        for index, type_ in enumerate(inputs):
+            if kind_of(type_) != HOST:
+                return self.of_argument(func, index)
+        return self.host
+
+
+def captured_uses(op: Operation) -> Iterator[tuple[Operation, int]]:
+    """The operands inside the regions of ``op`` that use data from outside of it."""
+    blocks = [block for region in op.regions for block in region.blocks]
+    inside: set[Block] = set()
+    uses: list[tuple[Operation, int]] = []
+    while blocks:
+        block = blocks.pop()
+        inside.add(block)
+        for inner in block.ops:
+            blocks += (nested for region in inner.regions for nested in region.blocks)
+            uses += ((inner, i) for i, value in enumerate(inner.operands) if kind_of(value.type) != HOST)
+    for inner, index in uses:
+        owner = inner.operands[index].owner
+        if (owner if isinstance(owner, Block) else owner.parent) not in inside:
+            yield inner, index
+
+
+def _holder(value: SSAValue) -> Operation | None:
+    """The operation that makes a value, or in whose region it is an argument."""
+    owner = value.owner
+    return owner if isinstance(owner, Operation) else owner.parent_op()

@@ -1,0 +1,115 @@
+"""``device-merge``: equal private functions become one.
+
+Equal are functions of one signature, target and scope whose bodies are the same operations in the same order
+with the same attributes, whatever they and their values are called and wherever they come from. Constants whose
+data stays in MLIR are equal if MLIR holds them as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from devscope.analysis.strongly_connected import strongly_connected_components
+from devscope.analysis.symbols import Symbols, function_of
+from devscope.dialects.names import op_name
+
+_NAMES = ("sym_name", "callee")
+"""Attributes that are compared by what they stand for."""
+
+
+@dataclass(frozen=True)
+class DeviceMergePass(ModulePass):
+    """Merge private functions that are equal but for their names."""
+
+    name = "device-merge"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        merge_equal_functions(op)
+
+
+def merge_equal_functions(module: ModuleOp) -> None:
+    """Merge private functions that are equal but for their names; one of each kind stays."""
+    symbols = Symbols(module)
+    if len(symbols.private) < 2:
+        return
+    stands_for: dict[str, str] = {}
+    first: dict[Hashable, str] = {}
+    # Callees before callers, which may be equal once their callees are.
+    for name in (name for names in strongly_connected_components(_callees(symbols)) for name in names):
+        function = symbols.functions[name]
+        if function in symbols.private:
+            other = first.setdefault(_fingerprint(function, stands_for), name)
+            if other != name:
+                stands_for[name] = other
+    if not stands_for:
+        return
+    for call in symbols.calls:
+        callee = symbols.callee(call)
+        name = stands_for.get(callee.sym_name.data) if callee is not None else None
+        if name is not None:
+            container = call.properties if "callee" in call.properties else call.attributes
+            container["callee"] = SymbolRefAttr(name)
+    for name in stands_for:
+        symbols.functions[name].detach()
+        symbols.functions[name].erase(safe_erase=False)
+
+
+def _callees(symbols: Symbols) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {name: [] for name in symbols.functions}
+    for call in symbols.calls:
+        caller, callee = function_of(call), symbols.callee(call)
+        if caller is not None and callee is not None:
+            found[caller.sym_name.data].append(callee.sym_name.data)
+    return found
+
+
+def _fingerprint(function: FuncOp, stands_for: Mapping[str, str]) -> Hashable:
+    """What a function is but for its name, as a value that is equal for equal functions, and for no others."""
+    numbers: dict[SSAValue, int] = {}
+    blocks: dict[Block, int] = {}
+    found: list[Hashable] = []
+    for op in function.walk():
+        # Regions and blocks as they come, so that their arguments and successors have numbers.
+        shape: list[Hashable] = []
+        for region in op.regions:
+            shape.append(len(region.blocks))
+            for block in region.blocks:
+                blocks[block] = len(blocks)
+                shape.append((len(block.ops), tuple(block.arg_types)))
+                for argument in block.args:
+                    numbers[argument] = len(numbers)
+        for result in op.results:
+            numbers[result] = len(numbers)
+        found.append(
+            (
+                op_name(op),
+                tuple(shape),
+                tuple(result.type for result in op.results),
+                _attributes(op, function, stands_for),
+                tuple(blocks.get(block, -1) for block in op.successors),
+            )
+        )
+    # A second round: in a loop of branches, a value may stand before its definition.
+    found += (tuple(numbers.get(value, -1) for value in op.operands) for op in function.walk())
+    return tuple(found)
+
+
+def _attributes(op: Operation, function: FuncOp, stands_for: Mapping[str, str]) -> Hashable:
+    entries: set[tuple[str, Attribute | str]] = set()
+    for container in (op.attributes, op.properties):
+        entries.update((name, value) for name, value in container.items() if name not in _NAMES)
+    callee = op.get_attr_or_prop("callee")
+    if isinstance(callee, SymbolRefAttr):
+        name = stands_for.get(callee.string_value(), callee.string_value())
+        # Functions that call themselves are equal if they do so in the same places.
+        entries.add(("callee", "" if name == function.sym_name.data else name))
+    elif callee is not None:
+        entries.add(("callee", callee))
+    return frozenset(entries)

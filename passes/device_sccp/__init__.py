@@ -1,0 +1,116 @@
+"""``device-sccp``: constants, extents and known results flow across the border of host and device, both ways.
+
+What is known to be one scalar becomes a constant, also in and through other functions; a branch that is always
+taken replaces its choice. A tensor that a device function is given and that is known to have one value
+everywhere is made on the device, and one that the host gets from a device is made on the host: nothing is copied.
+Constants' data that stays in MLIR is never looked at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from devscope.analysis.call_graph import CALL
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
+from devscope.dialects.names import op_name
+from devscope.passes.device_sccp.control_flow import fold_control_flow
+from devscope.passes.device_sccp.facts import splat
+from devscope.passes.device_sccp.propagation import Propagation
+from devscope.passes.split.placed_functions import scope_of_function
+
+_VALUE = "value"
+
+
+@dataclass(frozen=True)
+class DeviceSccpPass(ModulePass):
+    """Propagate constants and extents through all calls of a split module, and fold what they decide."""
+
+    name = "device-sccp"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        propagate_constants(op)
+
+
+def propagate_constants(module: ModuleOp) -> None:
+    """Propagate constants and extents through all calls of a split module, in place."""
+    found = Propagation(module)
+    scopes = ScopeAnalysis(module)
+    # Found before anything changes, since the scope of a value is read off what carries it.
+    constants = [
+        (value, constant)
+        for value, fact in found.facts.items()
+        if value.uses and fact.element is not None and (constant := _constant(value, found, scopes)) is not None
+    ]
+    like = next((value.owner for value in found.facts if _is_constant(value)), None)
+    assert not isinstance(like, Block)
+    for value, constant in constants:
+        found.facts[_replace(value, constant, like)] = found.facts[value]
+    for function in found.symbols.functions.values():
+        if function.body.blocks and function.body.blocks[0] in found.reached:
+            fold_control_flow(function.body, found)
+
+
+def _constant(value: SSAValue, found: Propagation, scopes: ScopeAnalysis) -> Attribute | None:
+    """The constant that ``value`` should become, None if it should stay."""
+    element = found.of(value).element
+    assert element is not None
+    if _is_constant(value):
+        return None
+    if value.type == element.type:
+        return element
+    if not isinstance(value.type, TensorType) or not _crosses(value, scopes):
+        return None
+    type_: TensorType[Attribute] = value.type
+    return splat(element, type_)
+
+
+def _is_constant(value: SSAValue) -> bool:
+    return isinstance(value, OpResult) and op_name(value.op) == "arith.constant"
+
+
+def _crosses(value: SSAValue, scopes: ScopeAnalysis) -> bool:
+    """Whether a tensor comes over the border to where this function could make it."""
+    if isinstance(value, BlockArgument):
+        parent = value.block.parent_op()
+        return isinstance(parent, FuncOp) and scope_of_function(parent) is not None and _is_entry(value.block)
+    if not isinstance(value, OpResult) or not (isinstance(value.op, DeviceCopyOp) or op_name(value.op) == CALL):
+        return False
+    return scopes.of_value(value).same_device(scopes.host)
+
+
+def _is_entry(block: Block) -> bool:
+    return block.parent is not None and block is block.parent.first_block
+
+
+def _replace(value: SSAValue, attribute: Attribute, like: Operation | None) -> SSAValue:
+    """Put a constant in the place of ``value``."""
+    constant = _make(value.type, attribute, like)
+    owner = value.owner
+    where = InsertPoint.after(owner) if isinstance(owner, Operation) else InsertPoint.at_start(owner)
+    holder = owner if isinstance(owner, Operation) else owner.parent_op()
+    if holder is not None:
+        constant.location = holder.location
+    constant.results[0].name_hint = value.name_hint
+    value.replace_all_uses_with(constant.results[0])
+    Rewriter.insert_op(constant, where)
+    return constant.results[0]
+
+
+def _make(type_: Attribute, attribute: Attribute, like: Operation | None) -> Operation:
+    """An ``arith.constant`` of the class of ``like``: importing xDSL's takes longer than all that happens here."""
+    if like is None:
+        from xdsl.dialects.arith import ConstantOp
+
+        return ConstantOp.create(properties={_VALUE: attribute}, result_types=[type_])
+    attributes, properties = dict(like.attributes), dict(like.properties)
+    attributes.pop(SCOPE_ATTR, None)
+    (properties if _VALUE in properties else attributes)[_VALUE] = attribute
+    return type(like).create(result_types=[type_], attributes=attributes, properties=properties)

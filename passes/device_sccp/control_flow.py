@@ -1,0 +1,85 @@
+"""Folds the control flow of a function whose choices are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import Operation, Region, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from devscope.analysis.value_flow import first_carried, first_operand
+from devscope.dialects.names import op_name
+from devscope.passes.device_sccp.propagation import Propagation
+
+
+def fold_control_flow(body: Region, found: Propagation) -> None:
+    """Replace choices by what is chosen, drop loops that do not run, and erase blocks that are not reached."""
+    work = _operations(body, found)
+    while work:
+        op = work.pop()
+        taken = found.taken_region(op)
+        if taken is not None:
+            work += _take(op, taken)
+        elif found.is_skipped(op):
+            _replace_by(op, op.operands[first_carried(op) :])
+        else:
+            for region in op.regions:
+                work += _operations(region, found)
+
+
+def _operations(region: Region, found: Propagation) -> list[Operation]:
+    """What control reaches in a region, which loses all else."""
+    reached = [block for block in region.blocks if block in found.reached]
+    if not reached:
+        return []  # The body of a loop that never runs: it must have one.
+    for block in reached:
+        if block.last_op is not None and op_name(block.last_op) == "cf.cond_br":
+            _fold_branch(block.last_op, found)
+    dead = [block for block in region.blocks if block not in found.reached]
+    for block in dead:
+        for op in block.walk():
+            op.drop_all_references()
+    for block in dead:
+        region.detach_block(block)
+        block.erase(safe_erase=False)
+    return [op for block in reached for op in block.ops]
+
+
+def _take(op: Operation, region: Region) -> list[Operation]:
+    """Put the body of ``region`` in the place of ``op``; returns what stood in there."""
+    block = region.first_block
+    if block is None:  # an scf.if without else
+        _replace_by(op, ())
+        return []
+    end = block.last_op
+    assert end is not None
+    yielded = list(end.operands)
+    end.detach()
+    end.erase()
+    moved = list(block.ops)
+    for inner in moved:
+        inner.detach()
+        Rewriter.insert_op(inner, InsertPoint.before(op))
+    _replace_by(op, yielded)
+    return moved
+
+
+def _fold_branch(branch: Operation, found: Propagation) -> None:
+    taken = found.taken_successors(branch)
+    if len(taken) > 1:
+        return
+    from xdsl.dialects.cf import BranchOp  # few programs have branches, and fewer known ones
+
+    first = first_operand(branch, taken[0])
+    block = branch.successors[taken[0]]
+    new = BranchOp(block, *branch.operands[first : first + len(block.args)])
+    new.location = branch.location
+    Rewriter.insert_op(new, InsertPoint.before(branch))
+    _replace_by(branch, ())
+
+
+def _replace_by(op: Operation, values: Sequence[SSAValue]) -> None:
+    for result, value in zip(op.results, values, strict=True):
+        result.replace_all_uses_with(value)
+    op.detach()
+    op.erase(safe_erase=False)

@@ -1,0 +1,129 @@
+"""``device-unused``: what nobody uses goes, on both sides of every call.
+
+Arguments and results of private functions that no live code needs disappear from the function and from its
+calls; so do operations without effect whose results nobody uses, and functions that nobody calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Operation, Region
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from devscope.analysis.call_graph import CALL
+from devscope.analysis.value_flow import ENTERED
+from devscope.dialects.names import op_name
+from devscope.dialects.signature import ARGUMENTS, RESULTS
+from devscope.passes.device_unused.liveness import Liveness
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True)
+class DeviceUnusedPass(ModulePass):
+    """Remove unused arguments and results of private functions, dead code and functions that nobody calls."""
+
+    name = "device-unused"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        remove_unused(op)
+
+
+def remove_unused(module: ModuleOp) -> None:
+    """Remove unused arguments, results, operations and functions of a split module, in place."""
+    live = Liveness(module)
+    for function in live.symbols.functions.values():
+        if function not in live.functions and function in live.symbols.private:
+            function.detach()
+            function.erase(safe_erase=False)
+    changed = {function: _Signature(function, live) for function in live.functions}
+    changed = {function: signature for function, signature in changed.items() if signature.shrinks}
+    for function in live.functions:
+        if function in changed:
+            for block in function.body.blocks:
+                if isinstance(block.last_op, ReturnOp):
+                    changed[function].shrink_return(block.last_op)
+        _clean(function.body, live, changed)
+    for signature in changed.values():
+        signature.shrink_function()
+
+
+class _Signature:
+    """What stays of the arguments and results of a function."""
+
+    def __init__(self, function: FuncOp, live: Liveness) -> None:
+        self._function = function
+        inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
+        private = function in live.symbols.private
+        self._arguments = [i for i in range(len(inputs)) if not private or (function, i) in live.arguments]
+        self._results = [i for i in range(len(outputs)) if not private or (function, i) in live.results]
+        self.shrinks = len(self._arguments) < len(inputs) or len(self._results) < len(outputs)
+
+    def shrink_call(self, call: Operation) -> None:
+        results = [call.results[i] for i in self._results]
+        callee = call.get_attr_or_prop("callee")
+        assert callee is not None
+        new = CallOp.create(
+            operands=[call.operands[i] for i in self._arguments],
+            result_types=[result.type for result in results],
+            properties={**call.properties, "callee": callee},
+            attributes={name: value for name, value in call.attributes.items() if name != "callee"},
+        )
+        new.location = call.location
+        Rewriter.insert_op(new, InsertPoint.before(call))
+        for old, result in zip(results, new.results, strict=True):
+            result.name_hint = old.name_hint
+            old.replace_all_uses_with(result)
+        call.detach()
+        call.erase(safe_erase=False)
+
+    def shrink_return(self, end: ReturnOp) -> None:
+        end.operands = [end.operands[i] for i in self._results]
+
+    def shrink_function(self) -> None:
+        """The types and attributes of the signature; nothing uses the arguments any more."""
+        function = self._function
+        type_ = function.function_type
+        for argument in reversed(function.body.blocks[0].args):
+            if argument.index not in self._arguments:
+                function.body.blocks[0].erase_arg(argument, safe_erase=False)
+        function.properties["function_type"] = FunctionType.from_lists(
+            _chosen(type_.inputs.data, self._arguments), _chosen(type_.outputs.data, self._results)
+        )
+        for side, chosen in ((ARGUMENTS, self._arguments), (RESULTS, self._results)):
+            attributes = function.properties.get(side)
+            if isinstance(attributes, ArrayAttr) and len(attributes) > len(chosen):
+                function.properties[side] = ArrayAttr(_chosen(attributes.data, chosen))
+
+
+def _chosen(items: Sequence[_T], indices: Sequence[int]) -> list[_T]:
+    return [items[index] for index in indices]
+
+
+def _clean(body: Region, live: Liveness, changed: dict[FuncOp, _Signature]) -> None:
+    """Erase what is dead, and shrink the calls that are not. Users come before what they use."""
+    stack = [body]
+    while stack:
+        for block in reversed(stack.pop().blocks):
+            for op in reversed(list(block.ops)):
+                if op not in live.operations:
+                    op.detach()
+                    op.erase(safe_erase=False)
+                elif op_name(op) in ENTERED:
+                    stack += op.regions
+                else:
+                    _shrink_calls(op, live, changed)
+
+
+def _shrink_calls(op: Operation, live: Liveness, changed: dict[FuncOp, _Signature]) -> None:
+    for inner in list(op.walk()) if op.regions else [op]:
+        callee = live.symbols.callee(inner) if op_name(inner) == CALL else None
+        if callee is not None and callee in changed:
+            changed[callee].shrink_call(inner)
