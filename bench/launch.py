@@ -20,8 +20,8 @@ from collections.abc import Callable
 from devscope.lowering.codegen.host_object import compile_host_object
 from devscope.lowering.codegen.spirv import shared_emitter
 from devscope.runtime import DeviceSpec, Entry, Executable, KernelSpec, Program, TensorSpec
+from devscope.runtime.drivers.opencl_api import NATIVE_FUNCTIONS
 from devscope.runtime.native import ENTRY_PREFIX, call_symbol, layout, runtime_ir
-from devscope.runtime.opencl_api import NATIVE_FUNCTIONS
 
 TARGET = 1.2
 ARGUMENTS = 21

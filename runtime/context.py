@@ -17,8 +17,8 @@ from devscope.runtime.cache import DiskCache
 from devscope.runtime.device_buffer import close_buffer
 from devscope.runtime.device_error import describe_error
 from devscope.runtime.devices import PhysicalDevice
+from devscope.runtime.drivers.opencl import OpenCLDevice, OpenCLProgram
 from devscope.runtime.native import layout
-from devscope.runtime.opencl import OpenCLDevice, OpenCLProgram
 from devscope.runtime.program import DeviceSpec, Program, memory_of
 from devscope.runtime.returned_memory import ReturnedMemory
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from devscope.runtime.arrays import free_memory
+from devscope.runtime.drivers.opencl import OpenCLDevice
 from devscope.runtime.native import layout
-from devscope.runtime.opencl import OpenCLDevice
 
 
 def close_buffer(device: OpenCLDevice, address: int) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from devscope.errors import DeviceError, DevscopeError, ExecutionError, SourceLocation
 from devscope.runtime.devices import PhysicalDevice
+from devscope.runtime.drivers.opencl import OpenCLDevice
+from devscope.runtime.drivers.opencl_api import error_name
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.native.layout import Error, Operation, Origin, RuntimeCode
-from devscope.runtime.opencl import OpenCLDevice
-from devscope.runtime.opencl_api import error_name
 from devscope.runtime.program import DeviceSpec
 
 _HOST_CODES = {1: "out of host memory", 2: "not possible on the host"}

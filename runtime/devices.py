@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from devscope.errors import DeviceNotFoundError, OptionError
+from devscope.runtime.drivers.opencl import OpenCLDevice, opencl_devices
+from devscope.runtime.drivers.opencl_parts import compute_unit
 from devscope.runtime.format_bytes import format_bytes
-from devscope.runtime.opencl import OpenCLDevice, opencl_devices
-from devscope.runtime.opencl_parts import compute_unit
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from devscope.errors import DeviceError
 from devscope.runtime.devices import HOST, PhysicalDevice
-from devscope.runtime.opencl import opencl_devices
+from devscope.runtime.drivers.opencl import opencl_devices
 from devscope.runtime.program import Program
 
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from devscope.passes.machine import Machine, nominal_machine
 from devscope.passes.machine_file import machine_toml
 from devscope.runtime.cache import DIRECTORY_VARIABLE
-from devscope.runtime.opencl import opencl_devices
+from devscope.runtime.drivers.opencl import opencl_devices
 
 SEED_VARIABLE = "DEVSCOPE_TEST_SEED"
 
@@ -44,7 +44,7 @@ def cache_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Host and device in one memory, as the driver offers it, or with copies on a queue of their own."""
     if request.param == "apart":
-        from devscope.runtime import opencl_parts
+        from devscope.runtime.drivers import opencl_parts
 
         opencl_parts.compute_unit("opencl:0.0")  # made before, so that the field of both can be set
         units = opencl_parts._compute_units("opencl:0")  # pyright: ignore[reportPrivateUsage]

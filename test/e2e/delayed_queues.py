@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from ctypes import c_int32, c_size_t, c_uint32, c_void_p
 from typing import Any
 
+from devscope.runtime.drivers.opencl import opencl_devices
+from devscope.runtime.drivers.opencl_api import NATIVE_FUNCTIONS
 from devscope.runtime.executable import Executable
-from devscope.runtime.opencl import opencl_devices
-from devscope.runtime.opencl_api import NATIVE_FUNCTIONS
 
 _CONTEXT_OF_QUEUE = 0x1090
 _LONGEST = 4e-4

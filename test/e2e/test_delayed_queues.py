@@ -15,7 +15,7 @@ from program_case import CASES
 from test_programs import PROGRAMS, SEED, check_case
 
 import devscope
-from devscope.runtime.opencl import opencl_devices
+from devscope.runtime.drivers.opencl import opencl_devices
 
 #: Calls of each entry; arguments of a call must not reach the results of the one before.
 _CALLS = 3

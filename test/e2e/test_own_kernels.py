@@ -10,8 +10,8 @@ from memory_check import assert_nothing_leaks
 
 import devscope
 from devscope.errors import DeviceError, VerifyError
+from devscope.runtime.drivers.opencl import opencl_devices
 from devscope.runtime.executable import Executable
-from devscope.runtime.opencl import opencl_devices
 
 # All sizes are arguments: a call that fails can be followed by one that does not.
 PROGRAM = """

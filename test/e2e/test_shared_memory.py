@@ -21,8 +21,8 @@ from test_programs import PROGRAMS, SEED, check_case
 import devscope
 from devscope.passes.machine import nominal_machine
 from devscope.passes.machine_file import machine_toml
-from devscope.runtime.opencl import opencl_devices
-from devscope.runtime.opencl_api import NATIVE_FUNCTIONS
+from devscope.runtime.drivers.opencl import opencl_devices
+from devscope.runtime.drivers.opencl_api import NATIVE_FUNCTIONS
 
 _CALLS = 3
 

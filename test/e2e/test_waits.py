@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 import devscope
+from devscope.runtime.drivers.opencl import opencl_devices
+from devscope.runtime.drivers.opencl_api import NATIVE_FUNCTIONS
 from devscope.runtime.executable import Executable
-from devscope.runtime.opencl import opencl_devices
-from devscope.runtime.opencl_api import NATIVE_FUNCTIONS
 
 _LAUNCH = (c_void_p, c_void_p, c_uint32, c_size_t, c_void_p, c_void_p, c_uint32, c_void_p, c_void_p)
 

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from devscope.errors import DeviceError, DeviceNotFoundError, OptionError
-from devscope.runtime import devices, driver_problems, list_devices, opencl, opencl_drivers
+from devscope.runtime import devices, driver_problems, list_devices
 from devscope.runtime.devices import HOST, PhysicalDevice, resolve_devices
+from devscope.runtime.drivers import opencl, opencl_libraries
+from devscope.runtime.drivers.opencl_context import SharedContext
+from devscope.runtime.drivers.opencl_parts import compute_unit
 from devscope.runtime.format_bytes import format_bytes
-from devscope.runtime.opencl_context import SharedContext
-from devscope.runtime.opencl_parts import compute_unit
 from devscope.runtime.program import DeviceSpec, Program
 from devscope.runtime.shared_memory import check_shared_memory, memory_groups, share_memory
 
@@ -125,12 +126,12 @@ def test_host_programs_load_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_broken_driver_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / opencl_drivers.CPU_RUNTIME).write_bytes(b"not a library")
-    monkeypatch.setattr(opencl_drivers, "_prefixes", lambda: [str(tmp_path)])
-    libraries, problems = opencl_drivers.load_libraries()
-    assert f"{opencl_drivers.CPU_RUNTIME} could not be loaded" in problems[0]
+    (tmp_path / "lib" / opencl_libraries.CPU_RUNTIME).write_bytes(b"not a library")
+    monkeypatch.setattr(opencl_libraries, "_prefixes", lambda: [str(tmp_path)])
+    libraries, problems = opencl_libraries.load_libraries()
+    assert f"{opencl_libraries.CPU_RUNTIME} could not be loaded" in problems[0]
     # The list of files of the wheel still leads to the driver.
-    assert any(library.path.endswith(opencl_drivers.CPU_RUNTIME) for library in libraries)
+    assert any(library.path.endswith(opencl_libraries.CPU_RUNTIME) for library in libraries)
 
 
 def test_library_without_the_api(device: Any) -> None:
@@ -140,12 +141,12 @@ def test_library_without_the_api(device: Any) -> None:
 
 LIST = """
 import sys
-from devscope.runtime import opencl, opencl_drivers
+from devscope.runtime.drivers import opencl, opencl_libraries
 if sys.argv[1] == "loader":
-    opencl_drivers._cpu_runtimes = lambda: iter(())
+    opencl_libraries._cpu_runtimes = lambda: iter(())
 if sys.argv[1] == "vendor":
-    opencl_drivers._cpu_runtimes = opencl_drivers._loaders = lambda: iter(())
-    opencl_drivers.VENDORS = sys.argv[2]
+    opencl_libraries._cpu_runtimes = opencl_libraries._loaders = lambda: iter(())
+    opencl_libraries.VENDORS = sys.argv[2]
 devices, problems = opencl.opencl_devices()
 print([(d.name, d.description, d.library.path) for d in devices])
 device = devices[0]

@@ -12,9 +12,9 @@ import ctypes
 from dataclasses import replace
 from functools import cache
 
-from devscope.runtime import opencl_api as cl
-from devscope.runtime.opencl import OpenCLDevice, opencl_devices
-from devscope.runtime.opencl_context import SharedContext
+from devscope.runtime.drivers import opencl_api as cl
+from devscope.runtime.drivers.opencl import OpenCLDevice, opencl_devices
+from devscope.runtime.drivers.opencl_context import SharedContext
 
 
 def compute_unit(name: str) -> OpenCLDevice | None:

@@ -6,7 +6,7 @@ import threading
 from ctypes import c_void_p
 from dataclasses import dataclass, field
 
-from devscope.runtime.opencl_api import OpenCLLibrary
+from devscope.runtime.drivers.opencl_api import OpenCLLibrary
 
 
 @dataclass

@@ -11,11 +11,11 @@ from functools import cache
 from typing import Any
 
 from devscope.errors import DeviceError
-from devscope.runtime import opencl_api as cl
-from devscope.runtime.opencl_api import OpenCLLibrary, error_name
-from devscope.runtime.opencl_context import SharedContext
-from devscope.runtime.opencl_drivers import load_libraries
-from devscope.runtime.spirv import check_spirv
+from devscope.runtime.drivers import opencl_api as cl
+from devscope.runtime.drivers.opencl_api import OpenCLLibrary, error_name
+from devscope.runtime.drivers.opencl_context import SharedContext
+from devscope.runtime.drivers.opencl_libraries import load_libraries
+from devscope.runtime.drivers.spirv import check_spirv
 
 
 @dataclass

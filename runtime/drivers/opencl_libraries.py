@@ -15,7 +15,7 @@ import site
 import sys
 from collections.abc import Iterator
 
-from devscope.runtime.opencl_api import OpenCLLibrary
+from devscope.runtime.drivers.opencl_api import OpenCLLibrary
 
 CPU_RUNTIME = "libintelocl.so"
 CPU_RUNTIME_PACKAGE = "intel-opencl-rt"

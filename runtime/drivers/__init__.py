@@ -1,0 +1,1 @@
+"""What devscope knows of each type of device: one module per driver."""
