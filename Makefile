@@ -1,14 +1,17 @@
 # make demo   set up and run the example          make test   set up and run every check
+# make fuzz   run the random tests on new programs until one fails
 # A Debian machine with make and Python >= 3.11 (with venv) is enough; name another one: make test PYTHON=python3.12
 
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?=
+MINUTES ?=
+SEED ?=
 PACKAGES := analysis dialects lowering passes rewriting runtime
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
-.PHONY: demo test lint ruff types imports lit pytest bench clean
+.PHONY: demo test lint ruff types imports lit pytest fuzz bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -33,7 +36,11 @@ lit: $(VENV)/.dev
 	$(BIN)/lit -v -j2 test
 
 pytest: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 test
+	$(BIN)/python -m pytest -n 2 --dist worksteal test
+
+# New random programs until something fails, or for so many minutes: make fuzz MINUTES=10
+fuzz: $(VENV)/.dev
+	@MINUTES=$(MINUTES) SEED=$(SEED) $(BIN)/python test/fuzz.py
 
 bench: $(VENV)/.dev
 	@set -e; for script in $(filter-out bench/_%,$(wildcard bench/*.py)); do echo "$$script"; $(BIN)/python $$script; done

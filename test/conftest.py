@@ -1,16 +1,46 @@
-"""Random programs for tests of analyses and passes: branches, loops, blocks, bodies, calls, function values."""
+"""The seeds and random programs of the tests.
+
+``make test`` is deterministic: hypothesis derives its examples from the tests themselves, and all other random
+tests draw from one fixed seed. ``make fuzz`` (test/fuzz.py) sets the profile ``fuzz``, in which both are new.
+
+Random programs, for tests of analyses and passes, have branches, loops, blocks, bodies, calls and function values.
+"""
 
 from __future__ import annotations
 
+import os
 import random
 import re
 from collections.abc import Callable
 
 import pytest
+from hypothesis import settings
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from devscope.dialects.context import make_context
+
+SEED_VARIABLE = "DEVSCOPE_TEST_SEED"
+PROFILE_VARIABLE = "DEVSCOPE_TEST_PROFILE"
+
+# No test may fail because the machine is slow: deadlines are off.
+settings.register_profile("ci", derandomize=True, deadline=None, database=None)
+settings.register_profile("fuzz", deadline=None, database=None, print_blob=True)
+settings.load_profile(os.environ.get(PROFILE_VARIABLE, "ci"))
+
+# Test modules read it when they are imported; the processes of pytest-xdist inherit it.
+os.environ.setdefault(SEED_VARIABLE, "0")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", f"fuzz: draws random programs or data from ${SEED_VARIABLE}")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A process that crashed says nothing itself."""
+    if terminalreporter.stats.get("failed"):
+        terminalreporter.write_line(f"repeat with {SEED_VARIABLE}={os.environ[SEED_VARIABLE]}")
+
 
 SCOPES = ("#cpu0", "#opencl0", "#opencl1", "#opencl0@fast")
 

@@ -1,9 +1,7 @@
-"""Makes the modules of this folder importable, keeps the user's cache out of the tests, names the seed."""
+"""Makes the modules of this folder importable, keeps the user's cache out of the tests."""
 
 from __future__ import annotations
 
-import os
-import secrets
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,19 +14,6 @@ from devscope.passes.machine import Machine, nominal_machine
 from devscope.passes.machine_file import machine_toml
 from devscope.runtime.cache import DIRECTORY_VARIABLE
 from devscope.runtime.drivers.opencl import opencl_devices
-
-SEED_VARIABLE = "DEVSCOPE_TEST_SEED"
-
-
-def pytest_configure() -> None:
-    """New arguments and programs in every run; the processes of pytest-xdist inherit the seed."""
-    os.environ.setdefault(SEED_VARIABLE, str(secrets.randbits(32)))
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A process that crashed says nothing itself."""
-    if terminalreporter.stats.get("failed"):
-        terminalreporter.write_line(f"repeat with {SEED_VARIABLE}={os.environ[SEED_VARIABLE]}")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,6 +17,8 @@ from test_programs import PROGRAMS, SEED, check_case
 import devscope
 from devscope.runtime.drivers.opencl import opencl_devices
 
+pytestmark = pytest.mark.fuzz
+
 #: Calls of each entry; arguments of a call must not reach the results of the one before.
 _CALLS = 3
 

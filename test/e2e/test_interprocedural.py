@@ -29,7 +29,9 @@ from devscope.passes.split.targets import TargetBinding
 from devscope.runtime.context import CopyCount, Counters
 from devscope.runtime.executable import Executable
 
-SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in conftest.py
+pytestmark = pytest.mark.fuzz
+
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 NUMBER = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 12)
 PROGRAMS = Path(__file__).parent / "programs"
 

@@ -12,6 +12,8 @@ import devscope
 from devscope.measure import measure_machine
 from devscope.passes.machine_file import machine_toml, read_machine
 
+pytestmark = pytest.mark.fuzz
+
 SIZE = 192
 
 #: A chain of products, whose result is then normalised by row; small vectors beside it.

@@ -23,7 +23,9 @@ sys.path.append(str(Path(__file__).parents[1] / "passes" / "copy_motion"))
 
 from scattered_copies import scatter_copies
 
-SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in conftest.py
+pytestmark = pytest.mark.fuzz
+
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 NUMBER = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 12)
 PROGRAM = Path(__file__).parent / "programs" / "moved_copies.mlir"
 

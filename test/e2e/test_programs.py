@@ -1,6 +1,6 @@
 """Every program in ``programs/`` computes what numpy computes, wherever its work is placed.
 
-Arguments are new in every run. A failure prints the seed; ``DEVSCOPE_TEST_SEED=<seed>`` repeats it.
+``make fuzz`` draws new arguments. A failure prints the seed; ``DEVSCOPE_TEST_SEED=<seed>`` repeats it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import devscope
 from devscope.runtime.executable import Executable
 
 PROGRAMS = Path(__file__).parent / "programs"
-SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in conftest.py
+pytestmark = pytest.mark.fuzz
+
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 
 #: How a program with annotations for the device is run: all devices mapped to the host; the device as the
 #: default; the host as the default; the plan free to keep arguments and results of entries on the device.

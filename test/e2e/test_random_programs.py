@@ -1,7 +1,7 @@
 """Programs made up at random compute what numpy computes, whatever is placed where.
 
-Programs are new in every run. A failure prints the seed and the program; ``DEVSCOPE_TEST_SEED=<seed>``
-repeats it.
+``make fuzz`` draws new programs. A failure prints the seed and the program; ``DEVSCOPE_TEST_SEED=<seed>`` repeats
+it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from random_program import Generator
 from devscope.api import CompileOptions, build
 from devscope.runtime.executable import Executable
 
-SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in conftest.py
+pytestmark = pytest.mark.fuzz
+
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 PROGRAMS = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 24)
 
 #: Default scope, treatment of arguments.

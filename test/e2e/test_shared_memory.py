@@ -24,6 +24,8 @@ from devscope.passes.machine_file import machine_toml
 from devscope.runtime.drivers.opencl import opencl_devices
 from devscope.runtime.drivers.opencl_api import NATIVE_FUNCTIONS
 
+pytestmark = pytest.mark.fuzz
+
 _CALLS = 3
 
 _PROGRAMS = sorted(name for name in CASES if used_devices((PROGRAMS / f"{name}.mlir").read_text()))

@@ -18,7 +18,9 @@ from devscope.pipeline import compile_source
 from devscope.runtime.executable import Executable
 
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.mlir"))
-SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in conftest.py
+pytestmark = pytest.mark.fuzz
+
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 RANDOM = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 12)
 
 CONFIGURATIONS = (("cpu:0", "host"), ("opencl:0", "host"), ("cpu:0", "open"))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 from devscope.lowering.memory.offsets import Block, peak, place, profile
 
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 
-def random_blocks(seed: int, count: int) -> list[Block]:
+
+def random_blocks(seed: Sequence[int], count: int) -> list[Block]:
     rng = np.random.default_rng(seed)
     firsts = rng.integers(0, 3 * count, count)
     return [
@@ -31,10 +36,11 @@ def assert_legal(blocks: list[Block], offsets: list[int], end: int, alignment: i
             assert apart_in_time or apart, f"{block} at {offset}, {other} at {other_offset}"
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_places_are_legal_and_near_the_bound(seed: int) -> None:
-    blocks = random_blocks(seed, 1 + seed * 3)
-    alignment = (1, 64, 512)[seed % 3]
+@pytest.mark.fuzz
+@pytest.mark.parametrize("number", range(40))
+def test_places_are_legal_and_near_the_bound(number: int) -> None:
+    blocks = random_blocks([SEED, number], 1 + number * 3)
+    alignment = (1, 64, 512)[number % 3]
     offsets, end = place(blocks, alignment)
     assert_legal(blocks, offsets, end, alignment)
     bound = peak(blocks, alignment)
@@ -43,7 +49,7 @@ def test_places_are_legal_and_near_the_bound(seed: int) -> None:
 
 
 def test_peak_by_definition() -> None:
-    blocks = random_blocks(7, 30)
+    blocks = random_blocks([7], 30)
     moments = range(max(block.last for block in blocks) + 1)
     live = [sum(b.size for b in blocks if b.first <= moment <= b.last) for moment in moments]
     assert peak(blocks) == max(live)

@@ -10,12 +10,14 @@ from loop_programs import CopyOracle, LoopProgram
 
 from devscope.dialects.device import ScopeAttr
 
-SEEDS = range(int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 25))
+FIRST = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
+SEEDS = range(FIRST, FIRST + int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 25))
 SCOPES = [ScopeAttr.get("cpu", 0), ScopeAttr.get("opencl", 0)]
 MOST_CHOICES = 9
 """Programs with more values that may move take the search too long."""
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("arguments", ["host", "open"])
 @pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
 def test_no_copy_in_a_loop_is_needless(plan, default: str, arguments: str) -> None:

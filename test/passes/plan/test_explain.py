@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 
 import pytest
@@ -10,6 +11,7 @@ from test_random_modules import Generator
 
 from devscope.errors import PlanError
 
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 NO_DEMAND = "no demand reaches it: default scope"
 
 
@@ -19,7 +21,8 @@ def chain(planned, name: str) -> list[str]:
     return [str(note) for note in planned.plan.why_placed(op)]
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.fuzz
+@pytest.mark.parametrize("seed", range(SEED, SEED + 60))
 def test_every_placement_and_every_copy_has_a_reason(plan, seed: int) -> None:
     """And that reason speaks of the device that was chosen."""
     text = Generator(random.Random(seed), 0.3).module()

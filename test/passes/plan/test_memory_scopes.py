@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
-from conftest import Planned, generic, parse
+from module_text import generic, parse
+from planned import Planned
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 

@@ -8,10 +8,10 @@ import re
 
 import numpy as np
 import pytest
-from conftest import generic, parse
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 from interpreter import Interpreter
+from module_text import generic, parse
 from random_modules import Generator
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
@@ -20,6 +20,7 @@ from devscope.dialects.device import ScopeAttr
 from devscope.errors import PlanError
 from devscope.passes.plan import PlanOptions, plan_module
 
+SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 EXAMPLES = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 25)
 # No shrinking: modules are far from the choices that make them, so that it takes long and gains little.
 profile = settings(
@@ -104,8 +105,9 @@ def test_order_and_names_do_not_matter(rng, annotations: float, default: str, ar
     assert {rename(f"@{name}:", back)[1:-1]: rename(text, back) for name, text in renamed.items()} == expected
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("arguments", ["open", "host"])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(SEED, SEED + 20))
 def test_without_annotations_nothing_is_copied(plan, seed: int, arguments: str) -> None:
     text = Generator(random.Random(seed), 0.0).module()
     assert plan(text, arguments=arguments).copies() == []
