@@ -21,8 +21,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 _FAILED = re.compile(r"^FAILED (\S+?)(?: - .*)?$", re.MULTILINE)
 _EXAMPLE = re.compile(
-    r"Falsifying example: \w+\((.*?)^\)|Falsifying example: \w+\((.*)\)$", re.DOTALL | re.MULTILINE
+    r"^E +(?:Failing test case|Falsifying example): \w+\(\n(.*?)^E +\)$", re.DOTALL | re.MULTILINE
 )
+_MARGIN = re.compile(r"^E +|  # or any other generated value", re.MULTILINE)
 
 
 def main() -> int:
@@ -70,7 +71,7 @@ def _advise(seed: int, output: str) -> None:
             f" --hypothesis-seed={seed} '{test}'"
         )
     for match in _EXAMPLE.finditer(output):
-        arguments = " ".join((match[1] or match[2]).split()).rstrip(", ")
+        arguments = " ".join(_MARGIN.sub("", match[1]).split()).rstrip(",")
         print(f"paste above the test:\n  @example({arguments})")
 
 
