@@ -49,8 +49,8 @@ from devscope.analysis.value_flow import (
 )
 from devscope.analysis.value_kinds import HOST, kind_of
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
-from devscope.dialects.host_operands import host_operands, is_query
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts, facts_of
 from devscope.dialects.scope_attribute import scope_on
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 
@@ -188,7 +188,7 @@ class ScopeAnalysis:
             found = self._control_needs(op, op_name(op))
         elif self.executes(op):
             scope = self.lexical(op)
-            shapes = host_operands(op_name(op))
+            shapes = facts_of(op).host_operands
             found = [(i, self.host if i in shapes else scope) for i in range(len(op.operands))]
             for inner, index in captured_uses(op) if op.regions else ():
                 yield Need(inner, index, scope)
@@ -224,7 +224,7 @@ class ScopeAnalysis:
 
     def _has_scope(self, op: Operation) -> bool:
         name = op_name(op)
-        if name in _WITHOUT_SCOPE or is_query(name):
+        if name in _WITHOUT_SCOPE or facts(name).query:
             return False
         for values in (op.results, op.operands):
             for value in values:

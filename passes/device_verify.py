@@ -1,7 +1,7 @@
 """The pass ``device-verify``: checks that a planned module keeps its promises.
 
-It shares no code with the planner. From the module alone it recovers where everything is (`ScopeAnalysis`) and
-checks that data only ever moves by ``device.device_copy``.
+It shares no code with the planner, only the facts of operations (`dialects.op_facts`). From the module alone it
+recovers where everything is (`ScopeAnalysis`) and checks that data only ever moves by ``device.device_copy``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from devscope.analysis.scope_analysis import CALLS, CONTROL, Need, ScopeAnalysis
 from devscope.analysis.value_flow import planned_operations
 from devscope.analysis.value_kinds import BUFFER, FUNCTION, HOST, kind_of, memory_space_of
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
-from devscope.dialects.host_operands import is_query
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import VerifyError
 
@@ -82,7 +82,7 @@ class _Verifier:
             raise _error(op, f"'{name}' must not remain after planning; run device-plan")
         if isinstance(op, DeviceCopyOp):
             self._check_copy(op)
-        elif name in CONTROL or is_query(name):
+        elif name in CONTROL or facts(name).query:
             if SCOPE_ATTR in op.attributes:
                 raise _error(op, f"'{name}' runs on the host and must not carry '{SCOPE_ATTR}'")
             self._check_calls(op, name)

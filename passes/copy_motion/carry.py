@@ -17,8 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr
-from devscope.dialects.host_operands import is_query
-from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import scope_on, unplaced, write_scope
 from devscope.passes.copy_motion.outline import Outline
 from devscope.passes.copy_motion.slots import Slot, slots_of
@@ -131,7 +130,7 @@ class _Group:
         return [use for use in value.uses if not self._is_free(use.operation)]
 
     def _is_free(self, op: Operation) -> bool:
-        return is_query(op_name(op)) or (isinstance(op, DeviceCopyOp) and op.dst == self._there)
+        return facts_of(op).query or (isinstance(op, DeviceCopyOp) and op.dst == self._there)
 
     def _drop_copies(self, value: SSAValue, outline: Outline) -> None:
         for use in list(value.uses):

@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
-from devscope.dialects.host_operands import is_query
-from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 from devscope.passes.copy_motion.outline import Outline, is_inside, is_single_block
 
 
@@ -82,7 +81,7 @@ def split_results(branch: Operation, outline: Outline) -> bool:
 
 def _copies_back(result: SSAValue, branch: Operation) -> list[DeviceCopyOp]:
     """The copies of a result, if nothing else uses it, all go to one scope, and one follows the branch."""
-    users = [use.operation for use in result.uses if not is_query(op_name(use.operation))]
+    users = [use.operation for use in result.uses if not facts_of(use.operation).query]
     copies = [user for user in users if isinstance(user, DeviceCopyOp)]
     if len(copies) < len(users) or len({copy.dst for copy in copies}) != 1:
         return []

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of
 from devscope.dialects.device import SCOPE_ATTR, OnDeviceOp
 from devscope.dialects.location import source_location
-from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import Control, facts_of
 from devscope.dialects.signature import ARGUMENTS, RESULTS
 from devscope.errors import Note, PlanError, SourceLocation
 from devscope.passes.plan.demand_search import DemandSearch
@@ -202,6 +202,6 @@ def _suggestion(reason: Reason) -> str:
 
 def _in_parallel_loop(op: Operation) -> bool:
     parent = op.parent_op()
-    while parent is not None and op_name(parent) not in ("scf.forall", "scf.parallel"):
+    while parent is not None and facts_of(parent).control is not Control.PARALLEL:
         parent = parent.parent_op()
     return parent is not None

@@ -1,8 +1,8 @@
-"""Rules for operations that compute on data, look at it or alias it. `constraints.TABLE` says which is whose."""
+"""Rules for operations that compute on data, look at it or alias it. `constraints` says which is whose."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 
 from xdsl.dialects.builtin import SymbolRefAttr, TensorType
 from xdsl.ir import Operation, SSAValue
@@ -138,18 +138,18 @@ def _nested(op: Operation) -> Iterator[Operation]:
             stack += (block for region in inner.regions for block in region.blocks)
 
 
-def view(system: System, op: Operation, host_operands: Container[int] = NOTHING) -> None:
-    """An alias of operand 0: it moves no data, so unless the user placed it, it is where its source is."""
+def view(system: System, op: Operation, host_operands: Container[int] = NOTHING, source: int = 0) -> None:
+    """An alias of operand 0, its source: it moves no data, so unless the user placed it, it is there."""
     if system.placement(op) is not None or not op.operands:
         compute(system, op, host_operands)
         return
-    node = system.node_of(op.operands[0])
-    if node == REMATERIALISED and all(i == 0 or kind_of(v.type) == HOST for i, v in enumerate(op.operands)):
+    node = system.node_of(op.operands[source])
+    if node == REMATERIALISED and all(i == source or kind_of(v.type) == HOST for i, v in enumerate(op.operands)):
         _rematerialise(system, op)
     elif node in (HOST_NODE, REMATERIALISED):
         compute(system, op, host_operands)
     else:
-        follow(system, op, node)
+        follow(system, op, node, source)
         for result in op.results:
             if kind_of(result.type) != HOST:
                 system.define(result, node)
@@ -159,13 +159,13 @@ def view(system: System, op: Operation, host_operands: Container[int] = NOTHING)
                 system.use(op, index, value, shape)
 
 
-def follow(system: System, op: Operation, node: int) -> None:
-    """``op`` executes where its operand 0 is."""
+def follow(system: System, op: Operation, node: int, source: int = 0) -> None:
+    """``op`` executes where its operand ``source`` is."""
     system.executed.add(op, node)
-    value = op.operands[0]
+    value = op.operands[source]
     if value in system.origins and kind_of(value.type) == TENSOR:
         # The annotation goes away, and what it stands for may turn out to be elsewhere.
-        system.edges.indirect.append(system.edges.add(node, node, op, 0))
+        system.edges.indirect.append(system.edges.add(node, node, op, source))
 
 
 def read(system: System, op: Operation) -> None:
@@ -222,15 +222,3 @@ def _rematerialise(system: System, op: Operation) -> None:
         system.define(result, REMATERIALISED)
         if placement is not None:
             system.remat_scopes[result] = placement[0]
-
-
-def with_host_operands(
-    rule: Callable[[System, Operation, Container[int]], None], *indices: int
-) -> Callable[[System, Operation], None]:
-    """``rule`` with the operands at ``indices`` on the host, whatever their type."""
-    host_operands = frozenset(indices)
-
-    def with_shapes(system: System, op: Operation) -> None:
-        rule(system, op, host_operands)
-
-    return with_shapes

@@ -1,22 +1,22 @@
-"""The one table that says how an operation constrains the scopes of its operands and results.
+"""What an operation says about the scopes of its operands and results: a rule for each.
 
-A row maps an operation's name, or the prefix of a dialect, to a rule: a function that reads one operation and
-adds nodes, edges and demands to the `System`. Plugins add rows with `register_rule`. An operation without a row
-is planned by `compute_rules.compute`: all its operands and results are on one scope; unless its dialect is
-known to behave so, the plan carries a remark.
+A rule reads one operation and adds nodes, edges and demands to the `System`. Which rule, follows from the facts of
+the operation (`dialects.op_facts`): who adds a row there needs nothing here. `register_rule` is for operations
+that none of the rules fits. An operation of which nothing is known is planned by `compute_rules.compute`, all its
+operands and results on one scope, and the plan carries a remark.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeAlias
 
 from xdsl.ir import Operation
 
+from devscope.dialects.op_facts import OPERATIONS, Control, Facts, facts
 from devscope.passes.plan import compute_rules, control_rules, device_rules
-from devscope.passes.plan.compute_rules import compute, fill, generate, host, inspect, read, view
-from devscope.passes.plan.compute_rules import with_host_operands as on_host
 from devscope.passes.plan.system import System
 
 Rule: TypeAlias = Callable[[System, Operation], None]
@@ -30,127 +30,79 @@ class Row:
     enters: bool = False
 
 
-TABLE: dict[str, Row] = {
-    # Made anew on every scope that needs it.
-    "arith.constant": Row(generate),
-    "stablehlo.constant": Row(generate),
-    "chlo.constant": Row(generate),
-    "tosa.const": Row(generate),
-    "ub.poison": Row(generate),
-    "tensor.empty": Row(generate),
-    "bufferization.alloc_tensor": Row(generate),
-    "tensor.splat": Row(fill),
-    "linalg.fill": Row(fill),
-    # Aliases: where their source is. The second operand of a reshape is a shape, and on the host.
-    "tensor.cast": Row(view),
-    "tensor.collapse_shape": Row(view),
-    "tensor.expand_shape": Row(view),
-    "tensor.extract_slice": Row(view),
-    "tensor.bitcast": Row(view),
-    "tensor.reshape": Row(on_host(view, 1)),
-    "memref.cast": Row(view),
-    "memref.view": Row(view),
-    "memref.subview": Row(view),
-    "memref.collapse_shape": Row(view),
-    "memref.expand_shape": Row(view),
-    "memref.reinterpret_cast": Row(view),
-    "memref.memory_space_cast": Row(view),
-    "memref.transpose": Row(view),
-    "memref.assume_alignment": Row(view),
-    "memref.reshape": Row(on_host(view, 1)),
-    "memref.dealloc": Row(view),
-    "bufferization.to_tensor": Row(view),
-    "bufferization.to_buffer": Row(view),
-    "bufferization.clone": Row(view),
-    "bufferization.dealloc_tensor": Row(view),
-    "stablehlo.reshape": Row(view),
-    "stablehlo.dynamic_reshape": Row(on_host(view, 1)),
-    # Scalars out of data: a read-back where the data is.
-    "tensor.extract": Row(read),
-    "memref.load": Row(read),
-    "memref.store": Row(compute),
-    # Shapes and addresses: nothing of the data is read.
-    "tensor.dim": Row(inspect),
-    "tensor.rank": Row(inspect),
-    "memref.dim": Row(inspect),
-    "memref.rank": Row(inspect),
-    "memref.extract_aligned_pointer_as_index": Row(inspect),
-    "shape.shape_of": Row(inspect),
-    "stablehlo.get_dimension_size": Row(inspect),
-    # Data computed with shapes that are tensors themselves, on the host.
-    "stablehlo.dynamic_broadcast_in_dim": Row(on_host(compute, 1)),
-    "stablehlo.dynamic_iota": Row(on_host(compute, 0)),
-    "stablehlo.real_dynamic_slice": Row(on_host(compute, 1, 2, 3)),
-    "stablehlo.dynamic_pad": Row(on_host(compute, 2, 3, 4)),
-    # Functions.
+RULES: dict[str, Row] = {
     "arith.select": Row(control_rules.select),
-    "func.call": Row(control_rules.call),
-    "func.constant": Row(control_rules.constant_function),
-    "func.call_indirect": Row(control_rules.call_indirect),
-    "func.return": Row(control_rules.return_),
-    # Control flow.
-    "scf.if": Row(control_rules.choose, enters=True),
-    "scf.index_switch": Row(control_rules.choose, enters=True),
-    "scf.execute_region": Row(control_rules.choose, enters=True),
-    "scf.for": Row(control_rules.for_, enters=True),
-    "scf.while": Row(control_rules.while_, enters=True),
-    "scf.yield": Row(control_rules.yield_),
-    "scf.condition": Row(control_rules.condition),
-    "affine.if": Row(control_rules.choose, enters=True),
-    "affine.for": Row(control_rules.for_, enters=True),
-    "affine.yield": Row(control_rules.yield_),
-    "affine.parallel": Row(compute_rules.loop_body),
-    "affine.load": Row(read),
-    "affine.vector_load": Row(read),
-    "stablehlo.if": Row(control_rules.choose_by_tensor, enters=True),
-    "stablehlo.case": Row(control_rules.choose_by_tensor, enters=True),
-    "stablehlo.while": Row(control_rules.while_by_tensor, enters=True),
-    "stablehlo.return": Row(control_rules.yield_),
-    "scf.forall": Row(compute_rules.loop_body),
-    "scf.parallel": Row(compute_rules.loop_body),
-    "cf.br": Row(control_rules.branch),
-    "cf.cond_br": Row(control_rules.branch),
-    "cf.switch": Row(control_rules.branch),
-    "cf.assert": Row(host),
-    # One computation: what stands in its body are its arguments.
+    "cf.assert": Row(compute_rules.host),
     "device.launch": Row(device_rules.launch),
-    # Users' demands.
     "device.on_device": Row(device_rules.on_device),
     "device.device_copy": Row(device_rules.device_copy),
     "device.region": Row(device_rules.region, enters=True),
     "device.yield": Row(device_rules.yield_),
 }
+"""Operations, and dialects, with a rule that no fact tells."""
 
-_COMPUTE = Row(compute)
-
-DIALECTS: dict[str, Row] = {
-    name: _COMPUTE
-    for name in (
-        "affine", "arith", "bufferization", "chlo", "complex", "index", "linalg", "math", "memref", "ml_program",
-        "quant", "shape", "sparse_tensor", "stablehlo", "tensor", "tosa", "vector",
-    )
-}  # fmt: skip
-"""Rows for whole dialects, for operations that have none of their own."""
+CONTROL: dict[Control, Row] = {
+    Control.CALL: Row(control_rules.call),
+    Control.FUNCTION: Row(control_rules.constant_function),
+    Control.CALL_INDIRECT: Row(control_rules.call_indirect),
+    Control.RETURN: Row(control_rules.return_),
+    Control.CHOICE: Row(control_rules.choose, enters=True),
+    Control.COUNTED: Row(control_rules.for_, enters=True),
+    Control.WHILE: Row(control_rules.while_, enters=True),
+    Control.YIELD: Row(control_rules.yield_),
+    Control.CONDITION: Row(control_rules.condition),
+    Control.PARALLEL: Row(compute_rules.loop_body),
+    Control.BRANCH: Row(control_rules.branch),
+    Control.FRAME: Row(device_rules.region, enters=True),
+    Control.UNREACHABLE: Row(compute_rules.host),
+}
+BY_TENSOR: dict[Control, Row] = {
+    Control.CHOICE: Row(control_rules.choose_by_tensor, enters=True),
+    Control.WHILE: Row(control_rules.while_by_tensor, enters=True),
+}
 
 
 def register_rule(name: str, rule: Rule, enters: bool = False) -> None:
-    """Add or replace the row of an operation (``"my.op"``) or of a dialect (``"my"``).
+    """Add or replace the rule of an operation (``"my.op"``) or of a dialect (``"my"``).
 
     With ``enters``, the operations in the regions are planned one by one, and the rule must define the
     regions' block arguments and slots; without it, the values that the regions use from outside belong to the
     operation.
     """
-    (TABLE if "." in name else DIALECTS)[name] = Row(rule, enters)
+    RULES[name] = Row(rule, enters)
 
 
 def row_of(name: str) -> Row | None:
     """The row of an operation of this name; None when nothing is known about it."""
-    return TABLE.get(name) or DIALECTS.get(name.partition(".")[0])
+    row = RULES.get(name)
+    if row is None and name not in OPERATIONS:
+        row = RULES.get(name.partition(".")[0])
+    return row or _row_by_facts(facts(name))
+
+
+def _row_by_facts(known: Facts) -> Row | None:
+    if known.control is not None:
+        by_tensor = BY_TENSOR.get(known.control) if known.by_tensor else None
+        return by_tensor or CONTROL[known.control]
+    if known.query:
+        return Row(compute_rules.inspect)
+    if known.rematerialised:
+        return Row(compute_rules.generate)
+    if known.fills:
+        return Row(compute_rules.fill)
+    if known.reads_scalars:
+        return Row(compute_rules.read)
+    shapes = frozenset(known.host_operands)
+    if known.follows:
+        return Row(partial(compute_rules.view, host_operands=shapes, source=known.view_of or 0))
+    if not known.known:
+        return None
+    return Row(partial(compute_rules.compute, host_operands=shapes) if shapes else compute_rules.compute)
 
 
 def unknown(system: System, op: Operation, name: str) -> None:
     """The conservative rule: everything that the operation touches is on one scope."""
     before = len(system.executed)
-    compute(system, op)
+    compute_rules.compute(system, op)
     if len(system.executed) > before:
         system.remark_unknown(op, name)

@@ -8,39 +8,45 @@ from __future__ import annotations
 import inspect
 import os
 import re
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from devscope.dialects import host_operands
-from devscope.passes.plan import compute_rules, constraints
-from devscope.passes.plan.constraints import DIALECTS, TABLE, Row
+from devscope.dialects import op_facts
+from devscope.dialects.op_facts import DIALECTS, OPERATIONS
+from devscope.passes.plan import compute_rules
+from devscope.passes.plan.constraints import RULES, Row, row_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "planner.md"
 START, END = "<!-- rules: written by test/passes/test_planner_doc.py -->", "<!-- end of rules -->"
 
 
-def rule_and_operands(row: Row) -> tuple[object, tuple[int, ...]]:
+def rule_and_operands(row: Row) -> tuple[Any, tuple[int, ...]]:
     """A row's rule, and the operands that it has on the host."""
-    captured = inspect.getclosurevars(row.rule).nonlocals
-    if "host_operands" in captured:
-        return captured["rule"], tuple(sorted(captured["host_operands"]))
+    if isinstance(row.rule, partial):
+        return row.rule.func, tuple(sorted(row.rule.keywords["host_operands"]))
     return row.rule, ()
 
 
 def table() -> str:
-    groups: dict[tuple[object, tuple[int, ...]], list[str]] = {}
-    for name, row in TABLE.items():
-        groups.setdefault(rule_and_operands(row), []).append(f"`{name}`")
+    """Operations by rule, less those that follow the rule of their dialect."""
+    groups: dict[tuple[Any, tuple[int, ...]], list[str]] = {}
+    for name in dict.fromkeys((*OPERATIONS, *RULES)):
+        row = row_of(name)
+        assert row is not None
+        if rule_and_operands(row) != (compute_rules.compute, ()):
+            groups.setdefault(rule_and_operands(row), []).append(f"`{name}`")
     lines = ["| operations | rule | what it says |", "|---|---|---|"]
-    for (rule, operands), names in groups.items():
+    for (rule, operands), names in sorted(groups.items(), key=lambda group: group[0][0] is compute_rules.compute):
         text = inspect.getdoc(rule)
         assert text is not None
         said = " ".join(text.split("\n\n")[0].split()).replace("``", "`").replace("|", "\\|")
         if operands:
             said = f"the same, operand {', '.join(map(str, operands))} on the host"
-        lines.append(f"| {' '.join(names)} | `{rule.__name__}` | {said} |")  # pyright: ignore[reportAttributeAccessIssue]
+        lines.append(f"| {' '.join(names)} | `{rule.__name__}` | {said} |")
     return "\n".join(lines)
 
 
@@ -61,7 +67,8 @@ def test_the_table_of_rules_is_current() -> None:
 def test_the_dialects_are_current() -> None:
     (sentence,) = re.findall(r"one of the\s+dialects (.*?) follow `compute`", page(), re.DOTALL)
     assert re.findall(r"`(\w+)`", sentence) == list(DIALECTS)
-    assert all(row.rule is compute_rules.compute for row in DIALECTS.values())
+    rows = [row_of(f"{name}.anything") for name in DIALECTS]
+    assert all(row is not None and row.rule is compute_rules.compute for row in rows)
 
 
 def examples() -> list[tuple[str, str]]:
@@ -71,13 +78,12 @@ def examples() -> list[tuple[str, str]]:
 @pytest.mark.parametrize("number", range(2))
 def test_examples_run(number: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     # What plugins register is taken back.
-    monkeypatch.setattr(constraints, "TABLE", dict(TABLE))
-    for name in ("_QUERIES", "_SHAPES"):
-        monkeypatch.setattr(host_operands, name, getattr(host_operands, name).copy())
+    monkeypatch.setattr(op_facts, "OPERATIONS", dict(OPERATIONS))
     code, expected = examples()[number]
     exec(compile(code, str(PAGE), "exec"), {"__name__": "example"})
     assert capsys.readouterr().out == expected
     assert len(examples()) == 2
+    op_facts.forget_answers()
 
 
 def test_the_tests_that_it_names_exist() -> None:
@@ -94,12 +100,3 @@ def test_the_tests_that_it_names_exist() -> None:
 def test_links_lead_somewhere() -> None:
     for target in re.findall(r"\]\(([\w./]+)\)", page()):
         assert (PAGE.parent / target).exists(), target
-
-
-def test_verifier_and_planner_have_the_same_operands_on_the_host() -> None:
-    """They share no code, so this is said twice."""
-    queries = {name for name, row in TABLE.items() if row.rule is compute_rules.inspect}
-    shapes = {name: operands for name, row in TABLE.items() if (operands := rule_and_operands(row)[1])}
-    assert {name for name in TABLE if host_operands.is_query(name)} == queries
-    assert {name: tuple(host_operands.host_operands(name)) for name in shapes} == shapes
-    assert not [name for name in TABLE if host_operands.host_operands(name) and name not in shapes]

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts, facts_of
 from devscope.passes.plan.min_cost.contractions import contraction_flops
 from devscope.passes.plan.min_cost.frequency import trips
 from devscope.passes.plan.min_cost.sizes import Sizes, element_bytes
@@ -29,76 +30,6 @@ class Work(NamedTuple):
 
 
 NOTHING = Work()
-
-_FREE = frozenset(
-    [
-        "tensor.cast",
-        "tensor.collapse_shape",
-        "tensor.expand_shape",
-        "tensor.extract_slice",
-        "tensor.bitcast",
-        "tensor.reshape",
-        "memref.cast",
-        "memref.view",
-        "memref.subview",
-        "memref.collapse_shape",
-        "memref.expand_shape",
-        "memref.reinterpret_cast",
-        "memref.memory_space_cast",
-        "memref.transpose",
-        "memref.assume_alignment",
-        "memref.reshape",
-        "memref.alloc",
-        "memref.alloca",
-        "memref.dealloc",
-        "memref.get_global",
-        "bufferization.to_tensor",
-        "bufferization.to_buffer",
-        "bufferization.dealloc_tensor",
-        "bufferization.materialize_in_destination",
-        "stablehlo.reshape",
-        "stablehlo.dynamic_reshape",
-        "stablehlo.bitcast_convert",
-    ]
-)
-"""Views, and what only makes room: nothing is computed."""
-
-_READS = frozenset(("tensor.extract", "memref.load"))
-
-_MOVES = frozenset(
-    [
-        "linalg.transpose",
-        "linalg.broadcast",
-        "linalg.copy",
-        "linalg.pack",
-        "linalg.unpack",
-        "tensor.pad",
-        "tensor.concat",
-        "tensor.pack",
-        "tensor.unpack",
-        "tensor.gather",
-        "tensor.scatter",
-        "memref.copy",
-        "bufferization.clone",
-        "stablehlo.transpose",
-        "stablehlo.broadcast_in_dim",
-        "stablehlo.dynamic_broadcast_in_dim",
-        "stablehlo.concatenate",
-        "stablehlo.slice",
-        "stablehlo.pad",
-        "stablehlo.gather",
-        "stablehlo.scatter",
-        "stablehlo.iota",
-        "stablehlo.copy",
-        "tosa.transpose",
-        "tosa.concat",
-        "tosa.pad",
-        "tosa.slice",
-        "tosa.gather",
-        "tosa.tile",
-    ]
-)
-"""Data is moved, nothing is computed."""
 
 _TRANSCENDENTAL = re.compile(
     r"(?:math|linalg|stablehlo|chlo|tosa|complex)\.(?:exp|log|sqrt|rsqrt|cbrt|sin|cos|tan|asin|acos|atan|sinh|cosh"
@@ -126,14 +57,15 @@ class Estimator:
     def work(self, op: Operation) -> Work:
         """What one execution of ``op`` takes, with everything in its regions."""
         name = op_name(op)
-        if name in _FREE:
+        known = facts(name)
+        if known.costs_nothing:
             return NOTHING
-        if name in _READS:
+        if known.reads_scalars:
             return Work(readback=element_bytes(getattr(op.operands[0].type, "element_type", None)))
         bytes_ = self._traffic(op)
-        if name in _MOVES:
+        if known.moves:
             return Work(0.0, bytes_)
-        if name in _SLICED:
+        if known.destination is not None:  # what is written is the size of operand 0, the rest is taken over
             return Work(0.0, 2.0 * self.bytes(op.operands[0].type))
         return Work(self._flops(op, name), bytes_)
 
@@ -211,13 +143,12 @@ class Estimator:
 
     def _computes(self, op: Operation, name: str) -> bool:
         """Whether an operation in a body computes: no constants, no indices, no ends of regions."""
-        if not op.results or name in _FREE or name in _READS or name in _MOVES or not (op.operands or op.regions):
+        known = facts(name)
+        if known.costs_nothing or known.reads_scalars or known.moves:
+            return False
+        if not op.results or not (op.operands or op.regions):
             return False
         return name.partition(".")[0] not in ("index", "scf") and name != "arith.index_cast"
-
-
-_SLICED = frozenset(("tensor.insert", "tensor.insert_slice", "tensor.parallel_insert_slice", "memref.store"))
-"""What they write is the size of operand 0; the rest of the destination is taken over."""
 
 
 def _weight(name: str) -> int:
@@ -234,4 +165,7 @@ def _is_outside(value: SSAValue, op: Operation) -> bool:
 
 def _is_uninitialised(value: SSAValue) -> bool:
     owner = value.owner
-    return isinstance(owner, Operation) and op_name(owner) in ("tensor.empty", "bufferization.alloc_tensor")
+    if not isinstance(owner, Operation):
+        return False
+    known = facts_of(owner)
+    return known.allocates and known.rematerialised

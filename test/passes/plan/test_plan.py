@@ -101,11 +101,11 @@ def test_register_rule(plan) -> None:
         assert planned.signature("main") == "opencl:0, cpu:0 -> opencl:0"
         assert planned.plan.remarks == []
         register_rule("plugin", constraints.compute_rules.compute)
-        del constraints.TABLE["plugin.lookup"]
+        del constraints.RULES["plugin.lookup"]
         assert plan(text).signature("main") == "opencl:0, opencl:0 -> opencl:0"
     finally:
-        constraints.TABLE.pop("plugin.lookup", None)
-        constraints.DIALECTS.pop("plugin", None)
+        constraints.RULES.pop("plugin.lookup", None)
+        constraints.RULES.pop("plugin", None)
 
 
 def chain(length: int, every: int) -> ModuleOp:

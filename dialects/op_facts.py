@@ -1,0 +1,375 @@
+"""The one table of facts of operations: what each is, for every pass that must know.
+
+A row is what an operation *is* (a view, a shape query, a choice between regions, pure, ...). What follows from
+that is the business of whoever asks: planning rules, `device-verify`, the split, copy motion, memory planning,
+lowering. A plugin adds a row once, with `register_facts`.
+
+Ask by name (`facts("tensor.cast")`, so that operations of MLIR's bindings can be asked about, too), or with an
+operation of xDSL (`facts_of`). An operation without a row has the facts of its dialect, else those of `Facts()`:
+nothing is known of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from xdsl.ir import Operation
+
+from devscope.dialects.names import op_name
+
+
+class Control(Enum):
+    """What an operation is to control flow."""
+
+    CHOICE = "choice"
+    """One of its regions runs, and what that yields are the results."""
+    COUNTED = "counted loop"
+    """Its last operands are what it carries; the body takes a counter and then that."""
+    WHILE = "while loop"
+    """The first region says whether to go on."""
+    PARALLEL = "parallel loop"
+    """One computation: its body runs for many indices."""
+    FRAME = "frame"
+    """A region around operations, which yields the results: ``device.region``."""
+    YIELD = "yield"
+    CONDITION = "condition"
+    """The end of a while loop's first region: a flag, then what flows on."""
+    BRANCH = "branch"
+    RETURN = "return"
+    UNREACHABLE = "unreachable"
+    CALL = "call"
+    CALL_INDIRECT = "indirect call"
+    FUNCTION = "function constant"
+
+
+LOOPS = frozenset({Control.COUNTED, Control.WHILE})
+ENTERED = LOOPS | {Control.CHOICE, Control.FRAME}
+"""Operations with regions that hold operations of scopes of their own. The regions of all others run as one."""
+CALLS = frozenset({Control.CALL, Control.CALL_INDIRECT, Control.FUNCTION})
+ENDS = frozenset({Control.YIELD, Control.CONDITION, Control.BRANCH, Control.RETURN})
+"""Terminators that pass values on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of an operation. Numbers are positions of operands."""
+
+    known: bool = True
+    """Whether there is a row for the operation or its dialect."""
+    view_of: int | None = None
+    """The first result is an alias of this operand: another name for its memory, or a part of it."""
+    whole: bool = False
+    """A view of all elements."""
+    elements_of: int | None = None
+    """Every element of the result is one of this operand's."""
+    same_shape: bool = False
+    """... and stands where it stood."""
+    rematerialised: bool = False
+    """From scalars only: cheaper to make again than to copy. Not so if an operand is data."""
+    fills: bool = False
+    """Spreads a scalar over its result: can be made again wherever its other operands are."""
+    query: bool = False
+    """Asks for a shape or an address: it runs on the host, and does not touch the data, wherever that is."""
+    host_operands: tuple[int, ...] = ()
+    """Shapes and sizes that are tensors, and so on the host, whatever scope the operation is on."""
+    reads_scalars: bool = False
+    """Reads elements of operand 0."""
+    control: Control | None = None
+    by_tensor: bool = False
+    """Control flow that a tensor decides, and that carries values as StableHLO does."""
+    symbol: str = ""
+    """The attribute that names a function."""
+    chooses_from: int | None = None
+    """The result is one of the operands, from this one on."""
+    pure: bool | None = None
+    """It does nothing but compute its results, unless it is given a buffer. What stands in its regions speaks for
+    itself. None: as its dialect, see `Facts.pure` of `facts`, which is never None."""
+    writes: tuple[int, ...] | None = None
+    """The buffers that it writes to; None if that is not known."""
+    destination: int | None = None
+    """Writes operand 0 into this operand, the rest of which is kept."""
+    allocates: bool = False
+    """Its result is memory without contents."""
+    frees: bool = False
+    with_source: bool = False
+    """It is where operand 0 is, though its result is not a view."""
+    elementwise: bool | None = None
+    """Every element of the result is computed from the elements at the same position. None: as its dialect."""
+    moves: bool = False
+    """Moves data inside a memory, and computes nothing."""
+    free: bool = False
+    """Neither computes nor moves anything. True of views, and what allocates and frees, as well."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether it is where its source is, unless somebody placed it: it does not compute."""
+        return self.view_of is not None or self.with_source
+
+    @property
+    def costs_nothing(self) -> bool:
+        return self.free or self.view_of is not None or self.allocates or self.frees
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether its regions hold operations that have scopes of their own."""
+        return self.control in ENTERED
+
+
+_PURE = Facts(pure=True)
+_EFFECT = Facts(pure=False)
+_CONSTANT = Facts(rematerialised=True, pure=True, elementwise=False)
+_EMPTY = replace(_CONSTANT, allocates=True)
+_VIEW = Facts(view_of=0, whole=True, elements_of=0, writes=(), pure=True, elementwise=False)
+_PART = replace(_VIEW, whole=False)
+_BITS = replace(_VIEW, elements_of=None)
+_MEMORY = replace(_VIEW, elements_of=None, whole=False)
+_QUERY = Facts(query=True, writes=(), pure=True, elementwise=False)
+_READ = Facts(reads_scalars=True, writes=(), pure=True)
+_FREE = Facts(frees=True, with_source=True, pure=False)
+_MOVE = Facts(moves=True)
+_CHOICE = Facts(control=Control.CHOICE, pure=True)
+_CHOICE_BY_TENSOR = replace(_CHOICE, by_tensor=True)
+_COUNTED = Facts(control=Control.COUNTED, pure=True)
+_WHILE = Facts(control=Control.WHILE, pure=True)
+_PARALLEL = Facts(control=Control.PARALLEL, pure=True)
+_YIELD = Facts(control=Control.YIELD, pure=True)
+_BRANCH = Facts(control=Control.BRANCH, pure=True)
+
+
+def _stores(operand: int) -> Facts:
+    return Facts(writes=(operand,), pure=False)
+
+
+def _on_host(*operands: int) -> Facts:
+    return Facts(host_operands=operands)
+
+
+OPERATIONS: dict[str, Facts] = {
+    # Made from scalars.
+    "arith.constant": _CONSTANT,
+    "stablehlo.constant": _CONSTANT,
+    "chlo.constant": _CONSTANT,
+    "tosa.const": _CONSTANT,
+    "ub.poison": _CONSTANT,
+    "tensor.empty": _EMPTY,
+    "bufferization.alloc_tensor": _EMPTY,
+    "tensor.splat": Facts(fills=True),
+    "linalg.fill": Facts(fills=True, elementwise=True),
+    # Views. The second operand of a reshape is a shape, and on the host.
+    "tensor.cast": replace(_VIEW, same_shape=True),
+    "tensor.collapse_shape": _VIEW,
+    "tensor.expand_shape": _VIEW,
+    "tensor.extract_slice": _PART,
+    "tensor.bitcast": _BITS,
+    "tensor.reshape": replace(_VIEW, host_operands=(1,)),
+    "memref.cast": _VIEW,
+    "memref.view": _MEMORY,
+    "memref.subview": _PART,
+    "memref.collapse_shape": _VIEW,
+    "memref.expand_shape": _VIEW,
+    "memref.reinterpret_cast": _MEMORY,
+    "memref.memory_space_cast": _VIEW,
+    "memref.transpose": _VIEW,
+    "memref.assume_alignment": _VIEW,
+    "memref.reshape": replace(_VIEW, host_operands=(1,)),
+    "memref.extract_strided_metadata": _MEMORY,
+    "bufferization.to_tensor": _VIEW,
+    "bufferization.to_buffer": _VIEW,
+    "stablehlo.reshape": _VIEW,
+    "stablehlo.dynamic_reshape": replace(_VIEW, host_operands=(1,)),
+    "stablehlo.bitcast_convert": _BITS,
+    # Memory.
+    "memref.alloc": Facts(allocates=True, writes=(), pure=False),
+    "memref.alloca": Facts(allocates=True, writes=(), pure=False),
+    "memref.dealloc": _FREE,
+    "memref.get_global": Facts(free=True, writes=(), pure=True),
+    "bufferization.dealloc_tensor": _FREE,
+    "bufferization.dealloc": Facts(pure=False),
+    "bufferization.materialize_in_destination": Facts(free=True, pure=False),
+    # Elements in and out.
+    "tensor.extract": _READ,
+    "memref.load": _READ,
+    "affine.load": _READ,
+    "affine.vector_load": _READ,
+    "tensor.insert": Facts(destination=1),
+    "tensor.insert_slice": Facts(destination=1),
+    "tensor.parallel_insert_slice": Facts(destination=1),
+    "memref.store": replace(_stores(1), destination=1),
+    "affine.store": _stores(1),
+    "affine.vector_store": _stores(1),
+    "memref.copy": replace(_stores(1), moves=True),
+    "memref.atomic_rmw": _stores(1),
+    "memref.generic_atomic_rmw": _stores(0),
+    "vector.store": _stores(1),
+    "vector.transfer_write": Facts(writes=(1,)),
+    "vector.maskedstore": _stores(0),
+    "vector.scatter": _stores(0),
+    "vector.compressstore": _stores(0),
+    "vector.print": _EFFECT,
+    # Shapes and addresses.
+    "tensor.dim": _QUERY,
+    "tensor.rank": _QUERY,
+    "memref.dim": _QUERY,
+    "memref.rank": _QUERY,
+    "memref.extract_aligned_pointer_as_index": _QUERY,
+    "shape.shape_of": _QUERY,
+    "stablehlo.get_dimension_size": _QUERY,
+    # Shapes as tensors.
+    "stablehlo.dynamic_broadcast_in_dim": Facts(host_operands=(1,), moves=True),
+    "stablehlo.dynamic_iota": _on_host(0),
+    "stablehlo.real_dynamic_slice": _on_host(1, 2, 3),
+    "stablehlo.dynamic_pad": _on_host(2, 3, 4),
+    # Data in another place of the same memory.
+    "linalg.transpose": Facts(moves=True, elements_of=0),
+    "linalg.broadcast": Facts(moves=True, elements_of=0),
+    "linalg.copy": Facts(moves=True, elements_of=0, elementwise=True),
+    "bufferization.clone": replace(_MOVE, with_source=True, writes=(), pure=False),
+    **dict.fromkeys(("linalg.pack", "linalg.unpack"), _MOVE),
+    **{f"tensor.{name}": _MOVE for name in ("concat", "gather", "pack", "pad", "scatter", "unpack")},
+    **{
+        f"stablehlo.{name}": _MOVE
+        for name in (
+            *("broadcast_in_dim", "concatenate", "copy", "gather", "iota", "pad", "scatter", "slice", "transpose"),
+        )
+    },
+    **{f"tosa.{name}": _MOVE for name in ("concat", "gather", "pad", "slice", "tile", "transpose")},
+    # Functions.
+    "arith.select": Facts(chooses_from=1),
+    "func.call": Facts(control=Control.CALL, symbol="callee", pure=False),
+    "func.constant": Facts(control=Control.FUNCTION, symbol="value", pure=True),
+    "func.call_indirect": Facts(control=Control.CALL_INDIRECT, pure=False),
+    "func.return": Facts(control=Control.RETURN, pure=True),
+    # Control flow.
+    "scf.if": _CHOICE,
+    "scf.index_switch": _CHOICE,
+    "scf.execute_region": _CHOICE,
+    "scf.for": _COUNTED,
+    "scf.while": _WHILE,
+    "scf.forall": _PARALLEL,
+    "scf.parallel": _PARALLEL,
+    "scf.yield": _YIELD,
+    "scf.condition": Facts(control=Control.CONDITION, pure=True),
+    **dict.fromkeys(("scf.reduce", "scf.reduce.return", "scf.forall.in_parallel"), _PURE),
+    "affine.if": _CHOICE,
+    "affine.for": _COUNTED,
+    "affine.parallel": _PARALLEL,
+    "affine.yield": _YIELD,
+    "stablehlo.if": _CHOICE_BY_TENSOR,
+    "stablehlo.case": _CHOICE_BY_TENSOR,
+    "stablehlo.while": replace(_WHILE, by_tensor=True),
+    "stablehlo.return": _YIELD,
+    "cf.br": _BRANCH,
+    "cf.cond_br": _BRANCH,
+    "cf.switch": _BRANCH,
+    "cf.assert": _EFFECT,
+    "ub.unreachable": Facts(control=Control.UNREACHABLE, pure=False),
+    # Scopes.
+    "device.on_device": Facts(chooses_from=0, pure=True),
+    "device.device_copy": Facts(elements_of=0, same_shape=True, pure=True),
+    "device.region": Facts(control=Control.FRAME, pure=True),
+    "device.yield": _YIELD,
+    **dict.fromkeys(("device.launch", "device.in", "device.out"), _PURE),
+    # Named operations on elements at one position.
+    **{
+        f"linalg.{name}": Facts(elementwise=True)
+        for name in (
+            *(
+                "abs",
+                "add",
+                "ceil",
+                "div",
+                "div_unsigned",
+                "elementwise",
+                "erf",
+                "exp",
+                "floor",
+                "log",
+                "map",
+                "max",
+            ),
+            *(
+                "min",
+                "mul",
+                "negf",
+                "powf",
+                "reciprocal",
+                "round",
+                "rsqrt",
+                "select",
+                "sqrt",
+                "square",
+                "sub",
+                "tanh",
+            ),
+        )
+    },
+    # Others with effects, in dialects without: the world outside, other participants, state.
+    **{
+        f"stablehlo.{name}": _EFFECT
+        for name in (
+            *("after_all", "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute"),
+            *("create_token", "cross-replica-sum", "custom_call", "infeed", "outfeed", "recv", "reduce_scatter"),
+            *("composite", "optimization_barrier", "rng", "send"),
+        )
+    },
+    **{f"tosa.{name}": _EFFECT for name in ("custom", "variable", "variable_read", "variable_write")},
+}
+
+_ELEMENTWISE = Facts(pure=True, elementwise=True)
+
+DIALECTS: dict[str, Facts] = {
+    "affine": _PURE,
+    "arith": _ELEMENTWISE,
+    "bufferization": Facts(),
+    "chlo": _PURE,
+    "complex": _ELEMENTWISE,
+    "index": _PURE,
+    "linalg": _PURE,
+    "math": _ELEMENTWISE,
+    "memref": Facts(),
+    "ml_program": Facts(),
+    "quant": _PURE,
+    "shape": Facts(),
+    "sparse_tensor": Facts(),
+    "stablehlo": _PURE,
+    "tensor": _PURE,
+    "tosa": _PURE,
+    "vector": _PURE,
+}
+"""Rows for whole dialects, for operations that have none of their own and for what a row leaves open."""
+
+UNKNOWN = Facts(known=False, pure=False, elementwise=False)
+
+_resolved: dict[str, Facts] = {}
+"""Answers of `facts`, by name."""
+
+
+def facts(name: str) -> Facts:
+    """The facts of operations of this name."""
+    found = _resolved.get(name)
+    if found is None:
+        dialect = DIALECTS.get(name.partition(".")[0], UNKNOWN)
+        found = OPERATIONS.get(name, dialect)
+        found = _resolved[name] = replace(
+            found,
+            pure=bool(dialect.pure if found.pure is None else found.pure),
+            elementwise=bool(dialect.elementwise if found.elementwise is None else found.elementwise),
+        )
+    return found
+
+
+def facts_of(op: Operation) -> Facts:
+    """The facts of an operation of xDSL, registered or not."""
+    return facts(op_name(op))
+
+
+def register_facts(name: str, row: Facts) -> None:
+    """Add or replace the row of an operation (``"my.op"``) or of a dialect (``"my"``)."""
+    (OPERATIONS if "." in name else DIALECTS)[name] = row
+    forget_answers()
+
+
+def forget_answers() -> None:
+    """To be called when the tables have changed."""
+    _resolved.clear()
