@@ -7,7 +7,9 @@ import importlib.util
 import os
 from functools import cache
 
-_PACKAGES = ("devscope", "devscope.dialects", "devscope.lowering", "devscope.passes", "devscope.runtime")
+_PACKAGES = tuple(
+    f"devscope{name}" for name in ("", ".analysis", ".dialects", ".lowering", ".passes", ".rewriting", ".runtime")
+)
 _SUFFIXES = (".py", ".mlir", ".ll")
 _DEPENDENCIES = ("llvmlite", "mlir", "scipy", "torch_mlir", "xdsl")
 

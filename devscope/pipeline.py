@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr, verify_device_attributes
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
@@ -28,7 +29,6 @@ from devscope.passes.device_verify_split import verify_split_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
 from devscope.passes.plan.remarks import LoopWarnings
 from devscope.passes.plan.source_names import SourceNames
-from devscope.passes.split.targets import TargetBinding
 
 if TYPE_CHECKING:
     from devscope.compile_options import CompileOptions
@@ -123,7 +123,7 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
 
 
 def _move_copies(planned: PlannedProgram, report: dict[str, object]) -> None:
-    from devscope.passes.copy_motion import move_copies
+    from devscope.passes.device_move_copies import move_copies
 
     warnings = LoopWarnings(planned.plan.remarks)
     if move_copies(planned.module):
@@ -132,7 +132,7 @@ def _move_copies(planned: PlannedProgram, report: dict[str, object]) -> None:
 
 def _order_for_devices(module: ModuleOp, chunks: int) -> None:
     """Few copies, devices that start early, and a host that waits late, in a split and simplified module."""
-    from devscope.passes.copy_motion import move_copies
+    from devscope.passes.device_move_copies import move_copies
     from devscope.passes.device_overlap import overlap_module
     from devscope.passes.device_pipeline_loops import pipeline_loops
 

@@ -143,6 +143,21 @@ class ScopeAttr(ParametrizedAttribute):
         """Whether all four fields are open: the scope demands nothing."""
         return self._fields == _OPEN
 
+    @property
+    def memory_location(self) -> ScopeAttr:
+        """Device and memory scope: where data is, apart from how code is compiled.
+
+        Code of several targets can share one device, and then shares its memory.
+        """
+        if self.target_attr is None:
+            return self
+        return ScopeAttr.get(self.type_name, self.id_value, memory=self.memory_name)
+
+    @property
+    def symbol_name(self) -> str:
+        """The device as a part of a symbol: ``opencl1``."""
+        return f"{self.type_name}{max(self.id_value, 0)}"
+
     def same_device(self, other: ScopeAttr) -> bool:
         """Whether both name the same device type and id; targets and memory scopes may differ."""
         return self._fields[:2] == other._fields[:2]

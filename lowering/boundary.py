@@ -23,15 +23,14 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
+from devscope.analysis.classify import callee_name
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.user_kernels import drop_idle_kernels, is_kernel
+from devscope.analysis.target_binding import TargetBinding
+from devscope.analysis.user_kernels import drop_idle_kernels, functions_of, is_kernel
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError
-from devscope.passes.split.classify import callee_name
-from devscope.passes.split.symbols import functions_of
-from devscope.passes.split.targets import TargetBinding
 
 Code = tuple[ScopeAttr, TargetAttr]
 """Where code runs, and what it is compiled for."""

@@ -9,6 +9,7 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
+from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
@@ -33,8 +34,7 @@ from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
 from devscope.lowering.virtual_devices import KERNEL_TARGETS, DevicePart, VirtualDevice, find_devices
-from devscope.passes.split.symbols import taken_names
-from devscope.passes.split.targets import HOST_KIND, TargetBinding
+from devscope.rewriting.functions import taken_names
 from devscope.runtime.native import call_symbol, runtime_ir
 from devscope.runtime.program import ArenaSpec, ConstantSpec, Entry, Program
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
 
+from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError
@@ -13,7 +14,6 @@ from devscope.lowering.boundary import CutModules
 from devscope.lowering.gpu.outline_kernels import DeviceBinary
 from devscope.lowering.opencl import target as opencl
 from devscope.lowering.runtime_calls import HOST_SLOT
-from devscope.passes.split.targets import HOST_KIND, TargetBinding
 from devscope.runtime.program import DeviceSpec, KernelSpec
 
 #: Target kinds with a code generator for kernels.

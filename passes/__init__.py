@@ -50,11 +50,11 @@ def simplify_across_functions(module: ModuleOp) -> bool:
     for a recursive function that a target would have to inline.
     """
     # Imported here because programs for the host alone do without.
+    from devscope.analysis.placed_functions import functions_on_devices
     from devscope.passes.device_inline import inline_calls
     from devscope.passes.device_merge import merge_equal_functions
     from devscope.passes.device_sccp import propagate_constants
     from devscope.passes.device_unused import remove_unused
-    from devscope.passes.split.placed_functions import functions_on_devices
 
     if not functions_on_devices(module):
         return False

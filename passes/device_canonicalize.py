@@ -23,9 +23,9 @@ from xdsl.rewriter import InsertPoint
 from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from xdsl.transforms.dead_code_elimination import region_dce
 
+from devscope.analysis.classify import is_rematerialised
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.scope_attribute import unplaced
-from devscope.passes.split.classify import is_rematerialised
 from devscope.rewriting.copies import copies_of, dominates, first_of_chain, there_and_back
 from devscope.rewriting.scope_rewriter import rewrite_keeping_scopes
 

@@ -17,6 +17,8 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.call_graph import CALL
+from devscope.analysis.classify import CONTROL_FLOW
+from devscope.analysis.placed_functions import HOST_TYPE, scope_of_function
 from devscope.analysis.recursion import Recursion
 from devscope.analysis.symbols import Symbols, function_of
 from devscope.analysis.value_kinds import HOST, kind_of
@@ -26,8 +28,6 @@ from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import unplaced
 from devscope.dialects.target import get_target_kind
 from devscope.errors import LoweringError
-from devscope.passes.split.classify import CONTROL_FLOW
-from devscope.passes.split.placed_functions import HOST_TYPE, scope_of_function
 
 MOST_COPIES = 20_000
 """More are taken for a program that grows exponentially."""

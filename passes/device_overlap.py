@@ -18,9 +18,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from devscope.dialects.device import DeviceCopyOp, ScopeAttr
-from devscope.dialects.names import op_name
-from devscope.passes.split.classify import (
+from devscope.analysis.captured_values import free_values
+from devscope.analysis.classify import (
     CONTROL_FLOW,
     callee_name,
     has_side_effects,
@@ -28,8 +27,9 @@ from devscope.passes.split.classify import (
     is_scalar_code,
     is_terminator,
 )
-from devscope.passes.split.pieces import ancestor_in, free_values
-from devscope.passes.split.placed_functions import split_by_host
+from devscope.analysis.placed_functions import split_by_host
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.dialects.names import op_name
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def _needs(block: Block, op: Operation, position: dict[Operation, int]) -> set[i
     found: set[int] = set()
     for value in free_values(op):
         owner = value.owner
-        before = ancestor_in(block, owner) if isinstance(owner, Operation) else None
+        before = block.find_ancestor_op_in_block(owner) if isinstance(owner, Operation) else None
         if before is not None and before is not op and before in position:
             found.add(position[before])
     return found

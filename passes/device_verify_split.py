@@ -1,6 +1,6 @@
 """The pass ``device-verify-split``: checks that a split module keeps its promises.
 
-It shares no code with the split but the definition of what a call is (`split/calls.py`). The promises:
+It shares no code with the split but the definition of what a call is (`analysis/call_kinds.py`). The promises:
 
 * every function has a ``device.target``, and a ``device.scope`` with a device type and an id;
 * a function for a device is private and has a body; it holds nothing that only the host can do;
@@ -21,14 +21,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
+from devscope.analysis.call_kinds import CallKind, call_kind, is_host_code
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.user_kernels import kernel_name, kernels_of
+from devscope.analysis.user_kernels.check import check_launch
 from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note, VerifyError
-from devscope.passes.kernels.check import check_launch
-from devscope.passes.split.calls import CallKind, call_kind, is_host_code
 
 _BEFORE_THE_SPLIT = frozenset({"device.region", "device.on_device"})
 _HOST_ONLY = frozenset({"device.device_copy", "func.call_indirect", "func.constant"})

@@ -18,13 +18,13 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.call_graph import CALL
+from devscope.analysis.placed_functions import scope_of_function
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.names import op_name
 from devscope.passes.device_sccp.control_flow import fold_control_flow
 from devscope.passes.device_sccp.facts import splat
 from devscope.passes.device_sccp.propagation import Propagation
-from devscope.passes.split.placed_functions import scope_of_function
 
 _VALUE = "value"
 

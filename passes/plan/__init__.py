@@ -27,10 +27,10 @@ from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ModuleOp
 
+from devscope.analysis.user_kernels.check import check_kernels
 from devscope.dialects.device import ScopeAttr
 from devscope.errors import OptionError
 from devscope.gc_pause import gc_paused
-from devscope.passes.kernels.check import check_kernels
 from devscope.passes.machine import Machine
 from devscope.passes.plan.call_graph import functions_of
 from devscope.passes.plan.capture import capture

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
+from devscope.analysis.user_kernels.check import check_launch
 from devscope.analysis.value_kinds import TENSOR, kind_of
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp
-from devscope.passes.kernels.check import check_launch
 from devscope.passes.plan.compute_rules import compute
 from devscope.passes.plan.domains import HOST_NODE, Reason
 from devscope.passes.plan.edges import FREE, LOOSE

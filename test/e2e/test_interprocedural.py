@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import devscope
 from devscope import pipeline
+from devscope.analysis.target_binding import TargetBinding
 from devscope.api import CompileOptions, build
 from devscope.errors import LoweringError
 from devscope.passes import simplify_across_functions
@@ -25,7 +26,6 @@ from devscope.passes.device_sccp import propagate_constants
 from devscope.passes.device_split import split_module
 from devscope.passes.device_unused import remove_unused
 from devscope.passes.device_verify import verify_module
-from devscope.passes.split.targets import TargetBinding
 from devscope.runtime.context import CopyCount, Counters
 from devscope.runtime.executable import Executable
 

@@ -15,11 +15,11 @@ from test_delayed_queues import two_devices
 from xdsl.dialects.builtin import ModuleOp
 
 from devscope.api import CompileOptions, build
-from devscope.passes import copy_motion
-from devscope.passes.copy_motion import move_copies
+from devscope.passes import device_move_copies
+from devscope.passes.device_move_copies import move_copies
 from devscope.runtime.executable import Executable
 
-sys.path.append(str(Path(__file__).parents[1] / "passes" / "copy_motion"))
+sys.path.append(str(Path(__file__).parents[1] / "passes" / "device_move_copies"))
 
 from scattered_copies import scatter_copies
 
@@ -56,7 +56,7 @@ def run(
     """The results of a call of a program whose planned module was changed, and its copies between devices."""
     again = move_copies if change in (move_copies, scattered_and_moved) else left_alone
     changes = iter((change, again))  # of the planned module, and of the split one
-    monkeypatch.setattr(copy_motion, "move_copies", lambda module: next(changes)(module))
+    monkeypatch.setattr(device_move_copies, "move_copies", lambda module: next(changes)(module))
     built = build(source, CompileOptions(default, "host"))
     places = two_devices()
     devices = {device.name: places.get(device.name, "opencl:0") for device in built.devices}

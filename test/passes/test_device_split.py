@@ -6,11 +6,11 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.parser import Parser
 
+from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.context import make_context
 from devscope.dialects.device import NOALIAS_ATTR, ScopeAttr, TargetAttr
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify_split import verify_split_module
-from devscope.passes.split.targets import TargetBinding
 
 HOST = ScopeAttr.get("cpu", 0)
 

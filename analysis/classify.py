@@ -1,0 +1,186 @@
+"""What an operation of a planned function is to the split: device work, host work, or free scalar code."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from xdsl.dialects.builtin import MemRefType, SymbolRefAttr, TensorType, UnrankedMemRefType, UnrankedTensorType
+from xdsl.ir import Operation, SSAValue
+
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.errors import LoweringError
+
+#: Region operations that the host executes; their bodies hold operations of their own scopes.
+CONTROL_FLOW = frozenset({"scf.if", "scf.for", "scf.while", "scf.index_switch", "scf.execute_region"})
+_TERMINATORS = frozenset(
+    {"cf.br", "cf.cond_br", "cf.switch", "func.return", "scf.condition", "scf.yield", "ub.unreachable"}
+)
+_SCALAR_DIALECTS = frozenset({"arith", "math", "index", "complex"})
+_SHAPE_OPS = frozenset({"tensor.dim", "tensor.rank", "affine.apply", "affine.min", "affine.max"})
+#: Tensor operations without tensor operands: cheaper to make again than to pass around.
+_REMATERIALISED = frozenset({"arith.constant", "tensor.empty", "tensor.splat"})
+#: Other names for the memory of the first operand.
+_VIEWS = frozenset(
+    {"tensor.bitcast", "tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice"}
+)
+
+
+class Role(Enum):
+    SCALAR = "scalar"
+    """Pure scalar or shape code: cloned to wherever its result is needed."""
+    DEVICE = "device"
+    """Work on one scope: becomes part of a device function."""
+    HOST = "host"
+    """Everything else: stays in the host function, in order where it has side effects."""
+
+
+def is_tensor(value: SSAValue) -> bool:
+    return isinstance(value.type, TensorType | UnrankedTensorType)
+
+
+def touches_tensors(op: Operation) -> bool:
+    return any(is_tensor(v) for v in (*op.operands, *op.results))
+
+
+def is_terminator(op: Operation) -> bool:
+    return op_name(op) in _TERMINATORS
+
+
+def is_scalar_code(op: Operation) -> bool:
+    """True for pure operations on scalars and for shape queries."""
+    name = op_name(op)
+    if name in _SHAPE_OPS:
+        return True
+    return name.split(".", 1)[0] in _SCALAR_DIALECTS and not touches_tensors(op) and not op.regions
+
+
+def is_rematerialised(op: Operation) -> bool:
+    return op_name(op) in _REMATERIALISED
+
+
+def is_free(op: Operation) -> bool:
+    """Whether the host computes nothing: copies between devices, and views."""
+    return isinstance(op, DeviceCopyOp) or op_name(op) in _VIEWS
+
+
+def has_side_effects(op: Operation) -> bool:
+    """True unless the operation is known to be pure: such operations keep their order."""
+    name = op_name(op)
+    if name in ("device.device_copy", "device.on_device") or is_scalar_code(op):
+        return False
+    dialect = name.split(".", 1)[0]
+    if name == "device.launch":
+        return False
+    if name in CONTROL_FLOW:
+        # Nested control flow is covered by what it contains.
+        return any(op_name(inner) not in CONTROL_FLOW and has_side_effects(inner) for inner in body_operations(op))
+    return not (touches_tensors(op) and dialect in ("arith", "math", "tensor", "linalg", "stablehlo", "tosa"))
+
+
+def body_operations(op: Operation) -> list[Operation]:
+    """The operations nested in control flow, without terminators and without payload bodies."""
+    found: list[Operation] = []
+    stack: list[Operation] = [op]
+    while stack:
+        for region in stack.pop().regions:
+            for block in region.blocks:
+                for inner in block.ops:
+                    if not is_terminator(inner):
+                        found.append(inner)
+                    if op_name(inner) in CONTROL_FLOW:
+                        stack.append(inner)
+    return found
+
+
+def callee_name(op: Operation) -> str | None:
+    """The function that a ``func.call`` calls; None for other operations."""
+    if op_name(op) != "func.call":
+        return None
+    callee = op.properties.get("callee") or op.attributes.get("callee")
+    assert isinstance(callee, SymbolRefAttr)
+    return callee.string_value()
+
+
+def _stays(op: Operation) -> bool:
+    """Whether an operation is a copy between code for different targets on one device, which moves nothing."""
+    return isinstance(op, DeviceCopyOp) and op.src.memory_location == op.dst.memory_location
+
+
+class Classifier:
+    """Roles of the operations of one planned module."""
+
+    def __init__(self, scopes: ScopeAnalysis, host: ScopeAttr, device_functions: dict[str, ScopeAttr]) -> None:
+        self._scopes = scopes
+        self._host = host
+        self._device_functions = device_functions
+
+    def role(self, op: Operation) -> tuple[Role, ScopeAttr]:
+        """The role of an operation and the scope that it runs on (the host's for scalars)."""
+        name = op_name(op)
+        if is_scalar_code(op):
+            return Role.SCALAR, self._host
+        if name in CONTROL_FLOW:
+            return self._control_flow(op)
+        callee = callee_name(op)
+        if callee is not None:
+            scope = self._device_functions.get(callee)
+            return (Role.HOST, self._host) if scope is None else (Role.DEVICE, scope)
+        if name == "device.device_copy" or is_terminator(op) or not touches_tensors(op):
+            self._check_buffers(op)
+            return Role.HOST, self._host
+        scope = self._scopes.of_op(op)
+        self._check_buffers(op)
+        return (Role.HOST, self._host) if self.is_host(scope) else (Role.DEVICE, scope)
+
+    def _check_buffers(self, op: Operation) -> None:
+        """Raise LoweringError for memrefs on devices, which have no owner that could free them."""
+        for value in (*op.operands, *op.results):
+            if not isinstance(value.type, MemRefType | UnrankedMemRefType):
+                continue
+            if not self.is_host(scope := self._scopes.of_value(value)):
+                raise LoweringError(
+                    f"'{op_name(op)}' has a memref on {scope.short()}; only tensors can be there",
+                    source_location(op),
+                    ["compute with tensors on devices, and with memrefs on the host"],
+                )
+
+    def queried_scope(self, op: Operation) -> ScopeAttr | None:
+        """Where the tensor lives whose shape ``op`` asks for; None if ``op`` is no shape query."""
+        if not is_scalar_code(op):
+            return None
+        tensor = next((value for value in op.operands if is_tensor(value)), None)
+        return None if tensor is None else self._scopes.of_value(tensor)
+
+    def is_host(self, scope: ScopeAttr) -> bool:
+        return scope.is_open or scope.same_device(self._host)
+
+    def _control_flow(self, op: Operation) -> tuple[Role, ScopeAttr]:
+        """Control flow belongs to a device function if all that it contains and carries does."""
+        scope = self.uniform_scope([op, *body_operations(op)])
+        return (Role.HOST, self._host) if scope is None else (Role.DEVICE, scope)
+
+    def uniform_scope(self, ops: list[Operation]) -> ScopeAttr | None:
+        """The one device scope that all ``ops`` work on; None if there is no such scope.
+
+        Control flow and scalar code run anywhere, but not with tensors of another place. Calls may be of code
+        for other targets in that place: data of one device does not move between them.
+        """
+        work: set[ScopeAttr] = set()
+        called: set[ScopeAttr] = set()
+        carried: set[ScopeAttr] = set()
+        for op in ops:
+            if op_name(op) in CONTROL_FLOW or is_scalar_code(op) or _stays(op):
+                carried.update(self._scopes.of_value(v) for v in (*op.operands, *op.results) if is_tensor(v))
+                continue
+            role, scope = self.role(op)
+            if role is not Role.DEVICE:
+                return None
+            (work if callee_name(op) is None else called).add(scope)
+        scopes = work or called
+        if len(scopes) != 1:
+            return None
+        scope = next(iter(scopes))
+        return scope if all(other.memory_location == scope.memory_location for other in called | carried) else None

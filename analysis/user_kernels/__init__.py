@@ -1,0 +1,50 @@
+"""The hand-written kernels of a module, and the operations that launch them.
+
+A kernel is a private function over buffers with ``device.kernel``. It is device code as it stands: planning,
+splitting and what runs after them leave its body alone.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from devscope.dialects.device import KERNEL_ATTR, LaunchOp
+
+
+def is_kernel(function: FuncOp) -> bool:
+    """Whether a function is a hand-written kernel. The device functions of a split module are over tensors."""
+    return KERNEL_ATTR in function.attributes and any(
+        isinstance(type_, MemRefType) for type_ in function.function_type.inputs
+    )
+
+
+def kernels_of(module: ModuleOp) -> dict[str, FuncOp]:
+    """The hand-written kernels, by name."""
+    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and is_kernel(op)}
+
+
+def functions_of(module: ModuleOp) -> list[FuncOp]:
+    """The functions of a module but for user kernels, whose bodies are device code already."""
+    return [op for op in module.body.block.ops if isinstance(op, FuncOp) and not is_kernel(op)]
+
+
+def launches_in(op: Operation) -> list[LaunchOp]:
+    """The launches in ``op``, in order."""
+    return [inner for inner in op.walk() if isinstance(inner, LaunchOp)]
+
+
+def kernel_name(launch: LaunchOp) -> str:
+    """The kernel that a launch names."""
+    return launch.kernel.string_value()
+
+
+def drop_idle_kernels(module: ModuleOp) -> None:
+    """Erase the kernels that nothing launches."""
+    kernels = kernels_of(module)
+    launched = {kernel_name(launch) for launch in launches_in(module)} if kernels else set[str]()
+    for name, kernel in kernels.items():
+        if name not in launched:
+            kernel.detach()
+            kernel.erase(safe_erase=False)

@@ -1,0 +1,47 @@
+"""Calls in hand-written kernels: of private functions over scalars, which device-bind-target inlines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from devscope.analysis.classify import callee_name
+from devscope.analysis.device_functions import portable_functions
+from devscope.analysis.recursion import Recursion
+from devscope.analysis.user_kernels import functions_of
+from devscope.dialects.location import source_location
+from devscope.errors import VerifyError
+
+
+def check_calls(module: ModuleOp, kernels: Iterable[FuncOp]) -> None:
+    """Raise `VerifyError`, located, for a call in one of ``kernels`` that a kernel cannot make."""
+    calls = [(kernel, op) for kernel in kernels for op in calls_in(kernel)]
+    if not calls:
+        return
+    callees = {
+        function.sym_name.data: [name for op in calls_in(function) if (name := callee_name(op)) is not None]
+        for function in portable_functions(functions_of(module))
+    }
+    recursion = Recursion(callees)
+    for kernel, op in calls:
+        name = callee_name(op) or ""
+        if name not in callees:
+            raise VerifyError(
+                f"kernel '{kernel.sym_name.data}' calls '{name}', which kernels cannot",
+                source_location(op),
+                ["what they call are private functions with a body, over scalars alone"],
+            )
+        circle = recursion.below(name)
+        if circle is not None:
+            raise VerifyError(
+                f"kernel '{kernel.sym_name.data}' calls '{name}', which is recursive: {' -> '.join(circle)}",
+                source_location(op),
+                ["write it as a loop (scf.while)"],
+            )
+
+
+def calls_in(op: Operation) -> list[Operation]:
+    return [inner for inner in op.walk() if callee_name(inner) is not None]

@@ -1,0 +1,90 @@
+"""``device-bind-target``: gives every function of a planned module a target.
+
+A target that stands already is never overwritten; only a missing host part (``device.host_target``) is added.
+
+| function | ``device.target`` by default |
+|---|---|
+| public, its ``device.scope`` on a device | the device's; its own code between computations is for the host part |
+| public, private and not on one device, without a body | the host's |
+| private, all on one device | the device's, without a host part |
+| private over scalars, that kernels can call | by who calls it, see `portable_functions` |
+| hand-written kernel | by what launches it, see `user_kernels` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+
+from devscope.analysis.call_graph import is_public
+from devscope.analysis.device_functions import device_functions
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.target_binding import HOST_KIND, TargetBinding
+from devscope.analysis.user_kernels import functions_of
+from devscope.dialects.device import HOST_TARGET_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.location import source_location
+from devscope.dialects.scope_attribute import scope_on
+from devscope.errors import VerifyError
+from devscope.passes.device_bind_target.portable_functions import bind_portable_functions
+from devscope.passes.device_bind_target.user_kernels import bind_kernels, inline_in_kernels
+
+
+@dataclass(frozen=True)
+class DeviceBindTargetPass(ModulePass):
+    """Give every function of a planned module a target; never overwrite one."""
+
+    name = "device-bind-target"
+
+    host: str = "cpu:0"
+    """The scope that host code runs on."""
+    targets: tuple[str, ...] = ()
+    """Overrides of targets, ``DEVICE=KIND`` each, as of ``device-split``."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        bind_targets(op, ScopeAttr.parse_text(self.host), TargetBinding.parse(self.targets))
+
+
+def bind_targets(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
+    """Bind the functions of ``module`` in place; it must be planned. Binding it again changes nothing.
+
+    Raises VerifyError, located, for a host part that is for a device, and for a function without a body that is
+    for one: only the host can call what is defined elsewhere.
+    """
+    inline_in_kernels(module)
+    bind_portable_functions(module, host, binding)
+    bind_kernels(module, host, binding)
+    functions = functions_of(module)
+    on_device = device_functions(functions, ScopeAnalysis(module, host), host)
+    for function in functions:
+        scope = on_device.get(function.sym_name.data)
+        if scope is not None:
+            function.attributes.setdefault(TARGET_ATTR, binding.target_of(scope))
+        else:
+            _bind_host_code(function, host, binding)
+
+
+def _bind_host_code(function: func.FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
+    """Bind a function whose own code, at least what stands between computations, runs on the host."""
+    host_target = binding.target_of(host)
+    own = scope_on(function)
+    default = host_target if own is None or not is_public(function) else binding.target_of(own)
+    target = function.attributes.setdefault(TARGET_ATTR, default)
+    if not isinstance(target, TargetAttr) or target.kind_name == HOST_KIND:
+        return
+    if not function.body.blocks:
+        raise VerifyError(
+            f"function '{function.sym_name.data}' has no body and is for target '{target.kind_name}'",
+            source_location(function),
+            ["what is defined elsewhere runs on the host; give it a body, or drop its target"],
+        )
+    part = function.attributes.setdefault(HOST_TARGET_ATTR, host_target)
+    if isinstance(part, TargetAttr) and part.kind_name != HOST_KIND:
+        raise VerifyError(
+            f"the host part of the target of '{function.sym_name.data}' is '{part.kind_name}', a device's",
+            source_location(function),
+            [f"'{HOST_TARGET_ATTR}' is of kind '{HOST_KIND}'"],
+        )

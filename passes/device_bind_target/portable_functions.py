@@ -1,0 +1,136 @@
+"""Gives each side that calls a portable function a version of its own.
+
+A portable function is scalar code that a kernel can call as well as the host. By the calls of it:
+only from the host: the host's; only from code of one device and target: theirs; from several sides: the
+original is the first device's, and every other side calls a private copy, ``NAME_host`` for the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from devscope.analysis.device_functions import portable_functions
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.target_binding import HOST_KIND, TargetBinding
+from devscope.analysis.user_kernels import functions_of
+from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.rewriting.functions import clone_function, fresh_name, named_function, redirect, taken_names
+
+Side = tuple[ScopeAttr, TargetAttr]
+"""Where calling code runs, and what it is compiled for."""
+
+
+def bind_portable_functions(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
+    """Write ``device.target`` and ``device.scope`` on the portable functions of a planned module.
+
+    A target that stands already stays: sides that it does not serve get copies, and if it serves none of those
+    that call it, the original is gone.
+    """
+    portable = {f.sym_name.data: f for f in portable_functions(functions_of(module))}
+    if not portable:
+        return
+    host_side = (host.memory_location, binding.target_of(host))
+    calls = _Calls(module, portable, host_side, binding)
+    sides = calls.sides()
+    idle = [f for name, f in portable.items() if not sides[name] and TARGET_ATTR in f.attributes]
+    sides = calls.sides((f.sym_name.data, _own_side(f, (), host_side)) for f in idle)
+    taken = taken_names(module)
+    versions: dict[tuple[str, Side], func.FuncOp] = {}
+    for name, function in portable.items():
+        own = _own_side(function, sides[name], host_side)
+        for side in [side for side in sides[name] if side != own]:
+            suffix = "host" if side == host_side else side[0].symbol_name
+            clone = clone_function(function, fresh_name(f"{name}_{suffix}", taken))
+            _write(clone, side)
+            versions[name, side] = clone
+        if own in sides[name] or not sides[name]:
+            _write(function, own)
+            versions[name, own] = function
+        else:
+            function.detach()
+            function.erase(safe_erase=False)
+    for op, side in calls.direct:
+        _send(op, side, versions)
+    for (_, side), function in versions.items():
+        for op in function.walk():
+            if named_function(op) in portable:
+                _send(op, side, versions)
+
+
+def _own_side(function: func.FuncOp, sides: Sequence[Side], host_side: Side) -> Side:
+    """The side that the original stays with."""
+    target = function.attributes.get(TARGET_ATTR)
+    if isinstance(target, TargetAttr):
+        if target.kind_name == HOST_KIND:
+            return host_side
+        own = function.attributes.get(SCOPE_ATTR)
+        if not isinstance(own, ScopeAttr) or own.type_name != target.device_type:
+            own = ScopeAttr.get(target.device_type, 0)
+        return next((side for side in sides if side[1] == target), (own.memory_location, target))
+    return next((side for side in sides if side != host_side), host_side)
+
+
+def _write(function: func.FuncOp, side: Side) -> None:
+    scope, target = side
+    function.attributes[SCOPE_ATTR] = scope
+    function.attributes.pop(HOST_TARGET_ATTR, None)
+    old = function.attributes.get(TARGET_ATTR)
+    # The options of a target of the host that stands already are not lost.
+    if not (isinstance(old, TargetAttr) and old.kind_name == target.kind_name == HOST_KIND):
+        function.attributes[TARGET_ATTR] = target
+
+
+def _send(op: Operation, side: Side, versions: dict[tuple[str, Side], func.FuncOp]) -> None:
+    name = named_function(op)
+    version = versions.get((name, side)) if name is not None else None
+    if version is not None and version.sym_name.data != name:
+        redirect(op, version.sym_name.data)
+
+
+class _Calls:
+    """The calls of portable functions, and the sides that they are made from."""
+
+    def __init__(self, module: ModuleOp, portable: Iterable[str], host_side: Side, binding: TargetBinding) -> None:
+        self._portable = set(portable)
+        self._host_side = host_side
+        self._binding = binding
+        self.direct: list[tuple[Operation, Side]] = []
+        """Calls outside of portable functions."""
+        self._inner: dict[str, list[str]] = {name: [] for name in self._portable}
+        analysis = ScopeAnalysis(module)
+        for function in functions_of(module):
+            caller = function.sym_name.data
+            for op in function.walk():
+                callee = named_function(op)
+                if callee not in self._portable:
+                    continue
+                if caller in self._portable:
+                    self._inner[caller].append(callee)
+                else:
+                    self.direct.append((op, self._side(op, function, analysis)))
+
+    def sides(self, others: Iterable[tuple[str, Side]] = ()) -> dict[str, list[Side]]:
+        """The sides that reach each portable function, first ones first; ``others`` are further callers."""
+        found: dict[str, dict[Side, None]] = {name: {} for name in self._inner}
+        work = [(name, side) for op, side in self.direct if (name := named_function(op)) is not None]
+        work.extend(others)
+        work.reverse()
+        while work:
+            name, side = work.pop()
+            if side not in found[name]:
+                found[name][side] = None
+                work.extend((callee, side) for callee in self._inner[name])
+        return {name: list(sides) for name, sides in found.items()}
+
+    def _side(self, op: Operation, function: func.FuncOp, analysis: ScopeAnalysis) -> Side:
+        """Only the bodies of computations run on a device; what stands between them runs on the host."""
+        if analysis.computation(op) is op:
+            return self._host_side
+        scope = analysis.of_op(op)
+        if scope.is_open or scope.same_device(self._host_side[0]) or self._binding.in_host_memory(scope):
+            return self._host_side
+        return scope.memory_location, self._binding.target_in(scope, function.attributes.get(TARGET_ATTR))

@@ -1,0 +1,244 @@
+"""``device-chunk-copies``: large data goes to a device, through its work and back in parts, one part at a time.
+
+Runs on a split module. Where a device function goes by rows (see `outer_dimension`), its call, with the copies
+around it::
+
+    copy in x; copy in w; y = f(x, w); copy out y
+
+becomes a loop, over the same function for fewer rows::
+
+    copy in w; for each chunk: { copy in rows of x; rows of y = f(rows of x, w); copy out rows of y }
+
+which `device-pipeline-loops` then pipelines: copies overlap with computing. What is not needed row by row is
+copied whole, before the loop, and what ``f`` computes from that alone is computed there. Where the number of rows
+is no multiple of that of a chunk, the last chunk starts early and does some rows again, so that all chunks are of
+one size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, TensorType
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from devscope.analysis.classify import callee_name
+from devscope.analysis.placed_functions import functions_on_devices
+from devscope.analysis.target_binding import HOST_KIND
+from devscope.analysis.user_kernels import functions_of
+from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
+from devscope.errors import OptionError
+from devscope.passes.device_chunk_copies.chunk_sizes import ChunkSizes
+from devscope.passes.device_chunk_copies.sliced_function import RowFunction, of_rows
+from devscope.passes.device_unused import remove_unused
+from devscope.passes.plan.min_cost.sizes import Sizes
+from devscope.rewriting.functions import fresh_name, redirect, taken_names
+
+#: Copies in and out of a chunk together. Starting a chunk takes as long as copying some ten KiB.
+LEAST_BYTES = 1 << 18
+
+
+@dataclass(frozen=True)
+class DeviceChunkCopiesPass(ModulePass):
+    """Copy large data to devices, compute with it and copy results back in chunks of rows."""
+
+    name = "device-chunk-copies"
+
+    chunks: int = 4
+    """How many chunks to make; fewer where they would be too small."""
+    least: int = LEAST_BYTES
+    """The least bytes to copy per chunk, in and out together."""
+    host: str = "cpu:0"
+    """The scope that host functions run on."""
+
+    def __post_init__(self) -> None:
+        if self.chunks < 1:
+            raise OptionError(f"{self.chunks} is not a number of chunks", notes=["legal: 1 (as a whole) and more"])
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        chunk_copies(op, ScopeAttr.parse_text(self.host), self.chunks, self.least)
+
+
+def chunk_copies(module: ModuleOp, host: ScopeAttr, chunks: int, least: int | None = None) -> None:
+    """Put calls of device functions of a split module into loops over chunks, where that is legal and of use."""
+    work = {f.sym_name.data: found for f in _copied_to(module) if (found := RowFunction.of(f)) is not None}
+    if not work:
+        return
+    calls = [op for f in functions_of(module) for op in f.walk() if callee_name(op) in work]
+    names = taken_names(module)
+    changed = False
+    for call in calls:
+        name = callee_name(call)
+        assert name is not None
+        launch = _Launch.of(call, work[name], host)
+        if launch is None:
+            continue
+        sizes = launch.sizes(chunks, LEAST_BYTES if least is None else least)
+        if sizes is not None:
+            launch.chunk(sizes, names)
+            changed = True
+    if changed:
+        remove_unused(module)
+
+
+def _copied_to(module: ModuleOp) -> Iterator[FuncOp]:
+    """The functions of devices with memory of their own."""
+    for function in functions_on_devices(module):
+        target = function.attributes.get(TARGET_ATTR)
+        if not isinstance(target, TargetAttr) or target.kind_name != HOST_KIND:
+            yield function
+
+
+@dataclass(frozen=True)
+class _Launch:
+    """A call of a function that goes by rows, with its copies: per argument and result that is made of rows."""
+
+    call: Operation
+    work: RowFunction
+    copies_in: list[DeviceCopyOp | None]
+    copies_out: list[list[DeviceCopyOp]]
+
+    @classmethod
+    def of(cls, call: Operation, work: RowFunction, host: ScopeAttr) -> _Launch | None:
+        """None where rows are used by others on the device too, or come from there."""
+        copies_in: list[DeviceCopyOp | None] = []
+        for value, by_rows in zip(call.operands, work.arguments, strict=True):
+            copy = value.owner
+            if not by_rows:
+                copies_in.append(None)
+            elif isinstance(copy, DeviceCopyOp) and copy.src == host and _is_only_for(copy, call):
+                copies_in.append(copy)
+            else:
+                return None
+        copies_out: list[list[DeviceCopyOp]] = []
+        for result in call.results:
+            users = [use.operation for use in result.uses]
+            copies = [op for op in users if isinstance(op, DeviceCopyOp) and op.dst == host]
+            if not copies or len(copies) < len(users) or any(op.parent is not call.parent for op in copies):
+                return None
+            copies_out.append(copies)
+        launch = cls(call, work, copies_in, copies_out)
+        return launch if any(copies_in) and all(_has_static_rows(v.type) for v in launch._by_rows) else None
+
+    @property
+    def _by_rows(self) -> list[SSAValue]:
+        return [*(copy.operand for copy in self.copies_in if copy is not None), *self.call.results]
+
+    def sizes(self, chunks: int, least: int) -> ChunkSizes | None:
+        """Chunks that copy ``least`` bytes or more; None if there would be only one."""
+        bytes_of_row = sum(Sizes(1).bytes(of_rows(value.type, 1)) for value in self._by_rows)
+        if chunks == 1 or not bytes_of_row:
+            return None
+        rows = math.ceil(least / bytes_of_row)
+        if self.work.rows == DYNAMIC_INDEX:
+            return ChunkSizes.of_dynamic(self._by_rows[0], chunks, rows)
+        return ChunkSizes.of_static(self.work.rows, chunks, rows)
+
+    def chunk(self, sizes: ChunkSizes, names: set[str]) -> None:
+        """Replace the call by a loop that calls a new function; the copies have no use then.
+
+        ``names`` are taken; that of the function is added.
+        """
+        from xdsl.dialects import arith, scf, tensor  # programs without chunks do without them
+
+        shared = self._call_of_shared(names)
+        function = self.work.of_rows(sizes.static, fresh_name(f"{self._name}_chunk", names))
+        extents = [sizes.total] if self.work.rows == DYNAMIC_INDEX else []
+        wholes = [tensor.EmptyOp(extents, result.type) for result in self.call.results]
+        block = Block(arg_types=[IndexType(), *[result.type for result in self.call.results]])
+        start = arith.MinSIOp(block.args[0], sizes.last)
+        block.add_op(start)
+        launch = self._call_of(function, [*self._copy_in(block, start.result, sizes), *shared])
+        block.add_op(launch)
+        block.add_op(scf.YieldOp(*self._copy_out(block, launch, start.result, sizes)))
+        loop = scf.ForOp(sizes.zero, sizes.total, sizes.rows, wholes, block)
+        made = [*sizes.ops, *wholes, loop]
+        for op in (*made, *block.ops):
+            op.location = self.call.location
+        Rewriter.insert_op(made, InsertPoint.before(self.call))
+        for copies, result in zip(self.copies_out, loop.results, strict=True):
+            for copy in copies:
+                Rewriter.replace_op(copy, [], [result])
+        self.call.detach()
+        self.call.erase()
+
+    @property
+    def _name(self) -> str:
+        return self.work.function.sym_name.data
+
+    def _call_of_shared(self, names: set[str]) -> Sequence[SSAValue]:
+        """What all chunks share, by a call in front of this one. The rows are arguments that it does not use."""
+        if not self.work.shared:
+            return ()
+        function = self.work.of_shared(fresh_name(f"{self._name}_shared", names))
+        call = self._call_of(function, self.call.operands)
+        call.location = self.call.location
+        Rewriter.insert_op(call, InsertPoint.before(self.call))
+        return call.results
+
+    def _call_of(self, function: FuncOp, arguments: Sequence[SSAValue]) -> Operation:
+        call = type(self.call).create(
+            operands=arguments,
+            result_types=function.function_type.outputs.data,
+            attributes=dict(self.call.attributes),
+            properties=dict(self.call.properties),
+        )
+        redirect(call, function.sym_name.data)
+        return call
+
+    def _copy_in(self, block: Block, start: SSAValue, sizes: ChunkSizes) -> list[SSAValue]:
+        """The arguments of the call for a chunk."""
+        from xdsl.dialects import tensor
+
+        arguments: list[SSAValue] = []
+        for value, copy, is_count in zip(self.call.operands, self.copies_in, self.work.counts, strict=True):
+            if copy is None:
+                arguments.append(sizes.rows if is_count else value)
+                continue
+            type_ = of_rows(value.type, sizes.static)
+            slice_ = tensor.ExtractSliceOp(copy.operand, *_slice(start, sizes, type_), type_)
+            moved = DeviceCopyOp(slice_, copy.src, copy.dst)
+            block.add_ops([slice_, moved])
+            arguments.append(moved.result)
+        return arguments
+
+    def _copy_out(self, block: Block, launch: Operation, start: SSAValue, sizes: ChunkSizes) -> list[SSAValue]:
+        """The whole results, with a chunk in them."""
+        from xdsl.dialects import tensor
+
+        updated: list[SSAValue] = []
+        for result, copies, whole in zip(launch.results, self.copies_out, block.args[1:], strict=True):
+            moved = DeviceCopyOp(result, copies[0].src, copies[0].dst)
+            shape = of_rows(result.type, sizes.static).get_shape()
+            extents = [sizes.rows] if sizes.static == DYNAMIC_INDEX else []
+            inserted = tensor.InsertSliceOp.get(moved.result, whole, shape, offsets=[start], sizes=extents)
+            block.add_ops([moved, inserted])
+            updated.append(inserted.result)
+        return updated
+
+
+def _slice(
+    start: SSAValue, sizes: ChunkSizes, type_: TensorType
+) -> tuple[list[SSAValue | int], list[SSAValue | int], list[int]]:
+    """Offsets, sizes and strides of the rows from ``start``."""
+    first, *rest = type_.get_shape()
+    return (
+        [start, *[0] * len(rest)],
+        [sizes.rows if first == DYNAMIC_INDEX else first, *rest],
+        [1, *[1] * len(rest)],
+    )
+
+
+def _is_only_for(copy: DeviceCopyOp, call: Operation) -> bool:
+    return copy.parent is call.parent and copy.result.has_one_use()
+
+
+def _has_static_rows(type_: Attribute) -> bool:
+    """Whether it is known what a row looks like, if not how many there are."""
+    return isinstance(type_, TensorType) and DYNAMIC_INDEX not in type_.get_shape()[1:]

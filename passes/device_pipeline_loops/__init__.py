@@ -1,0 +1,127 @@
+"""``device-pipeline-loops``: a loop begins the device's work of its next iteration before it waits for this one's.
+
+Runs on a split module. A loop of the host that copies in, computes on a device and copies out::
+
+    for i: begin(i); end(i)                 begin: copies in, calls of device functions; end: copies out, the rest
+
+becomes, with the device's results carried from one iteration to the next::
+
+    begin(first); for i, but the last: { begin(i + step); end(i) }; end(last)
+
+so that the host copies and works on one iteration while the device computes another. Legal where ``begin`` uses
+nothing that earlier iterations made and has no side effects; of loops inside each other, the innermost that this
+fits changes. Where bounds are known at run time only, all of it stands in a loop of at most one iteration, so that
+nothing begins where there is nothing to do. It takes the memory of one more iteration's device data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from devscope.analysis.captured_values import free_values
+from devscope.analysis.classify import callee_name, has_side_effects, is_rematerialised
+from devscope.analysis.placed_functions import split_by_host
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.dialects.names import op_name
+from devscope.passes.device_pipeline_loops.pipelined_loop import PipelinedLoop, constant_bounds, constant_index
+from devscope.rewriting.copies import outwards
+
+
+@dataclass(frozen=True)
+class DevicePipelineLoopsPass(ModulePass):
+    """Begin the device's work of a loop's next iteration before waiting for this one's."""
+
+    name = "device-pipeline-loops"
+
+    host: str = "cpu:0"
+    """The scope that host functions run on."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        pipeline_loops(op, ScopeAttr.parse_text(self.host))
+
+
+def pipeline_loops(module: ModuleOp, host: ScopeAttr) -> None:
+    """Pipeline the loops of the host functions of a split module, where that is legal and of use."""
+    functions, on_devices = split_by_host(module, host)
+    if not on_devices:
+        return
+    for function in functions:
+        around: set[Operation] = set()
+        loops = [op for op in function.walk() if op_name(op) == "scf.for"]
+        for loop in reversed(loops):  # those inside others first
+            outer = list(outwards(loop))
+            if loop not in around and _pipeline(loop, host, on_devices):
+                around.update(outer)
+
+
+def _pipeline(loop: Operation, host: ScopeAttr, on_devices: set[str]) -> bool:
+    halves = _split(loop, host, on_devices)
+    pipelined = None if halves is None else PipelinedLoop(loop, *halves)
+    if pipelined is None or pipelined.carries_host_data:
+        return False
+    pipelined.build()
+    return True
+
+
+def _split(
+    loop: Operation, host: ScopeAttr, on_devices: set[str]
+) -> tuple[list[Operation], list[Operation]] | None:
+    """The operations of ``begin`` and ``end``, in order; None if the loop stays as it is."""
+    if not _may_repeat(loop):
+        return None
+    body = loop.regions[0].block
+    ops = [op for op in body.ops if op is not body.last_op]
+    launches = [op for op in ops if callee_name(op) in on_devices]
+    waits = any(isinstance(op, DeviceCopyOp) and op.dst.same_device(host) for op in loop.walk())
+    if not launches or not waits:
+        return None
+    begin = _ancestors(launches, body)
+    if any(_needs_order(op, host, on_devices) for op in begin):
+        return None
+    carried = set(body.args[1:])
+    if any(value in carried for op in begin for value in free_values(op)):
+        return None
+    return [op for op in ops if op in begin], [op for op in ops if op not in begin]
+
+
+def _may_repeat(loop: Operation) -> bool:
+    """Whether a loop may have two iterations, as far as its bounds tell, which are to be signed."""
+    if "unsignedCmp" in loop.attributes or "unsignedCmp" in loop.properties:
+        return False
+    if not isinstance(loop.regions[0].block.args[0].type, IndexType | IntegerType):
+        return False
+    step = constant_index(loop.operands[2])
+    if step is not None and step <= 0:
+        return False
+    bounds = constant_bounds(loop)
+    return bounds is None or bounds[0] + bounds[2] < bounds[1]
+
+
+def _ancestors(ops: Iterable[Operation], body: Block) -> set[Operation]:
+    """``ops`` and what they need, in the body of a loop."""
+    found: set[Operation] = set()
+    stack = list(ops)
+    while stack:
+        op = stack.pop()
+        if op in found:
+            continue
+        found.add(op)
+        for value in free_values(op):
+            if isinstance(value.owner, Operation) and value.owner.parent is body:
+                stack.append(value.owner)
+    return found
+
+
+def _needs_order(op: Operation, host: ScopeAttr, on_devices: set[str]) -> bool:
+    """Whether ``op`` has side effects, or waits for a device, which would end the overlap."""
+    if callee_name(op) in on_devices or is_rematerialised(op):
+        return False
+    if isinstance(op, DeviceCopyOp):
+        return op.dst.same_device(host)
+    return (bool(op.regions) and op_name(op).startswith("scf.")) or has_side_effects(op)

@@ -1,0 +1,181 @@
+"""``device-split``: one planned module -> host functions that call private device functions.
+
+Afterwards every function carries ``device.target``, the only truth about where it runs, and
+``device.scope``, the virtual device it runs on. A host function holds host code, copies and calls; a device
+function holds code of one scope. See `device_regions` for how they are found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from devscope.analysis.captured_values import users_in
+from devscope.analysis.classify import CONTROL_FLOW, Classifier
+from devscope.analysis.device_functions import device_functions
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.target_binding import HOST_KIND, TargetBinding
+from devscope.analysis.user_kernels import drop_idle_kernels, functions_of
+from devscope.dialects.device import (
+    HOST_TARGET_ATTR,
+    NOALIAS_ATTR,
+    SCOPE_ATTR,
+    TARGET_ATTR,
+    ScopeAttr,
+    TargetAttr,
+)
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.dialects.scope_attribute import drop_scopes
+from devscope.errors import VerifyError
+from devscope.passes.device_bind_target import bind_targets
+from devscope.passes.device_split.calls import separate_kinds, write_kinds
+from devscope.passes.device_split.device_regions import BlockSplit, Piece, split_block
+from devscope.passes.device_split.memory_locations import reduce_to_memory_locations
+from devscope.passes.device_split.outline import erase_operations, outline_piece
+from devscope.rewriting.functions import taken_names, unique_name
+
+
+@dataclass(frozen=True)
+class DeviceSplitPass(ModulePass):
+    """Outline maximal same-scope pieces of a planned module into device functions."""
+
+    name = "device-split"
+
+    host: str = "cpu:0"
+    """The scope that host functions run on."""
+    targets: tuple[str, ...] = ()
+    """Overrides of targets, ``DEVICE=KIND`` each: ``opencl:1=cpu`` builds code for opencl:1 for the host."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        split_module(op, ScopeAttr.parse_text(self.host), TargetBinding.parse(self.targets))
+
+
+def split_module(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
+    """Split ``module`` in place. It must be planned: ``device-verify`` holds for it.
+
+    Functions without a target are bound first, see ``device-bind-target``.
+    """
+    bind_targets(module, host, binding)
+    scopes = ScopeAnalysis(module)
+    functions = functions_of(module)
+    on_device = device_functions(functions, scopes, host)
+    classifier = Classifier(scopes, host, on_device)
+    taken = taken_names(module)
+    for function in functions:
+        if function.sym_name.data not in on_device and function.body.blocks:
+            _split_function(module, function, scopes, classifier, binding, taken)
+    for function in functions:
+        scope = on_device.get(function.sym_name.data)
+        if scope is None:
+            _finish_host_code(function, host, binding)
+        else:
+            _finish_device_function(function, scope, binding)
+            drop_scopes(function.body)
+    reduce_to_memory_locations(module)
+    drop_idle_kernels(module)
+    separate_kinds(module)
+    write_kinds(module)
+
+
+def _finish_host_code(function: func.FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
+    """What is left of a function once its pieces are gone is compiled for its host part."""
+    part = function.attributes.pop(HOST_TARGET_ATTR, None)
+    target = function.attributes[TARGET_ATTR]
+    if not isinstance(target, TargetAttr) or target.kind_name != HOST_KIND:
+        function.attributes[TARGET_ATTR] = part or binding.target_of(host)
+    function.attributes[SCOPE_ATTR] = host
+
+
+def _finish_device_function(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> None:
+    own = function.attributes[TARGET_ATTR]
+    target = binding.target_in(scope, own)
+    if isinstance(own, TargetAttr) and own.device_type not in (target.device_type, scope.type_name):
+        raise VerifyError(
+            f"function '{function.sym_name.data}' is for target '{own.kind_name}', but runs on {scope.short()}",
+            source_location(function),
+            [f"drop its '{TARGET_ATTR}': where a function runs follows from '{SCOPE_ATTR}'"],
+        )
+    function.attributes.pop(HOST_TARGET_ATTR, None)
+    function.attributes[SCOPE_ATTR] = scope
+    function.attributes[TARGET_ATTR] = target
+    function.attributes[NOALIAS_ATTR] = UnitAttr()
+
+
+def _split_function(
+    module: ModuleOp,
+    function: func.FuncOp,
+    scopes: ScopeAnalysis,
+    classifier: Classifier,
+    binding: TargetBinding,
+    taken: set[str],
+) -> None:
+    bound = function.attributes[TARGET_ATTR]
+    blocks = list(function.body.blocks)
+    split_blocks: list[Block] = []
+    while blocks:
+        block = blocks.pop()
+        split = split_block(block, classifier)
+        for inner in split.control_flow:
+            if op_name(inner) in CONTROL_FLOW:
+                blocks.extend(b for region in inner.regions for b in region.blocks)
+        dead = _only_cloned(block, split)
+        if split.pieces:
+            _reorder(block, split)
+        names = [_piece_name(function, piece, taken) for piece in split.pieces]
+        # Last piece first: a piece then sees the original values of the pieces before it.
+        for piece, name in reversed(list(zip(split.pieces, names, strict=True))):
+            outlined = outline_piece(
+                piece, split.clonable_on(piece.scope), dead, name, binding.target_in(piece.scope, bound)
+            )
+            if outlined is not None:
+                module.body.block.insert_op_after(outlined, function)
+        erase_operations(dead)
+        scopes.invalidate()  # Values of inner blocks may now be results of calls of new functions.
+        split_blocks.append(block)
+    # Not before all is split: what a block says holds for the blocks inside it.
+    for block in split_blocks:
+        for op in block.ops:
+            op.attributes.pop(SCOPE_ATTR, None)
+
+
+def _piece_name(function: func.FuncOp, piece: Piece, taken: set[str]) -> str:
+    return unique_name(f"{function.sym_name.data}_{piece.scope.symbol_name}", taken)
+
+
+def _reorder(block: Block, split: BlockSplit) -> None:
+    """Order by level; pieces come first on theirs, so that each becomes contiguous."""
+    position = {op: number for number, op in enumerate(block.ops)}
+    piece_of = {op: number for number, piece in enumerate(split.pieces) for op in piece.members}
+    movable = [op for op in position if op in split.levels]
+    movable.sort(key=lambda op: (split.levels[op], op not in piece_of, piece_of.get(op, 0), position[op]))
+    last = block.last_op
+    for op in movable:
+        op.detach()
+        if last is not None and last not in split.levels:
+            block.insert_op_before(op, last)
+        else:
+            block.add_op(op)
+
+
+def _only_cloned(block: Block, split: BlockSplit) -> set[Operation]:
+    """Scalar code that only pieces use, each through a copy of its own, so that the original will go."""
+    outlined = [piece for piece in split.pieces if not piece.is_call]
+    piece_scopes = {op: piece.scope for piece in outlined for op in piece.members}
+    used_on: dict[Operation, set[ScopeAttr]] = {}
+    dead: set[Operation] = set()
+    for op in reversed([op for op in block.ops if op in split.clonable]):
+        users = users_in(block, op)
+        scopes = {piece_scopes[user] for user in users if user is not None and user in piece_scopes}
+        scopes.update(scope for user in users if user is not None for scope in used_on.get(user, ()))
+        used_on[op] = scopes
+        if all(user in piece_scopes or user in dead for user in users) and all(
+            split.can_clone(op, scope) for scope in scopes
+        ):
+            dead.add(op)
+    return dead

@@ -1,1 +1,0 @@
-"""Hand-written kernels: which functions they are, what they may hold, and what they are compiled for."""

@@ -1,1 +1,0 @@
-"""From one planned function to a host function that calls device functions."""

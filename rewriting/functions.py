@@ -1,0 +1,60 @@
+"""Symbols of a module: which names are taken, how functions are cloned and calls are sent elsewhere."""
+
+from __future__ import annotations
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.ir import Operation
+
+from devscope.dialects.names import op_name
+
+_REFERENCES = {"func.call": "callee", "func.constant": "value"}
+"""Operations that name a function, and the attribute that does."""
+
+
+def taken_names(module: ModuleOp) -> set[str]:
+    """The symbols of a module, whatever they stand for."""
+    names = (op.get_attr_or_prop("sym_name") for op in module.body.block.ops)
+    return {name.data for name in names if isinstance(name, StringAttr)}
+
+
+def fresh_name(base: str, taken: set[str]) -> str:
+    """``base``, or else ``base_0``, ``base_1``, ...: the first that is free, which is then taken."""
+    if base in taken:
+        return unique_name(base, taken)
+    taken.add(base)
+    return base
+
+
+def unique_name(base: str, taken: set[str]) -> str:
+    """``base_0``, ``base_1``, ...: the first that is free, which is then taken."""
+    number = 0
+    while f"{base}_{number}" in taken:
+        number += 1
+    taken.add(f"{base}_{number}")
+    return f"{base}_{number}"
+
+
+def named_function(op: Operation) -> str | None:
+    """The function that a ``func.call`` or ``func.constant`` names; None for other operations."""
+    key = _REFERENCES.get(op_name(op))
+    symbol = op.get_attr_or_prop(key) if key is not None else None
+    return symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
+
+
+def redirect(op: Operation, name: str) -> None:
+    """Make a ``func.call`` or ``func.constant`` name another function."""
+    key = _REFERENCES[op_name(op)]
+    place = op.properties if key in op.properties else op.attributes
+    place[key] = SymbolRefAttr(name)
+
+
+def clone_function(function: func.FuncOp, name: str) -> func.FuncOp:
+    """A private copy under a new name, right behind ``function``."""
+    clone = function.clone()
+    clone.properties["sym_name"] = StringAttr(name)
+    clone.properties["sym_visibility"] = StringAttr("private")
+    block = function.parent
+    assert block is not None
+    block.insert_op_after(clone, function)
+    return clone
