@@ -1,14 +1,19 @@
-"""Reading and writing files: output appears whole or not at all."""
+"""Reading and writing files: output appears whole or not at all, and a file of text can hold several modules."""
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
 
-from devscope.errors import InputError
+from devscope.errors import InputError, ParseError, SourceLocation
+
+SEPARATOR = b"// -----"
+# The whole line, as in MLIR's tools (xDSL splits anywhere): "// -----// IR Dump After ..." must not split.
+_SEPARATOR_LINE = re.compile(r"^[ \t]*// -----[ \t]*$\n?", re.MULTILINE)
 
 
 def write_output(path: str, data: str | bytes) -> None:
@@ -75,3 +80,29 @@ def read_input(path: str) -> bytes:
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     except OSError as error:
         raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
+
+
+def decode(data: bytes, filename: str) -> str:
+    """The text of a file. Raises ParseError with the position of the first byte that is none."""
+    try:
+        text = data.decode()
+        bad = data.find(b"\0")  # MLIR would take it for a blank
+    except UnicodeDecodeError as error:
+        text, bad = "", error.start
+    if bad >= 0:
+        line = data.count(b"\n", 0, bad) + 1
+        column = bad - data.rfind(b"\n", 0, bad)
+        raise ParseError("neither MLIR bytecode nor UTF-8 text", SourceLocation(filename, line, column))
+    return text
+
+
+def split_text(text: str) -> list[str]:
+    """The parts between separator lines, padded so that every line keeps its number in the file."""
+    chunks: list[str] = []
+    start = line = 0
+    for match in _SEPARATOR_LINE.finditer(text):
+        chunks.append("\n" * line + text[start : match.start()])
+        line += text.count("\n", start, match.end())
+        start = match.end()
+    chunks.append("\n" * line + text[start:])
+    return chunks

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from importlib.metadata import version
 
-from devscope.cli.mlir_pass_manager import known_passes
+from devscope.cli.mlir_passes import known_passes
 from devscope.cli.pass_options import describe_options
-from devscope.cli.pass_registry import devscope_passes, xdsl_passes
+from devscope.cli.pass_pipeline import PassTable
 
 
-def pass_listing() -> str:
+def pass_listing(passes: PassTable) -> str:
     """All passes, one a line: devscope's with their options, then the names of xDSL's and MLIR's."""
-    lines = ["devscope:"]
-    for name, load in sorted(devscope_passes().items()):
-        options = " ".join(f"[{option}]" for option in describe_options(load()))
-        lines.append(f"  {name} {options}".rstrip())
-    lines += ["xdsl:", *(f"  {name}" for name in sorted(xdsl_passes()))]
-    lines += ["mlir:", *(f"  {name}" for name in sorted(known_passes()))]
-    return "\n".join(lines) + "\n"
+    lines: dict[str, list[str]] = {"devscope": [], "xdsl": [], "mlir": known_passes()}
+    for full_name, load in passes.items():
+        owner, _, name = full_name.partition(".")
+        options = [f"[{option}]" for option in describe_options(load())] if owner == "devscope" else []
+        lines[owner].append(" ".join([name, *options]))
+    return "".join(
+        f"{owner}:\n" + "".join(f"  {line}\n" for line in sorted(found)) for owner, found in lines.items()
+    )
 
 
 def version_text() -> str:

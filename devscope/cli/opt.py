@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
+import io
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from xdsl.universe import Universe
+from xdsl.xdsl_opt_main import xDSLOptMain
 
 from devscope.cli.arguments import Parser
+from devscope.cli.diagnostics import Diagnostic, check_diagnostics, diagnostics_of
 from devscope.cli.failures import INTERRUPTED, report
+from devscope.cli.files import SEPARATOR, decode, read_input, split_text, write_output
+from devscope.cli.timing import Timer
+from devscope.errors import DevscopeError, OptionError
+
+if TYPE_CHECKING:
+    from devscope.cli.module_state import ModuleState
+    from devscope.cli.pass_pipeline import Stage
 
 _DESCRIPTION = "Reads MLIR, runs passes of devscope, xDSL and MLIR on it, prints it."
 _EPILOG = """\
@@ -19,60 +32,199 @@ passes:
   Options: name{key=value key="quoted value"}. Anything with parentheses is MLIR's: func.func(cse),
   mlir(cse,func.func(linalg-fuse-elementwise-ops)), builtin.module(...). See also --list-passes.
 """
+_BYTECODE_MAGIC = b"ML\xefR"
 
 
-def make_parser() -> argparse.ArgumentParser:
-    parser = Parser(prog="devscope-opt", description=_DESCRIPTION, epilog=_EPILOG)
-    add = parser.add_argument
-    add("file", nargs="?", default="-", metavar="FILE", help="MLIR text or bytecode; '-' (default): stdin")
-    add("-p", "--pass-pipeline", default="", metavar="PIPELINE", help="passes to run, separated by commas")
-    add("-o", "--output", default="-", metavar="OUT", help="where to write; '-' (default): stdout")
-    add(
-        "--split-input-file",
-        action="store_true",
-        help="parts between lines '// -----' are modules of their own",
-    )
-    add("--verify-diagnostics", action="store_true", help="check '// expected-error {{...}}' and its kin")
-    add("--print-op-generic", "--mlir-print-op-generic", action="store_true", help="print the generic form")
-    add("--print-debuginfo", "--mlir-print-debuginfo", action="store_true", help="print locations")
-    add("--print-ir-before-all", "--mlir-print-ir-before-all", action="store_true", help="on stderr")
-    add("--print-ir-after-all", "--mlir-print-ir-after-all", action="store_true", help="on stderr")
-    add("--no-scope-aliases", action="store_true", help="print #device.scope<...> in full at every use")
-    add("--emit-bytecode", action="store_true", help="write MLIR bytecode instead of text")
-    add("--timing", "--mlir-timing", action="store_true", help="wall time per pass, on stderr")
-    add("--list-passes", action="store_true", help="list all passes and exit")
-    add("--traceback", action="store_true", help="with an error, show where in the tool it came from")
-    add(
-        "--allow-unregistered-dialect",
-        action="store_true",
-        help="accepted for mlir-opt's sake: unregistered dialects are always allowed",
-    )
-    add("--version", action="store_true", help="print versions and exit")
-    return parser
+class OptMain(xDSLOptMain):
+    """xDSL's driver, with what it lacks: MLIR's parser, verifier, printer and passes, errors with a position (one
+    module's do not end the run), expected diagnostics, and output that appears as a whole or not at all.
+
+    What goes from `parse_chunk` through `apply_passes` to `output_resulting_program` is a `ModuleState`.
+    """
+
+    def __init__(self, args: Sequence[str] | None = None) -> None:
+        # Not xDSL's: it makes a parser of its own, whose errors have another form and another exit status.
+        self.available_passes = {}
+        self.timer = Timer()
+        self._diagnostics: list[Diagnostic] = []
+        self.register_all_passes()
+        parser = Parser(prog="devscope-opt", description=_DESCRIPTION, epilog=_EPILOG)
+        self.register_all_arguments(parser)
+        self.args = parser.parse_args(args)
+        self.stages: Sequence[Stage] = ()
+        self.status = 0
+        """Of the process: 1 if a module failed, or did not give the diagnostics that it should."""
+
+    def register_all_arguments(self, arg_parser: Any) -> None:
+        add = arg_parser.add_argument
+
+        def flag(*names: str, help: str) -> None:
+            add(*names, action="store_true", help=help)
+
+        add("file", nargs="?", default="-", metavar="FILE", help="MLIR text or bytecode; '-' (default): stdin")
+        add("-p", "--pass-pipeline", default="", metavar="PIPELINE", help="passes to run, separated by commas")
+        add("-o", "--output", default="-", metavar="OUT", help="where to write; '-' (default): stdout")
+        flag("--split-input-file", help="parts between lines '// -----' are modules of their own")
+        flag("--verify-diagnostics", help="check '// expected-error {{...}}' and its kin")
+        flag("--print-op-generic", "--mlir-print-op-generic", help="print the generic form")
+        flag("--print-debuginfo", "--mlir-print-debuginfo", help="print locations")
+        flag("--print-ir-before-all", "--mlir-print-ir-before-all", help="on stderr")
+        flag("--print-ir-after-all", "--mlir-print-ir-after-all", help="on stderr")
+        flag("--no-scope-aliases", help="print #device.scope<...> in full at every use")
+        flag("--emit-bytecode", help="write MLIR bytecode instead of text")
+        flag("--timing", "--mlir-timing", help="wall time per pass, on stderr")
+        flag("--list-passes", help="list all passes and exit")
+        flag("--traceback", help="with an error, show where in the tool it came from")
+        accepted = "accepted for mlir-opt's sake: unregistered dialects are always allowed"
+        flag("--allow-unregistered-dialect", help=accepted)
+        flag("--version", help="print versions and exit")
+
+    def register_all_passes(self) -> None:
+        """Under the names ``devscope.NAME`` and ``xdsl.NAME``: those of xDSL and of the plugins beside it."""
+        from devscope.passes import get_all_passes
+
+        own = get_all_passes()
+        for name, load in Universe.get_multiverse().all_passes.items():
+            if name not in own:
+                self.register_pass(f"xdsl.{name}", load)
+        for name, load in own.items():
+            self.register_pass(f"devscope.{name}", load)
+
+    def setup_pipeline(self) -> None:
+        from devscope.cli.pass_pipeline import parse_stages
+
+        self.stages = parse_stages(self.args.pass_pipeline, self.available_passes)
+
+    def run(self) -> None:
+        """All of the command, after which `status` is set.
+
+        Raises DevscopeError for what concerns the whole run: a bad pipeline, an unreadable file.
+        """
+        from devscope.cli.listing import pass_listing, version_text
+
+        if self.args.version or self.args.list_passes:
+            sys.stdout.write(version_text() if self.args.version else pass_listing(self.available_passes))
+            return
+        self.setup_pipeline()
+        outputs = [self._process(chunk) for chunk in self._chunks()]
+        written = [output for output in outputs if output is not None]
+        if len(written) == len(outputs):
+            write_output(self.args.output, (SEPARATOR + b"\n\n").join(written))
+        if self.args.timing:
+            sys.stderr.write(self.timer.table())
+        self.status = int(len(written) < len(outputs))
+
+    def get_input_name(self) -> str:
+        return "<stdin>" if self.args.file == "-" else self.args.file
+
+    def _chunks(self) -> Sequence[str | bytes]:
+        """The modules of the input, as text whose lines have their numbers in the file, or as bytecode."""
+        data, split = read_input(self.args.file), self.args.split_input_file
+        if data.startswith(_BYTECODE_MAGIC):
+            if split or self.args.verify_diagnostics:
+                raise OptionError("--split-input-file and --verify-diagnostics need text, not bytecode")
+            return [data]
+        text = decode(data, self.get_input_name())
+        if split and self.args.emit_bytecode:
+            raise OptionError("--emit-bytecode writes one module: it does not go with --split-input-file")
+        return split_text(text) if split else [text]
+
+    def _process(self, chunk: str | bytes) -> bytes | None:
+        """The output of one module; None when it failed, or when its diagnostics are not those expected."""
+        from devscope.lowering.interop.session import Session
+
+        self._diagnostics, output = [], b""
+        with self.timer.measure("(start)"):
+            # A session per module: names of resources and the like must not leak from one to the next.
+            session = Session()
+        handler = session.context.attach_diagnostic_handler(self._on_diagnostic)
+        try:
+            output = self._transformed(session, chunk)
+        except DevscopeError as error:
+            if not self.args.verify_diagnostics:
+                report(error, self.args.traceback)
+                return None
+            self._diagnostics += diagnostics_of(error)
+        finally:
+            handler.detach()
+        problems: list[str] = []
+        if self.args.verify_diagnostics and isinstance(chunk, str):
+            problems = check_diagnostics(chunk, self.get_input_name(), self._diagnostics)
+            sys.stderr.write("".join(f"{problem}\n" for problem in problems))
+        return None if problems else output
+
+    def _transformed(self, session: Any, chunk: str | bytes) -> bytes:
+        from devscope.cli.module_state import ModuleState
+
+        with self.timer.measure("(parse)"):
+            module = session.parse(chunk, self.get_input_name())
+        state = ModuleState(session, module, self.timer)
+        self.apply_passes(state)
+        module = state.in_mlir()
+        with self.timer.measure("(print)"):
+            if not self.args.emit_bytecode:
+                return self.output_resulting_program(module).encode()
+            stream = io.BytesIO()
+            module.operation.write_bytecode(stream)
+            return stream.getvalue()
+
+    def apply_passes(self, prog: Any) -> None:
+        state: ModuleState = prog
+        for group in self._groups():
+            name = ",".join(stage.name for stage in group)
+            if self.args.print_ir_before_all:
+                self._dump("Before", name, state)
+            state.run(group, name, self._on_remark)
+            if self.args.print_ir_after_all:
+                self._dump("After", name, state)
+
+    def _groups(self) -> Iterator[Sequence[Stage]]:
+        """Stages that run together: MLIR passes, unless each is looked at, or a single pass."""
+        each = self.args.timing or self.args.print_ir_before_all or self.args.print_ir_after_all
+        for in_mlir, group in groupby(self.stages, lambda stage: stage.in_mlir):
+            stages = list(group)
+            yield from [stages] if in_mlir and not each else [[stage] for stage in stages]
+
+    def _dump(self, when: str, name: str, state: ModuleState) -> None:
+        with self.timer.measure("(print)"):
+            text = self.output_resulting_program(state.snapshot())
+        sys.stderr.write(f"// -----// IR Dump {when} {name} //----- //\n{text}\n")
+
+    def output_resulting_program(self, prog: Any) -> str:
+        from devscope.cli.printing import PrintStyle, module_text
+
+        style = PrintStyle(self.args.print_op_generic, self.args.print_debuginfo, not self.args.no_scope_aliases)
+        return module_text(prog, style)
+
+    def _on_diagnostic(self, diagnostic: Any) -> bool:
+        """Warnings and remarks of MLIR; its errors come as exceptions."""
+        from devscope.lowering.interop.positions import decode as position
+
+        severity = str(diagnostic.severity).rpartition(".")[2].lower()
+        self._tell([Diagnostic(severity, diagnostic.message, position(diagnostic.location))])
+        return True
+
+    def _on_remark(self, remark: Any) -> None:
+        """What a pass of devscope has to say."""
+        notes = (Diagnostic("note", note.text, note.location or remark.location) for note in remark.notes)
+        self._tell([Diagnostic(remark.severity, remark.message, remark.location), *notes])
+
+    def _tell(self, diagnostics: Sequence[Diagnostic]) -> None:
+        self._diagnostics += diagnostics
+        if not self.args.verify_diagnostics:
+            sys.stderr.write("".join(f"{diagnostic}\n" for diagnostic in diagnostics))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns the exit status: 0, or 1 after an error message on stderr."""
-    arguments = make_parser().parse_args(argv)
+    tool = OptMain(argv)
     try:
-        # The imports stand here so that --help and a wrong command line answer at once.
-        if arguments.version:
-            from devscope.cli.listing import version_text
-
-            sys.stdout.write(version_text())
-            return 0
-        if arguments.list_passes:
-            from devscope.cli.listing import pass_listing
-
-            sys.stdout.write(pass_listing())
-            return 0
-        from devscope.cli.opt_driver import run
-
-        return run(arguments)
+        tool.run()
+        return tool.status
     except KeyboardInterrupt:
         return INTERRUPTED
     except Exception as error:
-        return report(error, arguments.traceback)
+        return report(error, tool.args.traceback)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Options of an xDSL-style pass: text to the type that the pass's dataclass field declares."""
+"""Options of an xDSL-style pass: words to the type that the pass's dataclass field declares."""
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from devscope.cli.pass_syntax import PassItem, PassOption, parse_options
@@ -14,28 +15,29 @@ from devscope.errors import OptionError
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
+_REQUIRED = dataclasses.MISSING
+_WITHOUT_WORDS: dict[Any, Any] = {bool: True, types.NoneType: None}
+_WORDS: dict[Any, str] = {bool: "true or false", int: "integer", float: "number", str: "text"}
+
 
 def make_pass(pass_type: type[ModulePass], item: PassItem) -> ModulePass:
     """Builds the pass with the options that the item gives it.
 
     ``-`` and ``_`` are equal in option names, as in xDSL. Raises OptionError for an option that the pass does
-    not have, for a value of a wrong type, and for a value that the pass itself refuses.
+    not have, for a value of a wrong type, and for a value that the pass itself refuses: xDSL's ``from_spec`` would
+    say neither where, nor what is legal.
     """
-    given = parse_options(item.options or "", item.options_offset)
-    fields = _fields(pass_type)
-    arguments: dict[str, Any] = {}
-    for option in given:
+    declared = _declared(pass_type)
+    arguments = {name: default for name, (_, default) in declared.items() if default is None}
+    for option in parse_options(item.options or "", item.options_offset):
         name = option.key.replace("-", "_")
-        if name not in fields:
-            raise _unknown_option(pass_type, option, fields)
-        arguments[name] = _convert(pass_type, option, fields[name].annotation)
-    for name, field in fields.items():
-        if name not in arguments and field.required:
-            raise OptionError(
-                f"pass '{pass_type.name}' needs the option '{_spelling(name)}'",
-                item.location,
-                [_legal(pass_type.name, fields)],
-            )
+        if name not in declared:
+            raise _unknown_option(pass_type, option)
+        arguments[name] = _checked(pass_type.name, option, declared[name][0])
+    for name, (_, default) in declared.items():
+        if default is _REQUIRED and name not in arguments:
+            message = f"pass '{pass_type.name}' needs the option '{_spelling(name)}'"
+            raise OptionError(message, item.location, [_legal(pass_type)])
     try:
         return pass_type(**arguments)
     except OptionError as error:
@@ -46,36 +48,26 @@ def make_pass(pass_type: type[ModulePass], item: PassItem) -> ModulePass:
 
 def describe_options(pass_type: type[ModulePass]) -> list[str]:
     """One text ``name: type = default`` per option, in the order of declaration."""
-    return [f"{_spelling(name)}: {field.describe()}" for name, field in _fields(pass_type).items()]
+    return [
+        f"{_spelling(name)}: {_type_text(annotation)}"
+        + ("" if default is _REQUIRED else f" = {_value_text(default)}")
+        for name, (annotation, default) in _declared(pass_type).items()
+    ]
 
 
-@dataclasses.dataclass(frozen=True)
-class _Field:
-    annotation: Any
-    required: bool
-    default: Any
-
-    def describe(self) -> str:
-        text = _type_text(self.annotation)
-        if self.required:
-            return text
-        return f"{text} = {_value_text(self.default)}"
-
-
-def _fields(pass_type: type[ModulePass]) -> dict[str, _Field]:
+def _declared(pass_type: type[ModulePass]) -> dict[str, tuple[Any, Any]]:
+    """Type and default (`_REQUIRED`: none) of each option."""
     hints = get_type_hints(pass_type)
-    found: dict[str, _Field] = {}
+    found: dict[str, tuple[Any, Any]] = {}
     for field in dataclasses.fields(pass_type):
         if field.name == "name" or not field.init:
             continue
         default: Any = field.default
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
-        required = default is dataclasses.MISSING
-        if required and types.NoneType in get_args(hints[field.name]):
-            # xDSL reads an optional field without a default as None.
-            required, default = False, None
-        found[field.name] = _Field(hints[field.name], required, default)
+        if default is _REQUIRED and types.NoneType in get_args(hints[field.name]):
+            default = None  # as xDSL reads an optional field without a default
+        found[field.name] = hints[field.name], default
     return found
 
 
@@ -83,32 +75,32 @@ def _spelling(name: str) -> str:
     return name.replace("_", "-")
 
 
-def _legal(pass_name: str, fields: dict[str, _Field]) -> str:
-    if not fields:
-        return f"'{pass_name}' has no options"
-    described = ", ".join(f"{_spelling(name)}: {field.describe()}" for name, field in fields.items())
-    return f"options of '{pass_name}' are: {described}"
+def _legal(pass_type: type[ModulePass]) -> str:
+    described = ", ".join(describe_options(pass_type))
+    return f"options of '{pass_type.name}' are: {described}" if described else f"'{pass_type.name}' has no options"
 
 
-def _unknown_option(pass_type: type[ModulePass], option: PassOption, fields: dict[str, _Field]) -> OptionError:
-    notes = [_legal(pass_type.name, fields)]
-    close = difflib.get_close_matches(option.key.replace("_", "-"), [_spelling(name) for name in fields], n=1)
-    if close:
-        notes.insert(0, f"did you mean '{close[0]}'?")
+def _unknown_option(pass_type: type[ModulePass], option: PassOption) -> OptionError:
+    close = difflib.get_close_matches(_spelling(option.key), map(_spelling, _declared(pass_type)), n=1)
+    notes = [*(f"did you mean '{name}'?" for name in close), _legal(pass_type)]
     return OptionError(f"pass '{pass_type.name}' has no option '{option.key}'", option.location, notes)
 
 
-def _convert(pass_type: type[ModulePass], option: PassOption, annotation: Any) -> Any:
+def _checked(pass_name: str, option: PassOption, annotation: Any) -> Any:
+    try:
+        return _convert(option.values, annotation)
+    except ValueError:
+        given = ",".join(option.values) or "no value"
+        expected = f"option '{option.key}' of pass '{pass_name}' expects {_type_text(annotation)}"
+        raise OptionError(f"{expected}, got {given}", option.location) from None
+
+
+def _convert(words: Sequence[str], annotation: Any) -> Any:
+    """The words as a value of the declared type. Raises ValueError."""
     for alternative in _alternatives(annotation):
-        try:
-            return _convert_values(option.values, alternative)
-        except ValueError:
-            continue
-    given = ",".join(option.values) if option.values else "no value"
-    raise OptionError(
-        f"option '{option.key}' of pass '{pass_type.name}' expects {_type_text(annotation)}, got {given}",
-        option.location,
-    )
+        with suppress(ValueError):
+            return _convert_to(words, alternative)
+    raise ValueError
 
 
 def _alternatives(annotation: Any) -> list[Any]:
@@ -118,60 +110,31 @@ def _alternatives(annotation: Any) -> list[Any]:
     return [annotation]
 
 
-def _convert_values(values: Sequence[str], annotation: Any) -> Any:
+def _convert_to(words: Sequence[str], annotation: Any) -> Any:
+    legal = get_args(annotation)
     if get_origin(annotation) is tuple:
-        return _convert_tuple(values, get_args(annotation))
-    if not values:
-        if annotation is bool:
-            return True
-        if annotation is types.NoneType:
-            return None
-        raise ValueError
-    if annotation is str:
-        # A list separator inside a text option is part of the text.
-        return ",".join(values)
-    if len(values) != 1:
-        raise ValueError
-    return _convert_scalar(values[0], annotation)
-
-
-def _convert_tuple(values: Sequence[str], elements: Sequence[Any]) -> tuple[Any, ...]:
-    if len(elements) == 2 and elements[1] is Ellipsis:
-        elements = [elements[0]] * len(values)
-    if len(elements) != len(values):
-        raise ValueError
-    return tuple(_first_scalar(value, element) for value, element in zip(values, elements, strict=True))
-
-
-def _first_scalar(value: str, annotation: Any) -> Any:
-    for alternative in _alternatives(annotation):
-        try:
-            return _convert_scalar(value, alternative)
-        except ValueError:
-            continue
+        elements = [legal[0]] * len(words) if legal[1:] == (Ellipsis,) else legal
+        return tuple(_convert([word], element) for word, element in zip(words, elements, strict=True))
+    if annotation in _WITHOUT_WORDS and not words:
+        return _WITHOUT_WORDS[annotation]
+    if annotation is str and words:
+        return ",".join(words)  # a list separator inside of a text is part of the text
+    (word,) = words
+    if get_origin(annotation) is Literal:
+        return {str(value): value for value in legal}[_one_of(word, map(str, legal))]
+    if annotation is bool:
+        return _one_of(word, ("true", "false")) == "true"
+    if annotation is int:
+        return int(word, 0)
+    if annotation is float:
+        return float(word)
     raise ValueError
 
 
-def _convert_scalar(value: str, annotation: Any) -> Any:
-    if get_origin(annotation) is Literal:
-        matches = [legal for legal in get_args(annotation) if str(legal) == value]
-        if not matches:
-            raise ValueError
-        return matches[0]
-    readers: dict[Any, Callable[[str], Any]] = {bool: _bool, int: _int, float: float, str: str}
-    if annotation not in readers:
+def _one_of(word: str, legal: Iterable[str]) -> str:
+    if word not in legal:
         raise ValueError
-    return readers[annotation](value)
-
-
-def _bool(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ValueError
-    return text == "true"
-
-
-def _int(text: str) -> int:
-    return int(text, 0)
+    return word
 
 
 def _type_text(annotation: Any) -> str:
@@ -179,21 +142,22 @@ def _type_text(annotation: Any) -> str:
     if origin in (Union, types.UnionType):
         return " or ".join(_type_text(member) for member in arguments if member is not types.NoneType)
     if origin is Literal:
-        return " or ".join(str(legal) for legal in arguments)
+        return " or ".join(map(str, arguments))
     if origin is tuple:
-        elements = [argument for argument in arguments if argument is not Ellipsis]
-        return f"list of {' or '.join(dict.fromkeys(_type_text(element) for element in elements))}"
-    words = {bool: "true or false", int: "integer", float: "number", str: "text"}
-    return words.get(annotation, str(annotation))
+        elements = dict.fromkeys(_type_text(element) for element in arguments if element is not Ellipsis)
+        return f"list of {' or '.join(elements)}"
+    return _WORDS.get(annotation, str(annotation))
 
 
 def _value_text(value: Any) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        return f'"{value}"'
-    if isinstance(value, tuple):
-        return ",".join(_value_text(element) for element in value) or "none"
-    return str(value)
+    match value:
+        case None | ():
+            return "none"
+        case bool():
+            return str(value).lower()
+        case str():
+            return f'"{value}"'
+        case tuple():
+            return ",".join(map(_value_text, value))  # pyright: ignore[reportUnknownArgumentType]
+        case _:
+            return str(value)

@@ -11,11 +11,15 @@ Grammar (blanks around items are free)::
 A bare word runs to the next blank, comma or closing brace, so ``opencl:0@global`` and ``1.5e-3`` need no
 quotes. Inside quotes a backslash takes the next character literally. What stands in parentheses, and the
 options of an MLIR pass, go to MLIR unchanged.
+
+xDSL's own parser (``xdsl.utils.arg_spec``) has neither MLIR's nested pipelines nor bare words such as scopes, and
+allows no blanks between items.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from devscope.errors import OptionError, SourceLocation
@@ -26,6 +30,9 @@ PIPELINE_FILE = "<pipeline>"
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
 _KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _BLANKS = re.compile(r"\s*")
+_PLAIN = re.compile(r"[^\s,{(\[]+")
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'', re.DOTALL)
+_BRACKET_OR_QUOTE = re.compile(rf"{_QUOTED.pattern}|[\"'(){{}}\[\]]", re.DOTALL)
 _CLOSERS = {"{": "}", "(": ")", "[": "]"}
 
 
@@ -45,7 +52,7 @@ class PassItem:
 
     @property
     def location(self) -> SourceLocation:
-        return pipeline_location(self.offset)
+        return _location(self.offset)
 
 
 @dataclass(frozen=True)
@@ -58,11 +65,7 @@ class PassOption:
 
     @property
     def location(self) -> SourceLocation:
-        return pipeline_location(self.offset)
-
-
-def pipeline_location(offset: int) -> SourceLocation:
-    return SourceLocation(PIPELINE_FILE, 1, offset + 1)
+        return _location(self.offset)
 
 
 def parse_pipeline(text: str, base: int = 0) -> list[PassItem]:
@@ -70,132 +73,126 @@ def parse_pipeline(text: str, base: int = 0) -> list[PassItem]:
 
     Raises OptionError with the column of the first character that does not fit.
     """
+    reader = _Reader(text, base)
     items: list[PassItem] = []
-    position = _skip_blanks(text, 0)
-    if position == len(text):
-        return items
-    while True:
-        item, position = _parse_item(text, position, base)
-        items.append(item)
-        position = _skip_blanks(text, position)
-        if position == len(text):
-            return items
-        if text[position] != ",":
-            raise OptionError(
-                f"expected ',' or the end of the pipeline after '{item.name}', found '{text[position]}'",
-                pipeline_location(base + position),
-            )
-        position = _skip_blanks(text, position + 1)
+    while reader.next or items:
+        items.append(_item(reader))
+        if not reader.next:
+            break
+        if reader.next != ",":
+            found = f"after '{items[-1].name}', found '{reader.next}'"
+            raise reader.error(f"expected ',' or the end of the pipeline {found}")
+        reader.move(1)
+        reader.take(_BLANKS)
+    return items
 
 
 def parse_options(text: str, base: int) -> list[PassOption]:
-    """Splits the text between the braces of a pass into options.
-
-    Raises OptionError on a malformed key, a missing value or an option given twice.
-    """
+    """Splits the text between the braces of an item, which stands at ``base``. Raises OptionError."""
+    reader = _Reader(text, base)
     options: dict[str, PassOption] = {}
-    position = _skip_blanks(text, 0)
-    while position < len(text):
-        option, position = _parse_option(text, position, base)
+    while reader.next:
+        option = _option(reader)
         if option.key in options:
             raise OptionError(f"option '{option.key}' is given twice", option.location)
         options[option.key] = option
-        position = _skip_blanks(text, position)
+        reader.take(_BLANKS)
     return list(options.values())
 
 
-def _skip_blanks(text: str, position: int) -> int:
-    match = _BLANKS.match(text, position)
-    return match.end() if match is not None else position
+class _Reader:
+    """A position in a part of the pipeline; the part begins at ``base``. Blanks in front are skipped."""
+
+    def __init__(self, text: str, base: int) -> None:
+        self.text, self.base, self.position = text, base, 0
+        self.take(_BLANKS)
+
+    @property
+    def next(self) -> str:
+        """The character here, "" at the end."""
+        return self.text[self.position : self.position + 1]
+
+    @property
+    def offset(self) -> int:
+        return self.base + self.position
+
+    def move(self, count: int) -> None:
+        self.position += count
+
+    def take(self, pattern: re.Pattern[str]) -> str:
+        """The text here that matches, which is passed over; "" when nothing does."""
+        match = pattern.match(self.text, self.position)
+        found = "" if match is None else match.group()
+        self.position += len(found)
+        return found
+
+    def bracketed(self) -> str:
+        """The text up to the bracket that closes the one here, with both; quoted text does not count."""
+        start, expected = self.position, list[str]()
+        for match in _BRACKET_OR_QUOTE.finditer(self.text, start):
+            token, self.position = match.group(), match.start()
+            if token in _CLOSERS:
+                expected.append(_CLOSERS[token])
+            elif token in ('"', "'"):
+                raise self.error("a quoted string is never closed")
+            elif token in ("}", ")", "]"):
+                if token != (wanted := expected.pop()):
+                    raise self.error(f"expected '{wanted}' before '{token}'")
+                if not expected:
+                    self.position += 1
+                    return self.text[start : self.position]
+        self.position = start
+        raise self.error(f"'{self.next}' is never closed")
+
+    def error(self, message: str, notes: Sequence[str] = ()) -> OptionError:
+        return OptionError(message, _location(self.offset), notes)
 
 
-def _parse_item(text: str, position: int, base: int) -> tuple[PassItem, int]:
-    match = _NAME.match(text, position)
-    if match is None:
-        found = f"'{text[position]}'" if position < len(text) else "the end of the pipeline"
-        raise OptionError(f"expected a pass name, found {found}", pipeline_location(base + position))
-    name, offset, position = match.group(), base + position, _skip_blanks(text, match.end())
-    opener = text[position : position + 1]
-    if opener == "{":
-        end = _matching_close(text, position, base)
-        inner = text[position + 1 : end]
-        return PassItem(name, offset, options=inner, options_offset=base + position + 1), end + 1
-    if opener == "(":
-        end = _matching_close(text, position, base)
-        inner = text[position + 1 : end]
-        return PassItem(name, offset, nested=inner, nested_offset=base + position + 1), end + 1
+def _location(offset: int) -> SourceLocation:
+    return SourceLocation(PIPELINE_FILE, 1, offset + 1)
+
+
+def _item(reader: _Reader) -> PassItem:
+    offset, name = reader.offset, reader.take(_NAME)
+    if not name:
+        found = f"'{reader.next}'" if reader.next else "the end of the pipeline"
+        raise reader.error(f"expected a pass name, found {found}")
+    reader.take(_BLANKS)
+    opener, inside = reader.next, reader.offset + 1
     if opener == "[":
-        raise OptionError(
-            f"'[' cannot follow '{name}'",
-            pipeline_location(base + position),
-            [
-                "options stand in braces: name{key=value}",
-                "MLIR passes stand in parentheses: mlir(cse,func.func(...))",
-            ],
-        )
-    return PassItem(name, offset), position
+        braces = "options stand in braces: name{key=value}"
+        nested = "MLIR passes stand in parentheses: mlir(cse,func.func(...))"
+        raise reader.error(f"'[' cannot follow '{name}'", [braces, nested])
+    text = reader.bracketed()[1:-1] if opener and opener in "{(" else None
+    reader.take(_BLANKS)
+    if opener == "{":
+        return PassItem(name, offset, options=text, options_offset=inside)
+    return PassItem(name, offset, nested=text, nested_offset=inside if text is not None else 0)
 
 
-def _matching_close(text: str, start: int, base: int) -> int:
-    """Position of the bracket that closes the one at ``start``; quoted text does not count."""
-    expected: list[str] = []
-    position = start
-    while position < len(text):
-        char = text[position]
-        if char in "\"'":
-            position = _quote_end(text, position, base)
-        elif char in _CLOSERS:
-            expected.append(_CLOSERS[char])
-        elif char in "})]":
-            if char != expected[-1]:
-                raise OptionError(f"expected '{expected[-1]}' before '{char}'", pipeline_location(base + position))
-            expected.pop()
-            if not expected:
-                return position
-        position += 1
-    raise OptionError(f"'{text[start]}' is never closed", pipeline_location(base + start))
-
-
-def _quote_end(text: str, start: int, base: int) -> int:
-    """Position of the quote that ends the string starting at ``start``."""
-    position = start + 1
-    while position < len(text):
-        if text[position] == "\\":
-            position += 1
-        elif text[position] == text[start]:
-            return position
-        position += 1
-    raise OptionError("a quoted string is never closed", pipeline_location(base + start))
-
-
-def _parse_option(text: str, position: int, base: int) -> tuple[PassOption, int]:
-    match = _KEY.match(text, position)
-    if match is None:
-        raise OptionError(f"expected an option name, found '{text[position]}'", pipeline_location(base + position))
-    offset, position = base + position, match.end()
-    if text[position : position + 1] != "=":
-        if position < len(text) and not text[position].isspace():
-            raise OptionError(
-                f"expected '=' or a blank after '{match.group()}', found '{text[position]}'",
-                pipeline_location(base + position),
-            )
-        return PassOption(match.group(), (), offset), position
+def _option(reader: _Reader) -> PassOption:
+    offset, key = reader.offset, reader.take(_KEY)
+    if not key:
+        raise reader.error(f"expected an option name, found '{reader.next}'")
+    if reader.next.strip() not in ("", "="):
+        raise reader.error(f"expected '=' or a blank after '{key}', found '{reader.next}'")
     values: list[str] = []
-    while True:
-        value, position = _parse_value(text, position + 1, base)
-        values.append(value)
-        if text[position : position + 1] != ",":
-            return PassOption(match.group(), tuple(values), offset), position
+    while reader.next == ("," if values else "="):
+        reader.move(1)
+        values.append(_value(reader))
+    return PassOption(key, tuple(values), offset)
 
 
-def _parse_value(text: str, position: int, base: int) -> tuple[str, int]:
-    if text[position : position + 1] in ('"', "'"):
-        end = _quote_end(text, position, base)
-        return re.sub(r"\\(.)", r"\1", text[position + 1 : end], flags=re.DOTALL), end + 1
-    end = position
-    while end < len(text) and not text[end].isspace() and text[end] != ",":
-        # A bracketed value, such as an attribute, may hold blanks and commas.
-        end = (_matching_close(text, end, base) if text[end] in _CLOSERS else end) + 1
-    if end == position:
-        raise OptionError("expected a value", pipeline_location(base + position))
-    return text[position:end], end
+def _value(reader: _Reader) -> str:
+    if reader.next in ("'", '"'):
+        quoted = reader.take(_QUOTED)
+        if not quoted:
+            raise reader.error("a quoted string is never closed")
+        return re.sub(r"\\(.)", r"\1", quoted[1:-1], flags=re.DOTALL)
+    value = ""
+    # A bracketed value, such as an attribute, may hold blanks and commas.
+    while part := reader.bracketed() if reader.next in _CLOSERS else reader.take(_PLAIN):
+        value += part
+    if not value:
+        raise reader.error("expected a value")
+    return value

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from devscope.cli.files import read_input, write_output
-from devscope.cli.split_file import split_text
+from devscope.cli.files import read_input, split_text, write_output
 from devscope.errors import InputError
 
 

@@ -147,7 +147,7 @@ def test_a_pass_that_breaks_the_module_is_named(
             raise NotImplementedError("not for this type\nsecond line")
 
     table = {"break": lambda: BreakPass, "crash": lambda: CrashPass}
-    monkeypatch.setattr("devscope.cli.pass_registry.devscope_passes", lambda: table)
+    monkeypatch.setattr("devscope.passes.get_all_passes", lambda: table)
     assert main([source, "-p", "break"]) == 1
     error = capsys.readouterr().err
     assert f"{source}:2:3: error: 'func.return' op has 0 operands" in error

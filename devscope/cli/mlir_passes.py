@@ -14,6 +14,9 @@ from typing import Any
 
 from devscope.errors import OptionError, SourceLocation
 
+SAME_NAME = "MLIR has a pass of this name too: mlir.{}"
+"""A note on the error of xDSL's pass."""
+
 _RESTRICTED = re.compile(r"Can't add pass '.*' restricted to '([\w.]+)'")
 _NOT_ON_MODULE = "unable to schedule pass"
 _NOT_REGISTERED = "does not refer to a registered pass"
