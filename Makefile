@@ -59,11 +59,12 @@ $(TREE): $(VENV)/.dev
 	@cp -rs $(addprefix $(CURDIR)/,$(PACKAGES)) $(TREE)/devscope/
 
 # A stamp is newer than what it was installed from; .dev includes all that .demo has.
-$(VENV)/.demo: $(VENV)/.created pyproject.toml constraints.txt
+INSTALLED := $(VENV)/.created pyproject.toml constraints.txt $(wildcard packaging/*.py runtime/native/*.[ch])
+$(VENV)/.demo: $(INSTALLED)
 	$(PIP) --editable '.[opencl,demo]'
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
+$(VENV)/.dev: $(INSTALLED)
 	$(PIP) --editable '.[opencl,demo,dev]'
 	@touch $@ $(VENV)/.demo
 

@@ -11,7 +11,6 @@ buffer. Runs alternate; the ratio is that of the medians. Target: at most 1.2.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import statistics
 import sys
 import time
@@ -20,11 +19,13 @@ from collections.abc import Callable
 from devscope.lowering.codegen.host_object import compile_host_object
 from devscope.lowering.codegen.spirv import shared_emitter
 from devscope.runtime import DeviceSpec, Entry, Executable, KernelSpec, Program, TensorSpec
-from devscope.runtime.drivers.opencl_api import NATIVE_FUNCTIONS
-from devscope.runtime.native import ENTRY_PREFIX, call_symbol, layout, runtime_ir
+from devscope.runtime.native import ENTRY_PREFIX, call_symbol
 
 TARGET = 1.2
 ARGUMENTS = 21
+#: What the baseline calls; the entries get the addresses.
+FUNCTIONS = {"set": "clSetKernelArg", "run": "clEnqueueNDRangeKernel", "read": "clEnqueueReadBuffer"}
+PARAMETERS = 4 + len(FUNCTIONS)
 #: Position in a group of seven: two buffers (allocated, aligned), offset, two sizes, two strides.
 BUFFERS = [index for index in range(ARGUMENTS) if index % 7 < 2]
 
@@ -36,7 +37,7 @@ def kernel_ir() -> str:
 
 
 def host_ir() -> str:
-    """Two entries (launches, buffer, functions, queue, kernel), all i64; the first uses the runtime."""
+    """Two entries (launches, buffer, queue, kernel, functions...), all i64; the first uses the runtime."""
     cells = "\n".join(
         f"  %c{index} = getelementptr i64, ptr %cells, i64 {index}\n"
         f"  store i64 {'%buffer' if index in BUFFERS else '%i'}, ptr %c{index}"
@@ -46,21 +47,13 @@ def host_ir() -> str:
         f"  %s{index} = call i32 %set(ptr %kernel, i32 {index}, i64 8, ptr %c{index})"
         for index in range(ARGUMENTS)
     )
-    functions = "\n".join(
-        f"  %{name}.p = getelementptr ptr, ptr %functions, i64 {NATIVE_FUNCTIONS.index(function)}\n"
-        f"  %{name} = load ptr, ptr %{name}.p"
-        for name, function in (
-            ("set", "clSetKernelArg"),
-            ("run", "clEnqueueNDRangeKernel"),
-            ("read", "clEnqueueReadBuffer"),
-        )
-    )
-    parameters = ", ".join(f"ptr %p{index}" for index in range(5))
+    functions = "\n".join(f"  %{name} = inttoptr i64 %v{4 + index} to ptr" for index, name in enumerate(FUNCTIONS))
+    parameters = ", ".join(f"ptr %p{index}" for index in range(PARAMETERS))
     values = "\n".join(
         f"  %d{index}.p = getelementptr ptr, ptr %p{index}, i64 1\n"
         f"  %d{index} = load ptr, ptr %d{index}.p\n"
         f"  %v{index} = load i64, ptr %d{index}"
-        for index in range(5)
+        for index in range(PARAMETERS)
     )
     body = """
 define void @_mlir_ciface_devscope_entry_{name}({parameters}) {{
@@ -72,9 +65,8 @@ entry:
   store i64 64, ptr %global
   store i64 64, ptr %local
 {values}
-  %functions = inttoptr i64 %v2 to ptr
-  %queue = inttoptr i64 %v3 to ptr
-  %kernel = inttoptr i64 %v4 to ptr
+  %queue = inttoptr i64 %v2 to ptr
+  %kernel = inttoptr i64 %v3 to ptr
   %buffer = add i64 %v1, 0
   %memory = inttoptr i64 %v1 to ptr
 {functions}
@@ -137,12 +129,12 @@ define void @_mlir_ciface_devscope_entry_alloc(ptr %result) {
 def program() -> Program:
     scalar = TensorSpec("i64", [], True)
     symbols = {name: f"{ENTRY_PREFIX}{name}" for name in ("ours", "raw", "alloc")}
-    host = compile_host_object(host_ir(), runtime_ir(), list(symbols.values()))
+    host = compile_host_object(host_ir(), list(symbols.values()))
     kernels = [KernelSpec("empty", [0 if index in BUFFERS else 8 for index in range(ARGUMENTS)])]
     return Program(
         entries={
-            "ours": Entry(call_symbol(symbols["ours"]), [scalar] * 5, []),
-            "raw": Entry(call_symbol(symbols["raw"]), [scalar] * 5, []),
+            "ours": Entry(call_symbol(symbols["ours"]), [scalar] * PARAMETERS, []),
+            "raw": Entry(call_symbol(symbols["raw"]), [scalar] * PARAMETERS, []),
             "alloc": Entry(call_symbol(symbols["alloc"]), [], [scalar]),
         },
         host_object=host.data,
@@ -169,12 +161,14 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=31, help="runs of each variant (default: 31)")
     options = parser.parse_args()
     with Executable(program()) as exe:
-        record = exe._context._devices[1]  # the driver's objects: the baseline uses the same ones
+        context = exe._pool.instances[0].context  # the driver's objects: the baseline uses the same ones
+        record, layout = context.records[1], context.layout
         kernel = layout.Kernel.from_address(record.kernels).handle
-        functions = ctypes.cast(record.driver, ctypes.c_void_p).value
+        queue = layout.ClQueue.from_address(record.state)
+        table = layout.OpenCL.from_address(queue.cl)
         buffer = int(exe.run("alloc"))
         memory = layout.Buffer.from_address(buffer).memory
-        values = (functions, record.queue, kernel)
+        values = (queue.queue, kernel, *(getattr(table, name) for name in FUNCTIONS.values()))
         times = measure(
             {
                 "raw": lambda: exe.run("raw", options.launches, memory, *values),

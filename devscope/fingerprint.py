@@ -10,7 +10,7 @@ from functools import cache
 _PACKAGES = tuple(
     f"devscope{name}" for name in ("", ".analysis", ".dialects", ".lowering", ".passes", ".rewriting", ".runtime")
 )
-_SUFFIXES = (".py", ".mlir", ".ll")
+_SUFFIXES = (".py", ".mlir")
 _DEPENDENCIES = ("llvmlite", "mlir", "scipy", "torch_mlir", "xdsl")
 
 

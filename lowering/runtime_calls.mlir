@@ -1,29 +1,52 @@
 // What compiled code calls to reach the runtime, in terms of memrefs.
 //
-// The functions without a body are the native runtime (runtime/native/runtime.ll): they take slots, handles
-// and byte counts. The others translate between memref descriptors and those; LLVM inlines them.
+// The functions without a body are the native runtime (runtime/native/abi.h): they take slots, handles and byte
+// counts. The others translate between memref descriptors and those; LLVM inlines them.
+//
+// LLVM sees no body of the runtime, but what the attributes say: memory that compiled code gets is nobody else's
+// (noalias), and the functions that give and take it touch none that compiled code knows of (inaccessible memory). So
+// LLVM forwards stores to loads across them. They are no allocation functions in LLVM's sense (allockind): it may
+// erase those, and would erase the stop of a call for which there is no memory.
 // A device buffer is a descriptor whose pointers hold the driver's handle: subviews change offset, sizes and
 // strides only, so views of device memory cost nothing.
+#allocates = #llvm.memory_effects<other = none, argMem = none, inaccessibleMem = readwrite, errnoMem = none, targetMem0 = none, targetMem1 = none>
+#releases = #llvm.memory_effects<other = none, argMem = readwrite, inaccessibleMem = readwrite, errnoMem = none, targetMem0 = none, targetMem1 = none>
 !descriptor = !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>
 module {
   func.func private @devscope_alloc(i64, i64) -> !llvm.ptr
   func.func private @devscope_free(i64, !llvm.ptr)
   func.func private @devscope_copy(i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64)
   func.func private @devscope_map(i64, !llvm.ptr, i64) -> !llvm.ptr
-  func.func private @devscope_map_new(i64, !llvm.ptr) -> !llvm.ptr
-  func.func private @devscope_publish(!llvm.ptr)
+  llvm.func @devscope_map_new(i64, !llvm.ptr) -> (!llvm.ptr {llvm.noalias, llvm.nonnull})
   func.func private @devscope_view(i64, !llvm.ptr, i64) -> !llvm.ptr
   func.func private @devscope_view_done(i64, !llvm.ptr, i64, !llvm.ptr)
   func.func private @devscope_constant(i64, i64) -> !llvm.ptr
   func.func private @devscope_start(i64)
   func.func private @devscope_launch(i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64)
 
-  func.func private @devscope_assert(i1, !llvm.ptr)
-  func.func private @devscope_host_alloc(i64) -> !llvm.ptr
+  llvm.func @devscope_fail_assertion(!llvm.ptr) attributes {passthrough = ["noreturn", "cold"]}
+
+  llvm.func @devscope_host_alloc(i64) -> (!llvm.ptr {llvm.noalias, llvm.nonnull})
+      attributes {memory_effects = #allocates}
+  // The names by which MLIR calls allocation and release.
+  llvm.func @_mlir_memref_to_llvm_alloc(i64) -> (!llvm.ptr {llvm.noalias, llvm.nonnull})
+      attributes {memory_effects = #allocates}
+  llvm.func @_mlir_memref_to_llvm_free(!llvm.ptr {llvm.nocapture}) attributes {memory_effects = #releases}
 
   func.func private @devscope_arena_buffer(i64, i64) -> !llvm.ptr
-  func.func private @devscope_host_place(i64) -> !llvm.ptr
-  func.func private @devscope_host_done(!llvm.ptr)
+  llvm.func @devscope_host_place(i64) -> (!llvm.ptr {llvm.noalias, llvm.nonnull, llvm.align = 64 : i64})
+      attributes {memory_effects = #allocates}
+  llvm.func @devscope_host_done(!llvm.ptr {llvm.nocapture}) attributes {memory_effects = #releases}
+
+  // message: a C string that outlives the call.
+  func.func private @devscope_assert(%holds: i1, %message: !llvm.ptr) {
+    cf.cond_br %holds, ^done, ^stop
+  ^stop:
+    llvm.call @devscope_fail_assertion(%message) : (!llvm.ptr) -> ()
+    llvm.unreachable
+  ^done:
+    return
+  }
 
   func.func private @devscope_wrap(%allocated: !llvm.ptr, %aligned: !llvm.ptr, %bytes: i64) -> memref<?xi8> {
     %zero = llvm.mlir.constant(0 : i64) : i64
@@ -42,7 +65,7 @@ module {
   // of which LLVM knows that nothing else points there.
   func.func private @devscope_host_buffer(%bytes: index) -> memref<?xi8> {
     %size = arith.index_cast %bytes : index to i64
-    %memory = call @devscope_host_alloc(%size) : (i64) -> !llvm.ptr
+    %memory = llvm.call @devscope_host_alloc(%size) : (i64) -> !llvm.ptr
     %mask = llvm.mlir.constant(-64 : i64) : i64
     %end = llvm.getelementptr %memory[63] : (!llvm.ptr) -> !llvm.ptr, i8
     %aligned = llvm.intr.ptrmask %end, %mask : (!llvm.ptr, i64) -> !llvm.ptr
@@ -65,7 +88,7 @@ module {
   }
 
   func.func private @devscope_place_on_host(%number: i64, %bytes: i64) -> memref<?xi8> {
-    %memory = call @devscope_host_place(%number) : (i64) -> !llvm.ptr
+    %memory = llvm.call @devscope_host_place(%number) : (i64) -> !llvm.ptr
     %buffer = call @devscope_wrap(%memory, %memory, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
     return %buffer : memref<?xi8>
   }
@@ -73,7 +96,7 @@ module {
   func.func private @devscope_done_on_host(%place: memref<?xi8>) {
     %0 = builtin.unrealized_conversion_cast %place : memref<?xi8> to !descriptor
     %memory = llvm.extractvalue %0[0] : !descriptor
-    call @devscope_host_done(%memory) : (!llvm.ptr) -> ()
+    llvm.call @devscope_host_done(%memory) : (!llvm.ptr) -> ()
     return
   }
 
@@ -98,15 +121,17 @@ module {
     %0 = arith.index_cast %pointer : index to i64
     %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
     %size = arith.index_cast %bytes : index to i64
-    %memory = call @devscope_map_new(%slot, %handle) : (i64, !llvm.ptr) -> !llvm.ptr
+    %memory = llvm.call @devscope_map_new(%slot, %handle) : (i64, !llvm.ptr) -> !llvm.ptr
     %buffer = call @devscope_wrap(%memory, %memory, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
     return %buffer : memref<?xi8>
   }
 
+  // Says to LLVM that others look at the memory from now on: what host code has written must be there. No
+  // instruction, but LLVM cannot know that; the unused argument of a function it would drop, and then what was written.
   func.func private @devscope_publish_buffer(%pointer: index) {
     %0 = arith.index_cast %pointer : index to i64
     %memory = llvm.inttoptr %0 : i64 to !llvm.ptr
-    call @devscope_publish(%memory) : (!llvm.ptr) -> ()
+    llvm.inline_asm has_side_effects "", "r,~{memory}" %memory : (!llvm.ptr) -> ()
     return
   }
 

@@ -35,7 +35,7 @@ from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
 from devscope.lowering.virtual_devices import KERNEL_TARGETS, DevicePart, VirtualDevice, find_devices
 from devscope.rewriting.functions import taken_names
-from devscope.runtime.native import call_symbol, runtime_ir
+from devscope.runtime.native import call_symbol
 from devscope.runtime.program import ArenaSpec, ConstantSpec, Entry, Program
 
 #: Host constants up to this many elements are immediate data; larger ones go to the constant table.
@@ -160,7 +160,7 @@ def _lower_all(
 def _host_object(text: str, entries: Iterable[str], target: TargetAttr) -> HostObject:
     cpu, features = _cpu_and_features(target)
     level = int(target.option_values.get("opt", 3))
-    return compile_host_object(text, runtime_ir(), list(entries), cpu=cpu, features=features, level=level)
+    return compile_host_object(text, list(entries), cpu=cpu, features=features, level=level)
 
 
 def _host_target(module: ModuleOp) -> TargetAttr:

@@ -7,45 +7,43 @@ Other calls find their buffers where they were: they ask neither the C library n
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from devscope.errors import DeviceError
-from devscope.runtime.device_buffer import close_buffer
-from devscope.runtime.devices import PhysicalDevice
+from devscope.runtime.drivers import Device
 from devscope.runtime.format_bytes import format_bytes
-from devscope.runtime.native import layout
+from devscope.runtime.linker import HostLibrary
 from devscope.runtime.program import ArenaSpec, Program
+
+HOST_SLOT = 0
 
 
 class Arenas:
-    """The arenas of one executable. Not thread-safe."""
+    """The arenas of one native context, whose address is :attr:`context`. Not thread-safe."""
 
-    def __init__(self, program: Program, physical: Sequence[PhysicalDevice], finish: Callable[[], None]) -> None:
-        """``finish`` waits for all work of the devices."""
-        self._finish = finish
+    def __init__(self, program: Program, physical: Sequence[Device], library: HostLibrary) -> None:
+        self.context = 0
         self._specs = program.arenas
-        self._physical = physical
+        self._set_arena = library.set_arena
+        layout = library.layout
         self._records = (layout.Arena * len(physical))()
-        self._places: dict[int, Any] = {}
+        self._places: list[Any] = []
         self._host: Any = None
         self._prepared: set[str] = set()
         for spec in self._specs:
-            places = (layout.Place * max(len(spec.places), 1))()
-            for record, (offset, size) in zip(places, spec.places, strict=False):
-                record.offset, record.bytes = offset, size
-            self._places[spec.slot] = places
-            arena = self._records[spec.slot]
-            arena.places = ctypes.addressof(places)
-            arena.place_count = len(spec.places)
-            device = physical[spec.slot].opencl
-            arena.separate = int(device is not None and device.base_alignment > spec.alignment)
+            places = [layout.Place(offset=offset, bytes=size) for offset, size in spec.places]
+            array = (layout.Place * len(places))(*places)
+            self._places.append(array)
+            record = self._records[spec.slot]
+            record.places, record.place_count = ctypes.addressof(array), len(places)
+            record.separate = int(physical[spec.slot].base_alignment > spec.alignment)
 
     @property
     def address(self) -> int:
-        """Address of the records, for ``@devscope_arenas``."""
+        """Address of the records, one for each slot."""
         return ctypes.addressof(self._records)
 
     def prepare(self, entry: str) -> None:
@@ -53,42 +51,17 @@ class Arenas:
         if entry in self._prepared:
             return
         for spec in self._specs:
-            record = self._records[spec.slot]
             needed = spec.needed.get(entry, 0)
-            if needed > record.bytes:
-                self._finish()
-                self._release(spec.slot)
-                if spec.slot == 0:
-                    self._make_host(spec, needed)
-                record.bytes = needed
+            if needed > self._records[spec.slot].bytes:
+                memory = self._allocate(spec, needed) if spec.slot == HOST_SLOT else None
+                self._set_arena(self.context, spec.slot, needed, memory)
         self._prepared.add(entry)
 
-    def close(self) -> None:
-        """Releases all of them; the devices' queues must be empty."""
-        for spec in self._specs:
-            self._release(spec.slot)
-            self._records[spec.slot].bytes = 0
-        self._prepared.clear()
-
-    def _make_host(self, spec: ArenaSpec, size: int) -> None:
+    def _allocate(self, spec: ArenaSpec, size: int) -> int:
         try:
-            memory = np.empty(size + spec.alignment, np.uint8)
+            self._host = np.empty(size + spec.alignment, np.uint8)
         except (MemoryError, ValueError):
-            raise DeviceError(f"{_HOST}: allocating {format_bytes(size)} failed: out of host memory") from None
-        self._host = memory
-        start = -(-memory.ctypes.data // spec.alignment) * spec.alignment
-        for place in self._places[spec.slot]:
-            place.memory = start + place.offset
-
-    def _release(self, slot: int) -> None:
-        device, record = self._physical[slot].opencl, self._records[slot]
-        if device is None:
-            self._host = None
-            return
-        for place in (*self._places[slot], record):  # Parts go before the whole.
-            if place.memory:
-                close_buffer(device, place.memory)
-            place.memory = None
-
-
-_HOST = "cpu:0 (host)"
+            raise DeviceError(
+                f"cpu:0 (host): allocating {format_bytes(size)} failed: out of host memory"
+            ) from None
+        return -(-self._host.ctypes.data // spec.alignment) * spec.alignment

@@ -52,7 +52,6 @@ def environment_key() -> str:
     import llvmlite
 
     from devscope.runtime.file_format import FORMAT_VERSION
-    from devscope.runtime.native import runtime_ir
     from devscope.runtime.native.layout import ABI_VERSION
     from devscope.runtime.version import devscope_version
 
@@ -60,7 +59,6 @@ def environment_key() -> str:
         devscope_version(),
         str(FORMAT_VERSION),
         str(ABI_VERSION),
-        hashlib.sha256(runtime_ir().encode()).hexdigest(),
         llvmlite.__version__,
         sys.platform,
         _processor(),

@@ -1,24 +1,19 @@
-"""The native context of one executable: its devices, kernels, constants and counters."""
+"""The native context of a call: devices, kernels, constants and counters."""
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.errors import DevscopeError
 from devscope.runtime.arenas import Arenas
-from devscope.runtime.arrays import free_memory
-from devscope.runtime.cache import DiskCache
-from devscope.runtime.device_buffer import close_buffer
+from devscope.runtime.builds import Builds
 from devscope.runtime.device_error import describe_error
-from devscope.runtime.devices import PhysicalDevice
-from devscope.runtime.drivers.opencl import OpenCLDevice, OpenCLProgram
-from devscope.runtime.native import layout
+from devscope.runtime.drivers import Device
+from devscope.runtime.linker import HostLibrary
 from devscope.runtime.program import DeviceSpec, Program, memory_of
 from devscope.runtime.returned_memory import ReturnedMemory
 
@@ -67,232 +62,144 @@ class Counters:
 
 
 class NativeContext:
-    """Owns every driver object of one executable. Not thread-safe; the executable holds a lock.
+    """Everything that one call at a time needs besides the code. Not thread-safe; see :class:`Instance`.
 
     Raises :class:`DeviceError` when a driver refuses a program, a kernel or a queue; what was made until
     then is released.
     """
 
-    def __init__(
-        self,
-        program: Program,
-        physical: Mapping[str, PhysicalDevice],
-        open_cache: Callable[[], DiskCache | None],
-    ) -> None:
-        self._specs = program.slots()
-        self._physical = [physical[spec.name] for spec in self._specs]
-        self._open_cache = open_cache
+    def __init__(self, program: Program, physical: Sequence[Device], library: HostLibrary, builds: Builds) -> None:
+        self._library = library
+        self.layout = layout = library.layout
+        self.specs = program.slots()
+        self.physical = physical
+        self._builds = builds
         self._keep: list[Any] = []
-        self._programs: dict[tuple[str, bytes], OpenCLProgram] = {}
-        count = len(self._specs)
-        self._devices = (layout.Device * count)()
+        self._close_steps: list[Callable[[], None]] = []
+        count = len(self.specs)
+        self.records = (layout.Device * count)()
         self._traffic = (layout.Traffic * (count * count))()
+        self.arenas = Arenas(program, physical, library)
         self._context = layout.Context(
             device_count=count,
-            devices=ctypes.addressof(self._devices),
+            devices=ctypes.addressof(self.records),
             constant_count=len(program.constants),
-            constants=ctypes.addressof(self._constants(program)),
+            constants=self._constants(program),
             traffic=ctypes.addressof(self._traffic),
+            arenas=self.arenas.address,
         )
+        self.arenas.context = self.address
         self.returned = ReturnedMemory()
-        self._builds = 0
-        self._uploads: list[Any] = []
-        self.arenas = Arenas(program, self._physical, self._finish)
-        self._keep_freed(self._devices[0], HOST_FREE_LIST_ENTRIES, _host_memory())
         try:
-            for spec, device, record in zip(self._specs, self._physical, self._devices, strict=True):
-                self._uploads.append(self._array(ctypes.c_void_p, len(program.constants)))
-                if device.opencl is not None:
-                    self._open(spec, device.opencl, record, self._uploads[-1])
+            for spec, device, record in zip(self.specs, physical, self.records, strict=True):
+                self._open(spec, device, record)
         except BaseException:
-            self.close()
+            self._release()
             raise
 
     @property
     def address(self) -> int:
-        """Address of the context struct, for ``@devscope_context``."""
+        """Address of the context struct."""
         return ctypes.addressof(self._context)
 
     def take_error(self) -> DevscopeError:
         """The error of the last call, which failed, as an exception; clears it."""
-        exception = describe_error(self._context.error, self._specs, self._physical)
-        self._context.error = layout.Error()
+        exception = describe_error(self._context.error, self.specs, self.physical)
+        self._context.error = self.layout.Error()
         return exception
-
-    def counters(self) -> Counters:
-        """A copy of the counters."""
-        launches: dict[str, int] = defaultdict(int)
-        allocations: dict[str, int] = defaultdict(int)
-        driver_allocations: dict[str, int] = defaultdict(int)
-        live: dict[str, int] = defaultdict(int)
-        for spec, device in zip(self._specs, self._devices, strict=True):
-            launches[spec.name] += device.counters.launches
-            allocations[spec.name] += device.counters.allocations
-            driver_allocations[spec.name] += device.counters.driver_allocations
-            live[spec.name] += device.live.count
-        copies: dict[tuple[str, str], CopyCount] = defaultdict(CopyCount)
-        totals = {"h2d": CopyCount(), "d2h": CopyCount(), "d2d": CopyCount()}
-        for index, cell in enumerate(self._traffic):
-            if cell.copies:
-                source, target = divmod(index, len(self._specs))
-                count = CopyCount(cell.copies, cell.bytes)
-                copies[self._specs[source].name, self._specs[target].name] += count
-                direction = self._direction(source, target)
-                if direction is not None:
-                    totals[direction] += count
-        return Counters(
-            dict(launches),
-            dict(allocations),
-            dict(driver_allocations),
-            dict(copies),
-            **totals,
-            live=dict(live),
-            builds=self._builds,
-        )
 
     def reset_counters(self) -> None:
         """Sets all counters to zero."""
         ctypes.memset(ctypes.addressof(self._traffic), 0, ctypes.sizeof(self._traffic))
-        for device in self._devices:
-            device.counters = layout.DeviceCounters()
-        self._builds = 0
+        for device in self.records:
+            device.counters = self.layout.Counters()
 
     def take_back_memory(self) -> None:
         """Lets the next call use the memory of results that are gone."""
         self.returned.hand_over(self._context)
 
     def close(self) -> None:
-        """Waits for the devices and releases every driver object."""
+        """Waits for the devices and releases everything."""
         self.returned.close()
-        _free_blocks(self._context, self._devices[0].free_list)
-        self._finish()
-        for physical, record, uploads in zip(self._physical, self._devices, self._uploads, strict=False):
-            if physical.opencl is not None:
-                _close_device(physical.opencl, record, uploads)
-            free_memory(record.live.entries)
-            record.live = layout.LiveList()
-        self.arenas.close()
-        for program in self._programs.values():
-            program.release()
-        self._programs.clear()
-        self._uploads.clear()
+        self._library.close_context(self.address)
+        self._release()
 
-    def _finish(self) -> None:
-        """Waits for all work, of all devices: queues use buffers of each other."""
-        for physical, record in zip(self._physical, self._devices, strict=True):
-            for queue in (record.queue, record.transfers):
-                if physical.opencl is not None and queue:
-                    physical.opencl.finish(queue)
+    def _release(self) -> None:
+        """Releases what drivers made for :meth:`_open`, last things first."""
+        while self._close_steps:
+            self._close_steps.pop()()
 
-    def _direction(self, source: int, target: int) -> str | None:
-        match self._physical[source].type == "cpu", self._physical[target].type == "cpu":
-            case True, True:
-                return None
-            case True, False:
-                return "h2d"
-            case False, True:
-                return "d2h"
-            case _:
-                return "d2d"
-
-    def _array(self, element: Any, count: int) -> Any:
-        """A zeroed native array that lives as long as the context; never of length 0."""
-        array = (element * max(count, 1))()
+    def _array(self, element: Any, values: Iterable[Any]) -> int:
+        """Address of an array that lives as long as the context; 0 if it is empty."""
+        items = list(values)
+        array = (element * len(items))(*items)
         self._keep.append(array)
-        return array
+        return ctypes.addressof(array) if items else 0
 
-    def _constants(self, program: Program) -> Any:
-        array = self._array(layout.Constant, len(program.constants))
-        for record, data in zip(array, program.constant_data, strict=False):
-            memory = memory_of(data)
-            self._keep.append(memory)
-            record.data = memory.ctypes.data
-            record.bytes = memory.nbytes
-        return array
+    def _constants(self, program: Program) -> int:
+        memories = [memory_of(data) for data in program.constant_data]
+        self._keep.append(memories)
+        return self._array(
+            self.layout.Constant,
+            [self.layout.Constant(data=memory.ctypes.data, bytes=memory.nbytes) for memory in memories],
+        )
 
-    def _keep_freed(self, record: layout.Device, capacity: int, memory: int) -> None:
-        record.free_list.capacity = capacity
-        record.free_list.limit = memory // FREE_LIST_SHARE
-        record.free_list.entries = ctypes.addressof(self._array(layout.FreeBuffer, capacity))
-
-    def _open(self, spec: DeviceSpec, device: OpenCLDevice, record: layout.Device, uploads: Any) -> None:
-        record.kind = layout.Kind.OPENCL
-        record.domain = device.context()
-        record.driver = ctypes.addressof(device.library.native_table)
-        record.constants = ctypes.addressof(uploads)
-        self._keep_freed(record, FREE_LIST_ENTRIES, device.memory_bytes)
-        record.shared = int(device.shares_memory)
-        record.polled = int(device.polled)
+    def _open(self, spec: DeviceSpec, device: Device, record: Any) -> None:
+        on_host = device.type == "cpu"
+        record.driver = self._library.drivers[device.type]
+        # Buffers of other host slots are plain memory, of which there is no list.
+        if spec.slot == 0 or not on_host:
+            record.free_list.capacity = HOST_FREE_LIST_ENTRIES if on_host else FREE_LIST_ENTRIES
+            record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE
         record.most_work_items = device.max_workgroup_size
         record.most_local = device.local_memory_bytes
-        record.queue = device.create_queue()
-        if not device.shares_memory:
-            record.transfers = device.create_queue()
-        if spec.kernels:
-            self._create_kernels(spec, device, record)
+        self._close_steps.append(device.open(record, self.layout))
+        programs = [self._builds.get(device, binary) for binary in spec.binaries] if spec.kernels else []
+        kernels: list[Any] = []
+        for kernel in spec.kernels:
+            program, sizes = programs[kernel.binary], kernel.arg_sizes
+            handle = program.create_kernel(kernel.name, len(sizes))
+            self._close_steps.append(lambda program=program, handle=handle: program.release_kernel(handle))
+            kernels.append(
+                self.layout.Kernel(
+                    handle=handle,
+                    argument_count=len(sizes),
+                    sizes=self._array(ctypes.c_int64, sizes),
+                    local_count=sum(size < 0 for size in sizes),
+                )
+            )
+        record.kernels = self._array(self.layout.Kernel, kernels)
+        record.kernel_count = len(kernels)
 
-    def _create_kernels(self, spec: DeviceSpec, device: OpenCLDevice, record: layout.Device) -> None:
-        programs = [self._build(binary, device) for binary in spec.binaries]
-        kernels = self._array(layout.Kernel, len(spec.kernels))
-        record.kernels = ctypes.addressof(kernels)
-        for kernel, kernel_spec in zip(kernels, spec.kernels, strict=False):
-            sizes = self._array(ctypes.c_int64, len(kernel_spec.arg_sizes))
-            sizes[: len(kernel_spec.arg_sizes)] = kernel_spec.arg_sizes
-            kernel.argument_count = len(kernel_spec.arg_sizes)
-            kernel.sizes = ctypes.addressof(sizes)
-            program = programs[kernel_spec.binary]
-            kernel.handle = program.create_kernel(kernel_spec.name, len(kernel_spec.arg_sizes))
-            record.kernel_count += 1
-
-    def _build(self, binary: bytes, device: OpenCLDevice) -> OpenCLProgram:
-        """Builds a binary once per physical device, from the driver's own binary if the cache has it."""
-        known = (device.name, binary)
-        if known not in self._programs:
-            digest = hashlib.sha256(device.identity.encode() + b"\0" + binary).hexdigest()
-            cache = self._open_cache()
-            cached = cache.load_blob(digest) if cache else None
-            program, fresh = device.build(binary, cached)
-            self._builds += 1
-            self._programs[known] = program
-            if cache and fresh is not None:
-                cache.store_blob(digest, fresh)
-        return self._programs[known]
+    def copy_counts(self) -> Iterator[tuple[int, int, CopyCount]]:
+        """(source slot, target slot, copies) for every pair that has some."""
+        for index, cell in enumerate(self._traffic):
+            if cell.copies:
+                yield *divmod(index, len(self.specs)), CopyCount(cell.copies, cell.bytes)
 
 
-def _host_memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-def _free_blocks(context: layout.Context, kept: layout.FreeList) -> None:
-    for block in context.returned[: context.returned_count]:
-        free_memory(block)
-    context.returned_count = 0
-    for entry in (layout.FreeBuffer * kept.count).from_address(kept.entries or 0):
-        free_memory(entry.handle)
-    kept.count = kept.bytes = 0
-
-
-def _close_device(device: OpenCLDevice, record: layout.Device, uploads: Sequence[int | None]) -> None:
-    for queue in (record.queue, record.transfers):
-        if queue:
-            device.release_queue(queue)
-    record.queue = record.transfers = None
-    for event in record.events:
-        if event:
-            device.release_event(event)
-    record.events = (ctypes.c_void_p * layout.EVENTS)()
-    free_list = record.free_list
-    if free_list.entries:
-        entries = (layout.FreeBuffer * free_list.count).from_address(free_list.entries)
-        for entry in entries:
-            if entry.handle:
-                close_buffer(device, entry.handle)
-        free_list.count = 0
-    for buffer in uploads:
-        if buffer:
-            close_buffer(device, buffer)
-    kernels = (layout.Kernel * record.kernel_count).from_address(record.kernels or 0)
-    for kernel in kernels:
-        if kernel.handle:
-            device.release_kernel(kernel.handle)
-    record.kernel_count = 0
+def read_counters(contexts: Sequence[NativeContext], builds: int) -> Counters:
+    """The sums over all contexts of an executable."""
+    launches, allocations, driver_allocations, live = (defaultdict[str, int](int) for _ in range(4))
+    copies = defaultdict[tuple[str, str], CopyCount](CopyCount)
+    totals = {direction: CopyCount() for direction in ("h2d", "d2h", "d2d")}
+    for context in contexts:
+        for spec, record in zip(context.specs, context.records, strict=True):
+            launches[spec.name] += record.counters.launches
+            allocations[spec.name] += record.counters.allocations
+            driver_allocations[spec.name] += record.counters.driver_allocations
+            live[spec.name] += record.live.count
+        for source, target, count in context.copy_counts():
+            copies[context.specs[source].name, context.specs[target].name] += count
+            ends = "".join("h" if context.physical[slot].type == "cpu" else "d" for slot in (source, target))
+            if ends != "hh":
+                totals[f"{ends[0]}2{ends[1]}"] += count
+    return Counters(
+        dict(launches),
+        dict(allocations),
+        dict(driver_allocations),
+        dict(copies),
+        **totals,
+        live=dict(live),
+        builds=builds,
+    )

@@ -5,23 +5,21 @@ from __future__ import annotations
 import ctypes
 import re
 from collections.abc import Sequence
+from typing import Any
 
 from devscope.errors import DeviceError, DevscopeError, ExecutionError, SourceLocation
-from devscope.runtime.devices import PhysicalDevice
-from devscope.runtime.drivers.opencl import OpenCLDevice
-from devscope.runtime.drivers.opencl_api import error_name
+from devscope.runtime.drivers import Device
 from devscope.runtime.format_bytes import format_bytes
-from devscope.runtime.native.layout import Error, Operation, Origin, RuntimeCode
+from devscope.runtime.native.layout import Code, Operation, Origin
 from devscope.runtime.program import DeviceSpec
 
-_HOST_CODES = {1: "out of host memory", 2: "not possible on the host"}
 _SHAPES = "check the shapes that were given to the program"
 _LAUNCH_SIZES = "check the sizes that the launch of the kernel computes"
-_LIMITS = (RuntimeCode.TOO_MUCH_LOCAL_MEMORY, RuntimeCode.TOO_MANY_WORK_ITEMS, RuntimeCode.BAD_LAUNCH_SIZE)
+_LIMITS = (Code.TOO_MUCH_LOCAL_MEMORY, Code.TOO_MANY_WORK_ITEMS, Code.BAD_LAUNCH_SIZE)
 _DEFECT = "the compiled program is wrong: please report this with the program that was compiled"
 
 
-def describe_error(error: Error, specs: Sequence[DeviceSpec], physical: Sequence[PhysicalDevice]) -> DevscopeError:
+def describe_error(error: Any, specs: Sequence[DeviceSpec], physical: Sequence[Device]) -> DevscopeError:
     """The exception for a recorded error; names the virtual and the physical device and the operation.
 
     The host code whose error it is must still be loaded.
@@ -32,14 +30,11 @@ def describe_error(error: Error, specs: Sequence[DeviceSpec], physical: Sequence
     where = _device(specs[error.slot], physical[error.slot]) if known else f"slot {error.slot}"
     what = _operation(error, specs[error.slot]) if known else _NAMES[Operation(error.operation)]
     if error.origin == Origin.RUNTIME:
-        if (error.operation, error.code) == (Operation.ALLOC, RuntimeCode.NEGATIVE_SIZE):
+        if (error.operation, error.code) == (Operation.ALLOC, Code.NEGATIVE_SIZE):
             return negative_size(where, error.detail)
         reason, note = _runtime_reason(error, physical[error.slot] if known else None)
         return DeviceError(f"{where}: {what} failed: {reason}", notes=[note] if note else ())
-    if known and physical[error.slot].opencl is not None:
-        reason = error_name(error.code)
-    else:
-        reason = _HOST_CODES.get(error.code, f"error {error.code}")
+    reason = physical[error.slot].error_name(error.code) if known else f"error {error.code}"
     return DeviceError(f"{where}: {what} failed: {reason}")
 
 
@@ -60,12 +55,10 @@ def _failed_assertion(address: int) -> ExecutionError:
     return ExecutionError(match[4], SourceLocation(match[1], int(match[2]), int(match[3])))
 
 
-def _device(spec: DeviceSpec, physical: PhysicalDevice) -> str:
-    if physical.opencl is None:
+def _device(spec: DeviceSpec, physical: Device) -> str:
+    if physical.type == "cpu":
         return f"{spec.name} (host)"
-    if spec.name == physical.name:
-        return physical.opencl.label
-    return f"{spec.name} on {physical.opencl.label}"
+    return physical.label if spec.name == physical.name else f"{spec.name} on {physical.label}"
 
 
 _NAMES = {
@@ -77,7 +70,7 @@ _NAMES = {
 }
 
 
-def _operation(error: Error, spec: DeviceSpec) -> str:
+def _operation(error: Any, spec: DeviceSpec) -> str:
     match error.operation:
         case Operation.ALLOC:
             return f"allocating {format_bytes(error.detail)}"
@@ -93,11 +86,11 @@ def _operation(error: Error, spec: DeviceSpec) -> str:
             return f"launching kernel number {error.detail}"
 
 
-def _limit(error: Error, device: OpenCLDevice) -> tuple[str, str | None]:
+def _limit(error: Any, device: Device) -> tuple[str, str | None]:
     """Why a device refuses the sizes of a launch."""
-    if error.code == RuntimeCode.BAD_LAUNCH_SIZE:
+    if error.code == Code.BAD_LAUNCH_SIZE:
         return f"a size of its grid or workgroups is {error.size}", _LAUNCH_SIZES
-    if error.code == RuntimeCode.TOO_MANY_WORK_ITEMS:
+    if error.code == Code.TOO_MANY_WORK_ITEMS:
         most = device.max_workgroup_size
         return f"a workgroup would have {error.size} work-items, of which the device allows {most}", _LAUNCH_SIZES
     if error.size < 0:
@@ -106,19 +99,19 @@ def _limit(error: Error, device: OpenCLDevice) -> tuple[str, str | None]:
     return f"a workgroup would need {needed} of local memory, the device has {most}", _LAUNCH_SIZES
 
 
-def _runtime_reason(error: Error, physical: PhysicalDevice | None) -> tuple[str, str | None]:
-    if error.code in _LIMITS and physical is not None and physical.opencl is not None:
-        return _limit(error, physical.opencl)
+def _runtime_reason(error: Any, physical: Device | None) -> tuple[str, str | None]:
+    if error.code in _LIMITS and physical is not None:
+        return _limit(error, physical)
     match error.code:
-        case RuntimeCode.BAD_SLOT:
+        case Code.BAD_SLOT:
             return f"the program has {error.detail} device slots", _DEFECT
-        case RuntimeCode.BAD_KERNEL:
+        case Code.BAD_KERNEL:
             return "the device has no such kernel", _DEFECT
-        case RuntimeCode.BAD_ARGUMENT_COUNT:
+        case Code.BAD_ARGUMENT_COUNT:
             return "the number of arguments is not the kernel's", _DEFECT
-        case RuntimeCode.BAD_CONSTANT:
+        case Code.BAD_CONSTANT:
             return "the program has no such constant", _DEFECT
-        case RuntimeCode.NEGATIVE_SIZE:
+        case Code.NEGATIVE_SIZE:
             return "the size is negative", _SHAPES
         case _:
             return "out of host memory", None

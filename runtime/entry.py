@@ -3,7 +3,7 @@
 Arguments and results are memref descriptors, cells of 8 bytes: allocated pointer, aligned pointer, offset,
 sizes, strides (in elements). The function takes a pointer to its results' descriptors, one after the other
 (left out when there are none), then a pointer to the descriptor of each argument. It is called through a
-function of the native runtime that takes these pointers as an array, see :func:`.native.call_symbol`.
+function that takes these pointers as an array, see :func:`.native.call_symbol`.
 """
 
 from __future__ import annotations
@@ -15,55 +15,65 @@ from typing import Any
 from devscope.errors import DeviceError, InputError
 from devscope.runtime.arrays import ArgumentCheck, Array, HostMemory, ResultMaker
 from devscope.runtime.device_error import negative_size
-from devscope.runtime.native.layout import HOST_HEADER
+from devscope.runtime.linker import HostLibrary
 from devscope.runtime.program import Entry
 
 _HEADER = 3  # allocated, aligned, offset
 _CELL = 8
 
 
-class EntryCaller:
-    """One entry with its descriptors; they are reused, so only one call may run at a time."""
+class ArgumentList:
+    """Checks the arguments of one entry."""
 
-    def __init__(self, name: str, entry: Entry, address: int) -> None:
-        self.name = name
-        self.entry = entry
+    def __init__(self, name: str, entry: Entry) -> None:
+        self._name = name
+        self._specs = entry.inputs
         self._checks = [ArgumentCheck(spec, position) for position, spec in enumerate(entry.inputs)]
-        self._makers = [ResultMaker(spec) for spec in entry.outputs]
-        self._result_at, results_end = _offsets([maker.rank for maker in self._makers], 0)
-        self._argument_at, end = _offsets([len(check.shape) for check in self._checks], results_end)
-        self._result_cells = results_end
-        self._cells = (ctypes.c_int64 * max(end, 1))()
-        for check, at in zip(self._checks, self._argument_at, strict=True):
-            if check.is_static:
-                self._write_sizes(at, [size for size in check.shape if size is not None])
-        base = ctypes.addressof(self._cells)
-        starts = ([0] if self._makers else []) + self._argument_at
-        self._pointers = (ctypes.c_void_p * max(len(starts), 1))(*[base + start * _CELL for start in starts])
-        self._pointers_at = ctypes.c_void_p(ctypes.addressof(self._pointers))
-        self._function = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(address)
 
-    def check(self, values: Sequence[Any]) -> list[Array]:
+    def __call__(self, values: Sequence[Any]) -> list[Array]:
         """The arguments of a call as arrays. Raises :class:`InputError`."""
         if len(values) != len(self._checks):
-            specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in self.entry.inputs)
+            specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in self._specs)
             raise InputError(
-                f"'{self.name}' takes {len(self._checks)} arguments, got {len(values)}",
+                f"'{self._name}' takes {len(self._checks)} arguments, got {len(values)}",
                 notes=[f"its arguments are: ({specs})"],
             )
         return [check(value) for check, value in zip(self._checks, values, strict=True)]
 
-    def call(self, arrays: Sequence[Array]) -> bool:
-        """Runs the function; other Python threads run meanwhile. Its results stay in the descriptors.
 
-        False when it failed: there are no results, and the context has the error.
+class EntryCaller:
+    """One entry with its descriptors; they are reused, so only one call may run at a time."""
+
+    def __init__(self, name: str, entry: Entry, library: HostLibrary) -> None:
+        self.name = name
+        self._makers = [ResultMaker(spec) for spec in entry.outputs]
+        self._result_at, results_end = _offsets([maker.rank for maker in self._makers], 0)
+        self._argument_at, end = _offsets([len(spec.shape) for spec in entry.inputs], results_end)
+        self._is_static = [None not in spec.shape for spec in entry.inputs]
+        self._cells = (ctypes.c_int64 * max(end, 1))()
+        for spec, at in zip(entry.inputs, self._argument_at, strict=True):
+            if None not in spec.shape:
+                self._write_sizes(at, [size for size in spec.shape if size is not None])
+        base = ctypes.addressof(self._cells)
+        starts = ([0] if self._makers else []) + self._argument_at
+        self._pointers = (ctypes.c_void_p * max(len(starts), 1))(*[base + start * _CELL for start in starts])
+        self._pointers_at = ctypes.addressof(self._pointers)
+        self._call = library.call
+        self._address = library[entry.symbol]
+        # Memory that an entry returns was allocated this many bytes before its allocated pointer.
+        self._header = ctypes.sizeof(library.layout.Block)
+
+    def call(self, context: int, arrays: Sequence[Array]) -> bool:
+        """Runs the function in a native context; other Python threads run meanwhile.
+
+        Its results stay in the descriptors. False when it failed: there are none, and the context has the error.
         """
         cells = self._cells
-        for check, at, array in zip(self._checks, self._argument_at, arrays, strict=True):
+        for is_static, at, array in zip(self._is_static, self._argument_at, arrays, strict=True):
             cells[at] = cells[at + 1] = array.__array_interface__["data"][0]
-            if not check.is_static:
+            if not is_static:
                 self._write_sizes(at, array.shape)
-        return self._function(self._pointers_at) == 0
+        return self._call(context, self._address, self._pointers_at) == 0
 
     def take_results(self, give_back: Callable[[int], None]) -> list[Any]:
         """The results of the last call, now the caller's; ``give_back`` gets their blocks in the end.
@@ -77,7 +87,7 @@ class EntryCaller:
         given = {cells[at] for at in self._argument_at}
         # All of them first: if a result cannot be made, the others must be freed nevertheless.
         owners = {
-            allocated: HostMemory(0 if allocated in given else allocated - HOST_HEADER, give_back)
+            allocated: HostMemory(0 if allocated in given else allocated - self._header, give_back)
             for allocated in {cells[at] for at in self._result_at}
         }
         results: list[Any] = []

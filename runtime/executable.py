@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
-import threading
 import weakref
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Literal
 
 from devscope.errors import InputError
+from devscope.runtime.builds import Builds
 from devscope.runtime.cache import DiskCache, open_cache
-from devscope.runtime.context import Counters, NativeContext
+from devscope.runtime.context import Counters
 from devscope.runtime.devices import resolve_devices
-from devscope.runtime.entry import EntryCaller
+from devscope.runtime.entry import ArgumentList
 from devscope.runtime.file_format import read_program, save_program
-from devscope.runtime.linker import HostLibrary
-from devscope.runtime.native import ARENAS_SYMBOL, CONTEXT_SYMBOL
+from devscope.runtime.instance import InstancePool
 from devscope.runtime.program import Entry, Program
 from devscope.runtime.shared_memory import check_shared_memory
 
@@ -30,9 +28,11 @@ class Executable:
     ``devices`` says where virtual devices run when not on the physical device of the same name:
     ``{"opencl:1": "opencl:0"}``. ``cache`` keeps what drivers build; ``"default"`` is the user's cache.
 
-    Calls take numpy arrays or DLPack objects and give numpy arrays; results are complete on return. Calls
-    from several threads run one after the other. Driver objects are released by :meth:`close`, at the end
-    of a ``with`` block, or with the object; arrays that were returned stay valid.
+    Calls take numpy arrays or DLPack objects and give numpy arrays; results are complete on return. Calls from
+    several threads run side by side if the program uses the host alone, each in a copy of the program; of a
+    program with devices they run one after the other, since each copy would hold the constants in device memory.
+    Driver objects are released by :meth:`close`, at the end of a ``with`` block, or with the object; arrays that
+    were returned stay valid.
 
     Raises :class:`DeviceNotFoundError`, :class:`OptionError`, :class:`DeviceError` (a driver refuses the kernels,
     or devices do not share memory that must) or :class:`ExecutableFormatError` (host code for another machine).
@@ -51,20 +51,12 @@ class Executable:
         self.devices: dict[str, str] = {name: device.name for name, device in physical.items()}
         """The physical device of every virtual device."""
         check_shared_memory(program, physical)
-        self._lock = threading.Lock()
-        symbols = [CONTEXT_SYMBOL, ARENAS_SYMBOL]
-        library = HostLibrary(program, [*symbols, *(entry.symbol for entry in program.entries.values())])
-        try:
-            self._context = NativeContext(program, physical, open_cache if cache == "default" else lambda: cache)
-        except BaseException:
-            library.close()
-            raise
-        ctypes.c_void_p.from_address(library[CONTEXT_SYMBOL]).value = self._context.address
-        ctypes.c_void_p.from_address(library[ARENAS_SYMBOL]).value = self._context.arenas.address
-        self._callers = {
-            name: EntryCaller(name, entry, library[entry.symbol]) for name, entry in program.entries.items()
-        }
-        self._release = weakref.finalize(self, _release, self._context, library)
+        slots = [physical[spec.name] for spec in program.slots()]
+        on_host = all(device.type == "cpu" for device in slots)
+        builds = Builds(open_cache if cache == "default" else lambda: cache)
+        self._pool = InstancePool(program, slots, builds, limit=(os.cpu_count() or 1) if on_host else 1)
+        self._arguments = {name: ArgumentList(name, entry) for name, entry in program.entries.items()}
+        self._release = weakref.finalize(self, self._pool.close)
 
     @classmethod
     def load(
@@ -92,9 +84,9 @@ class Executable:
 
     def __call__(self, *arguments: Any) -> Any:
         """Runs ``main``, or the only entry of the program. See :meth:`run`."""
-        if MAIN in self._callers or len(self._callers) != 1:
+        if MAIN in self.entries or len(self.entries) != 1:
             return self.run(MAIN, *arguments)
-        return self.run(next(iter(self._callers)), *arguments)
+        return self.run(next(iter(self.entries)), *arguments)
 
     def run(self, name: str, *arguments: Any) -> Any:
         """Calls an entry: an array for one result, a tuple for several, None for none.
@@ -103,19 +95,13 @@ class Executable:
         fails, when memory runs out, on the host too, or when a tensor would get a negative size;
         :class:`ExecutionError` when an assertion of the program does not hold. The executable stays usable.
         """
-        caller = self._callers.get(name)
-        if caller is None:
-            legal = ", ".join(f"'{entry}'" for entry in self._callers)
+        check = self._arguments.get(name)
+        if check is None:
+            legal = ", ".join(f"'{entry}'" for entry in self.entries)
             raise InputError(f"the program has no entry '{name}'", notes=[f"its entries are: {legal}"])
-        arrays = caller.check(arguments)
-        with self._lock:
-            if not self._release.alive:
-                raise InputError("the executable was closed", notes=["load or compile the program again"])
-            self._context.arenas.prepare(name)
-            self._context.take_back_memory()
-            if not caller.call(arrays):
-                raise self._context.take_error()
-            results = caller.take_results(self._context.returned.give)
+        arrays = check(arguments)
+        with self._pool.instance() as instance:
+            results = instance.run(name, arrays)
         if len(results) == 1:
             return results[0]
         return tuple(results) if results else None
@@ -126,18 +112,15 @@ class Executable:
 
     def counters(self) -> Counters:
         """Launches, copies and allocations so far."""
-        with self._lock:
-            return self._context.counters()
+        return self._pool.counters()
 
     def reset_counters(self) -> None:
         """Sets the counters to zero."""
-        with self._lock:
-            self._context.reset_counters()
+        self._pool.reset_counters()
 
     def close(self) -> None:
         """Waits for the devices and releases everything; calls raise :class:`InputError` from then on."""
-        with self._lock:
-            self._release()
+        self._release()
 
     def __enter__(self) -> Executable:
         return self
@@ -146,8 +129,3 @@ class Executable:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def _release(context: NativeContext, library: HostLibrary) -> None:
-    context.close()
-    library.close()

@@ -6,13 +6,17 @@ import contextlib
 import ctypes
 import itertools
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from devscope.errors import ExecutableFormatError
-from devscope.runtime.elf import undefined_symbols
-from devscope.runtime.native import BUILTINS, builtins_ir
+from devscope.runtime.elf import symbols_of
+from devscope.runtime.native import driver_symbol, runtime_object
+from devscope.runtime.native.layout import Layout
 from devscope.runtime.program import Program
+
+_FUNCTIONS = ("devscope_call", "devscope_close", "devscope_set_arena")
+_LAYOUT = "devscope_layout"
 
 # Names of loaded libraries: LLVM does not allow one to be used twice.
 _serial = itertools.count()
@@ -21,25 +25,26 @@ _setup_done = False
 
 
 class HostLibrary:
-    """The loaded host code of one executable; its memory is freed by :meth:`close`.
+    """The host code of a program with the native runtime, loaded; its memory is freed by :meth:`close`.
 
-    Every instance has its own copy of the code and of its globals. Raises
-    :class:`ExecutableFormatError` when the object is made for another machine, is damaged, or needs a
-    function that nothing provides.
+    Every instance has its own copy of the code and of its globals. ``device_types``: whose drivers the program
+    needs. Raises :class:`ExecutableFormatError` when the object is made for another machine, is damaged, or needs
+    a function that nothing provides.
     """
 
-    def __init__(self, program: Program, symbols: Sequence[str]) -> None:
+    def __init__(self, program: Program, device_types: Sequence[str]) -> None:
         # Imported here: a program can be described and saved without LLVM.
         import llvmlite.binding as llvm
 
         _setup(llvm)
         _check_machine(program, llvm)
+        entries = [entry.symbol for entry in program.entries.values()]
+        drivers = [driver_symbol(type_) for type_ in device_types]
         builder = llvm.JITLibraryBuilder()
         builder.add_object_img(program.host_object)
-        if any(name.encode() in program.host_object for name in BUILTINS):
-            builder.add_ir(builtins_ir())
+        builder.add_object_img(runtime_object())
         builder.add_current_process()
-        for symbol in symbols:
+        for symbol in (*_FUNCTIONS, _LAYOUT, *drivers, *entries):
             builder.export_symbol(symbol)
         # LLVM would write what it does not find to stderr; the exception says it better.
         self._jit: Any = llvm.create_lljit_compiler(suppress_errors=True)
@@ -47,16 +52,36 @@ class HostLibrary:
             self._tracker: Any = builder.link(self._jit, f"devscope{next(_serial)}")
         except RuntimeError as error:
             self._jit.close()
-            raise _link_error(program, symbols, str(error)) from None
+            raise _link_error(program, entries, str(error)) from None
+        self.drivers = {type_: self[driver_symbol(type_)] for type_ in device_types}
+        """Address of the native driver for each type of devices."""
+        self.layout = _read_layout(self[_LAYOUT], self.drivers)
+        call, close, set_arena = (self[name] for name in _FUNCTIONS)
+        pointer, i64 = ctypes.c_void_p, ctypes.c_int64
+        # Other Python threads run while one of these does.
+        self.call = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, pointer)(call)
+        self.close_context = ctypes.CFUNCTYPE(None, pointer)(close)
+        self.set_arena = ctypes.CFUNCTYPE(None, pointer, i64, i64, pointer)(set_arena)
 
     def __getitem__(self, symbol: str) -> int:
-        """Address of one of the symbols given to the constructor."""
+        """Address of an entry."""
         return self._tracker[symbol]
 
     def close(self) -> None:
         """Unloads the code. Nothing of it may be running or be called afterwards."""
         self._tracker.close()
         self._jit.close()
+
+
+_layouts: dict[tuple[str, ...], Layout] = {}
+
+
+def _read_layout(table: int, drivers: Mapping[str, int]) -> Layout:
+    """The runtime's structs, which are the same in every copy of it."""
+    key = tuple(sorted(drivers))
+    if key not in _layouts:
+        _layouts[key] = Layout(table, drivers.values())
+    return _layouts[key]
 
 
 def _setup(llvm: Any) -> None:
@@ -96,16 +121,17 @@ def _machine(triple: str) -> tuple[str, bool]:
     return triple.partition("-")[0], "linux" in triple
 
 
-def _link_error(program: Program, symbols: Sequence[str], reason: str) -> ExecutableFormatError:
+def _link_error(program: Program, entries: Sequence[str], reason: str) -> ExecutableFormatError:
     process = ctypes.CDLL(None)
-    undefined = undefined_symbols(program.host_object)
-    missing = [name for name in undefined if name not in BUILTINS and not hasattr(process, name)]
+    runtime = symbols_of(runtime_object()).defined
+    undefined = symbols_of(program.host_object).undefined
+    missing = [name for name in undefined if name not in runtime and not hasattr(process, name)]
     if missing:
         return ExecutableFormatError(
             f"the host code calls functions that this process does not have: {', '.join(missing)}",
             notes=["the library that defines them must be loaded before the program"],
         )
-    absent = [name for name in symbols if name.encode() not in program.host_object]
+    absent = [name for name in entries if name.encode() not in program.host_object]
     if absent:
         return ExecutableFormatError(f"the host code does not define: {', '.join(absent)}")
     return ExecutableFormatError(f"the host code could not be loaded: {reason}")

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from devscope.errors import ExecutableFormatError
+from devscope.runtime.drivers import device_types
 
 DTYPE_BYTES = {
     "i1": 1,
@@ -29,9 +30,6 @@ DTYPE_BYTES = {
     "f64": 8,
 }
 """Bytes of one element in memory, for every dtype that an entry or a constant may have."""
-
-RUNTIME_TYPES = ("cpu", "opencl")
-"""Device types that this runtime can run code on."""
 
 ConstantData = bytes | bytearray | memoryview | mmap.mmap | NDArray[Any]
 """Memory of a constant: anything with the buffer protocol, C order, little endian."""
@@ -107,7 +105,7 @@ class DeviceSpec:
     @property
     def compiled_for(self) -> str:
         """The device type whose devices can run ``binaries``; it may differ from the type in the source."""
-        return self.kind if self.kind in RUNTIME_TYPES else self.type
+        return self.kind if self.kind in device_types() else self.type
 
 
 @dataclass
@@ -141,9 +139,9 @@ class ArenaSpec:
 class Program:
     """A compiled program: host code, device binaries, constants, and what the compiler reports.
 
-    ``host_object``: a relocatable ELF object with the native runtime linked in. ``devices``: one per slot;
-    slot 0 may be left out and is host memory then. ``shared``: pairs of slots, the lower first, whose devices must
-    reach each other's memory. ``report``: JSON data, not interpreted here.
+    ``host_object``: a relocatable ELF object, to which the loader links the native runtime. ``devices``: one per
+    slot; slot 0 may be left out and is host memory then. ``shared``: pairs of slots, the lower first, whose
+    devices must reach each other's memory. ``report``: JSON data, not interpreted here.
     """
 
     entries: dict[str, Entry]

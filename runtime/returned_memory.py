@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from devscope.runtime.arrays import free_memory
-from devscope.runtime.native import layout
+from devscope.runtime.native.layout import RETURNED_BLOCKS
 
 
 class ReturnedMemory:
@@ -19,7 +19,7 @@ class ReturnedMemory:
         self._blocks: list[int] = []
         self._open = True
 
-    def give(self, block: int, most: int = layout.RETURNED) -> None:
+    def give(self, block: int, most: int = RETURNED_BLOCKS) -> None:
         """Takes a block over."""
         self._blocks.append(block)
         if not self._open:
@@ -27,9 +27,9 @@ class ReturnedMemory:
         elif len(self._blocks) > most:
             self._free(most)
 
-    def hand_over(self, context: layout.Context) -> None:
+    def hand_over(self, context: Any) -> None:
         """Puts what there is where the next call looks for it."""
-        while self._blocks and context.returned_count < layout.RETURNED:
+        while self._blocks and context.returned_count < RETURNED_BLOCKS:
             try:
                 context.returned[context.returned_count] = self._blocks.pop()
             except IndexError:  # another thread was faster

@@ -1,14 +1,14 @@
-"""Object code for the host from LLVM IR text, with the native runtime linked in."""
+"""Object code for the host from LLVM IR text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from devscope.errors import LoweringError
 from devscope.lowering.codegen.host_options import check_host_options
-from devscope.runtime.native import EXPORTS, call_symbol, calls_ir
+from devscope.runtime.native import call_symbol
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class HostObject:
 
 
 def compile_host_object(
-    text: str, runtime_text: str, entries: Sequence[str], cpu: str = "", features: str = "", level: int = 3
+    text: str, entries: Sequence[str], cpu: str = "", features: str = "", level: int = 3
 ) -> HostObject:
-    """Relocatable object code; every symbol but the runtime's context and what calls ``entries`` is internal.
+    """Relocatable object code, which calls the native runtime; only what calls ``entries`` is visible outside.
 
     ``entries`` are functions of ``text``; the loader calls them through their `call_symbol`.
     ``cpu`` and ``features`` default to those of this machine, ``features`` to none when ``cpu`` is given.
@@ -49,9 +49,9 @@ def compile_host_object(
     )
     try:
         module = llvm.parse_assembly(text)
-        module.link_in(llvm.parse_assembly(runtime_text))
-        module.link_in(llvm.parse_assembly(calls_ir(_parameter_counts(module, entries))))
-        _internalize(module, {*map(call_symbol, entries), *EXPORTS})
+        counts = _parameter_counts(module, entries)
+        module.link_in(llvm.parse_assembly(packed_entries(counts)))
+        _internalize(module, set(map(call_symbol, entries)))
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         _optimize(llvm, module, machine, level)
@@ -67,6 +67,36 @@ def _parameter_counts(module: Any, entries: Sequence[str]) -> dict[str, int]:
     if missing:
         raise LoweringError(f"host code lacks the symbols {', '.join(missing)}")
     return {entry: counts[entry] for entry in entries}
+
+
+def packed_entries(parameter_counts: Mapping[str, int]) -> str:
+    """LLVM IR text of the `call_symbol` of every entry, given the numbers of parameters of their C symbols.
+
+    Each loads the arguments, which are pointers, from an array and calls the entry.
+    """
+    return "".join(_packed_entry(entry, count) for entry, count in parameter_counts.items())
+
+
+def _packed_entry(entry: str, count: int) -> str:
+    loads = "".join(
+        f"  %p{index}.p = getelementptr ptr, ptr %pointers, i64 {index}\n  %p{index} = load ptr, ptr %p{index}.p\n"
+        for index in range(count)
+    )
+    values = ", ".join(f"ptr %p{index}" for index in range(count))
+    return f"""
+declare void {_quoted(entry)}({", ".join(["ptr"] * count)})
+
+define void {_quoted(call_symbol(entry))}(ptr %pointers) {{
+{loads}  call void {_quoted(entry)}({values})
+  ret void
+}}
+"""
+
+
+def _quoted(name: str) -> str:
+    """A symbol in LLVM's syntax: every byte that could not stand in a quoted name is escaped."""
+    plain = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in name.encode())
+    return f'@"{plain}"'
 
 
 def _internalize(module: Any, exported: set[str]) -> None:

@@ -1,1 +1,158 @@
-"""What devscope knows of each type of device: one module per driver."""
+"""What devscope knows of each type of device.
+
+The driver for devices of type ``T`` is the object ``DRIVER`` of the module ``T`` of this package, together with
+the function table ``devscope_driver_T`` of the native runtime. There is nothing else to register. Modules with an
+underscore in their names are parts of drivers.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache
+from typing import Any
+
+from devscope.runtime.format_bytes import format_bytes
+
+
+@dataclass
+class DeviceInfo:
+    """What ``devscope devices`` prints about one physical device.
+
+    ``memory_bytes``: 0 when unknown. ``max_workgroup_size``: 0 where there are no workgroups.
+    ``spirv_versions``: accepted versions of SPIR-V, empty for devices that do not take it.
+    """
+
+    name: str
+    type: str
+    description: str
+    platform: str
+    driver: str
+    memory_bytes: int
+    max_workgroup_size: int
+    compute_units: int
+    fp64: bool
+    fp16: bool
+    spirv_versions: tuple[str, ...]
+
+    def describe(self) -> str:
+        """One line for people."""
+        facts = [f"{self.compute_units} compute units", format_bytes(self.memory_bytes), self.platform]
+        if self.driver:
+            facts.append(f"driver {self.driver}")
+        if self.max_workgroup_size:
+            facts.append(f"workgroups up to {self.max_workgroup_size}")
+        floats = [name for name, there in (("fp64", self.fp64), ("fp16", self.fp16)) if there]
+        if floats:
+            facts.append(" ".join(floats))
+        if self.spirv_versions:
+            facts.append(f"SPIR-V up to {self.spirv_versions[-1]}")
+        return f"{self.name}: {self.description} ({', '.join(facts)})"
+
+    def to_json(self) -> dict[str, Any]:
+        """All facts, for ``json.dumps``."""
+        return {field.name: getattr(self, field.name) for field in fields(DeviceInfo)}
+
+
+class DeviceProgram(ABC):
+    """Kernels that a driver built for one device."""
+
+    @abstractmethod
+    def create_kernel(self, name: str, arguments: int) -> int:
+        """The driver's handle of a kernel with this number of arguments; release it with :meth:`release_kernel`.
+
+        Raises :class:`DeviceError` when there is no such kernel.
+        """
+
+    @abstractmethod
+    def release_kernel(self, kernel: int) -> None:
+        """Releases what :meth:`create_kernel` gave."""
+
+    @abstractmethod
+    def release(self) -> None:
+        """Releases the program; its kernels are released."""
+
+
+@dataclass(eq=False)
+class Device(DeviceInfo, ABC):
+    """A physical device that programs can run on.
+
+    ``base_alignment``: of parts of buffers, in bytes. ``identity``: tells devices and driver versions apart whose
+    binaries are not interchangeable.
+    """
+
+    local_memory_bytes: int
+    base_alignment: int
+    identity: str
+
+    @property
+    def label(self) -> str:
+        """The device in messages."""
+        return f"{self.name} ({self.description})"
+
+    @abstractmethod
+    def shares_memory_with(self, other: Device) -> bool:
+        """Whether this device uses the other one's memory as its own."""
+
+    @abstractmethod
+    def error_name(self, status: int) -> str:
+        """A status of the native driver as words."""
+
+    @abstractmethod
+    def build(self, binary: bytes, cached: bytes | None) -> tuple[DeviceProgram, bytes | None]:
+        """Builds a binary of the compiler, or takes what the driver made of it earlier.
+
+        Gives the program and the driver's own binary to keep for next time (None when ``cached`` was used, or when
+        the driver has none). A ``cached`` binary that the driver does not want is ignored. Raises
+        :class:`DeviceError` with the build log.
+        """
+
+    @abstractmethod
+    def open(self, record: Any, layout: Any) -> Callable[[], None]:
+        """Fills in ``domain`` and ``state`` of the native ``record`` of a virtual device on this one.
+
+        ``layout`` has the structs of the native driver. Gives a function that releases what was made, once the
+        native runtime has closed the device. Raises :class:`DeviceError`.
+        """
+
+
+class Driver(ABC):
+    """The devices of one type."""
+
+    type: str
+    advice: str | None = None
+    """How one gets such a device, for the message that there is none."""
+
+    @abstractmethod
+    def devices(self) -> list[Device]:
+        """The devices of this machine, in the same order in every process."""
+
+    def problems(self) -> list[str]:
+        """What was found but cannot be used, one line each."""
+        return []
+
+    def find(self, name: str) -> Device | None:
+        """The device, or part of a device, of this name. Raises :class:`DeviceError`."""
+        return next((device for device in self.devices() if device.name == name), None)
+
+
+@cache
+def device_types() -> tuple[str, ...]:
+    """The types of devices for which there is a driver; the host's comes first."""
+    found = {module.name for module in pkgutil.iter_modules(__path__) if "_" not in module.name}
+    return ("cpu", *sorted(found - {"cpu"}))
+
+
+def driver(device_type: str) -> Driver | None:
+    """The driver for a type of devices; None if there is none. Loads no library."""
+    if device_type not in device_types():
+        return None
+    return importlib.import_module(f"{__name__}.{device_type}").DRIVER
+
+
+def drivers() -> list[Driver]:
+    """All drivers."""
+    return [found for type_ in device_types() if (found := driver(type_)) is not None]

@@ -4,55 +4,63 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ctypes import c_int32, c_size_t, c_void_p
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
 from devscope.errors import DeviceError
+from devscope.runtime.drivers import Device, DeviceProgram, Driver
 from devscope.runtime.drivers import opencl_api as cl
 from devscope.runtime.drivers.opencl_api import OpenCLLibrary, error_name
-from devscope.runtime.drivers.opencl_context import SharedContext
 from devscope.runtime.drivers.opencl_libraries import load_libraries
-from devscope.runtime.drivers.spirv import check_spirv
+from devscope.runtime.drivers.opencl_spirv import check_spirv
 
 
 @dataclass
-class OpenCLDevice:
-    """One OpenCL device that accepts SPIR-V, or one compute unit of such a device."""
+class SharedContext:
+    """The ``cl_context`` of devices that reach each other's memory: made at the first use, one per process."""
 
     library: OpenCLLibrary
-    platform: int
+    devices: list[int]
+    _handle: int | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def handle(self) -> int:
+        """The context. Raises :class:`DeviceError`."""
+        with self._lock:
+            if self._handle is None:
+                devices = (c_void_p * len(self.devices))(*self.devices)
+                self._handle = self.library.create("clCreateContext", None, len(self.devices), devices, None, None)
+            return self._handle
+
+
+@dataclass(eq=False)
+class OpenCLDevice(Device):
+    """One OpenCL device that accepts SPIR-V, or one compute unit of such a device.
+
+    ``name``: ``opencl:N``; ``opencl:N.K`` is compute unit K of it. ``shares_memory``: host and device use the same
+    memory, at the same time if they use different buffers. ``partitionable``: the driver makes sub-devices of it.
+    ``polled``: the host asks whether commands are complete, and waits for none in the driver.
+    """
+
+    library: OpenCLLibrary
+    platform_handle: int
     handle: int
-    name: str
-    """``opencl:N``; ``opencl:N.K`` is compute unit K of it."""
-    description: str
-    platform_name: str
-    platform_version: str
-    driver_version: str
     device_type: int
-    memory_bytes: int
-    local_memory_bytes: int
-    max_workgroup_size: int
-    compute_units: int
-    base_alignment: int
-    """Of sub-buffers, in bytes."""
-    fp64: bool
-    fp16: bool
-    spirv_versions: tuple[str, ...]
     shares_memory: bool
-    """Host and device use the same memory, at the same time if they use different buffers."""
     partitionable: bool
-    """The driver makes sub-devices of it."""
     shared_context: SharedContext
     polled: bool = False
-    """The host asks whether commands are complete, and waits for none in the driver."""
 
-    @property
-    def identity(self) -> str:
-        """Tells devices and driver versions apart whose binaries are not interchangeable."""
-        return "|".join([self.platform_name, self.platform_version, self.description, self.driver_version])
+    def shares_memory_with(self, other: Device) -> bool:
+        if other.type == "cpu":
+            return self.shares_memory
+        return isinstance(other, OpenCLDevice) and other.shared_context is self.shared_context
+
+    def error_name(self, status: int) -> str:
+        return error_name(status)
 
     def context(self) -> int:
         """The ``cl_context`` of this device. Raises :class:`DeviceError`."""
@@ -69,38 +77,31 @@ class OpenCLDevice:
         self.library.status("clFinish", queue)
         self.library.status("clReleaseCommandQueue", queue)
 
-    def release_buffer(self, buffer: int, shared: int | None) -> None:
-        """Releases a buffer that no command uses, and the memory that it ``shared`` with the host."""
-        self.library.status("clReleaseMemObject", buffer)
-        if shared:
-            self.library.svm_free(self.context(), shared)
+    def open(self, record: Any, layout: Any) -> Callable[[], None]:
+        functions = layout.OpenCL(**self.library.addresses([name for name, _ in layout.OpenCL._fields_]))
+        state = layout.ClQueue(cl=ctypes.addressof(functions), queue=self.create_queue(), polled=int(self.polled))
+        if self.shares_memory:
+            state.shared = 1
+        else:
+            state.transfers = self.create_queue()
+        record.domain = self.context()
+        record.state = ctypes.addressof(state)
 
-    def release_event(self, event: int) -> None:
-        """Releases an event."""
-        self.library.status("clReleaseEvent", event)
+        def close(keep: Any = (functions, state)) -> None:
+            for queue in (state.queue, state.transfers):
+                if queue:
+                    self.release_queue(queue)
 
-    def finish(self, queue: int) -> None:
-        """Waits for the work in a queue."""
-        self.library.status("clFinish", queue)
+        return close
 
-    def release_kernel(self, kernel: int) -> None:
-        """Releases a kernel object."""
-        self.library.status("clReleaseKernel", kernel)
-
-    def build(self, binary: bytes, cached: bytes | None = None) -> tuple[OpenCLProgram, bytes | None]:
-        """Builds a SPIR-V module, or takes what the driver made of it earlier.
-
-        Gives the program and the driver's own binary to keep for next time (None when ``cached`` was used,
-        or when the driver has none). A ``cached`` binary that the driver does not want is ignored. Raises
-        :class:`DeviceError` with the build log.
-        """
+    def build(self, binary: bytes, cached: bytes | None = None) -> tuple[DeviceProgram, bytes | None]:
         if cached is not None:
             try:
                 return self._build_cached(cached), None
             except DeviceError:
                 pass  # made by another driver: build it anew
         check_spirv(binary, self.label)
-        create = self.library.create_with_il(self.platform)
+        create = self.library.create_with_il(self.platform_handle)
         if create is None:
             raise DeviceError(f"{self.label} has no function to create programs from SPIR-V")
         with self._errors("the driver refused the SPIR-V module"):
@@ -108,11 +109,6 @@ class OpenCLDevice:
         program = OpenCLProgram(self, handle)
         self._build(program)
         return program, program.driver_binary()
-
-    @property
-    def label(self) -> str:
-        """The device in messages."""
-        return f"{self.name} ({self.description})"
 
     def _build_cached(self, cached: bytes) -> OpenCLProgram:
         length = c_size_t(len(cached))
@@ -151,7 +147,7 @@ class OpenCLDevice:
         return _Named(f"{self.label}: {what}")
 
 
-class OpenCLProgram:
+class OpenCLProgram(DeviceProgram):
     """A built program of one device."""
 
     def __init__(self, device: OpenCLDevice, handle: int) -> None:
@@ -173,24 +169,21 @@ class OpenCLProgram:
         return None if status else buffer.raw
 
     def create_kernel(self, name: str, arguments: int) -> int:
-        """A kernel object; release it with :meth:`OpenCLDevice.release_kernel`.
-
-        Raises :class:`DeviceError` when there is no such kernel or when it does not have this number of
-        arguments.
-        """
         library, label = self.device.library, self.device.label
         with _Named(f"{label}: kernel '{name}' of the program could not be created"):
             kernel = library.create("clCreateKernel", self.handle, name.encode())
         actual = library.integer("clGetKernelInfo", kernel, cl.KERNEL_NUM_ARGS)
         if actual != arguments:
-            self.device.release_kernel(kernel)
+            self.release_kernel(kernel)
             raise DeviceError(
                 f"{label}: kernel '{name}' takes {actual} arguments, the program's record lists {arguments}"
             )
         return kernel
 
+    def release_kernel(self, kernel: int) -> None:
+        self.device.library.status("clReleaseKernel", kernel)
+
     def release(self) -> None:
-        """Releases the program."""
         self.device.library.status("clReleaseProgram", self.handle)
 
 
@@ -258,7 +251,7 @@ def _devices_of(library: OpenCLLibrary, platform: int, problems: list[str]) -> I
         if device.spirv_versions and library.create_with_il(platform) is not None:
             yield device
         else:
-            problems.append(f"{device.platform_name}: {device.description} does not accept SPIR-V")
+            problems.append(f"{device.platform}: {device.description} does not accept SPIR-V")
 
 
 def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevice:
@@ -268,29 +261,53 @@ def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevic
     def integer(key: int) -> int:
         return library.integer("clGetDeviceInfo", handle, key)
 
+    platform_name = library.text("clGetPlatformInfo", platform, cl.PLATFORM_NAME)
+    platform_version = library.text("clGetPlatformInfo", platform, cl.PLATFORM_VERSION)
     unified = integer(cl.DEVICE_HOST_UNIFIED_MEMORY) != 0
     fine_grained = integer(cl.DEVICE_SVM_CAPABILITIES) & cl.DEVICE_SVM_FINE_GRAIN_BUFFER
     partitions = library.info("clGetDeviceInfo", handle, cl.DEVICE_PARTITION_PROPERTIES)
     versions = [word.removeprefix("SPIR-V_") for word in text(cl.DEVICE_IL_VERSION).split()]
     return OpenCLDevice(
-        library=library,
-        platform=platform,
-        handle=handle,
         name="opencl",
+        type="opencl",
         description=text(cl.DEVICE_NAME),
-        platform_name=library.text("clGetPlatformInfo", platform, cl.PLATFORM_NAME),
-        platform_version=library.text("clGetPlatformInfo", platform, cl.PLATFORM_VERSION),
-        driver_version=text(cl.DRIVER_VERSION),
-        device_type=integer(cl.DEVICE_TYPE) & _TYPE_MASK,
+        platform=f"{platform_name}, {platform_version}",
+        driver=text(cl.DRIVER_VERSION),
         memory_bytes=integer(cl.DEVICE_GLOBAL_MEM_SIZE),
-        local_memory_bytes=integer(cl.DEVICE_LOCAL_MEM_SIZE),
         max_workgroup_size=integer(cl.DEVICE_MAX_WORK_GROUP_SIZE),
         compute_units=integer(cl.DEVICE_MAX_COMPUTE_UNITS),
-        base_alignment=integer(cl.DEVICE_MEM_BASE_ADDR_ALIGN) // 8,
         fp64=integer(cl.DEVICE_DOUBLE_FP_CONFIG) != 0,
         fp16=integer(cl.DEVICE_HALF_FP_CONFIG) != 0,
         spirv_versions=tuple(version for version in versions if version[:1].isdigit()),
+        local_memory_bytes=integer(cl.DEVICE_LOCAL_MEM_SIZE),
+        base_alignment=integer(cl.DEVICE_MEM_BASE_ADDR_ALIGN) // 8,
+        identity="|".join([platform_name, platform_version, text(cl.DEVICE_NAME), text(cl.DRIVER_VERSION)]),
+        library=library,
+        platform_handle=platform,
+        handle=handle,
+        device_type=integer(cl.DEVICE_TYPE) & _TYPE_MASK,
         shares_memory=bool(unified and fine_grained and library.has_svm),
         partitionable=cl.DEVICE_PARTITION_EQUALLY in memoryview(partitions).cast("q"),
         shared_context=SharedContext(library, [handle]),
     )
+
+
+class OpenCLDriver(Driver):
+    type = "opencl"
+    advice = "an OpenCL driver for the CPU comes with: pip install 'devscope[opencl]'"
+
+    def devices(self) -> list[Device]:
+        return list(opencl_devices()[0])
+
+    def problems(self) -> list[str]:
+        return list(opencl_devices()[1])
+
+    def find(self, name: str) -> Device | None:
+        if "." not in name:
+            return super().find(name)
+        from devscope.runtime.drivers.opencl_parts import compute_unit
+
+        return compute_unit(name)
+
+
+DRIVER = OpenCLDriver()

@@ -7,6 +7,7 @@ its first result, and compiled code needs the driver's addresses anyway.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterable
 from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -83,26 +84,6 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 _CREATE_WITH_IL = (c_void_p, [c_void_p, c_char_p, c_size_t, _STATUS])
 
-NATIVE_FUNCTIONS = (
-    "clCreateBuffer",
-    "clReleaseMemObject",
-    "clEnqueueWriteBuffer",
-    "clEnqueueReadBuffer",
-    "clEnqueueCopyBuffer",
-    "clSetKernelArg",
-    "clEnqueueNDRangeKernel",
-    "clFlush",
-    "clWaitForEvents",
-    "clRetainEvent",
-    "clReleaseEvent",
-    "clEnqueueBarrierWithWaitList",
-    "clSVMAlloc",
-    "clSVMFree",
-    "clCreateSubBuffer",
-    "clGetEventInfo",
-)
-"""What the native runtime calls, in the order of ``%devscope.OpenCL`` in ``runtime.ll``."""
-
 _SINCE_2 = ("clSVMAlloc", "clSVMFree")
 """Those that drivers before OpenCL 2.0 lack; they are used where a device says that it has SVM."""
 
@@ -161,26 +142,20 @@ class OpenCLLibrary:
                 function.restype = c_int32 if result is None else result
                 function.argtypes = arguments
                 self._functions[name] = function
-            addresses = [self._address(name) for name in NATIVE_FUNCTIONS]
         except AttributeError as error:
             raise OSError(f"{path} does not export the OpenCL API: {error}") from None
-        self.native_table = (c_void_p * len(addresses))(*addresses)
 
     @property
     def has_svm(self) -> bool:
         """Whether it has the functions for shared virtual memory."""
-        return all(self._address(name) is not None for name in _SINCE_2)
+        return all(self.addresses(_SINCE_2).values())
 
-    def svm_free(self, context: int, memory: int) -> None:
-        """``clSVMFree``. Raises :class:`AttributeError` where there is no :attr:`has_svm`."""
-        function = self._library.clSVMFree
-        function.restype = None
-        function.argtypes = [c_void_p, c_void_p]
-        function(context, memory)
-
-    def _address(self, name: str) -> int | None:
-        function = getattr(self._library, name, None) if name in _SINCE_2 else getattr(self._library, name)
-        return None if function is None else ctypes.cast(function, c_void_p).value
+    def addresses(self, names: Iterable[str]) -> dict[str, int]:
+        """Where functions of the API are; 0 for those that the library lacks."""
+        functions = {name: getattr(self._library, name, None) for name in names}
+        return {
+            name: ctypes.cast(function, c_void_p).value or 0 for name, function in functions.items() if function
+        }
 
     def status(self, name: str, *arguments: Any) -> int:
         """Calls a function that returns a status."""

@@ -1,34 +1,22 @@
-"""The structs that ``runtime.ll`` reads and writes, as ctypes sees them.
+"""The structs of the native runtime as ctypes sees them, made from the tables that the C sources have of them.
 
-The order and the types of the fields are those of the ``%devscope.*`` types in ``runtime.ll``.
+The enumerations and constants below are those of ``abi.h``; a test compares them with the tables.
 """
 
 from __future__ import annotations
 
 import ctypes
+import struct
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 from typing import Any
 
-ABI_VERSION = 4
-"""Changes whenever a struct or a function of the native runtime changes. Stored in saved executables."""
+ABI_VERSION = 5
+"""Changes whenever compiled code or a loader of another version would misunderstand the native runtime. Stored in
+saved executables."""
 
-HOST_HEADER = 32
-"""Memory that an entry returns was allocated this many bytes before its ``allocated`` pointer."""
-
-
-EVENTS = 64
-"""Of this many last commands a queue keeps the events."""
-
-
-RETURNED = 64
+RETURNED_BLOCKS = 64
 """Most blocks of results that can be given back at the start of one call."""
-
-
-class Kind(IntEnum):
-    """Index into the native table of what a kind of device can do."""
-
-    HOST = 0
-    OPENCL = 1
 
 
 class Origin(IntEnum):
@@ -50,7 +38,7 @@ class Operation(IntEnum):
     ASSERT = 6
 
 
-class RuntimeCode(IntEnum):
+class Code(IntEnum):
     """Error codes of :attr:`Origin.RUNTIME`."""
 
     BAD_SLOT = 1
@@ -65,248 +53,67 @@ class RuntimeCode(IntEnum):
     BAD_LAUNCH_SIZE = 10
 
 
-class Error(ctypes.Structure):
-    """The first failure of a call.
+class Layout:
+    """The structs of the runtime, as attributes: ``layout.Context`` is a subclass of ``ctypes.Structure``.
 
-    ``detail``, depending on the operation: a byte count (or the negative size of a dimension), an index, or the
-    address of an assertion's message. ``size``: what a launch asked for that cannot be.
+    It has the fields that the tables have: integers (also for pointers, 0 is null), arrays of them, and structs.
     """
 
-    origin: int
-    code: int
-    operation: int
-    slot: int
-    detail: int
-    size: int
-    _fields_ = [
-        ("origin", ctypes.c_int64),
-        ("code", ctypes.c_int64),
-        ("operation", ctypes.c_int64),
-        ("slot", ctypes.c_int64),
-        ("detail", ctypes.c_int64),
-        ("size", ctypes.c_int64),
-    ]
+    def __init__(self, table: int, drivers: Iterable[int]) -> None:
+        """Of the table ``devscope_layout`` and of drivers, which have structs of their own, given by addresses."""
+        self.constants: dict[str, dict[str, int]] = {}
+        self._structs: dict[str, type[ctypes.Structure]] = {}
+        self._add(table)
+        for driver in drivers:
+            self._add(self.Driver.from_address(driver).layout)
+
+    def _add(self, table: int) -> None:
+        fields: list[tuple[str, int, Any]] = []
+        for type_, name, value, size, field_type in _rows(table):
+            if name is None:
+                self._structs[type_] = _structure(type_, fields, value)
+                fields = []
+            elif size:
+                fields.append((name, value, self._structs[field_type] if field_type else _integers(size)))
+            else:
+                self.constants.setdefault(type_, {})[name] = value
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._structs[name]
+        except KeyError:
+            raise AttributeError(f"the native runtime has no struct '{name}'") from None
 
 
-class Block(ctypes.Structure):
-    """Head of the list of host memory that the current call made; the native runtime alone uses it."""
-
-    _fields_ = [
-        ("next", ctypes.c_void_p),
-        ("previous", ctypes.c_void_p),
-        ("size", ctypes.c_int64),
-        ("nothing", ctypes.c_int64),
-    ]
+_ROW = struct.Struct("PPqqP")
 
 
-class Context(ctypes.Structure):
-    """The root: what ``@devscope_context`` points to."""
-
-    error: Error
-    device_count: int
-    devices: int
-    constant_count: int
-    constants: int
-    traffic: int
-    calls: int
-    blocks: Block
-    returned_count: int
-    returned: Any
-    _fields_ = [
-        ("error", Error),
-        ("device_count", ctypes.c_int64),
-        ("devices", ctypes.c_void_p),
-        ("constant_count", ctypes.c_int64),
-        ("constants", ctypes.c_void_p),
-        ("traffic", ctypes.c_void_p),
-        ("calls", ctypes.c_int64),
-        ("blocks", Block),
-        ("free_live", ctypes.c_void_p),
-        ("stop", ctypes.c_int64 * 64),
-        ("returned_count", ctypes.c_int64),
-        ("returned", ctypes.c_void_p * RETURNED),
-    ]
+def _rows(table: int) -> Iterator[tuple[str, str | None, int, int, str | None]]:
+    while table:
+        type_, name, value, size, field_type = _ROW.unpack(ctypes.string_at(table, _ROW.size))
+        if not type_:
+            return
+        yield _text(type_) or "", _text(name), value, size, _text(field_type)
+        table += _ROW.size
 
 
-class Buffer(ctypes.Structure):
-    """A buffer of an OpenCL device; handles of compiled code point to it. It comes from ``malloc``."""
-
-    memory: int | None
-    host: int | None
-    size: int
-    last: int
-    foreign: int | None
-    used: int
-    arena: int | None
-    offset: int
-    views: int | None
-    user: int | None
-    _fields_ = [
-        ("memory", ctypes.c_void_p),
-        ("host", ctypes.c_void_p),
-        ("size", ctypes.c_int64),
-        ("last", ctypes.c_int64),
-        ("foreign", ctypes.c_void_p),
-        ("used", ctypes.c_int64),
-        ("arena", ctypes.c_void_p),
-        ("offset", ctypes.c_int64),
-        ("views", ctypes.c_void_p),
-        ("user", ctypes.c_void_p),
-    ]
+def _text(address: int) -> str | None:
+    return ctypes.string_at(address).decode() if address else None
 
 
-class FreeBuffer(ctypes.Structure):
-    """A buffer that waits for reuse."""
-
-    handle: int | None
-    bytes: int
-    _fields_ = [("handle", ctypes.c_void_p), ("bytes", ctypes.c_int64)]
+def _integers(size: int) -> Any:
+    plain = {4: ctypes.c_int32, 8: ctypes.c_int64}
+    return plain[size] if size in plain else ctypes.c_int64 * (size // 8)
 
 
-class FreeList(ctypes.Structure):
-    """The buffers of one device that wait for reuse, oldest first."""
-
-    count: int
-    capacity: int
-    bytes: int
-    limit: int
-    entries: int | None
-    _fields_ = [
-        ("count", ctypes.c_int64),
-        ("capacity", ctypes.c_int64),
-        ("bytes", ctypes.c_int64),
-        ("limit", ctypes.c_int64),
-        ("entries", ctypes.c_void_p),
-    ]
-
-
-class DeviceCounters(ctypes.Structure):
-    """What happened on one device since it was last reset."""
-
-    launches: int
-    allocations: int
-    driver_allocations: int
-    _fields_ = [
-        ("launches", ctypes.c_int64),
-        ("allocations", ctypes.c_int64),
-        ("driver_allocations", ctypes.c_int64),
-    ]
-
-
-class LiveBuffer(ctypes.Structure):
-    """A buffer that host code has not freed, and the number of the call that made it."""
-
-    handle: int | None
-    call: int
-    _fields_ = [("handle", ctypes.c_void_p), ("call", ctypes.c_int64)]
-
-
-class LiveList(ctypes.Structure):
-    """The live buffers of one device; ``entries`` comes from ``malloc``."""
-
-    count: int
-    capacity: int
-    entries: int | None
-    _fields_ = [("count", ctypes.c_int64), ("capacity", ctypes.c_int64), ("entries", ctypes.c_void_p)]
-
-
-class Device(ctypes.Structure):
-    """One virtual device of a program."""
-
-    kind: int
-    pending: int
-    domain: int | None
-    queue: int | None
-    driver: int | None
-    kernel_count: int
-    kernels: int | None
-    constants: int | None
-    free_list: FreeList
-    counters: DeviceCounters
-    live: LiveList
-    transfers: int | None
-    shared: int
-    issued: int
-    completed: int
-    events: Any
-    polled: int
-    most_work_items: int
-    most_local: int
-    asked: int
-    _fields_ = [
-        ("kind", ctypes.c_int32),
-        ("pending", ctypes.c_int32),
-        ("domain", ctypes.c_void_p),
-        ("queue", ctypes.c_void_p),
-        ("driver", ctypes.c_void_p),
-        ("kernel_count", ctypes.c_int64),
-        ("kernels", ctypes.c_void_p),
-        ("constants", ctypes.c_void_p),
-        ("free_list", FreeList),
-        ("counters", DeviceCounters),
-        ("live", LiveList),
-        ("transfers", ctypes.c_void_p),
-        ("shared", ctypes.c_int64),
-        ("issued", ctypes.c_int64),
-        ("completed", ctypes.c_int64),
-        ("events", ctypes.c_void_p * EVENTS),
-        ("polled", ctypes.c_int64),
-        ("most_work_items", ctypes.c_int64),
-        ("most_local", ctypes.c_int64),
-        ("asked", ctypes.c_int64),
-    ]
-
-
-class Kernel(ctypes.Structure):
-    """One kernel of one virtual device."""
-
-    handle: int | None
-    argument_count: int
-    sizes: int | None
-    _fields_ = [
-        ("handle", ctypes.c_void_p),
-        ("argument_count", ctypes.c_int64),
-        ("sizes", ctypes.c_void_p),
-    ]
-
-
-class Constant(ctypes.Structure):
-    """Host memory of one constant."""
-
-    data: int | None
-    bytes: int
-    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_int64)]
-
-
-class Traffic(ctypes.Structure):
-    """Copies from one slot to another."""
-
-    copies: int
-    bytes: int
-    _fields_ = [("copies", ctypes.c_int64), ("bytes", ctypes.c_int64)]
-
-
-class Place(ctypes.Structure):
-    """Where a buffer with a known lifetime is in an arena."""
-
-    offset: int
-    bytes: int
-    memory: int | None
-    _fields_ = [("offset", ctypes.c_int64), ("bytes", ctypes.c_int64), ("memory", ctypes.c_void_p)]
-
-
-class Arena(ctypes.Structure):
-    """The storage of all such buffers in one memory."""
-
-    bytes: int
-    separate: int
-    memory: int | None
-    places: int | None
-    place_count: int
-    _fields_ = [
-        ("bytes", ctypes.c_int64),
-        ("separate", ctypes.c_int64),
-        ("memory", ctypes.c_void_p),
-        ("places", ctypes.c_void_p),
-        ("place_count", ctypes.c_int64),
-    ]
+def _structure(name: str, fields: list[tuple[str, int, Any]], size: int) -> type[ctypes.Structure]:
+    """A struct of this size with fields (name, offset, type) in any order; what is between them is left alone."""
+    members: list[tuple[str, Any]] = []
+    at = 0
+    for field, offset, type_ in [*sorted(fields, key=lambda item: item[1]), ("", size, None)]:
+        if offset > at:
+            members.append((f"_{at}", ctypes.c_char * (offset - at)))
+        if type_ is not None:
+            members.append((field, type_))
+            at = offset + ctypes.sizeof(type_)
+    return type(name, (ctypes.Structure,), {"_fields_": members})

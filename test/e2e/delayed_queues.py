@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from ctypes import c_int32, c_size_t, c_uint32, c_void_p
 from typing import Any
 
+from opencl_functions import opencl_functions, opencl_queues
+
 from devscope.runtime.drivers.opencl import opencl_devices
-from devscope.runtime.drivers.opencl_api import NATIVE_FUNCTIONS
 from devscope.runtime.executable import Executable
 
 _CONTEXT_OF_QUEUE = 0x1090
@@ -37,7 +38,7 @@ _COMMANDS: dict[str, tuple[Any, ...]] = {
 class DelayedQueues:
     """Functions to put in place of the driver's; ``delayed`` counts the commands that were held back."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, executable: Executable, seed: int) -> None:
         self.delayed = 0
         self._random = random.Random(seed)
         # Its own handle: the types of the parameters set here are not those that devscope sets.
@@ -52,8 +53,7 @@ class DelayedQueues:
         self._stop = False
         self._thread = threading.Thread(target=self._let_go, daemon=True)
         self._thread.start()
-        original = opencl_devices()[0][0].library.native_table
-        self.table = type(original)(*original)
+        self.table = opencl_functions(executable)
         self._keep: list[Any] = []
         for name, types in _COMMANDS.items():
             self._replace(name, types)
@@ -65,10 +65,10 @@ class DelayedQueues:
 
     def _replace(self, name: str, types: tuple[Any, ...]) -> None:
         parameters = (*types, c_uint32, c_void_p, c_void_p)
-        original = ctypes.CFUNCTYPE(c_int32, *parameters)(self.table[NATIVE_FUNCTIONS.index(name)])
+        original = ctypes.CFUNCTYPE(c_int32, *parameters)(getattr(self.table, name))
         function = ctypes.CFUNCTYPE(c_int32, *parameters)(self._delay(original))
         self._keep += [original, function]
-        self.table[NATIVE_FUNCTIONS.index(name)] = ctypes.cast(function, c_void_p).value
+        setattr(self.table, name, ctypes.cast(function, c_void_p).value)
 
     def _delay(self, original: Any) -> Callable[..., int]:
         def enqueue(queue: int, *rest: Any) -> int:
@@ -107,14 +107,14 @@ class DelayedQueues:
 @contextmanager
 def delayed_queues(executable: Executable, seed: int) -> Iterator[DelayedQueues]:
     """Everything that ``executable`` enqueues is delayed while the block runs."""
-    delays = DelayedQueues(seed)
-    records = [r for r in executable._context._devices if r.driver]  # pyright: ignore[reportPrivateUsage]
-    before = [record.driver for record in records]
-    for record in records:
-        record.driver = ctypes.addressof(delays.table)
+    delays = DelayedQueues(executable, seed)
+    queues = opencl_queues(executable)
+    before = [queue.cl for queue in queues]
+    for queue in queues:
+        queue.cl = ctypes.addressof(delays.table)
     try:
         yield delays
     finally:
         delays.close()
-        for record, driver in zip(records, before, strict=True):
-            record.driver = driver
+        for queue, functions in zip(queues, before, strict=True):
+            queue.cl = functions

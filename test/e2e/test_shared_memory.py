@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import references  # noqa: F401  (registers the cases)
 from delayed_queues import delayed_queues
+from opencl_functions import opencl_functions, opencl_queues
 from program_case import CASES
 from test_delayed_queues import two_devices, used_devices
 from test_programs import PROGRAMS, SEED, check_case
@@ -22,7 +23,6 @@ import devscope
 from devscope.passes.machine import nominal_machine
 from devscope.passes.machine_file import machine_toml
 from devscope.runtime.drivers.opencl import opencl_devices
-from devscope.runtime.drivers.opencl_api import NATIVE_FUNCTIONS
 
 pytestmark = pytest.mark.fuzz
 
@@ -328,14 +328,13 @@ def test_an_allocation_that_is_not_shared(shared_machine: Path) -> None:
     )
     refuse = allocate(lambda *_: None)
     with devscope.compile(FILLED, machine=shared_machine, cache=False) as executable:
-        record = executable._context._devices[1]  # pyright: ignore[reportPrivateUsage]
-        original = opencl_devices()[0][0].library.native_table
-        table = type(original)(*original)
-        table[NATIVE_FUNCTIONS.index("clSVMAlloc")] = ctypes.cast(refuse, ctypes.c_void_p).value
-        before, record.driver = record.driver, ctypes.addressof(table)
+        (queue,) = opencl_queues(executable)
+        table = opencl_functions(executable)
+        table.clSVMAlloc = ctypes.cast(refuse, ctypes.c_void_p).value
+        before, queue.cl = queue.cl, ctypes.addressof(table)
         with pytest.raises(devscope.errors.DeviceError, match="copying 20 bytes failed: out of device memory"):
             executable(5, 0.5)
-        record.driver = before
+        queue.cl = before
         assert executable(500, 0.5) == pytest.approx(np.tanh(np.exp(0.5)), rel=1e-5)
 
 

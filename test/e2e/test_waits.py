@@ -9,10 +9,9 @@ from ctypes import c_int32, c_size_t, c_uint32, c_void_p
 from typing import Any
 
 import numpy as np
+from opencl_functions import opencl_functions, opencl_queues
 
 import devscope
-from devscope.runtime.drivers.opencl import opencl_devices
-from devscope.runtime.drivers.opencl_api import NATIVE_FUNCTIONS
 from devscope.runtime.executable import Executable
 
 _LAUNCH = (c_void_p, c_void_p, c_uint32, c_size_t, c_void_p, c_void_p, c_uint32, c_void_p, c_void_p)
@@ -42,9 +41,8 @@ func.func @main(%m: tensor<64x64xf32>, %x: {TENSOR})
 class Recorder:
     """Functions in place of the driver's that note launches, and for which of them the host waits."""
 
-    def __init__(self) -> None:
-        original = opencl_devices()[0][0].library.native_table
-        self.table = type(original)(*original)
+    def __init__(self, executable: Executable) -> None:
+        self.table = opencl_functions(executable)
         self.launched: list[int] = []
         self.waited: list[int] = []
         self.launched_before: list[int] = []
@@ -55,9 +53,9 @@ class Recorder:
 
     def _replace(self, name: str, parameters: tuple[Any, ...], function: Any) -> Any:
         type_ = ctypes.CFUNCTYPE(c_int32, *parameters)
-        original, new = type_(self.table[NATIVE_FUNCTIONS.index(name)]), type_(function)
+        original, new = type_(getattr(self.table, name)), type_(function)
         self._keep.append(new)
-        self.table[NATIVE_FUNCTIONS.index(name)] = ctypes.cast(new, c_void_p).value
+        setattr(self.table, name, ctypes.cast(new, c_void_p).value)
         return original
 
     def launch(self, *arguments: Any) -> int:
@@ -73,15 +71,16 @@ class Recorder:
 
 @contextmanager
 def recorded(executable: Executable) -> Iterator[Recorder]:
-    recorder = Recorder()
-    records = [r for r in executable._context._devices if r.driver]  # pyright: ignore[reportPrivateUsage]
-    for record in records:
-        record.driver = ctypes.addressof(recorder.table)
+    recorder = Recorder(executable)
+    queues = opencl_queues(executable)
+    before = [queue.cl for queue in queues]
+    for queue in queues:
+        queue.cl = ctypes.addressof(recorder.table)
     try:
         yield recorder
     finally:
-        for record in records:
-            record.driver = ctypes.addressof(opencl_devices()[0][0].library.native_table)
+        for queue, functions in zip(queues, before, strict=True):
+            queue.cl = functions
 
 
 def test_the_device_goes_on_while_values_go_to_the_host_and_back() -> None:

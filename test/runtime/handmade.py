@@ -1,6 +1,6 @@
 """Programs made by hand, for tests of the runtime without the compiler.
 
-Host code is LLVM IR text with the native runtime linked in; kernels are LLVM IR text that becomes SPIR-V.
+Host code is LLVM IR text that calls the native runtime; kernels are LLVM IR text that becomes SPIR-V.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from devscope.runtime.native import ENTRY_PREFIX, call_symbol, calls_ir, runtime_ir
+from devscope.lowering.codegen.host_object import packed_entries
+from devscope.runtime.native import ENTRY_PREFIX, call_symbol
 from devscope.runtime.program import (
     ConstantSpec,
     DeviceSpec,
@@ -103,7 +104,16 @@ KERNEL = {spec.name: index for index, spec in enumerate(KERNEL_SPECS)}
 HOST_API = """
 declare ptr @devscope_host_alloc(i64)
 declare void @_mlir_memref_to_llvm_free(ptr)
-declare void @devscope_assert(i1, ptr)
+declare void @devscope_fail_assertion(ptr) noreturn
+
+define internal void @devscope_assert(i1 %holds, ptr %message) {
+  br i1 %holds, label %done, label %stop
+stop:
+  call void @devscope_fail_assertion(ptr %message)
+  unreachable
+done:
+  ret void
+}
 """
 
 HELPERS = """
@@ -256,18 +266,17 @@ def spirv(ir: str = KERNELS) -> bytes:
 
 @cache
 def host_object(ir: str) -> bytes:
-    """Object code of LLVM IR text, with the helpers above and the native runtime linked in."""
+    """Object code of LLVM IR text, with the helpers above."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(opt=1, reloc="pic", codemodel="default")
-    module = llvm.parse_assembly(runtime_ir())
     declarations = "\n".join(
         f"declare {result} @devscope_{name}({', '.join(kinds.split())})"
         for name, (kinds, result) in _CALLS.items()
     )
-    module.link_in(llvm.parse_assembly(f"{HOST_API}\n{declarations}\n{HELPERS}\n{ir}"))
+    module = llvm.parse_assembly(f"{HOST_API}\n{declarations}\n{HELPERS}\n{ir}")
     counts = {f.name: len(list(f.arguments)) for f in module.functions if f.name.startswith(ENTRY_PREFIX)}
-    module.link_in(llvm.parse_assembly(calls_ir(counts)))
+    module.link_in(llvm.parse_assembly(packed_entries(counts)))
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     module.verify()

@@ -13,14 +13,15 @@ from typing import Any
 import pytest
 
 from devscope.errors import DeviceError, DeviceNotFoundError, OptionError
-from devscope.runtime import devices, driver_problems, list_devices
-from devscope.runtime.devices import HOST, PhysicalDevice, resolve_devices
+from devscope.runtime import driver_problems, list_devices
+from devscope.runtime.devices import resolve_devices
 from devscope.runtime.drivers import opencl, opencl_libraries
-from devscope.runtime.drivers.opencl_context import SharedContext
+from devscope.runtime.drivers.cpu import HOST
+from devscope.runtime.drivers.opencl import SharedContext
 from devscope.runtime.drivers.opencl_parts import compute_unit
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.program import DeviceSpec, Program
-from devscope.runtime.shared_memory import check_shared_memory, memory_groups, share_memory
+from devscope.runtime.shared_memory import check_shared_memory, memory_groups
 
 
 def test_list(device: Any) -> None:
@@ -94,9 +95,9 @@ def test_compute_units_share_a_context(device: Any) -> None:
     found = resolve_devices(
         {"opencl:0": "opencl", "opencl:1": "opencl"}, {"opencl:0": "opencl:0.0", "opencl:1": f"opencl:0.{last}"}
     )
-    one, two = (found[name].opencl for name in ("opencl:0", "opencl:1"))
-    assert one is not None
-    assert two is not None
+    one, two = (found[name] for name in ("opencl:0", "opencl:1"))
+    assert isinstance(one, opencl.OpenCLDevice)
+    assert isinstance(two, opencl.OpenCLDevice)
     assert (one.compute_units, two.compute_units) == (1, 1)
     assert one.context() == two.context()
     assert (one.handle == two.handle) == (last == 0)
@@ -109,7 +110,7 @@ def test_without_any_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     def nothing() -> tuple[list[Any], list[str]]:
         return [], ["/lib/libbroken.so could not be loaded: no such file"]
 
-    monkeypatch.setattr(devices, "opencl_devices", nothing)
+    monkeypatch.setattr(opencl, "opencl_devices", nothing)
     assert [info.name for info in list_devices()] == ["cpu:0"]
     assert driver_problems() == ["/lib/libbroken.so could not be loaded: no such file"]
     with pytest.raises(DeviceNotFoundError, match=r"pip install 'devscope\[opencl\]'\n.*libbroken.so"):
@@ -120,7 +121,7 @@ def test_host_programs_load_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> Any:
         raise AssertionError("a driver was looked for")
 
-    monkeypatch.setattr(devices, "opencl_devices", fail)
+    monkeypatch.setattr(opencl, "opencl_devices", fail)
     assert resolve_devices({"cpu:0": "cpu"})["cpu:0"].name == "cpu:0"
 
 
@@ -210,19 +211,19 @@ def test_format_bytes(count: int, text: str) -> None:
 
 def test_who_reaches_whose_memory(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     found = opencl.opencl_devices()[0]
-    first = PhysicalDevice("opencl:0", "opencl", found[0])
+    first = found[0]
     near = [("cpu:0", info.name) for info in found if info.shares_memory]
     assert memory_groups()[: len(near)] == near
     assert not any("cpu:0" in group for group in memory_groups()[len(near) :])
     parts = [compute_unit(f"opencl:0.{number}") for number in range(2)]
-    units = [PhysicalDevice(unit.name, "opencl", unit) for unit in parts if unit is not None]
-    assert all(share_memory(one, other) for one in units for other in units)
-    assert all(share_memory(first, unit) == (found[0].compute_units == 1) for unit in units)
+    units = [unit for unit in parts if unit is not None]
+    assert all(one.shares_memory_with(other) for one in units for other in units)
+    assert all(first.shares_memory_with(unit) == (found[0].compute_units == 1) for unit in units)
     monkeypatch.setattr(found[0], "shares_memory", False)
     assert ("cpu:0", "opencl:0") not in memory_groups()
-    assert not share_memory(HOST, first)
-    assert not share_memory(first, HOST)
-    assert share_memory(first, first)
+    assert not HOST.shares_memory_with(first)
+    assert not first.shares_memory_with(HOST)
+    assert first.shares_memory_with(first)
 
 
 def test_a_program_that_relies_on_shared_memory(device: Any) -> None:
@@ -231,9 +232,9 @@ def test_a_program_that_relies_on_shared_memory(device: Any) -> None:
     other = replace(found, name="opencl:7", shared_context=SharedContext(found.library, [found.handle]))
     program = Program({}, b"", "", devices=[DeviceSpec(n + 1, "opencl", n, "opencl") for n in range(2)])
     program.shared = [(1, 2)]
-    near = {f"opencl:{n}": PhysicalDevice("opencl:0", "opencl", found) for n in range(2)}
+    near: dict[str, Any] = {f"opencl:{n}": found for n in range(2)}
     check_shared_memory(program, near)
     message = r"for 'opencl:0' and 'opencl:1' that reach each other's memory; opencl:0 .* and opencl:7 .* do not"
     with pytest.raises(DeviceError, match=message) as caught:
-        check_shared_memory(program, {**near, "opencl:1": PhysicalDevice("opencl:7", "opencl", other)})
+        check_shared_memory(program, {**near, "opencl:1": other})
     assert "compile it with a machine description" in str(caught.value)

@@ -16,6 +16,11 @@ from devscope.runtime.context import FREE_LIST_ENTRIES, CopyCount
 Make = Callable[..., Executable]
 
 
+def devices(exe: Executable) -> Any:
+    """The native records of the executable's devices."""
+    return exe._pool.instances[0].context.records  # pyright: ignore[reportPrivateUsage]
+
+
 def address(array: np.ndarray[Any, Any]) -> int:
     return array.ctypes.data
 
@@ -86,7 +91,7 @@ def test_staged_copy_between_domains(run_calls: Make, megabytes: int) -> None:
     """Devices of different contexts copy through the host, large buffers in pieces."""
     exe = run_calls(opencl(1, 0), opencl(2, 1), mapping={"opencl:1": "opencl:0"})
     # The machine has one device: telling the runtime that the domains differ takes the same path.
-    record = exe._context._devices[2]  # pyright: ignore[reportPrivateUsage]
+    record = devices(exe)[2]
     domain = record.domain
     data = np.random.default_rng(0).integers(0, 255, (megabytes << 20) + 5, np.uint8)
     one, two = exe.run("alloc", 1, data.nbytes), exe.run("alloc", 2, data.nbytes)
@@ -184,7 +189,7 @@ def test_free_list_is_bounded_in_entries(run_calls: Make) -> None:
     sizes = [64 * (index + 1) for index in range(FREE_LIST_ENTRIES + 10)]
     for handle in [exe.run("alloc", 1, size) for size in sizes]:
         exe.run("free", 1, handle)
-    record = exe._context._devices[1].free_list  # pyright: ignore[reportPrivateUsage]
+    record = devices(exe)[1].free_list
     assert record.count == FREE_LIST_ENTRIES
     assert record.bytes == sum(sizes[10:])
     # The oldest are gone, the newest are there.
@@ -197,7 +202,7 @@ def test_free_list_is_bounded_in_entries(run_calls: Make) -> None:
 
 def test_free_list_is_bounded_in_bytes(run_calls: Make) -> None:
     exe = run_calls()
-    record = exe._context._devices[1].free_list  # pyright: ignore[reportPrivateUsage]
+    record = devices(exe)[1].free_list
     record.limit = 4096
     small, medium, large = (exe.run("alloc", 1, size) for size in (1024, 3584, 8192))
     exe.run("free", 1, small)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Iterator
@@ -14,7 +15,8 @@ from handmade import host_object, opencl, program, symbol, vector
 
 from devscope.errors import DeviceError, ExecutionError, SourceLocation
 from devscope.runtime import Entry, Executable, TensorSpec
-from devscope.runtime.elf import undefined_symbols
+from devscope.runtime.elf import symbols_of
+from devscope.runtime.native import runtime_object
 
 CALLS = 200
 
@@ -252,5 +254,9 @@ def test_many_live_buffers(device: Any) -> None:
             assert exe.counters().live["opencl:0"] == 0
 
 
-def test_the_object_needs_the_c_library_only() -> None:
-    assert {"_setjmp", "_longjmp", "malloc", "free"} <= set(undefined_symbols(host_object(IR)))
+def test_the_objects_need_the_c_library_only() -> None:
+    runtime = symbols_of(runtime_object())
+    process = ctypes.CDLL(None)
+    assert {"_setjmp", "_longjmp", "malloc", "free"} <= set(runtime.undefined)
+    assert [name for name in runtime.undefined if not hasattr(process, name)] in ([], ["_GLOBAL_OFFSET_TABLE_"])
+    assert set(symbols_of(host_object(IR)).undefined) - {"_GLOBAL_OFFSET_TABLE_"} <= set(runtime.defined)

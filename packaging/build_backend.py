@@ -1,0 +1,64 @@
+"""The build backend: setuptools', which also compiles the native runtime.
+
+The compiler is a C compiler of the machine (``$CC``, else cc, gcc or clang), or one from PyPI where there is none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import compile_native
+from setuptools import build_meta
+from setuptools.build_meta import (
+    build_editable,
+    build_sdist,
+    build_wheel,
+    prepare_metadata_for_build_editable,
+    prepare_metadata_for_build_wheel,
+)
+from setuptools.command.bdist_wheel import bdist_wheel
+from setuptools.command.build_py import build_py
+
+__all__ = [
+    "build_editable",
+    "build_sdist",
+    "build_wheel",
+    "get_requires_for_build_editable",
+    "get_requires_for_build_wheel",
+    "prepare_metadata_for_build_editable",
+    "prepare_metadata_for_build_wheel",
+]
+
+
+def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
+    """What a build needs besides setuptools."""
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *_compiler()]
+
+
+def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
+    """What an editable install needs besides setuptools."""
+    return [*build_meta.get_requires_for_build_editable(config_settings), *_compiler()]
+
+
+def _compiler() -> list[str]:
+    return [] if compile_native.has_compiler() else [compile_native.ZIG]
+
+
+class BuildPy(build_py):
+    """Compiles the objects first, beside their sources: they are package data, which an editable install uses in
+    place."""
+
+    def run(self) -> None:
+        compile_native.compile_objects()
+        super().run()
+
+
+class BdistWheel(bdist_wheel):
+    """The wheel is for machines of one kind, and for every Python."""
+
+    def finalize_options(self) -> None:
+        super().finalize_options()
+        self.root_is_pure = False
+
+    def get_tag(self) -> tuple[str, str, str]:
+        return "py3", "none", super().get_tag()[2]

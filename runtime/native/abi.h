@@ -1,0 +1,315 @@
+/* The interface of the native runtime: what compiled code calls, what the loader reads and writes, what a driver
+ * implements.
+ *
+ * The runtime is linked into every loaded program, so that each has globals of its own. It calls device drivers
+ * through addresses that the loader puts into the structs below: nothing here calls back into Python, takes a lock
+ * or names a driver library. One loaded program runs one call at a time (the loader makes another copy for a call
+ * beside it), hence plain loads and stores.
+ *
+ * Rules that hold everywhere:
+ *   - slot 0 is host memory; the other slots are the program's virtual devices;
+ *   - the first failure is recorded in the context. After one of a device, host code runs on and the devices are
+ *     left alone: launches and copies do nothing, allocations give null. Frees still free, host memory still works,
+ *     and a copy to the host that cannot be made gives zeros, so that host code which branches on the result is at
+ *     least deterministic. After one of the host (no memory, an assertion) nothing can run on: devscope_stop leaves
+ *     the call, and what the call had made is freed.
+ *
+ * The loader makes its view of the structs from the table of layout.c: a field that the loader uses has a row
+ * there. Whatever compiled code depends on is numbered by ABI_VERSION, which saved programs carry. */
+#ifndef DEVSCOPE_ABI_H
+#define DEVSCOPE_ABI_H
+
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum {
+  /* Changes whenever compiled code or a loader of another version would misunderstand this one. */
+  ABI_VERSION = 5,
+  /* Most blocks of results that can be given back at the start of one call. */
+  RETURNED_BLOCKS = 64,
+};
+
+/* 0 for success, else the driver's own error code. */
+typedef int32_t Status;
+
+/* A buffer of a device: a Buffer. On the host, the memory itself. */
+typedef void *Handle;
+
+typedef struct Arena Arena;
+typedef struct Context Context;
+typedef struct Device Device;
+
+/* ------------------------------------------------------------------------------------------------- errors */
+
+/* Who refused a request. */
+enum Origin { ORIGIN_NONE, ORIGIN_RUNTIME, ORIGIN_DRIVER };
+
+/* What failed. */
+enum Operation {
+  OPERATION_ALLOC = 1,
+  OPERATION_FREE,
+  OPERATION_COPY,
+  OPERATION_CONSTANT,
+  OPERATION_LAUNCH,
+  OPERATION_ASSERT,
+};
+
+/* The codes of ORIGIN_RUNTIME. */
+enum Code {
+  CODE_BAD_SLOT = 1,
+  CODE_BAD_KERNEL,
+  CODE_BAD_ARGUMENT_COUNT,
+  CODE_BAD_CONSTANT,
+  CODE_NEGATIVE_SIZE,
+  CODE_OUT_OF_HOST_MEMORY,
+  CODE_ASSERTION_FAILED,
+  CODE_TOO_MUCH_LOCAL_MEMORY,
+  CODE_TOO_MANY_WORK_ITEMS,
+  CODE_BAD_LAUNCH_SIZE,
+};
+
+typedef struct {
+  int64_t origin;
+  int64_t code;
+  int64_t operation;
+  int64_t slot;
+  int64_t detail; /* a number of bytes (or the negative size of a dimension), an index, or the address of a text */
+  int64_t size;   /* what a launch asked for that is more than its device has, or that cannot be */
+} Error;
+
+/* ------------------------------------------------------------------------------------------------- memory */
+
+/* Stands before the memory of every host allocation, and as the head of the (circular) list. Memory that is
+ * returned to the loader keeps it, unused: what the loader gives back stands sizeof(Block) bytes before what it was
+ * given. */
+typedef struct Block {
+  struct Block *next;
+  struct Block *previous;
+  int64_t size;    /* of all that malloc gave */
+  int64_t padding; /* keeps what follows aligned as malloc aligns */
+} Block;
+
+/* What drivers' buffers have in common; compiled code has a pointer to it. */
+typedef struct {
+  void *memory; /* the driver's handle */
+  void *host;   /* the same memory for the host, null if it cannot reach it */
+  int64_t size; /* bytes of the memory */
+  int64_t used; /* bytes that the program asked for */
+  Arena *arena; /* where it is a part of, at the offset, of which other buffers may use the same bytes; else null */
+  int64_t offset;
+} Buffer;
+
+/* A place of a buffer in an arena. */
+typedef struct {
+  int64_t offset; /* -1 is a buffer of its own */
+  int64_t bytes;
+  void *memory; /* on the host the address, on a device the Buffer, null until it is made */
+} Place;
+
+struct Arena {
+  int64_t bytes;    /* what the entry needs that is called */
+  int64_t separate; /* 1 if the device cannot have parts of buffers at these offsets: each place is a buffer then */
+  Buffer *whole;
+  Place *places;
+  int64_t place_count;
+};
+
+/* The buffers that host code has and must free. */
+typedef struct {
+  Handle handle;
+  int64_t call; /* number of the call that made it */
+} LiveBuffer;
+
+typedef struct {
+  int64_t count;
+  int64_t capacity;
+  LiveBuffer *entries;
+} LiveList;
+
+/* Freed buffers kept for reuse, oldest first. */
+typedef struct {
+  Handle handle;
+  int64_t bytes;
+} FreeBuffer;
+
+typedef struct {
+  int64_t count;
+  int64_t capacity;
+  int64_t bytes; /* held now */
+  int64_t limit; /* most that may be held */
+  FreeBuffer *entries;
+} FreeList;
+
+typedef struct {
+  const void *data;
+  int64_t bytes;
+} Constant;
+
+/* ------------------------------------------------------------------------------------------------- devices */
+
+/* Stands for the size of workgroup-local memory whose amount the launch says. */
+#define DYNAMIC_LOCAL_SIZE INT64_MIN
+
+typedef struct {
+  void *handle; /* the driver's */
+  int64_t argument_count;
+  /* Of argument i. > 0: bytes; 0: a buffer; < 0: -bytes of workgroup-local memory, the cell is not read;
+   * DYNAMIC_LOCAL_SIZE: workgroup-local memory of as many bytes as the cell says. */
+  const int64_t *sizes;
+  int64_t local_count; /* how many sizes are below 0 */
+} Kernel;
+
+typedef struct {
+  int64_t grid[3];  /* workgroups */
+  int64_t block[3]; /* work items of a workgroup */
+} LaunchSize;
+
+/* What the host does with memory of a device that it reaches. */
+enum Access { ACCESS_READ, ACCESS_WRITE, ACCESS_NEW_CONTENTS };
+
+/* A row of the table from which the loader makes its view of the structs and constants, see layout.c. */
+typedef struct {
+  const char *type;
+  const char *name;       /* of a field or an enumerator; null in the row that ends a struct */
+  int64_t value;          /* offset of a field, value of an enumerator, size of a struct */
+  int64_t size;           /* of a field, else 0 */
+  const char *field_type; /* of a field that is itself one of the structs, else null */
+} LayoutRow;
+
+#define LAYOUT_FIELD(type, field) {#type, #field, offsetof(type, field), sizeof(((type *)0)->field), NULL}
+#define LAYOUT_STRUCT_FIELD(type, field, of) {#type, #field, offsetof(type, field), sizeof(of), #of}
+#define LAYOUT_SIZE(type) {#type, NULL, sizeof(type), 0, NULL}
+#define LAYOUT_CONSTANT(group, name) {#group, #name, name, 0, NULL}
+
+/* What one kind of device can do. A driver is a C file with one of these, called devscope_driver_<device type>. */
+typedef struct {
+  const LayoutRow *layout; /* of the driver's own structs that the loader uses; null if there are none */
+  Status (*alloc)(Device *, int64_t bytes, Handle *out);
+  Status (*free)(Device *, Handle);
+  Status (*copy_in)(Device *, Handle, int64_t offset, const void *host, int64_t bytes);
+  Status (*copy_out)(Device *, Handle, int64_t offset, void *host, int64_t bytes);
+  /* Between devices of one driver and one domain. */
+  Status (*copy_on)(Device *, Handle, int64_t offset, Device *target, Handle to, int64_t to_offset, int64_t bytes);
+  Status (*launch)(Device *, const Kernel *, const LaunchSize *, const int64_t *cells);
+  /* Starts what was enqueued. */
+  Status (*flush)(Device *);
+  /* Waits for all work. */
+  void (*finish)(Device *);
+  /* Where the host reaches a buffer, when it may use that as it says. */
+  Status (*map)(Device *, Handle, enum Access, void **out);
+  /* The buffer for another device, which reads it, until view_done. */
+  Status (*view)(Device *, Handle, Device *user, Handle *out);
+  Status (*view_done)(Device *, Handle, Device *user, Handle view);
+  /* A part of the arena's whole as a buffer. */
+  Status (*part)(Device *, Arena *, int64_t offset, int64_t bytes, Handle *out);
+  /* What the buffer held does not matter any more: makes sure that writing to it waits for no other device. */
+  void (*renew)(Device *, Handle);
+  /* Releases what the driver keeps for the device besides buffers, which are gone. Its queue is the loader's. */
+  void (*close)(Device *);
+} Driver;
+
+typedef struct {
+  int64_t launches;
+  int64_t allocations;
+  int64_t driver_allocations;
+} Counters;
+
+/* One virtual device of a program. */
+struct Device {
+  const Driver *driver;
+  void *state;     /* the driver's own */
+  void *domain;    /* devices of one driver and one domain copy to each other directly */
+  int64_t pending; /* commands that were enqueued since the driver was last told to start */
+  int64_t kernel_count;
+  const Kernel *kernels;
+  Handle *constants; /* the device's copies, null until the first is made */
+  FreeList free_list;
+  LiveList live;
+  Counters counters;
+  int64_t most_work_items; /* of a workgroup */
+  int64_t most_local;      /* bytes of local memory that a workgroup can have */
+};
+
+/* Copies from one slot to another. */
+typedef struct {
+  int64_t copies;
+  int64_t bytes;
+} Traffic;
+
+struct Context {
+  Error error;
+  int64_t device_count;
+  Device *devices;
+  int64_t constant_count;
+  const Constant *constants;
+  Traffic *traffic; /* [source * device_count + target] */
+  Arena *arenas;    /* one for each slot */
+  int64_t calls;    /* how many were begun */
+  Block blocks;     /* the host memory that the current call made */
+  /* Blocks of results that nobody uses any more, for the next call to use; the loader puts them there. */
+  int64_t returned_count;
+  Block *returned[RETURNED_BLOCKS];
+  jmp_buf stop; /* where devscope_stop goes */
+};
+
+/* ------------------------------------------------------------------------------ what the loader calls */
+
+/* A function of the program; it takes the arguments of an entry as an array. */
+typedef void Entry(void **pointers);
+
+/* Calls an entry. 0: its results belong to the loader. 1: it failed; the error is in the context, there are no
+ * results, and what the call had made is freed. */
+EXPORT int32_t devscope_call(Context *context, Entry *entry, void **pointers);
+
+/* Gives the arena of a slot, which nothing uses, another size. memory: of that size, on the host. */
+EXPORT void devscope_set_arena(Context *context, int64_t slot, int64_t bytes, void *memory);
+
+/* Waits for the devices and releases all that the runtime made. */
+EXPORT void devscope_close(Context *context);
+
+/* Ends with a row whose type is null. */
+EXPORT extern const LayoutRow devscope_layout[];
+
+EXPORT extern const char devscope_sources[];
+
+/* -------------------------------------------------------------------------- what compiled code calls
+ * lowering/runtime_calls.mlir declares these once more, with what LLVM may assume. */
+
+EXPORT void *devscope_host_alloc(int64_t bytes);
+EXPORT void *_mlir_memref_to_llvm_alloc(int64_t bytes);
+EXPORT void _mlir_memref_to_llvm_free(void *memory);
+EXPORT void *devscope_host_place(int64_t number);
+EXPORT void devscope_host_done(void *memory);
+EXPORT Handle devscope_arena_buffer(int64_t slot, int64_t number);
+
+EXPORT Handle devscope_alloc(int64_t slot, int64_t bytes);
+EXPORT void devscope_free(int64_t slot, Handle handle);
+EXPORT Handle devscope_constant(int64_t slot, int64_t index);
+
+EXPORT void devscope_copy(int64_t source_slot, Handle from, int64_t from_offset, int64_t target_slot, Handle to,
+                          int64_t to_offset, int64_t bytes);
+EXPORT void *devscope_map(int64_t slot, Handle handle, int64_t access);
+EXPORT void *devscope_map_new(int64_t slot, Handle handle);
+EXPORT Handle devscope_view(int64_t slot, Handle handle, int64_t user_slot);
+EXPORT void devscope_view_done(int64_t slot, Handle handle, int64_t user_slot, Handle view);
+
+EXPORT void devscope_launch(int64_t slot, int64_t kernel, int64_t grid_x, int64_t grid_y, int64_t grid_z,
+                            int64_t block_x, int64_t block_y, int64_t block_z, const int64_t *cells,
+                            int64_t cell_count);
+EXPORT void devscope_start(int64_t slot);
+
+_Noreturn EXPORT void devscope_fail_assertion(const char *message);
+
+/* MLIR's descriptor of a memref: allocated, aligned, offset, sizes[rank], strides[rank]. */
+typedef struct {
+  int64_t rank;
+  int64_t *descriptor;
+} UnrankedMemref;
+
+EXPORT void memrefCopy(int64_t element_bytes, UnrankedMemref *from, UnrankedMemref *to);
+
+#endif

@@ -1,0 +1,208 @@
+/* Buffers of devices: free lists, lists of live buffers, constants. */
+#include "runtime.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---------------------------------------------------------------------------------------------- free lists
+ * Buffers are reused when their size is equal: a program in a steady state asks for the same sizes again and again.
+ * A linear search is enough for the bounded list. Reuse by the device needs no wait: its queue is in order, so new
+ * work on the buffer comes after the old. The buffer that was freed last is taken first: it is the one that caches
+ * hold. The host may not write into it yet; that is up to the driver's copy_in. */
+
+/* Removes one entry and keeps the order (by age) of the others. */
+static Handle free_list_remove(FreeList *list, int64_t index) {
+  FreeBuffer *entry = &list->entries[index];
+  Handle handle = entry->handle;
+  list->bytes -= entry->bytes;
+  list->count--;
+  memmove(entry, entry + 1, (size_t)(list->count - index) * sizeof(FreeBuffer));
+  return handle;
+}
+
+/* The most recently freed buffer of this size, or null. */
+static Handle free_list_take(FreeList *list, int64_t bytes) {
+  for (int64_t index = list->count - 1; index >= 0; index--)
+    if (list->entries[index].bytes == bytes)
+      return free_list_remove(list, index);
+  return NULL;
+}
+
+/* Gives the oldest buffers back to the driver until at most so many of them and so many bytes are held. */
+static void free_list_trim(Device *device, int64_t count, int64_t bytes) {
+  FreeList *list = &device->free_list;
+  while (list->count > count || list->bytes > bytes)
+    device->driver->free(device, free_list_remove(list, 0));
+}
+
+/* Keeps a freed buffer if the list may hold it; false when the caller has to free it. */
+static bool free_list_keep(Device *device, Handle handle, int64_t bytes) {
+  FreeList *list = &device->free_list;
+  if (list->capacity == 0 || bytes > list->limit)
+    return false;
+  if (!list->entries) {
+    list->entries = malloc((size_t)list->capacity * sizeof(FreeBuffer));
+    if (!list->entries)
+      return false;
+  }
+  free_list_trim(device, list->capacity - 1, list->limit - bytes);
+  list->entries[list->count++] = (FreeBuffer){handle, bytes};
+  list->bytes += bytes;
+  return true;
+}
+
+/* -------------------------------------------------------------------------------------- allocate and free */
+
+/* A buffer of the free list, else of the driver; null with the error recorded. */
+static Handle obtain(int64_t slot, int64_t bytes) {
+  Device *device = device_at(slot, OPERATION_ALLOC);
+  if (!device)
+    return NULL;
+  if (bytes < 0) {
+    fail(ORIGIN_RUNTIME, CODE_NEGATIVE_SIZE, OPERATION_ALLOC, slot, bytes);
+    return NULL;
+  }
+  bool on_host = is_host(device);
+  if (failed() && !on_host)
+    return NULL;
+  int64_t size = round_up(max(bytes, 1));
+  device->counters.allocations++;
+  /* The free list of slot 0 has blocks, see host_memory.c. */
+  Handle handle = on_host ? NULL : free_list_take(&device->free_list, size);
+  if (!handle) {
+    Status status = device->driver->alloc(device, size, &handle);
+    if (status) {
+      /* Memory may be tied up in the free list: give it all back and ask once more. */
+      free_list_trim(device, 0, 0);
+      status = device->driver->alloc(device, size, &handle);
+    }
+    if (status) {
+      fail(ORIGIN_DRIVER, status, OPERATION_ALLOC, slot, bytes);
+      return NULL;
+    }
+    device->counters.driver_allocations++;
+  }
+  if (!on_host)
+    ((Buffer *)handle)->used = bytes;
+  return handle;
+}
+
+/* To the free list, else to the driver. */
+static void release(int64_t slot, Device *device, Handle handle) {
+  if (!is_host(device) && free_list_keep(device, handle, ((Buffer *)handle)->size))
+    return;
+  Status status = device->driver->free(device, handle);
+  if (status)
+    fail(ORIGIN_DRIVER, status, OPERATION_FREE, slot, 0);
+}
+
+/* False when there is no memory for the entry. */
+static bool live_add(LiveList *list, Handle handle) {
+  if (list->count == list->capacity) {
+    int64_t capacity = 2 * list->capacity + 64;
+    LiveBuffer *entries = realloc(list->entries, (size_t)capacity * sizeof(LiveBuffer));
+    if (!entries)
+      return false;
+    list->entries = entries;
+    list->capacity = capacity;
+  }
+  list->entries[list->count++] = (LiveBuffer){handle, devscope_context->calls};
+  return true;
+}
+
+/* The last buffer made is mostly the first to be freed, so the search begins at the end. The last entry takes the
+ * place of the one that goes. */
+static void live_remove(LiveList *list, Handle handle) {
+  for (int64_t index = list->count - 1; index >= 0; index--)
+    if (list->entries[index].handle == handle) {
+      list->entries[index] = list->entries[--list->count];
+      return;
+    }
+}
+
+/* A negative number of bytes is the size of a dimension that made no sense. */
+Handle devscope_alloc(int64_t slot, int64_t bytes) {
+  Handle handle = obtain(slot, bytes);
+  if (!handle)
+    return NULL;
+  Device *device = &devscope_context->devices[slot];
+  if (live_add(&device->live, handle))
+    return handle;
+  release(slot, device, handle);
+  fail(ORIGIN_RUNTIME, CODE_OUT_OF_HOST_MEMORY, OPERATION_ALLOC, slot, bytes);
+  return NULL;
+}
+
+void devscope_free(int64_t slot, Handle handle) {
+  Device *device = handle ? device_at(slot, OPERATION_FREE) : NULL;
+  if (!device)
+    return;
+  live_remove(&device->live, handle);
+  release(slot, device, handle);
+}
+
+/* Frees the buffers that the current call made, on all devices. */
+static void free_live_buffers(void) {
+  for (int64_t slot = 0; slot < devscope_context->device_count; slot++) {
+    LiveList *list = &devscope_context->devices[slot].live;
+    /* Entries above this one that stay were looked at before: the one that takes its place is one of them. */
+    for (int64_t index = list->count - 1; index >= 0; index--)
+      if (list->entries[index].call == devscope_context->calls)
+        devscope_free(slot, list->entries[index].handle);
+  }
+}
+
+/* ---------------------------------------------------------------------------------------------- constants
+ * They are not live buffers: they stay until the executable is closed. */
+
+static Handle upload(int64_t slot, const Constant *constant) {
+  Handle handle = obtain(slot, constant->bytes);
+  devscope_copy(0, (Handle)constant->data, 0, slot, handle, 0, constant->bytes);
+  if (!failed())
+    return handle;
+  if (handle)
+    release(slot, &devscope_context->devices[slot], handle);
+  return NULL;
+}
+
+/* On the host a constant is the loader's memory; a device gets its copy at the first use. */
+Handle devscope_constant(int64_t slot, int64_t index) {
+  const Context *context = devscope_context;
+  Device *device = device_at(slot, OPERATION_CONSTANT);
+  if (!device)
+    return NULL;
+  if ((uint64_t)index >= (uint64_t)context->constant_count) {
+    fail(ORIGIN_RUNTIME, CODE_BAD_CONSTANT, OPERATION_CONSTANT, slot, index);
+    return NULL;
+  }
+  const Constant *constant = &context->constants[index];
+  if (is_host(device))
+    return (Handle)constant->data;
+  if (!device->constants) {
+    device->constants = calloc((size_t)context->constant_count, sizeof(Handle));
+    if (!device->constants) {
+      fail(ORIGIN_RUNTIME, CODE_OUT_OF_HOST_MEMORY, OPERATION_CONSTANT, slot, index);
+      return NULL;
+    }
+  }
+  if (!device->constants[index])
+    device->constants[index] = upload(slot, constant);
+  return device->constants[index];
+}
+
+/* -------------------------------------------------------------------------------------------------- close */
+
+static void close_buffers(Device *device) {
+  free_list_trim(device, 0, 0);
+  free(device->free_list.entries);
+  device->free_list = (FreeList){0};
+  for (int64_t index = 0; index < device->live.count; index++)
+    device->driver->free(device, device->live.entries[index].handle);
+  free(device->live.entries);
+  device->live = (LiveList){0};
+  for (int64_t index = 0; device->constants && index < devscope_context->constant_count; index++)
+    if (device->constants[index])
+      device->driver->free(device, device->constants[index]);
+  free(device->constants);
+  device->constants = NULL;
+}

@@ -1,0 +1,79 @@
+/* Host memory of compiled code.
+ *
+ * Compiled code is told that allocations touch no memory that it knows of, which holds since LLVM does not see the
+ * functions that share the list of blocks. */
+#include "runtime.h"
+
+#include <stdlib.h>
+
+static Device *host(void) { return &devscope_context->devices[0]; }
+
+/* To the free list of slot 0, else to the C library. */
+static void recycle(Block *block) {
+  if (!free_list_keep(host(), block, block->size))
+    free(block);
+}
+
+/* A block from the free list, so that calls like earlier ones take none from the C library; else from there. */
+static Block *obtain_block(int64_t size) {
+  host()->counters.allocations++;
+  Block *block = free_list_take(&host()->free_list, size);
+  if (block)
+    return block;
+  block = malloc((size_t)size);
+  if (!block) {
+    free_list_trim(host(), 0, 0);
+    block = malloc((size_t)size);
+  }
+  if (block)
+    host()->counters.driver_allocations++;
+  return block;
+}
+
+/* Memory aligned as malloc does it; the caller may move on to the next multiple of ALIGNMENT. A negative number of
+ * bytes is the size of a dimension that made no sense; it and a lack of memory stop the call. */
+void *devscope_host_alloc(int64_t bytes) {
+  if (bytes < 0)
+    stop(CODE_NEGATIVE_SIZE, OPERATION_ALLOC, bytes);
+  /* Room to align what follows the header. The bound keeps what is added from wrapping around. */
+  const int64_t extra = sizeof(Block) + ALIGNMENT - 1;
+  int64_t size = round_up(min(bytes, INT64_MAX - 2 * extra) + extra);
+  Block *block = obtain_block(size);
+  if (!block)
+    stop(CODE_OUT_OF_HOST_MEMORY, OPERATION_ALLOC, bytes);
+  Block *head = &devscope_context->blocks;
+  *block = (Block){.next = head->next, .previous = head, .size = size};
+  head->next->previous = block;
+  head->next = block;
+  return block + 1;
+}
+
+/* The names by which MLIR calls allocation and release. */
+
+void *_mlir_memref_to_llvm_alloc(int64_t bytes) { return devscope_host_alloc(bytes); }
+
+void _mlir_memref_to_llvm_free(void *memory) {
+  if (!memory)
+    return;
+  Block *block = (Block *)memory - 1;
+  block->previous->next = block->next;
+  block->next->previous = block->previous;
+  recycle(block);
+}
+
+/* Results of earlier calls that nobody uses any more. */
+static void host_take_back(void) {
+  for (int64_t index = 0; index < devscope_context->returned_count; index++)
+    recycle(devscope_context->returned[index]);
+  devscope_context->returned_count = 0;
+}
+
+/* What the call made that has failed. */
+static void host_free_all(void) {
+  Block *head = &devscope_context->blocks;
+  for (Block *block = head->next, *next; block != head; block = next) {
+    next = block->next;
+    recycle(block);
+  }
+  head->next = head->previous = head;
+}

@@ -1,0 +1,102 @@
+/* Launches of kernels, and telling drivers to start. */
+#include "runtime.h"
+
+/* Tells the driver of a device to start what was enqueued. A failing flush is not recorded: the wait that needs the
+ * work reports it. */
+static void start(Device *device) {
+  if (device->pending) {
+    device->driver->flush(device);
+    device->pending = 0;
+  }
+}
+
+/* Called before the host waits for one device, so that the others work meanwhile. */
+static void start_all(void) {
+  for (int64_t slot = 0; slot < devscope_context->device_count; slot++)
+    start(&devscope_context->devices[slot]);
+}
+
+/* Compiled code calls this when it has enqueued what it has for a device, and goes on to something else: the device
+ * works meanwhile. */
+void devscope_start(int64_t slot) {
+  Device *device = device_at(slot, OPERATION_LAUNCH);
+  if (device)
+    start(device);
+}
+
+/* Bytes of workgroup-local memory that an argument asks for, whose size in the kernel's record is below 0. */
+static int64_t local_bytes(int64_t size, int64_t cell) { return size == DYNAMIC_LOCAL_SIZE ? cell : -size; }
+
+typedef struct {
+  enum Code code; /* 0 if there is none */
+  int64_t size;
+} Refusal;
+
+/* A size below 1 is none; more than all work items of a workgroup, in one direction, is too much already. */
+static Refusal check_size(const Device *device, const LaunchSize *size) {
+  int64_t least = INT64_MAX, longest = 0;
+  for (int axis = 0; axis < 3; axis++) {
+    least = min(least, min(size->grid[axis], size->block[axis]));
+    longest = max(longest, size->block[axis]);
+  }
+  if (least < 1)
+    return (Refusal){CODE_BAD_LAUNCH_SIZE, least};
+  if (longest > device->most_work_items)
+    return (Refusal){CODE_TOO_MANY_WORK_ITEMS, longest};
+  int64_t volume = size->block[0] * size->block[1] * size->block[2];
+  if (volume > device->most_work_items)
+    return (Refusal){CODE_TOO_MANY_WORK_ITEMS, volume};
+  return (Refusal){0};
+}
+
+/* Local memory of 0 bytes counts as 1, since drivers take no less. */
+static Refusal check_local_memory(const Device *device, const Kernel *kernel, const int64_t *cells) {
+  uint64_t total = 0;
+  for (int64_t index = 0; index < kernel->argument_count; index++) {
+    if (kernel->sizes[index] >= 0)
+      continue;
+    int64_t bytes = local_bytes(kernel->sizes[index], cells[index]);
+    if (bytes < 0)
+      return (Refusal){CODE_TOO_MUCH_LOCAL_MEMORY, bytes};
+    total += (uint64_t)max(bytes, 1);
+    if (total > (uint64_t)device->most_local)
+      return (Refusal){CODE_TOO_MUCH_LOCAL_MEMORY, (int64_t)total};
+  }
+  return (Refusal){0};
+}
+
+static bool allowed(const Device *device, const Kernel *kernel, const LaunchSize *size, const int64_t *cells,
+                    int64_t slot, int64_t index) {
+  Refusal refusal = check_size(device, size);
+  if (!refusal.code && kernel->local_count)
+    refusal = check_local_memory(device, kernel, cells);
+  if (!refusal.code)
+    return true;
+  fail(ORIGIN_RUNTIME, refusal.code, OPERATION_LAUNCH, slot, index);
+  devscope_context->error.size = refusal.size;
+  return false;
+}
+
+void devscope_launch(int64_t slot, int64_t index, int64_t grid_x, int64_t grid_y, int64_t grid_z, int64_t block_x,
+                     int64_t block_y, int64_t block_z, const int64_t *cells, int64_t cell_count) {
+  Device *device = device_at(slot, OPERATION_LAUNCH);
+  if (!device || failed() || !grid_x || !grid_y || !grid_z)
+    return;
+  if ((uint64_t)index >= (uint64_t)device->kernel_count) {
+    fail(ORIGIN_RUNTIME, CODE_BAD_KERNEL, OPERATION_LAUNCH, slot, index);
+    return;
+  }
+  const Kernel *kernel = &device->kernels[index];
+  if (kernel->argument_count != cell_count) {
+    fail(ORIGIN_RUNTIME, CODE_BAD_ARGUMENT_COUNT, OPERATION_LAUNCH, slot, index);
+    return;
+  }
+  const LaunchSize size = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}};
+  if (!allowed(device, kernel, &size, cells, slot, index))
+    return;
+  Status status = device->driver->launch(device, kernel, &size, cells);
+  if (status)
+    fail(ORIGIN_DRIVER, status, OPERATION_LAUNCH, slot, index);
+  else
+    device->counters.launches++;
+}

@@ -1,0 +1,639 @@
+/* The driver of OpenCL devices.
+ *
+ * One in-order queue per virtual device. The host never waits for more than it needs: buffers know the last command
+ * that uses them. Between queues, and from the host's side where it cannot reach the memory, events order what must
+ * be in order; nothing else waits. */
+#include "runtime.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* ------------------------------------------------------------------------- what is used of the OpenCL API */
+
+typedef struct cl_context_ *cl_context;
+typedef struct cl_event_ *cl_event;
+typedef struct cl_kernel_ *cl_kernel;
+typedef struct cl_mem_ *cl_mem;
+typedef struct cl_queue_ *cl_queue;
+
+enum {
+  CL_FALSE = 0,
+  CL_TRUE = 1,
+  CL_MEM_OBJECT_ALLOCATION_FAILURE = -4,
+  CL_OUT_OF_HOST_MEMORY = -6,
+  CL_MEM_READ_WRITE = 1,
+  CL_MEM_USE_HOST_PTR = 1 << 3,
+  CL_MEM_SVM_FINE_GRAIN_BUFFER = 1 << 10,
+  CL_EVENT_COMMAND_EXECUTION_STATUS = 0x11D3,
+  CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
+};
+
+/* The loader fills them in by their names. Null: not there; the last two are only in drivers with SVM. */
+typedef struct {
+  cl_mem (*clCreateBuffer)(cl_context, uint64_t flags, size_t size, void *host, int32_t *status);
+  cl_mem (*clCreateSubBuffer)(cl_mem, uint64_t flags, uint32_t type, const void *region, int32_t *status);
+  int32_t (*clReleaseMemObject)(cl_mem);
+  int32_t (*clEnqueueWriteBuffer)(cl_queue, cl_mem, uint32_t blocking, size_t offset, size_t size, const void *host,
+                                  uint32_t event_count, const cl_event *events, cl_event *event);
+  int32_t (*clEnqueueReadBuffer)(cl_queue, cl_mem, uint32_t blocking, size_t offset, size_t size, void *host,
+                                 uint32_t event_count, const cl_event *events, cl_event *event);
+  int32_t (*clEnqueueCopyBuffer)(cl_queue, cl_mem source, cl_mem target, size_t source_offset, size_t target_offset,
+                                 size_t size, uint32_t event_count, const cl_event *events, cl_event *event);
+  int32_t (*clSetKernelArg)(cl_kernel, uint32_t index, size_t size, const void *value);
+  int32_t (*clEnqueueNDRangeKernel)(cl_queue, cl_kernel, uint32_t dimensions, const size_t *offset,
+                                    const size_t *global, const size_t *local, uint32_t event_count,
+                                    const cl_event *events, cl_event *event);
+  int32_t (*clEnqueueBarrierWithWaitList)(cl_queue, uint32_t event_count, const cl_event *events, cl_event *event);
+  int32_t (*clFlush)(cl_queue);
+  int32_t (*clFinish)(cl_queue);
+  int32_t (*clWaitForEvents)(uint32_t event_count, const cl_event *events);
+  int32_t (*clGetEventInfo)(cl_event, uint32_t what, size_t size, void *value, size_t *actual_size);
+  int32_t (*clRetainEvent)(cl_event);
+  int32_t (*clReleaseEvent)(cl_event);
+  void *(*clSVMAlloc)(cl_context, uint64_t flags, size_t size, uint32_t alignment);
+  void (*clSVMFree)(cl_context, void *memory);
+} OpenCL;
+
+/* --------------------------------------------------------------------------------------- commands, events */
+
+enum {
+  EVENTS = 64,          /* of this many last commands a queue keeps the events */
+  COMMANDS_AT_ONCE = 16 /* the driver is told to start after so many: a long row must not wait for its end */
+};
+
+/* The state of a device. The commands of the (in-order) queue are numbered from 1. */
+typedef struct {
+  const OpenCL *cl;
+  cl_queue queue;
+  cl_queue transfers; /* for copies between host and device; null when the memory is shared */
+  int64_t shared;     /* 1: the host reads and writes buffers itself (fine-grained SVM) */
+  int64_t polled;     /* 1: the host asks again and again whether a command is complete, see wait_for */
+  int64_t issued;     /* the last command enqueued */
+  int64_t completed;  /* all commands up to this one are known to be complete */
+  cl_event events[EVENTS]; /* that of command n at n mod EVENTS */
+} ClQueue;
+
+/* A view is a record by which another device uses the memory of a buffer, which keeps it. */
+typedef struct ClBuffer {
+  Buffer common;
+  int64_t last;           /* the last command of the device's queue that uses it */
+  cl_event foreign;       /* of a command of another queue that reads or writes it, or null */
+  struct ClBuffer *views; /* the first view; of a view, the next one */
+  Device *user;           /* of a view, the device whose queue `last` is about; else null */
+} ClBuffer;
+
+static ClQueue *queue_of(const Device *device) { return device->state; }
+static cl_mem memory_of(const ClBuffer *buffer) { return buffer->common.memory; }
+
+/* Numbers a command that was enqueued and keeps its event, which it owns from now on. */
+static int64_t issue(Device *device, cl_event event) {
+  ClQueue *queue = queue_of(device);
+  int64_t number = ++queue->issued;
+  cl_event *place = &queue->events[(uint64_t)number % EVENTS];
+  cl_event old = *place;
+  *place = event;
+  if (++device->pending >= COMMANDS_AT_ONCE)
+    start(device);
+  if (old)
+    queue->cl->clReleaseEvent(old);
+  return number;
+}
+
+/* The event to wait for when a command must be complete; null when it is known to be. The events of old commands are
+ * gone: the oldest that is left completes after them. */
+static cl_event event_of(const Device *device, int64_t number) {
+  const ClQueue *queue = queue_of(device);
+  /* A launch that the driver refused has a number in its buffers that was not issued. */
+  number = min(number, queue->issued);
+  if (number <= queue->completed)
+    return NULL;
+  return queue->events[(uint64_t)max(number, queue->issued - EVENTS + 1) % EVENTS];
+}
+
+static void set_completed(Device *device, int64_t number) {
+  ClQueue *queue = queue_of(device);
+  queue->completed = max(queue->completed, min(number, queue->issued));
+}
+
+/* Asks for the state of an event until its command is complete: without a pause at first, which costs no time when
+ * the command is short, then every 50 us. */
+static Status poll_event(const OpenCL *cl, cl_event event) {
+  const int64_t without_pause = 4096;
+  for (int64_t asked = 1;; asked++) {
+    int32_t state = 0; /* above 0 until complete, below 0 if the command failed */
+    Status status = cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    if (status)
+      return status;
+    if (state <= 0)
+      return state;
+    if (asked < without_pause)
+      sched_yield();
+    else
+      nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+  }
+}
+
+/* Waits for an event, whose queue was told to start. Where a device is a part of another one, the host polls: CPU
+ * drivers let a thread that waits do the device's work. */
+static Status wait_for(const Device *device, cl_event event) {
+  const ClQueue *queue = queue_of(device);
+  if (queue->polled)
+    return poll_event(queue->cl, event);
+  return queue->cl->clWaitForEvents(1, &event);
+}
+
+static Status wait(Device *device, int64_t number) {
+  cl_event event = event_of(device, number);
+  if (!event)
+    return 0;
+  start_all();
+  Status status = wait_for(device, event);
+  if (!status)
+    set_completed(device, number);
+  return status;
+}
+
+/* ------------------------------------------------------------------------------------- what uses a buffer */
+
+/* Whether two buffers of one arena have bytes in common. Places at offset -1 are buffers of their own. */
+static bool overlaps(const Buffer *buffer, const Place *place) {
+  return place->offset >= 0 && place->offset < buffer->offset + buffer->size &&
+         buffer->offset < place->offset + place->bytes;
+}
+
+/* The last command that uses the memory of a buffer, for whatever buffer. A linear search is enough: places are
+ * hundreds at most, and copies take longer. Who only reads needs buffer->last alone: what used these bytes for
+ * another buffer came before, on the same queue. */
+static int64_t last_use(const ClBuffer *buffer) {
+  int64_t last = buffer->last;
+  const Arena *arena = buffer->common.arena;
+  for (int64_t number = 0; arena && number < arena->place_count; number++) {
+    const Place *place = &arena->places[number];
+    if (place->memory && overlaps(&buffer->common, place))
+      last = max(last, ((const ClBuffer *)place->memory)->last);
+  }
+  return last;
+}
+
+/* Whether a command may still use the memory of a buffer, as far as waits have shown: drivers are not asked, so that
+ * equal calls of a program do equal things, and need no new memory from some call on. */
+static bool is_busy(const Device *device, const ClBuffer *buffer) {
+  return buffer->foreign || event_of(device, last_use(buffer));
+}
+
+static void set_foreign(const OpenCL *cl, ClBuffer *buffer, cl_event event) {
+  if (buffer->foreign)
+    cl->clReleaseEvent(buffer->foreign);
+  buffer->foreign = event;
+}
+
+/* Waits until nothing uses the memory of a buffer. */
+static Status settle(Device *device, ClBuffer *buffer) {
+  Status status = wait(device, last_use(buffer));
+  if (status || !buffer->foreign)
+    return status;
+  start_all();
+  status = wait_for(device, buffer->foreign);
+  set_foreign(queue_of(device)->cl, buffer, NULL);
+  return status;
+}
+
+/* Makes what is enqueued next on the device wait for the other queue's command that uses the buffer. */
+static Status claim(Device *device, ClBuffer *buffer) {
+  if (!buffer->foreign)
+    return 0;
+  /* The other device must start for this one to go on. */
+  start_all();
+  const ClQueue *queue = queue_of(device);
+  Status status = queue->cl->clEnqueueBarrierWithWaitList(queue->queue, 1, &buffer->foreign, NULL);
+  set_foreign(queue->cl, buffer, NULL);
+  return status;
+}
+
+/* --------------------------------------------------------------------------------------- alloc, free, part */
+
+/* A new record for memory of the driver; takes the memory over, or gives null. */
+static ClBuffer *make_record(cl_mem memory, void *host, int64_t size) {
+  ClBuffer *buffer = calloc(1, sizeof *buffer);
+  if (buffer)
+    buffer->common = (Buffer){.memory = memory, .host = host, .size = size};
+  return buffer;
+}
+
+/* Where host and device share memory (fine-grained SVM, which the host may use while the device works on other
+ * buffers), a buffer is made of memory that both reach. */
+static Status opencl_alloc(Device *device, int64_t bytes, Handle *out) {
+  const ClQueue *queue = queue_of(device);
+  const OpenCL *cl = queue->cl;
+  cl_context context = device->domain;
+  void *host = NULL;
+  if (queue->shared)
+    host = cl->clSVMAlloc(context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, (size_t)bytes, ALIGNMENT);
+  /* A refused SVM allocation becomes a plain one: the driver then says what is wrong. */
+  uint64_t flags = host ? CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR : CL_MEM_READ_WRITE;
+  Status status = 0;
+  cl_mem memory = cl->clCreateBuffer(context, flags, (size_t)bytes, host, &status);
+  if (!status) {
+    *out = make_record(memory, host, bytes);
+    if (*out)
+      return 0;
+    cl->clReleaseMemObject(memory);
+    status = CL_OUT_OF_HOST_MEMORY;
+  }
+  if (host)
+    cl->clSVMFree(context, host);
+  return status;
+}
+
+static Status opencl_part(Device *device, Arena *arena, int64_t offset, int64_t bytes, Handle *out) {
+  const OpenCL *cl = queue_of(device)->cl;
+  const Buffer *whole = arena->whole;
+  const size_t region[2] = {(size_t)offset, (size_t)max(bytes, 1)};
+  Status status = 0;
+  cl_mem memory = cl->clCreateSubBuffer(whole->memory, 0, CL_BUFFER_CREATE_TYPE_REGION, region, &status);
+  if (status)
+    return status;
+  ClBuffer *buffer = make_record(memory, whole->host ? (char *)whole->host + offset : NULL, max(bytes, 1));
+  if (!buffer) {
+    cl->clReleaseMemObject(memory);
+    return CL_OUT_OF_HOST_MEMORY;
+  }
+  buffer->common.used = bytes;
+  buffer->common.arena = arena;
+  buffer->common.offset = offset;
+  *out = buffer;
+  return 0;
+}
+
+/* Nothing uses the views of a buffer any more. */
+static void drop_views(ClBuffer *buffer) {
+  ClBuffer *view = buffer->views;
+  buffer->views = NULL;
+  while (view) {
+    ClBuffer *next = view->views;
+    settle(view->user, view);
+    free(view);
+    view = next;
+  }
+}
+
+/* A cl_mem goes when the commands that use it are complete; SVM would go at once. The memory of a part belongs to
+ * the whole. */
+static Status opencl_free(Device *device, Handle handle) {
+  const OpenCL *cl = queue_of(device)->cl;
+  ClBuffer *buffer = handle;
+  settle(device, buffer);
+  drop_views(buffer);
+  Status status = cl->clReleaseMemObject(memory_of(buffer));
+  if (buffer->common.host && !buffer->common.arena)
+    cl->clSVMFree(device->domain, buffer->common.host);
+  free(buffer);
+  return status;
+}
+
+/* ------------------------------------------------------------------------------------ renaming of buffers */
+
+/* Exchanges the memory of two buffers of one size, with what is known of its use; what the program asked for
+ * stays. */
+static void swap_memory(ClBuffer *one, ClBuffer *two) {
+  const ClBuffer old = *one;
+  one->common.memory = two->common.memory;
+  one->common.host = two->common.host;
+  one->last = two->last;
+  one->foreign = two->foreign;
+  two->common.memory = old.common.memory;
+  two->common.host = old.common.host;
+  two->last = old.last;
+  two->foreign = old.foreign;
+}
+
+/* Gives a buffer whose contents do not matter memory that is free sooner: idle memory of a freed buffer of the same
+ * size, else new memory as long as at most two freed ones are busy, else the freed one that is done first. The
+ * buffer's own memory takes its place among the freed ones. So copying in overlaps the work on what was copied in
+ * before, with at most a few times the memory. */
+static void rename_buffer(Device *device, ClBuffer *buffer) {
+  const FreeList *list = &device->free_list;
+  ClBuffer *best = buffer;
+  int64_t same = 0;
+  for (int64_t index = 0; index < list->count; index++) {
+    ClBuffer *other = list->entries[index].handle;
+    if (list->entries[index].bytes != buffer->common.size)
+      continue;
+    if (!is_busy(device, other)) {
+      swap_memory(buffer, other);
+      return;
+    }
+    if (last_use(other) < last_use(best))
+      best = other;
+    same++;
+  }
+  Handle new = NULL;
+  if (same >= 2 || opencl_alloc(device, buffer->common.size, &new)) {
+    if (best != buffer)
+      swap_memory(buffer, best);
+    return;
+  }
+  device->counters.driver_allocations++;
+  swap_memory(buffer, new);
+  if (!free_list_keep(device, new, buffer->common.size))
+    opencl_free(device, new);
+}
+
+/* Where a buffer of its own is still used, what replaces all of its contents goes to other memory. */
+static void rename_if_busy(Device *device, ClBuffer *buffer) {
+  if (!buffer->common.arena && is_busy(device, buffer))
+    rename_buffer(device, buffer);
+}
+
+/* Whether a command of another device may still use a view of a buffer, as far as waits have shown. */
+static bool is_viewed(const ClBuffer *buffer) {
+  for (const ClBuffer *view = buffer->views; view; view = view->views)
+    if (event_of(view->user, last_use(view)))
+      return true;
+  return false;
+}
+
+/* Only buffers of their own are viewed. */
+static void opencl_renew(Device *device, Handle buffer) {
+  if (is_viewed(buffer))
+    rename_buffer(device, buffer);
+}
+
+/* ------------------------------------------------------------------------------------------------ copies */
+
+/* The host's memory was read on return: host code may change it then. A buffer that the device still uses and that
+ * is written as a whole gets other memory instead of waiting. */
+static Status opencl_copy_in(Device *device, Handle handle, int64_t offset, const void *host, int64_t bytes) {
+  const ClQueue *queue = queue_of(device);
+  ClBuffer *buffer = handle;
+  if (bytes >= buffer->common.used)
+    rename_if_busy(device, buffer);
+  Status status = settle(device, buffer);
+  if (status)
+    return status;
+  if (buffer->common.host) {
+    memmove((char *)buffer->common.host + offset, host, (size_t)bytes);
+    return 0;
+  }
+  /* Blocking means that the host's memory was read, not that the buffer was written (drivers copy small ones). */
+  status = queue->cl->clEnqueueWriteBuffer(queue->transfers, memory_of(buffer), CL_TRUE, (size_t)offset,
+                                           (size_t)bytes, host, 0, NULL, &buffer->foreign);
+  if (status)
+    return status;
+  /* The queue that will wait for it does not start it. */
+  queue->cl->clFlush(queue->transfers);
+  /* Other buffers are in this memory: what uses them next would not know that it has to wait. */
+  return buffer->common.arena ? settle(device, buffer) : 0;
+}
+
+/* Waits for the command that wrote the buffer, not for what was enqueued after it. */
+static Status opencl_copy_out(Device *device, Handle handle, int64_t offset, void *host, int64_t bytes) {
+  const ClQueue *queue = queue_of(device);
+  const ClBuffer *buffer = handle;
+  Status status;
+  if (buffer->common.host) {
+    status = wait(device, buffer->last);
+    if (!status)
+      memmove(host, (const char *)buffer->common.host + offset, (size_t)bytes);
+    return status;
+  }
+  cl_event event = event_of(device, buffer->last);
+  start_all();
+  status = queue->cl->clEnqueueReadBuffer(queue->transfers, memory_of(buffer), CL_TRUE, (size_t)offset,
+                                          (size_t)bytes, host, event ? 1 : 0, event ? &event : NULL, NULL);
+  if (!status)
+    set_completed(device, buffer->last);
+  return status;
+}
+
+/* Both buffers are in one cl_context. Between two queues the copy waits, on the target's queue, for the last command
+ * that uses the source; what writes to the source next waits for the copy. The host waits for neither. */
+static Status opencl_copy_on(Device *source, Handle from_handle, int64_t from_offset, Device *target,
+                             Handle to_handle, int64_t to_offset, int64_t bytes) {
+  const ClQueue *queue = queue_of(target);
+  ClBuffer *from = from_handle, *to = to_handle;
+  /* What other queues do with the source comes before the copy. So the next use on the source's queue, which waits
+   * for the copy, waits for that too. */
+  Status status = claim(target, to);
+  Status claimed = claim(target, from);
+  if (status || claimed)
+    return status ? status : claimed;
+  cl_event needed = NULL, made = NULL;
+  if (source != target) {
+    needed = event_of(source, last_use(from));
+    /* An event of another queue is worth waiting for only if that queue was told to start. */
+    start(source);
+  }
+  status = queue->cl->clEnqueueCopyBuffer(queue->queue, memory_of(from), memory_of(to), (size_t)from_offset,
+                                          (size_t)to_offset, (size_t)bytes, needed ? 1 : 0,
+                                          needed ? &needed : NULL, &made);
+  if (status)
+    return status;
+  to->last = issue(target, made);
+  if (source == target) {
+    from->last = to->last;
+  } else {
+    queue->cl->clRetainEvent(made);
+    from->foreign = made;
+  }
+  return 0;
+}
+
+/* ---------------------------------------------------------------------------------------- memory in place */
+
+/* Who only reads waits for the command that wrote the buffer; who writes, for all that use it; who makes new
+ * contents gets other memory, if it can, as in opencl_copy_in. */
+static Status opencl_map(Device *device, Handle handle, enum Access access, void **out) {
+  ClBuffer *buffer = handle;
+  if (access == ACCESS_NEW_CONTENTS)
+    rename_if_busy(device, buffer);
+  /* The driver refused to share this allocation. */
+  if (!buffer->common.host)
+    return CL_MEM_OBJECT_ALLOCATION_FAILURE;
+  *out = buffer->common.host;
+  return access == ACCESS_READ ? wait(device, buffer->last) : settle(device, buffer);
+}
+
+/* A barrier on a device's queue that waits for up to two events (null: none), as the last command that uses a
+ * buffer. */
+static Status wait_on_queue(Device *device, ClBuffer *buffer, cl_event one, cl_event two) {
+  cl_event events[2];
+  uint32_t count = 0;
+  if (one)
+    events[count++] = one;
+  if (two)
+    events[count++] = two;
+  if (count == 0)
+    return 0;
+  /* The queues of the events must start for this one to go on. */
+  start_all();
+  const ClQueue *queue = queue_of(device);
+  cl_event made = NULL;
+  Status status = queue->cl->clEnqueueBarrierWithWaitList(queue->queue, count, events, &made);
+  if (!status)
+    buffer->last = issue(device, made);
+  return status;
+}
+
+/* The view of a buffer for a device, a new one if there is none; null without memory. */
+static ClBuffer *view_for(ClBuffer *buffer, Device *user) {
+  for (ClBuffer *view = buffer->views; view; view = view->views)
+    if (view->user == user)
+      return view;
+  ClBuffer *view = make_record(NULL, NULL, 0);
+  if (view) {
+    view->user = user;
+    view->views = buffer->views;
+    buffer->views = view;
+  }
+  return view;
+}
+
+/* The devices are in one cl_context, where memory is everybody's: a barrier on the other queue waits for what used
+ * the buffer so far, and is the first command that uses the view. */
+static Status opencl_view(Device *device, Handle handle, Device *user, Handle *out) {
+  ClBuffer *buffer = handle;
+  ClBuffer *view = view_for(buffer, user);
+  if (!view)
+    return CL_OUT_OF_HOST_MEMORY;
+  *out = view;
+  /* The buffer may have got other memory since the last view. It is in no arena: only buffers of their own are
+   * viewed. */
+  view->common = buffer->common;
+  return wait_on_queue(user, view, event_of(device, last_use(buffer)), buffer->foreign);
+}
+
+/* The buffer's next use waits for the last command that uses the view, which comes after all others that use it. */
+static Status opencl_view_done(Device *device, Handle handle, Device *user, Handle view_handle) {
+  (void)device;
+  ClBuffer *buffer = handle, *view = view_handle;
+  const OpenCL *cl = queue_of(user)->cl;
+  /* The view's: of a copy from it to a third device. */
+  Status status = wait_on_queue(user, view, buffer->foreign, view->foreign);
+  if (status)
+    return status;
+  cl_event event = event_of(user, last_use(view));
+  if (event) {
+    cl->clRetainEvent(event);
+    set_foreign(cl, view, NULL);
+    set_foreign(cl, buffer, event);
+  }
+  return 0;
+}
+
+/* ----------------------------------------------------------------------------------------------- launches */
+
+static Status set_arguments(Device *device, const Kernel *kernel, const int64_t *cells) {
+  const ClQueue *queue = queue_of(device);
+  const int64_t number = queue->issued + 1;
+  for (int64_t index = 0; index < kernel->argument_count; index++) {
+    int64_t size = kernel->sizes[index];
+    const void *value = &cells[index];
+    if (size == 0) {
+      size = sizeof(cl_mem);
+      ClBuffer *buffer = (ClBuffer *)(intptr_t)cells[index];
+      /* There is none for a descriptor that nobody filled in. */
+      if (buffer) {
+        value = &buffer->common.memory;
+        buffer->last = number;
+        Status status = claim(device, buffer);
+        if (status)
+          return status;
+      }
+    } else if (size < 0) {
+      /* OpenCL wants the amount of local memory, at least 1, and no value. */
+      size = max(local_bytes(size, cells[index]), 1);
+      value = NULL;
+    }
+    Status status = queue->cl->clSetKernelArg(kernel->handle, (uint32_t)index, (size_t)size, value);
+    if (status)
+      return status;
+  }
+  return 0;
+}
+
+static Status opencl_launch(Device *device, const Kernel *kernel, const LaunchSize *size, const int64_t *cells) {
+  const ClQueue *queue = queue_of(device);
+  Status status = set_arguments(device, kernel, cells);
+  if (status)
+    return status;
+  size_t global[3], local[3];
+  for (int axis = 0; axis < 3; axis++) {
+    /* OpenCL counts work items where devscope counts workgroups. */
+    global[axis] = (size_t)size->grid[axis] * (size_t)size->block[axis];
+    local[axis] = (size_t)size->block[axis];
+  }
+  cl_event event = NULL;
+  status = queue->cl->clEnqueueNDRangeKernel(queue->queue, kernel->handle, 3, NULL, global, local, 0, NULL, &event);
+  if (!status)
+    issue(device, event);
+  return status;
+}
+
+static Status opencl_flush(Device *device) { return queue_of(device)->cl->clFlush(queue_of(device)->queue); }
+
+static void opencl_finish(Device *device) {
+  const ClQueue *queue = queue_of(device);
+  queue->cl->clFinish(queue->queue);
+  if (queue->transfers)
+    queue->cl->clFinish(queue->transfers);
+}
+
+static void opencl_close(Device *device) {
+  ClQueue *queue = queue_of(device);
+  for (int place = 0; place < EVENTS; place++) {
+    if (queue->events[place])
+      queue->cl->clReleaseEvent(queue->events[place]);
+    queue->events[place] = NULL;
+  }
+}
+
+static const LayoutRow opencl_layout[] = {
+    LAYOUT_FIELD(OpenCL, clCreateBuffer),
+    LAYOUT_FIELD(OpenCL, clCreateSubBuffer),
+    LAYOUT_FIELD(OpenCL, clReleaseMemObject),
+    LAYOUT_FIELD(OpenCL, clEnqueueWriteBuffer),
+    LAYOUT_FIELD(OpenCL, clEnqueueReadBuffer),
+    LAYOUT_FIELD(OpenCL, clEnqueueCopyBuffer),
+    LAYOUT_FIELD(OpenCL, clSetKernelArg),
+    LAYOUT_FIELD(OpenCL, clEnqueueNDRangeKernel),
+    LAYOUT_FIELD(OpenCL, clEnqueueBarrierWithWaitList),
+    LAYOUT_FIELD(OpenCL, clFlush),
+    LAYOUT_FIELD(OpenCL, clFinish),
+    LAYOUT_FIELD(OpenCL, clWaitForEvents),
+    LAYOUT_FIELD(OpenCL, clGetEventInfo),
+    LAYOUT_FIELD(OpenCL, clRetainEvent),
+    LAYOUT_FIELD(OpenCL, clReleaseEvent),
+    LAYOUT_FIELD(OpenCL, clSVMAlloc),
+    LAYOUT_FIELD(OpenCL, clSVMFree),
+    LAYOUT_SIZE(OpenCL),
+
+    LAYOUT_FIELD(ClQueue, cl),
+    LAYOUT_FIELD(ClQueue, queue),
+    LAYOUT_FIELD(ClQueue, transfers),
+    LAYOUT_FIELD(ClQueue, shared),
+    LAYOUT_FIELD(ClQueue, polled),
+    LAYOUT_SIZE(ClQueue),
+
+    {0},
+};
+
+EXPORT const Driver devscope_driver_opencl = {
+    .layout = opencl_layout,
+    .alloc = opencl_alloc,
+    .free = opencl_free,
+    .copy_in = opencl_copy_in,
+    .copy_out = opencl_copy_out,
+    .copy_on = opencl_copy_on,
+    .launch = opencl_launch,
+    .flush = opencl_flush,
+    .finish = opencl_finish,
+    .map = opencl_map,
+    .view = opencl_view,
+    .view_done = opencl_view_done,
+    .part = opencl_part,
+    .renew = opencl_renew,
+    .close = opencl_close,
+};
