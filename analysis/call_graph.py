@@ -1,194 +1,122 @@
-"""Which functions a function value may be.
+"""The call graph of a module: who calls whom by name, from where, and in which cycles.
 
-A closed-world analysis of the whole module (a 0-CFA): functions start at ``func.constant``, and flow through
-branches, loops and blocks, ``arith.select``, arguments of calls, and results of calls. It is made once, when
-somebody first asks, and holds until `CallGraph.invalidate`.
+What calls through function values may reach is a question of its own (`function_values`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation
 
-from devscope.analysis.value_flow import ENTERED, ValueFlow, targets
-from devscope.analysis.value_kinds import FUNCTION, kind_of
+from devscope.analysis.strongly_connected import strongly_connected_components
+from devscope.analysis.symbols import CALL, Symbols, is_public
 from devscope.dialects.names import op_name
 
-CALL, INDIRECT, CONSTANT, RETURN = "func.call", "func.call_indirect", "func.constant", "func.return"
-
-_PASSED_ON = {"arith.select": 1, "device.on_device": 0}
-"""Operations whose result is one of their operands, from the one of this number on."""
+if TYPE_CHECKING:
+    from devscope.analysis.manager import AnalysisManager
 
 
-@dataclass(frozen=True)
-class Callees:
-    """The functions that a call may reach, in module order.
+class Call(NamedTuple):
+    """A ``func.call``. ``caller`` is None outside of functions, ``callee`` if the module has no such function."""
 
-    Without ``complete`` others may be reached, too: the value comes from a caller that is not in this module,
-    or out of an operation that nobody knows.
-    """
-
-    functions: tuple[FuncOp, ...] = ()
-    complete: bool = True
-
-
-NOBODY_KNOWS = Callees((), complete=False)
+    op: Operation
+    caller: FuncOp | None
+    callee: FuncOp | None
 
 
 class CallGraph:
-    """What the calls of a module reach. ``functions`` are the module's, by name."""
+    """The calls of a module, which must not change while this is in use."""
 
-    def __init__(self, module: ModuleOp, functions: Mapping[str, FuncOp], flow: ValueFlow) -> None:
-        self._module = module
-        self._functions = functions
-        self._flow = flow
-        self._known: dict[SSAValue, set[FuncOp]] | None = None
-        self._unknown: set[SSAValue] = set()
+    def __init__(self, module: ModuleOp, symbols: Symbols | None = None) -> None:
+        self.symbols = symbols or Symbols(module)
+        self.calls: list[Call] = []
+        """All calls, function by function, outer before inner."""
+        named: set[str] = set()
+        for around in module.body.block.ops:
+            caller = around if isinstance(around, FuncOp) else None
+            for op in around.walk():
+                if op_name(op) == CALL:
+                    self.calls.append(Call(op, caller, self.symbols.callee(op)))
+                else:
+                    named.update(_names(op))
+        self.private: set[FuncOp] = {
+            function
+            for name, function in self.symbols.functions.items()
+            if name not in named and not is_public(function) and function.body.blocks
+        }
+        """Functions with a body all of whose callers are calls here: not public, and no function values."""
 
-    def callees(self, op: Operation) -> Callees:
-        """What a call, or a ``func.constant``, names or may reach through its function value."""
-        if op_name(op) == INDIRECT:
-            return self.of_value(op.operands[0])
-        callee = named_function(op, self._functions)
-        return Callees((callee,)) if callee is not None else NOBODY_KNOWS
+    @classmethod
+    def of(cls, analyses: AnalysisManager) -> Self:
+        return cls(analyses.module, analyses.get(Symbols))
 
-    def of_value(self, value: SSAValue) -> Callees:
-        """The functions that a function value may be."""
-        if isinstance(value, OpResult) and op_name(value.op) == CONSTANT:
-            return self.callees(value.op)
-        if self._known is None:
-            self._solve()
-        assert self._known is not None
-        known = self._known.get(value, set[FuncOp]())
-        return Callees(
-            tuple(func for func in self._functions.values() if func in known), value not in self._unknown
-        )
+    @cached_property
+    def callees(self) -> dict[FuncOp, list[FuncOp]]:
+        """Per function whom it calls, in the order of the calls."""
+        found: dict[FuncOp, list[FuncOp]] = {function: [] for function in self.symbols.functions.values()}
+        for _, caller, callee in self.calls:
+            if caller is not None and callee is not None and caller in found:
+                found[caller].append(callee)
+        return found
 
-    def _solve(self) -> None:
-        """Propagate until nothing changes. Only function values and calls are looked at twice."""
-        facts = _Facts(self._module, self._functions)
-        known: dict[SSAValue, set[FuncOp]] = {value: set() for value in facts.values}
-        self._known, self._unknown = known, set()
-        changed = True
-        while changed:
-            changed = False
-            sites, strangers = self._call_sites(facts)
-            for value in facts.values:
-                found, complete = self._pull(value, facts, sites, strangers)
-                if not found <= known[value]:
-                    known[value] |= found
-                    changed = True
-                if not complete and value not in self._unknown:
-                    self._unknown.add(value)
-                    changed = True
+    @cached_property
+    def components(self) -> list[list[FuncOp]]:
+        """The strongly connected components, callees before callers."""
+        return list(strongly_connected_components(self.callees))
 
-    def _call_sites(self, facts: _Facts) -> tuple[dict[FuncOp, list[Operation]], set[FuncOp]]:
-        """The calls of each function, and the functions that somebody outside may call."""
-        assert self._known is not None
-        sites: dict[FuncOp, list[Operation]] = {}
-        strangers = {func for func in self._functions.values() if is_public(func)}
-        for call in facts.calls:
-            reached = self.callees(call)
-            for func in reached.functions:
-                sites.setdefault(func, []).append(call)
-            outside = not reached.complete or any(func.body.first_block is None for func in reached.functions)
-            for value in arguments_of(call) if outside else ():
-                strangers |= self._known.get(value, set())
-        for op, value in facts.escapes:
-            func = op.parent_op()
-            if op_name(op) != RETURN or (isinstance(func, FuncOp) and func in strangers):
-                strangers |= self._known.get(value, set())
-        return sites, strangers
+    @cached_property
+    def _cycle_of(self) -> dict[FuncOp, frozenset[FuncOp]]:
+        """Per recursive function, those that lie on cycles with it."""
+        recursive = (group for group in self.components if len(group) > 1 or group[0] in self.callees[group[0]])
+        return {function: frozenset(group) for group in recursive for function in group}
 
-    def _pull(
-        self, value: SSAValue, facts: _Facts, sites: dict[FuncOp, list[Operation]], strangers: set[FuncOp]
-    ) -> tuple[set[FuncOp], bool]:
-        """What is known of a value from what flows into it now; whether that is all that does."""
-        if isinstance(value, OpResult) and op_name(value.op) == CONSTANT:
-            reached = self.callees(value.op)
-            return set(reached.functions), reached.complete
-        sources: list[SSAValue] = []
-        complete = True
-        if isinstance(value, BlockArgument) and isinstance(func := value.block.parent_op(), FuncOp):
-            if value.block is func.body.first_block:
-                sources = [arguments_of(call)[value.index] for call in sites.get(func, ())]
-                complete = func not in strangers
-        elif isinstance(value, OpResult) and op_name(value.op) in (CALL, INDIRECT):
-            reached = self.callees(value.op)
-            complete = reached.complete
-            for func in reached.functions:
-                sources += [op.operands[value.index] for op in facts.returns.get(func, ())]
-                complete = complete and func.body.first_block is not None
-        elif isinstance(value, OpResult) and (first := _PASSED_ON.get(op_name(value.op))) is not None:
-            sources = list(value.op.operands[first:])
-        sources = sources or list(self._flow.sources(value))
-        if not sources and not _has_origin(value):
-            complete = False
-        assert self._known is not None
-        found = {func for source in sources for func in self._known.get(source, ())}
-        return found, complete and not any(source in self._unknown for source in sources)
+    def cycle_below(self, function: FuncOp) -> list[FuncOp] | None:
+        """A cycle that calls of ``function`` lead to, in the order of calls, the first function again last.
+
+        None if calls of ``function`` always end.
+        """
+        seen = {function: None}
+        stack = [function]
+        while stack and self._cycle_of:
+            current = stack.pop()
+            if current in self._cycle_of:
+                return self._shortest_cycle(current)
+            for callee in self.callees[current]:
+                if callee not in seen:
+                    seen[callee] = None
+                    stack.append(callee)
+        return None
+
+    def _shortest_cycle(self, start: FuncOp) -> list[FuncOp]:
+        members = self._cycle_of[start]
+        came_from: dict[FuncOp, FuncOp] = {}
+        queue = [start]
+        for current in queue:
+            for callee in self.callees[current]:
+                if callee is start:
+                    path = [start, current]
+                    while path[-1] is not start:
+                        path.append(came_from[path[-1]])
+                    return path[::-1]
+                if callee in members and callee not in came_from:
+                    came_from[callee] = current
+                    queue.append(callee)
+        raise AssertionError("a member of a cycle leads back to itself")
 
 
-class _Facts:
-    """What one walk over a module finds: function values, calls, returns, and where function values get lost."""
-
-    def __init__(self, module: ModuleOp, functions: Mapping[str, FuncOp]) -> None:
-        self.values: list[SSAValue] = []
-        self.calls: list[Operation] = []
-        self.returns: dict[FuncOp, list[Operation]] = {}
-        self.escapes: list[tuple[Operation, SSAValue]] = []
-        """Uses of function values after which anybody may call these; returns to strangers are such uses, too."""
-        stack: list[Operation] = list(functions.values())
-        while stack:
-            op = stack.pop()
-            for region in op.regions:
-                for block in region.blocks:
-                    self.values += (argument for argument in block.args if kind_of(argument.type) == FUNCTION)
-                    stack += block.ops
-            self._read(op)
-
-    def _read(self, op: Operation) -> None:
-        self.values += (result for result in op.results if kind_of(result.type) == FUNCTION)
-        name = op_name(op)
-        if name in (CALL, INDIRECT):
-            self.calls.append(op)
-            return
-        if name == RETURN and isinstance(func := op.parent_op(), FuncOp):
-            self.returns.setdefault(func, []).append(op)
-        lost = [(index, v) for index, v in enumerate(op.operands) if kind_of(v.type) == FUNCTION]
-        if lost and name not in _PASSED_ON:
-            carried = {index for index, _ in targets(op)}
-            self.escapes += ((op, value) for index, value in lost if index not in carried)
-
-
-def _has_origin(value: SSAValue) -> bool:
-    """Whether a value that nothing is known to flow into is nevertheless understood: it is never made."""
-    if isinstance(value, OpResult):
-        return op_name(value.op) in (CALL, INDIRECT, *ENTERED)
-    parent = value.owner.parent_op() if isinstance(value, BlockArgument) else None
-    return isinstance(parent, FuncOp) or (parent is not None and op_name(parent) in ENTERED)
-
-
-def named_function(op: Operation, functions: Mapping[str, FuncOp]) -> FuncOp | None:
-    """The function whose symbol a ``func.call`` or ``func.constant`` names, if there is such a function."""
-    symbol = op.get_attr_or_prop("value" if op_name(op) == CONSTANT else "callee")
-    return functions.get(symbol.string_value()) if isinstance(symbol, SymbolRefAttr) else None
-
-
-def arguments_of(call: Operation) -> list[SSAValue]:
-    """What a call passes, without the function value that it calls."""
-    return list(call.operands[1:] if op_name(call) == INDIRECT else call.operands)
-
-
-def is_public(func: FuncOp) -> bool:
-    """Whether code outside of the module may call a function."""
-    return func.sym_visibility is None or func.sym_visibility.data != "private"
-
-
-def function_values(op: Operation) -> Iterator[SSAValue]:
-    """The function values among the operands and results of an operation."""
-    return (value for value in (*op.operands, *op.results) if kind_of(value.type) == FUNCTION)
+def _names(op: Operation) -> Iterator[str]:
+    """The symbols in an operation's attributes."""
+    stack: list[Attribute] = [*op.attributes.values(), *op.properties.values()]
+    while stack:
+        attribute = stack.pop()
+        if isinstance(attribute, SymbolRefAttr):
+            yield attribute.root_reference.data
+        elif isinstance(attribute, ArrayAttr):
+            stack += attribute.data
+        elif isinstance(attribute, DictionaryAttr):
+            stack += attribute.data.values()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from enum import Enum
 
-from xdsl.dialects.builtin import MemRefType, SymbolRefAttr, TensorType, UnrankedMemRefType, UnrankedTensorType
+from xdsl.dialects.builtin import MemRefType, TensorType, UnrankedMemRefType, UnrankedTensorType
 from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
@@ -93,15 +94,6 @@ def body_operations(op: Operation) -> list[Operation]:
                     if op_name(inner) in CONTROL_FLOW:
                         stack.append(inner)
     return found
-
-
-def callee_name(op: Operation) -> str | None:
-    """The function that a ``func.call`` calls; None for other operations."""
-    if op_name(op) != "func.call":
-        return None
-    callee = op.properties.get("callee") or op.attributes.get("callee")
-    assert isinstance(callee, SymbolRefAttr)
-    return callee.string_value()
 
 
 def _stays(op: Operation) -> bool:

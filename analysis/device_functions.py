@@ -8,17 +8,16 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr
 from xdsl.ir import Operation, SSAValue
 
-from devscope.analysis.call_graph import is_public
 from devscope.analysis.classify import (
     CONTROL_FLOW,
     Classifier,
     body_operations,
-    callee_name,
     is_scalar_code,
     is_tensor,
     is_terminator,
 )
 from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.symbols import callee_name, is_public
 from devscope.analysis.value_kinds import HOST, kind_of
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.names import op_name

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Self
+
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from devscope.analysis.call_graph import CALL
-from devscope.analysis.symbols import Symbols
+from devscope.analysis.symbols import CALL, Symbols
 from devscope.analysis.value_kinds import BUFFER, kind_of
 from devscope.dialects.names import op_name
+
+if TYPE_CHECKING:
+    from devscope.analysis.manager import AnalysisManager
 
 _PURE_DIALECTS = frozenset({"arith", "complex", "index", "linalg", "math", "scf", "tensor"})
 _PURE = frozenset(
@@ -27,6 +31,10 @@ class Effects:
         self._symbols = symbols
         self._pure: dict[FuncOp, bool] = {}
         """The answer per function; False while it is being found, which is the answer for recursive ones."""
+
+    @classmethod
+    def of(cls, analyses: AnalysisManager) -> Self:
+        return cls(analyses.get(Symbols))
 
     def can_drop(self, op: Operation) -> bool:
         """Whether an operation, with what is nested in it, only computes its results from tensors and scalars."""

@@ -18,23 +18,15 @@ moves code.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.pattern_rewriter import PatternRewriterListener
 
-from devscope.analysis.call_graph import (
-    CALL,
-    CONSTANT,
-    INDIRECT,
-    Callees,
-    CallGraph,
-    arguments_of,
-    function_values,
-)
-from devscope.analysis.user_kernels import is_kernel
+from devscope.analysis.function_values import Callees, FunctionValues, arguments_of, function_values
+from devscope.analysis.symbols import CALL, CONSTANT, INDIRECT, Symbols
 from devscope.analysis.value_flow import (
     CARRIERS,
     CHOICES,
@@ -48,16 +40,18 @@ from devscope.analysis.value_flow import (
     targets,
 )
 from devscope.analysis.value_kinds import HOST, kind_of
-from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
+from devscope.dialects.device import HOST_SCOPE, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts, facts_of
 from devscope.dialects.scope_attribute import scope_on
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 
+if TYPE_CHECKING:
+    from devscope.analysis.manager import AnalysisManager
+
 CALLS = frozenset({CALL, INDIRECT, CONSTANT})
 CONTROL = CHOICES | LOOPS | ENDS | CALLS
 
-_HOST_SCOPE = ScopeAttr.get("cpu", 0)
 _FUNCTION = "func.func"
 _OUTERMOST = frozenset({_FUNCTION, "builtin.module"})
 _WITHOUT_SCOPE = CONTROL | _OUTERMOST | {FRAME, "device.device_copy", "device.on_device"}
@@ -86,12 +80,12 @@ class ScopeAnalysis:
     that. A `ScopePreservingRewriter` does so itself.
     """
 
-    def __init__(self, module: ModuleOp, host: ScopeAttr = _HOST_SCOPE) -> None:
+    def __init__(self, module: ModuleOp, host: ScopeAttr = HOST_SCOPE, symbols: Symbols | None = None) -> None:
         self.module = module
         self.host = host
         self.flow = ValueFlow()
-        self._functions: dict[str, FuncOp] | None = None
-        self._calls: CallGraph | None = None
+        self._symbols = symbols
+        self._function_values: FunctionValues | None = None
         self._captures: dict[Operation, bool] = {}
         self.listener = PatternRewriterListener(
             operation_insertion_handler=[self._changed],
@@ -100,15 +94,18 @@ class ScopeAnalysis:
             block_creation_handler=[lambda _: self.flow.invalidate()],
         )
 
+    @classmethod
+    def of(cls, analyses: AnalysisManager) -> Self:
+        return cls(analyses.module, analyses.host, analyses.get(Symbols))
+
     # Queries
 
     @property
-    def functions(self) -> dict[str, FuncOp]:
-        """The functions of the module, by name; hand-written kernels are none of them."""
-        if self._functions is None:
-            functions = [op for op in self.module.body.ops if isinstance(op, FuncOp) and not is_kernel(op)]
-            self._functions = {op.sym_name.data: op for op in functions}
-        return self._functions
+    def symbols(self) -> Symbols:
+        """The functions of the module, by name."""
+        if self._symbols is None:
+            self._symbols = Symbols(self.module)
+        return self._symbols
 
     def of_value(self, value: SSAValue) -> ScopeAttr:
         """Where a value is. A value inside a computation's own body is where the computation runs."""
@@ -166,9 +163,9 @@ class ScopeAnalysis:
 
     def callees_of(self, op: Operation) -> Callees:
         """The functions that a call, or a ``func.constant``, may reach: directly, or through a function value."""
-        if self._calls is None:
-            self._calls = CallGraph(self.module, self.functions, self.flow)
-        return self._calls.callees(op)
+        if self._function_values is None:
+            self._function_values = FunctionValues(self.symbols, self.flow)
+        return self._function_values.callees(op)
 
     def of_argument(self, func: FuncOp, index: int) -> ScopeAttr:
         """Where a function takes an argument."""
@@ -204,7 +201,7 @@ class ScopeAnalysis:
     def invalidate(self) -> None:
         """Forget what is remembered. Answers are found again when they are next asked for."""
         self.flow.invalidate()
-        self._functions = self._calls = None
+        self._symbols = self._function_values = None
         self._captures.clear()
 
     def _changed(self, op: Operation) -> None:
@@ -214,9 +211,9 @@ class ScopeAnalysis:
             return
         if name in ENDS or op.successors or isinstance(op, OnDeviceOp):
             self.flow.invalidate()
-            self._calls = None
+            self._function_values = None
         elif any(True for _ in function_values(op)):
-            self._calls = None
+            self._function_values = None
         if self._captures:
             self._captures.pop(self.computation(op), None)
 

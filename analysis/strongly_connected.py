@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+_Node = TypeVar("_Node", bound=Hashable)
 
 
-def strongly_connected_components(graph: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """The strongly connected components of a graph, each after those that it points to (Tarjan, iterative)."""
-    index: dict[str, int] = {}
-    low: dict[str, int] = {}
-    open_: list[str] = []
-    on_stack: set[str] = set()
+def strongly_connected_components(graph: Mapping[_Node, Sequence[_Node]]) -> Iterator[list[_Node]]:
+    """The strongly connected components, each after those that it points to (Tarjan, iterative)."""
+    index: dict[_Node, int] = {}
+    low: dict[_Node, int] = {}
+    open_: list[_Node] = []
+    on_stack: set[_Node] = set()
+
+    def enter(node: _Node) -> None:
+        index[node] = low[node] = len(index)
+        open_.append(node)
+        on_stack.add(node)
+        work.append((node, iter(graph[node])))
+
     for root in graph:
-        if root in index:
-            continue
-        work = [(root, iter(graph[root]))]
-        index[root] = low[root] = len(index)
-        open_.append(root)
-        on_stack.add(root)
+        work: list[tuple[_Node, Iterator[_Node]]] = []
+        if root not in index:
+            enter(root)
         while work:
             node, targets = work[-1]
             target = next(targets, None)
@@ -26,14 +33,12 @@ def strongly_connected_components(graph: Mapping[str, Sequence[str]]) -> Iterato
                 if work:
                     low[work[-1][0]] = min(low[work[-1][0]], low[node])
                 if low[node] == index[node]:
-                    cut = open_.index(node)
-                    component, open_ = open_[cut:], open_[:cut]
+                    component: list[_Node] = []
+                    while not component or component[-1] != node:
+                        component.append(open_.pop())
                     on_stack.difference_update(component)
-                    yield component
+                    yield component[::-1]
             elif target not in index:
-                index[target] = low[target] = len(index)
-                open_.append(target)
-                on_stack.add(target)
-                work.append((target, iter(graph[target])))
+                enter(target)
             elif target in on_stack:
                 low[node] = min(low[node], index[target])

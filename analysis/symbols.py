@@ -1,43 +1,56 @@
-"""The functions of a module, and which of them nothing but calls in the module can reach."""
+"""The symbols of a module: its functions by name, what operations name, and what they stand in."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from typing import TYPE_CHECKING, Self
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import MemRefType, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Operation
+from xdsl.utils.symbol_table import SymbolTable
 
-from devscope.analysis.call_graph import CALL, is_public, named_function
-from devscope.analysis.user_kernels import is_kernel
+from devscope.dialects.device import KERNEL_ATTR
 from devscope.dialects.names import op_name
 
+if TYPE_CHECKING:
+    from devscope.analysis.manager import AnalysisManager
 
-class Symbols:
-    """Names of one module as they are when this is made."""
+CALL, INDIRECT, CONSTANT, RETURN = "func.call", "func.call_indirect", "func.constant", "func.return"
+
+REFERENCES = {CALL: "callee", CONSTANT: "value"}
+"""Operations that name a function, and the attribute that does."""
+
+
+class Symbols(SymbolTable):
+    """xDSL's table of the symbols of a module, by kind of function."""
 
     def __init__(self, module: ModuleOp) -> None:
-        self.functions: dict[str, FuncOp] = {
-            op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and not is_kernel(op)
-        }
-        self.calls: list[Operation] = []
-        """All calls, function by function, outer before inner."""
-        named: set[str] = set()
-        for op in module.walk():
-            if op_name(op) == CALL:
-                self.calls.append(op)
-            else:
-                named.update(_names(op))
-        self.private: set[FuncOp] = {
-            function
-            for name, function in self.functions.items()
-            if name not in named and not is_public(function) and function.body.blocks
-        }
-        """Functions with a body all of whose callers are calls here: not public, and no function values."""
+        super().__init__(module)
+        functions = {name: op for name, op in self._symbol_table.items() if isinstance(op, FuncOp)}
+        self.functions = {name: op for name, op in functions.items() if not is_kernel(op)}
+        """The functions but for hand-written kernels, in module order."""
+        self.kernels = {name: op for name, op in functions.items() if is_kernel(op)}
 
-    def callee(self, call: Operation) -> FuncOp | None:
-        """The function that a ``func.call`` calls."""
-        return named_function(call, self.functions)
+    @classmethod
+    def of(cls, analyses: AnalysisManager) -> Self:
+        return cls(analyses.module)
+
+    def callee(self, op: Operation) -> FuncOp | None:
+        """The function that a ``func.call`` or ``func.constant`` names, if there is such a function."""
+        name = named_function(op)
+        return self.functions.get(name) if name is not None else None
+
+
+def named_function(op: Operation) -> str | None:
+    """The symbol that a ``func.call`` or ``func.constant`` names; None for other operations."""
+    key = REFERENCES.get(op_name(op))
+    symbol = op.get_attr_or_prop(key) if key is not None else None
+    return symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
+
+
+def callee_name(op: Operation) -> str | None:
+    """The symbol that a ``func.call`` calls; None for other operations."""
+    return named_function(op) if op_name(op) == CALL else None
 
 
 def function_of(op: Operation) -> FuncOp | None:
@@ -48,14 +61,13 @@ def function_of(op: Operation) -> FuncOp | None:
     return current
 
 
-def _names(op: Operation) -> Iterator[str]:
-    """The symbols in an operation's attributes."""
-    stack: list[Attribute] = [*op.attributes.values(), *op.properties.values()]
-    while stack:
-        attribute = stack.pop()
-        if isinstance(attribute, SymbolRefAttr):
-            yield attribute.root_reference.data
-        elif isinstance(attribute, ArrayAttr):
-            stack += attribute.data
-        elif isinstance(attribute, DictionaryAttr):
-            stack += attribute.data.values()
+def is_public(function: FuncOp) -> bool:
+    """Whether code outside of the module may call a function."""
+    return function.sym_visibility is None or function.sym_visibility.data != "private"
+
+
+def is_kernel(function: FuncOp) -> bool:
+    """Whether a function is a hand-written kernel. The device functions of a split module are over tensors."""
+    return KERNEL_ATTR in function.attributes and any(
+        isinstance(type_, MemRefType) for type_ in function.function_type.inputs
+    )

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr, verify_device_attributes
@@ -24,7 +25,7 @@ from devscope.lowering.stages import Observer, compile_split_module
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes import simplify_across_functions
 from devscope.passes.device_split import split_module
-from devscope.passes.device_verify import verify_module
+from devscope.passes.device_verify import DeviceVerifyPass, verify_module
 from devscope.passes.device_verify_split import verify_split_module
 from devscope.passes.plan import Plan, PlanOptions, plan_module
 from devscope.passes.plan.remarks import LoopWarnings
@@ -106,9 +107,11 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
         _move_copies(planned, report)
     split_module(planned.module, HOST, binding)
     verify_split_module(planned.module)
-    if simplify_across_functions(planned.module):
+    analyses = AnalysisManager(planned.module, HOST)
+    if simplify_across_functions(analyses):
         _order_for_devices(planned.module, options.chunks)
-    verify_module(planned.module)
+        analyses.invalidate()
+    analyses.run(DeviceVerifyPass())
     verify_split_module(planned.module)
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))

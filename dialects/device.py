@@ -43,7 +43,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from devscope.dialects.launch import InOp, LaunchOp, OutOp
-from devscope.dialects.scope_attr import OPEN_ID, OPEN_SCOPE, SCOPE_ATTR, ScopeAttr
+from devscope.dialects.scope_attr import HOST_SCOPE, OPEN_ID, OPEN_SCOPE, SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
     CALL_ATTR,
     HOST_TARGET_ATTR,
@@ -56,6 +56,7 @@ from devscope.dialects.verifier import verify_operation
 
 __all__ = [
     "CALL_ATTR",
+    "HOST_SCOPE",
     "HOST_TARGET_ATTR",
     "KERNEL_ATTR",
     "NOALIAS_ATTR",

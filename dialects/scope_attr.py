@@ -256,3 +256,7 @@ def _check_scope(device_type: str, device_id: int, target: TargetAttr | None, me
 
 OPEN_SCOPE = ScopeAttr.get()
 """The scope with all fields open."""
+
+
+HOST_SCOPE = ScopeAttr.get("cpu", 0)
+"""Where scalars, shapes and control flow are."""

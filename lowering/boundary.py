@@ -23,10 +23,10 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
-from devscope.analysis.classify import callee_name
 from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.symbols import callee_name, is_kernel
 from devscope.analysis.target_binding import TargetBinding
-from devscope.analysis.user_kernels import drop_idle_kernels, functions_of, is_kernel
+from devscope.analysis.user_kernels import drop_idle_kernels, functions_of
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from devscope.analysis.call_graph import is_public
+from devscope.analysis.symbols import is_public
 from devscope.dialects.location import source_location, value_location
 from devscope.errors import LoweringError, SourceLocation
 from devscope.runtime.program import DTYPE_BYTES, TensorSpec

@@ -8,8 +8,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from xdsl.dialects.builtin import ModuleOp
     from xdsl.passes import ModulePass
+
+    from devscope.analysis.manager import AnalysisManager
 
 _PASSES = {
     "device-bind-target": ("devscope.passes.device_bind_target", "DeviceBindTargetPass"),
@@ -43,7 +44,7 @@ def _load(module: str, name: str) -> type[ModulePass]:
     return found
 
 
-def simplify_across_functions(module: ModuleOp) -> bool:
+def simplify_across_functions(analyses: AnalysisManager) -> bool:
     """Run the interprocedural passes on a split module, in place; whether it has device functions at all.
 
     Facts, dead values and equal code on the host simplify devices, and the other way round. Raises LoweringError
@@ -51,15 +52,13 @@ def simplify_across_functions(module: ModuleOp) -> bool:
     """
     # Imported here because programs for the host alone do without.
     from devscope.analysis.placed_functions import functions_on_devices
-    from devscope.passes.device_inline import inline_calls
-    from devscope.passes.device_merge import merge_equal_functions
-    from devscope.passes.device_sccp import propagate_constants
-    from devscope.passes.device_unused import remove_unused
+    from devscope.passes.device_inline import DeviceInlinePass
+    from devscope.passes.device_merge import DeviceMergePass
+    from devscope.passes.device_sccp import DeviceSccpPass
+    from devscope.passes.device_unused import DeviceUnusedPass
 
-    if not functions_on_devices(module):
+    if not functions_on_devices(analyses.module):
         return False
-    inline_calls(module)
-    propagate_constants(module)
-    remove_unused(module)
-    merge_equal_functions(module)
+    for one in (DeviceInlinePass(), DeviceSccpPass(), DeviceUnusedPass(), DeviceMergePass()):
+        analyses.run(one)
     return True

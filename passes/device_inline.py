@@ -7,20 +7,18 @@ scope of its caller; it must be a function of the same scope and target, or one 
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from devscope.analysis.call_graph import CALL
+from devscope.analysis.call_graph import Call, CallGraph
 from devscope.analysis.classify import CONTROL_FLOW
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import HOST_TYPE, scope_of_function
-from devscope.analysis.recursion import Recursion
-from devscope.analysis.symbols import Symbols, function_of
+from devscope.analysis.symbols import CALL, Symbols, function_of
 from devscope.analysis.value_kinds import HOST, kind_of
 from devscope.dialects.device import TARGET_ATTR, TargetAttr
 from devscope.dialects.location import source_location
@@ -34,25 +32,31 @@ MOST_COPIES = 20_000
 
 
 @dataclass(frozen=True)
-class DeviceInlinePass(ModulePass):
+class DeviceInlinePass(ManagedPass):
     """Inline the calls that a target cannot make; recursion that would have to be inlined is an error."""
 
     name = "device-inline"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        inline_calls(op)
+    def run(self, analyses: AnalysisManager) -> bool:
+        return inline_calls(analyses)
 
 
-def inline_calls(module: ModuleOp) -> None:
-    """Inline the calls that targets cannot make. Raises LoweringError where these are recursive, or too many."""
-    symbols = Symbols(module)
-    work = [call for call in symbols.calls if _must_inline(call) and _can_inline(call, symbols)]
-    if not work:
-        return
-    _refuse_recursion(work, symbols)
+def inline_calls(analyses: AnalysisManager) -> bool:
+    """Inline the calls that targets cannot make; whether there were any.
+
+    Raises LoweringError where these are recursive, or too many.
+    """
+    graph = analyses.get(CallGraph)
+    symbols = graph.symbols
+    calls = [call for call in graph.calls if _must_inline(call.op) and _can_inline(call.op, symbols)]
+    if not calls:
+        return False
+    _refuse_recursion(calls, graph)
     # Functions all of whose calls are inlined go: only their copies have to be without calls.
-    gone = _only_called_by(work, symbols)
-    work = [call for call in work if function_of(call) not in gone]
+    among = {call.op for call in calls}
+    others = {call.callee for call in graph.calls if call.op not in among}
+    gone = {call.callee for call in calls if call.callee in graph.private} - others
+    work = [call.op for call in calls if call.caller not in gone]
     inlined: dict[FuncOp, None] = {}
     copies = 0
     while work:
@@ -74,7 +78,9 @@ def inline_calls(module: ModuleOp) -> None:
             for inner in op.walk()
             if op_name(inner) == CALL and _must_inline(inner) and _can_inline(inner, symbols)
         )
-    _erase_uncalled(module, inlined)
+    analyses.invalidate()
+    _erase_uncalled(analyses.get(CallGraph), inlined)
+    return True
 
 
 def _must_inline(call: Operation) -> bool:
@@ -116,39 +122,28 @@ def _is_scalar(function: FuncOp) -> bool:
     ) and all(kind_of(type_) == HOST for type_ in function.function_type.inputs)
 
 
-def _refuse_recursion(calls: list[Operation], symbols: Symbols) -> None:
-    callees: dict[str, list[str]] = {name: [] for name in symbols.functions}
-    for call in symbols.calls:
-        caller, callee = function_of(call), symbols.callee(call)
-        if caller is not None and callee is not None:
-            callees[caller.sym_name.data].append(callee.sym_name.data)
-    recursion = Recursion(callees)
-    for call in calls:
-        callee, caller = symbols.callee(call), function_of(call)
-        if callee is None or caller is None:
+def _refuse_recursion(calls: list[Call], graph: CallGraph) -> None:
+    for call, caller, callee in calls:
+        if caller is None or callee is None or (cycle := graph.cycle_below(callee)) is None:
             continue
-        circle = recursion.below(callee.sym_name.data)
-        if circle is None:
-            continue
-        way = [symbols.functions[name] for name in circle]
-        inner = next(c for c in symbols.calls if function_of(c) is way[0] and symbols.callee(c) is way[1])
-        raise _recursive(inner, circle, call, caller)
+        inner = next(other.op for other in graph.calls if [other.caller, other.callee] == cycle[:2])
+        raise _recursive(inner, [function.sym_name.data for function in cycle], call, caller)
 
 
-def _recursive(inner: Operation, circle: list[str], call: Operation, caller: FuncOp) -> LoweringError:
+def _recursive(inner: Operation, cycle: list[str], call: Operation, caller: FuncOp) -> LoweringError:
     target = caller.attributes[TARGET_ATTR]
     assert isinstance(target, TargetAttr)
     in_kernel = _is_in_kernel(call, caller)
     who = "kernels" if in_kernel else f"functions for target {target.short()}"
-    way = " -> ".join(f"'{name}'" for name in circle)
+    path = " -> ".join(f"'{name}'" for name in cycle)
     where = source_location(call)
     notes: list[str] = []
-    if caller.sym_name.data not in circle:
+    if caller.sym_name.data not in cycle:
         notes.append(f"'{caller.sym_name.data}' needs it" + (f" at {where}" if where is not None else ""))
     choice = ", or leave out 'calls = false'" if "calls" in target.option_values and not in_kernel else ""
     notes.append(f"write it as a loop (scf.while){choice}")
     return LoweringError(
-        f"{who} cannot call, and a recursive function cannot be inlined: {way}", source_location(inner), notes
+        f"{who} cannot call, and a recursive function cannot be inlined: {path}", source_location(inner), notes
     )
 
 
@@ -203,30 +198,15 @@ def _inline_blocks(call: Operation, callee: FuncOp) -> Operation:
     return new
 
 
-def _only_called_by(calls: list[Operation], symbols: Symbols) -> set[FuncOp]:
-    """Private functions that these calls call, and no others."""
-    among = set(calls)
-    others = {symbols.callee(call) for call in symbols.calls if call not in among}
-    called = {callee for call in calls if (callee := symbols.callee(call)) is not None}
-    return {function for function in called if function in symbols.private and function not in others}
-
-
-def _erase_uncalled(module: ModuleOp, inlined: dict[FuncOp, None]) -> None:
+def _erase_uncalled(graph: CallGraph, inlined: dict[FuncOp, None]) -> None:
     """Of the functions that were inlined, those that nobody calls any more go, and then what only they called."""
-    symbols = Symbols(module)
-    callees: dict[FuncOp, list[FuncOp]] = {}
-    calls: dict[FuncOp, int] = {}
-    for call in symbols.calls:
-        caller, callee = function_of(call), symbols.callee(call)
-        if caller is not None and callee is not None:
-            callees.setdefault(caller, []).append(callee)
-            calls[callee] = calls.get(callee, 0) + 1
-    stack = [function for function in inlined if not calls.get(function)]
+    calls = Counter(call.callee for call in graph.calls if call.caller is not None)
+    stack = [function for function in inlined if not calls[function]]
     while stack:
         function = stack.pop()
-        if function not in symbols.private:
+        if function not in graph.private:
             continue
-        for callee in callees.get(function, ()):
+        for callee in graph.callees[function]:
             calls[callee] -= 1
             if not calls[callee] and callee in inlined:
                 stack.append(callee)

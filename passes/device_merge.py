@@ -10,64 +10,50 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 
-from devscope.analysis.strongly_connected import strongly_connected_components
-from devscope.analysis.symbols import Symbols, function_of
+from devscope.analysis.call_graph import CallGraph
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.dialects.names import op_name
+from devscope.rewriting.functions import redirect
 
 _NAMES = ("sym_name", "callee")
 """Attributes that are compared by what they stand for."""
 
 
 @dataclass(frozen=True)
-class DeviceMergePass(ModulePass):
+class DeviceMergePass(ManagedPass):
     """Merge private functions that are equal but for their names."""
 
     name = "device-merge"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        merge_equal_functions(op)
+    def run(self, analyses: AnalysisManager) -> bool:
+        return merge_equal_functions(analyses)
 
 
-def merge_equal_functions(module: ModuleOp) -> None:
-    """Merge private functions that are equal but for their names; one of each kind stays."""
-    symbols = Symbols(module)
-    if len(symbols.private) < 2:
-        return
+def merge_equal_functions(analyses: AnalysisManager) -> bool:
+    """Merge private functions that are equal but for their names; one of each kind stays. Whether any were."""
+    graph = analyses.get(CallGraph)
+    if len(graph.private) < 2:
+        return False
     stands_for: dict[str, str] = {}
     first: dict[Hashable, str] = {}
     # Callees before callers, which may be equal once their callees are.
-    for name in (name for names in strongly_connected_components(_callees(symbols)) for name in names):
-        function = symbols.functions[name]
-        if function in symbols.private:
+    for function in (function for component in graph.components for function in component):
+        if function in graph.private:
+            name = function.sym_name.data
             other = first.setdefault(_fingerprint(function, stands_for), name)
             if other != name:
                 stands_for[name] = other
-    if not stands_for:
-        return
-    for call in symbols.calls:
-        callee = symbols.callee(call)
-        name = stands_for.get(callee.sym_name.data) if callee is not None else None
-        if name is not None:
-            container = call.properties if "callee" in call.properties else call.attributes
-            container["callee"] = SymbolRefAttr(name)
+    for call, _, callee in graph.calls:
+        if callee is not None and (name := stands_for.get(callee.sym_name.data)) is not None:
+            redirect(call, name)
     for name in stands_for:
-        symbols.functions[name].detach()
-        symbols.functions[name].erase(safe_erase=False)
-
-
-def _callees(symbols: Symbols) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {name: [] for name in symbols.functions}
-    for call in symbols.calls:
-        caller, callee = function_of(call), symbols.callee(call)
-        if caller is not None and callee is not None:
-            found[caller.sym_name.data].append(callee.sym_name.data)
-    return found
+        graph.symbols.functions[name].detach()
+        graph.symbols.functions[name].erase(safe_erase=False)
+    return bool(stands_for)
 
 
 def _fingerprint(function: FuncOp, stands_for: Mapping[str, str]) -> Hashable:

@@ -21,13 +21,13 @@ from xdsl.passes import ModulePass
 from devscope.analysis.captured_values import free_values
 from devscope.analysis.classify import (
     CONTROL_FLOW,
-    callee_name,
     has_side_effects,
     is_rematerialised,
     is_scalar_code,
     is_terminator,
 )
 from devscope.analysis.placed_functions import split_by_host
+from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import FunctionType, ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
-from xdsl.passes import ModulePass
 
-from devscope.analysis.call_graph import CALL, CONSTANT
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import CALLS, CONTROL, Need, ScopeAnalysis
+from devscope.analysis.symbols import CALL, CONSTANT
 from devscope.analysis.value_flow import planned_operations
 from devscope.analysis.value_kinds import BUFFER, FUNCTION, HOST, kind_of, memory_space_of
-from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
+from devscope.dialects.device import HOST_SCOPE, SCOPE_ATTR, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts
@@ -31,8 +30,13 @@ FOREIGN = ("device.compiler", "device.primitive")
 _REMEDY = "device-plan keeps what still holds of a plan and inserts the copies that are missing"
 
 
-def verify_module(module: ModuleOp, host: ScopeAttr | None = None) -> None:
-    """Raise `VerifyError`, located at the operation, for the first promise that ``module`` breaks.
+def verify_module(module: ModuleOp, host: ScopeAttr = HOST_SCOPE) -> None:
+    """`verify` for a module that nobody has analysed."""
+    verify(AnalysisManager(module, host))
+
+
+def verify(analyses: AnalysisManager) -> None:
+    """Raise `VerifyError`, located at the operation, for the first promise that a module breaks.
 
     The promises: every argument and result of a function that holds data names its scope, with device type and
     id; an operation's operands and results are where it executes; copies go from where their operand is to
@@ -40,8 +44,8 @@ def verify_module(module: ModuleOp, host: ScopeAttr | None = None) -> None:
     whichever function a function value turns out to be; nothing in the body of a computation is elsewhere; no
     annotation is left; control flow and scalar operations carry no scope.
     """
-    analysis = ScopeAnalysis(module) if host is None else ScopeAnalysis(module, host)
-    for func in analysis.functions.values():
+    analysis = analyses.get(ScopeAnalysis)
+    for func in analysis.symbols.functions.values():
         _Verifier(analysis, func).check()
 
 
@@ -219,12 +223,13 @@ def _mixed(op: Operation, what: str, actual: ScopeAttr, expected: ScopeAttr) -> 
 
 
 @dataclass(frozen=True)
-class DeviceVerifyPass(ModulePass):
-    """Check a planned module, see `verify_module`. Changes nothing."""
+class DeviceVerifyPass(ManagedPass):
+    """Check a planned module, see `verify`. Changes nothing."""
 
     name = "device-verify"
 
     host: str = "cpu:0"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        verify_module(op, ScopeAttr.parse_text(self.host))
+    def run(self, analyses: AnalysisManager) -> bool:
+        verify(analyses)
+        return False

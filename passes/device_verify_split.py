@@ -40,9 +40,9 @@ def verify_split_module(module: ModuleOp, host: ScopeAttr | None = None) -> None
     """Raise `VerifyError`, located, for the first promise that ``module`` breaks; see the module's docstring."""
     analysis = ScopeAnalysis(module) if host is None else ScopeAnalysis(module, host)
     verifier = _Verifier(analysis, kernels_of(module))
-    for function in (*analysis.functions.values(), *verifier.kernels.values()):
+    for function in (*analysis.symbols.functions.values(), *verifier.kernels.values()):
         verifier.check_function(function)
-    for function in analysis.functions.values():
+    for function in analysis.symbols.functions.values():
         verifier.check_body(function)
 
 
@@ -110,7 +110,7 @@ class _Verifier:
     def _check_call(self, op: Operation, caller: FuncOp) -> None:
         symbol = op.get_attr_or_prop("callee")
         name = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else ""
-        callee = self.analysis.functions.get(name)
+        callee = self.analysis.symbols.functions.get(name)
         if callee is None:
             raise _error(op, f"'{name}' is called, but the module has no such function")
         _check_signature(op, callee)

@@ -6,10 +6,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
+from devscope.analysis.symbols import REFERENCES
 from devscope.dialects.names import op_name
-
-_REFERENCES = {"func.call": "callee", "func.constant": "value"}
-"""Operations that name a function, and the attribute that does."""
 
 
 def taken_names(module: ModuleOp) -> set[str]:
@@ -35,16 +33,9 @@ def unique_name(base: str, taken: set[str]) -> str:
     return f"{base}_{number}"
 
 
-def named_function(op: Operation) -> str | None:
-    """The function that a ``func.call`` or ``func.constant`` names; None for other operations."""
-    key = _REFERENCES.get(op_name(op))
-    symbol = op.get_attr_or_prop(key) if key is not None else None
-    return symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
-
-
 def redirect(op: Operation, name: str) -> None:
     """Make a ``func.call`` or ``func.constant`` name another function."""
-    key = _REFERENCES[op_name(op)]
+    key = REFERENCES[op_name(op)]
     place = op.properties if key in op.properties else op.attributes
     place[key] = SymbolRefAttr(name)
 

@@ -6,18 +6,12 @@ splitting and what runs after them leave its body alone.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import MemRefType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from devscope.dialects.device import KERNEL_ATTR, LaunchOp
-
-
-def is_kernel(function: FuncOp) -> bool:
-    """Whether a function is a hand-written kernel. The device functions of a split module are over tensors."""
-    return KERNEL_ATTR in function.attributes and any(
-        isinstance(type_, MemRefType) for type_ in function.function_type.inputs
-    )
+from devscope.analysis.symbols import is_kernel
+from devscope.dialects.device import LaunchOp
 
 
 def kernels_of(module: ModuleOp) -> dict[str, FuncOp]:

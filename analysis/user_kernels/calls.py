@@ -8,9 +8,9 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from devscope.analysis.classify import callee_name
+from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.device_functions import portable_functions
-from devscope.analysis.recursion import Recursion
+from devscope.analysis.symbols import callee_name
 from devscope.analysis.user_kernels import functions_of
 from devscope.dialects.location import source_location
 from devscope.errors import VerifyError
@@ -21,23 +21,21 @@ def check_calls(module: ModuleOp, kernels: Iterable[FuncOp]) -> None:
     calls = [(kernel, op) for kernel in kernels for op in calls_in(kernel)]
     if not calls:
         return
-    callees = {
-        function.sym_name.data: [name for op in calls_in(function) if (name := callee_name(op)) is not None]
-        for function in portable_functions(functions_of(module))
-    }
-    recursion = Recursion(callees)
+    portable = {function.sym_name.data: function for function in portable_functions(functions_of(module))}
+    graph = CallGraph(module)
     for kernel, op in calls:
         name = callee_name(op) or ""
-        if name not in callees:
+        if name not in portable:
             raise VerifyError(
                 f"kernel '{kernel.sym_name.data}' calls '{name}', which kernels cannot",
                 source_location(op),
                 ["what they call are private functions with a body, over scalars alone"],
             )
-        circle = recursion.below(name)
-        if circle is not None:
+        cycle = graph.cycle_below(portable[name])
+        if cycle is not None:
+            path = " -> ".join(function.sym_name.data for function in cycle)
             raise VerifyError(
-                f"kernel '{kernel.sym_name.data}' calls '{name}', which is recursive: {' -> '.join(circle)}",
+                f"kernel '{kernel.sym_name.data}' calls '{name}', which is recursive: {path}",
                 source_location(op),
                 ["write it as a loop (scf.while)"],
             )

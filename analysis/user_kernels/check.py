@@ -12,7 +12,8 @@ from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, SymbolRefAttr,
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
-from devscope.analysis.user_kernels import is_kernel, kernel_name, kernels_of, launches_in
+from devscope.analysis.symbols import is_kernel
+from devscope.analysis.user_kernels import kernel_name, kernels_of, launches_in
 from devscope.analysis.user_kernels.body import check_body, first_store, uses_local_memory
 from devscope.analysis.user_kernels.calls import check_calls
 from devscope.dialects.device import KERNEL_ATTR, Device, LaunchOp

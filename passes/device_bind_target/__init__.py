@@ -20,9 +20,9 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from devscope.analysis.call_graph import is_public
 from devscope.analysis.device_functions import device_functions
 from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.symbols import is_public
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.analysis.user_kernels import functions_of
 from devscope.dialects.device import HOST_TARGET_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr

@@ -15,10 +15,11 @@ from xdsl.ir import Operation
 
 from devscope.analysis.device_functions import portable_functions
 from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.symbols import named_function
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.analysis.user_kernels import functions_of
 from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
-from devscope.rewriting.functions import clone_function, fresh_name, named_function, redirect, taken_names
+from devscope.rewriting.functions import clone_function, fresh_name, redirect, taken_names
 
 Side = tuple[ScopeAttr, TargetAttr]
 """Where calling code runs, and what it is compiled for."""

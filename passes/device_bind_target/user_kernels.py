@@ -5,9 +5,8 @@ from __future__ import annotations
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 
-from devscope.analysis.classify import callee_name
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.symbols import function_of
+from devscope.analysis.symbols import callee_name, function_of
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.analysis.user_kernels import functions_of, kernel_name, kernels_of, launches_in
 from devscope.analysis.user_kernels.calls import calls_in

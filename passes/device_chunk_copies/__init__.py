@@ -28,8 +28,9 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from devscope.analysis.classify import callee_name
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.placed_functions import functions_on_devices
+from devscope.analysis.symbols import callee_name
 from devscope.analysis.target_binding import HOST_KIND
 from devscope.analysis.user_kernels import functions_of
 from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
@@ -84,7 +85,7 @@ def chunk_copies(module: ModuleOp, host: ScopeAttr, chunks: int, least: int | No
             launch.chunk(sizes, names)
             changed = True
     if changed:
-        remove_unused(module)
+        remove_unused(AnalysisManager(module))
 
 
 def _copied_to(module: ModuleOp) -> Iterator[FuncOp]:

@@ -25,8 +25,9 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from devscope.analysis.captured_values import free_values
-from devscope.analysis.classify import callee_name, has_side_effects, is_rematerialised
+from devscope.analysis.classify import has_side_effects, is_rematerialised
 from devscope.analysis.placed_functions import split_by_host
+from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.passes.device_pipeline_loops.pipelined_loop import PipelinedLoop, constant_bounds, constant_index

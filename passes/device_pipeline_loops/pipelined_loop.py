@@ -9,7 +9,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from devscope.analysis.captured_values import free_values
-from devscope.analysis.classify import callee_name, is_rematerialised, is_scalar_code
+from devscope.analysis.classify import is_rematerialised, is_scalar_code
+from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.names import op_name
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from devscope.analysis.call_graph import CALL
+from devscope.analysis.call_graph import CallGraph
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import scope_of_function
 from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.symbols import CALL
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.names import op_name
 from devscope.passes.device_sccp.control_flow import fold_control_flow
@@ -30,19 +30,19 @@ _VALUE = "value"
 
 
 @dataclass(frozen=True)
-class DeviceSccpPass(ModulePass):
+class DeviceSccpPass(ManagedPass):
     """Propagate constants and extents through all calls of a split module, and fold what they decide."""
 
     name = "device-sccp"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        propagate_constants(op)
+    def run(self, analyses: AnalysisManager) -> bool:
+        return propagate_constants(analyses)
 
 
-def propagate_constants(module: ModuleOp) -> None:
+def propagate_constants(analyses: AnalysisManager) -> bool:
     """Propagate constants and extents through all calls of a split module, in place."""
-    found = Propagation(module)
-    scopes = ScopeAnalysis(module)
+    found = Propagation(analyses.get(CallGraph))
+    scopes = analyses.get(ScopeAnalysis)
     # Found before anything changes, since the scope of a value is read off what carries it.
     constants = [
         (value, constant)
@@ -53,9 +53,11 @@ def propagate_constants(module: ModuleOp) -> None:
     assert not isinstance(like, Block)
     for value, constant in constants:
         found.facts[_replace(value, constant, like)] = found.facts[value]
-    for function in found.symbols.functions.values():
+    folded = False
+    for function in found.graph.symbols.functions.values():
         if function.body.blocks and function.body.blocks[0] in found.reached:
-            fold_control_flow(function.body, found)
+            folded |= fold_control_flow(function.body, found)
+    return folded or bool(constants)
 
 
 def _constant(value: SSAValue, found: Propagation, scopes: ScopeAnalysis) -> Attribute | None:

@@ -12,29 +12,39 @@ from devscope.dialects.names import op_name
 from devscope.passes.device_sccp.propagation import Propagation
 
 
-def fold_control_flow(body: Region, found: Propagation) -> None:
-    """Replace choices by what is chosen, drop loops that do not run, and erase blocks that are not reached."""
-    work = _operations(body, found)
-    while work:
-        op = work.pop()
-        taken = found.taken_region(op)
-        if taken is not None:
-            work += _take(op, taken)
-        elif found.is_skipped(op):
-            _replace_by(op, op.operands[first_carried(op) :])
-        else:
-            for region in op.regions:
-                work += _operations(region, found)
+def fold_control_flow(body: Region, found: Propagation) -> bool:
+    """Replace choices by what is chosen, drop loops that do not run, and erase blocks that are not reached.
+
+    Whether there was anything of that.
+    """
+    folded = False
+    regions = [body]
+    while regions:
+        work, changed = _reached_operations(regions.pop(), found)
+        folded |= changed
+        while work:
+            op = work.pop()
+            taken = found.taken_region(op)
+            if taken is not None:
+                work += _take(op, taken)
+            elif found.is_skipped(op):
+                _replace_by(op, op.operands[first_carried(op) :])
+            else:
+                regions += op.regions
+                continue
+            folded = True
+    return folded
 
 
-def _operations(region: Region, found: Propagation) -> list[Operation]:
-    """What control reaches in a region, which loses all else."""
+def _reached_operations(region: Region, found: Propagation) -> tuple[list[Operation], bool]:
+    """What control reaches in a region, which loses all else; whether there was anything to lose."""
     reached = [block for block in region.blocks if block in found.reached]
     if not reached:
-        return []  # The body of a loop that never runs: it must have one.
-    for block in reached:
-        if block.last_op is not None and op_name(block.last_op) == "cf.cond_br":
-            _fold_branch(block.last_op, found)
+        return [], False  # The body of a loop that never runs: it must have one.
+    branches = [op for block in reached if (op := block.last_op) is not None and op_name(op) == "cf.cond_br"]
+    known = [branch for branch in branches if len(found.taken_successors(branch)) == 1]
+    for branch in known:
+        _fold_branch(branch, found)
     dead = [block for block in region.blocks if block not in found.reached]
     for block in dead:
         for op in block.walk():
@@ -42,7 +52,7 @@ def _operations(region: Region, found: Propagation) -> list[Operation]:
     for block in dead:
         region.detach_block(block)
         block.erase(safe_erase=False)
-    return [op for block in reached for op in block.ops]
+    return [op for block in reached for op in block.ops], bool(known or dead)
 
 
 def _take(op: Operation, region: Region) -> list[Operation]:
@@ -65,13 +75,11 @@ def _take(op: Operation, region: Region) -> list[Operation]:
 
 
 def _fold_branch(branch: Operation, found: Propagation) -> None:
-    taken = found.taken_successors(branch)
-    if len(taken) > 1:
-        return
     from xdsl.dialects.cf import BranchOp  # few programs have branches, and fewer known ones
 
-    first = first_operand(branch, taken[0])
-    block = branch.successors[taken[0]]
+    (number,) = found.taken_successors(branch)
+    first = first_operand(branch, number)
+    block = branch.successors[number]
     new = BranchOp(block, *branch.operands[first : first + len(block.args)])
     new.location = branch.location
     Rewriter.insert_op(new, InsertPoint.before(branch))

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from devscope.analysis.symbols import Symbols
+from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.value_flow import first_carried, first_operand, targets
 from devscope.dialects.names import op_name
 from devscope.passes.device_sccp.facts import VARIES, Fact
@@ -22,16 +22,16 @@ from devscope.passes.device_sccp.transfer import known_index, overwritten_result
 class Propagation:
     """The facts of one module, which must not change while it is in use."""
 
-    def __init__(self, module: ModuleOp) -> None:
-        self.symbols = Symbols(module)
+    def __init__(self, graph: CallGraph) -> None:
+        self.graph = graph
         self.facts: dict[SSAValue, Fact] = {}
         """What is known of every value that control can reach."""
         self.reached: set[Block] = set()
         self._callers: dict[FuncOp, dict[Operation, None]] = {}
         self._returned: dict[FuncOp, list[Fact]] = {}
         self._work: list[Operation] = []
-        for function in self.symbols.functions.values():
-            if function not in self.symbols.private and function.body.blocks:
+        for function in graph.symbols.functions.values():
+            if function not in graph.private and function.body.blocks:
                 self._enter(function.body)
         while self._work:
             op = self._work.pop()
@@ -171,12 +171,12 @@ class Propagation:
     # Calls
 
     def _call(self, op: Operation, operands: Sequence[Fact]) -> None:
-        callee = self.symbols.callee(op)
+        callee = self.graph.symbols.callee(op)
         if callee is None or not callee.body.blocks:
             self._learn_all(op.results, [VARIES] * len(op.results))
             return
         self._callers.setdefault(callee, {})[op] = None
-        if callee in self.symbols.private:
+        if callee in self.graph.private:
             self._learn_all(callee.body.blocks[0].args, operands)
             self._reach(callee.body.blocks[0])
         if callee in self._returned:

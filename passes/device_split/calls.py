@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
 from xdsl.ir import Operation
 
 from devscope.analysis.call_kinds import CallKind, call_kind
-from devscope.analysis.classify import callee_name
+from devscope.analysis.symbols import callee_name
 from devscope.analysis.user_kernels import functions_of
 from devscope.dialects.device import CALL_ATTR, KERNEL_ATTR
 from devscope.rewriting.functions import clone_function, fresh_name, redirect, taken_names

@@ -15,12 +15,12 @@ from devscope.analysis.captured_values import free_values, users_in
 from devscope.analysis.classify import (
     Classifier,
     Role,
-    callee_name,
     has_side_effects,
     is_free,
     is_rematerialised,
     is_terminator,
 )
+from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import ScopeAttr
 
 

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, FunctionType, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, FunctionType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Operation, Region
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from devscope.analysis.call_graph import CALL
+from devscope.analysis.manager import AnalysisManager, ManagedPass
+from devscope.analysis.symbols import CALL
 from devscope.analysis.value_flow import ENTERED
 from devscope.dialects.names import op_name
 from devscope.dialects.signature import ARGUMENTS, RESULTS
@@ -27,32 +26,34 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
-class DeviceUnusedPass(ModulePass):
+class DeviceUnusedPass(ManagedPass):
     """Remove unused arguments and results of private functions, dead code and functions that nobody calls."""
 
     name = "device-unused"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        remove_unused(op)
+    def run(self, analyses: AnalysisManager) -> bool:
+        return remove_unused(analyses)
 
 
-def remove_unused(module: ModuleOp) -> None:
-    """Remove unused arguments, results, operations and functions of a split module, in place."""
-    live = Liveness(module)
-    for function in live.symbols.functions.values():
-        if function not in live.functions and function in live.symbols.private:
-            function.detach()
-            function.erase(safe_erase=False)
+def remove_unused(analyses: AnalysisManager) -> bool:
+    """Remove unused arguments, results, operations and functions of a split module; whether there were any."""
+    live = analyses.get(Liveness)
+    dead = [function for function in live.graph.private if function not in live.functions]
+    for function in dead:
+        function.detach()
+        function.erase(safe_erase=False)
     changed = {function: _Signature(function, live) for function in live.functions}
     changed = {function: signature for function, signature in changed.items() if signature.shrinks}
+    erased = False
     for function in live.functions:
         if function in changed:
             for block in function.body.blocks:
                 if isinstance(block.last_op, ReturnOp):
                     changed[function].shrink_return(block.last_op)
-        _clean(function.body, live, changed)
+        erased |= _clean(function.body, live, changed)
     for signature in changed.values():
         signature.shrink_function()
+    return erased or bool(dead or changed)
 
 
 class _Signature:
@@ -61,7 +62,7 @@ class _Signature:
     def __init__(self, function: FuncOp, live: Liveness) -> None:
         self._function = function
         inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
-        private = function in live.symbols.private
+        private = function in live.graph.private
         self._arguments = [i for i in range(len(inputs)) if not private or (function, i) in live.arguments]
         self._results = [i for i in range(len(outputs)) if not private or (function, i) in live.results]
         self.shrinks = len(self._arguments) < len(inputs) or len(self._results) < len(outputs)
@@ -107,8 +108,9 @@ def _chosen(items: Sequence[_T], indices: Sequence[int]) -> list[_T]:
     return [items[index] for index in indices]
 
 
-def _clean(body: Region, live: Liveness, changed: dict[FuncOp, _Signature]) -> None:
-    """Erase what is dead, and shrink the calls that are not. Users come before what they use."""
+def _clean(body: Region, live: Liveness, changed: dict[FuncOp, _Signature]) -> bool:
+    """Erase what is dead, users before definitions, and shrink the calls that are not; whether anything was."""
+    erased = False
     stack = [body]
     while stack:
         for block in reversed(stack.pop().blocks):
@@ -116,14 +118,16 @@ def _clean(body: Region, live: Liveness, changed: dict[FuncOp, _Signature]) -> N
                 if op not in live.operations:
                     op.detach()
                     op.erase(safe_erase=False)
+                    erased = True
                 elif op_name(op) in ENTERED:
                     stack += op.regions
                 else:
                     _shrink_calls(op, live, changed)
+    return erased
 
 
 def _shrink_calls(op: Operation, live: Liveness, changed: dict[FuncOp, _Signature]) -> None:
     for inner in list(op.walk()) if op.regions else [op]:
-        callee = live.symbols.callee(inner) if op_name(inner) == CALL else None
+        callee = live.graph.symbols.callee(inner) if op_name(inner) == CALL else None
         if callee is not None and callee in changed:
             changed[callee].shrink_call(inner)

@@ -6,13 +6,15 @@ not keep it alive.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from typing import Self
+
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
 
-from devscope.analysis.call_graph import CALL
+from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.effects import Effects
-from devscope.analysis.symbols import Symbols, function_of
+from devscope.analysis.manager import AnalysisManager
+from devscope.analysis.symbols import CALL, function_of
 from devscope.analysis.value_flow import ENTERED
 from devscope.dialects.names import op_name
 
@@ -26,22 +28,26 @@ class Liveness:
     Control flow is entered: what stands in it is live for its own sake. The bodies of computations are not.
     """
 
-    def __init__(self, module: ModuleOp) -> None:
-        self.symbols = Symbols(module)
+    def __init__(self, graph: CallGraph, effects: Effects) -> None:
+        self.graph = graph
         self.functions: dict[FuncOp, None] = {}
         """Functions that are public, values, or called by live code."""
         self.operations: set[Operation] = set()
         self.arguments: set[Slot] = set()
         self.results: set[Slot] = set()
-        self._effects = Effects(self.symbols)
+        self._effects = effects
         self._calls: dict[FuncOp, list[Operation]] = {}
         self._returns: dict[FuncOp, list[Operation]] = {}
         self._work: list[Operation | SSAValue | Region] = []
-        for function in self.symbols.functions.values():
-            if function not in self.symbols.private:
+        for function in self.graph.symbols.functions.values():
+            if function not in self.graph.private:
                 self._reach(function)
         while self._work:
             self._step(self._work.pop())
+
+    @classmethod
+    def of(cls, analyses: AnalysisManager) -> Self:
+        return cls(analyses.get(CallGraph), analyses.get(Effects))
 
     def _step(self, item: Operation | SSAValue | Region) -> None:
         if isinstance(item, Region):
@@ -85,10 +91,10 @@ class Liveness:
                     self._work.append(inner)
 
     def _keep_call(self, op: Operation) -> None:
-        callee = self.symbols.callee(op)
+        callee = self.graph.symbols.callee(op)
         if callee is not None:
             self._reach(callee)
-        if callee is None or callee not in self.symbols.private:
+        if callee is None or callee not in self.graph.private:
             self._work += op.operands
             return
         self._calls.setdefault(callee, []).append(op)
@@ -97,7 +103,7 @@ class Liveness:
     def _keep_return(self, op: Operation) -> None:
         function = function_of(op)
         assert function is not None
-        if function not in self.symbols.private:
+        if function not in self.graph.private:
             self._work += op.operands
             return
         self._returns.setdefault(function, []).append(op)
@@ -106,14 +112,14 @@ class Liveness:
     def _need_result(self, result: OpResult) -> None:
         op = result.op
         self._work.append(op)
-        callee = self.symbols.callee(op) if op_name(op) == CALL else None
-        if callee in self.symbols.private and callee is not None and (callee, result.index) not in self.results:
+        callee = self.graph.symbols.callee(op) if op_name(op) == CALL else None
+        if callee in self.graph.private and callee is not None and (callee, result.index) not in self.results:
             self.results.add((callee, result.index))
             self._work += (end.operands[result.index] for end in self._returns.get(callee, ()))
 
     def _need_argument(self, argument: BlockArgument) -> None:
         function = argument.block.parent_op()
-        if not isinstance(function, FuncOp) or function not in self.symbols.private:
+        if not isinstance(function, FuncOp) or function not in self.graph.private:
             return
         if argument.block is function.body.first_block and (function, argument.index) not in self.arguments:
             self.arguments.add((function, argument.index))

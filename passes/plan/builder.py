@@ -9,8 +9,8 @@ from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region
 
-from devscope.analysis.call_graph import is_public
 from devscope.analysis.dominance import Dominators
+from devscope.analysis.symbols import is_public
 from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of, memory_space_of
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
 from devscope.dialects.names import op_name

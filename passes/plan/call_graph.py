@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from devscope.analysis.call_graph import is_public
 from devscope.analysis.strongly_connected import strongly_connected_components
-from devscope.analysis.user_kernels import is_kernel
+from devscope.analysis.symbols import is_kernel, is_public
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR
 from devscope.dialects.location import source_location
 from devscope.errors import PlanError

@@ -1,140 +1,55 @@
-"""Which functions a function value may be, however it got there."""
+"""The call graph of a module: callers, components and cycles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-import pytest
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
-from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.dialects.names import op_name
+from devscope.analysis.call_graph import CallGraph
 
-HEAD = """
-func.func private @a(%x: !t) -> !t { func.return %x : !t }
-func.func private @b(%x: !t) -> !t { func.return %x : !t }
-func.func private @c(%x: !t) -> !t { func.return %x : !t }
+MODULE = """
+func.func @main() { func.call @a() : () -> () func.call @a() : () -> () func.return }
+func.func private @a() { func.call @b() : () -> () func.return }
+func.func private @b() { func.call @c() : () -> () func.return }
+func.func private @c() { func.call @b() : () -> () func.call @leaf() : () -> () func.return }
+func.func private @leaf() { func.return }
+func.func private @value() { func.return }
+func.func private @declared()
+func.func private @user() { %f = func.constant @value : () -> () func.call @declared() : () -> () func.return }
 """
-CONSTANTS = "%a = func.constant @a : (!t) -> !t  %b = func.constant @b : (!t) -> !t "
-CALL = '"func.call_indirect"({}, %x) : (!f, !t) -> !t '
-MAIN = "func.func @main(%x: !t, %p: i1, %i: index) { BODY func.return }"
-
-CASES = {
-    "constant": (CONSTANTS + CALL.format("%a"), "a"),
-    "scf.if": (
-        CONSTANTS
-        + '%f = "scf.if"(%p) ({ "scf.yield"(%a) : (!f) -> () }, { "scf.yield"(%b) : (!f) -> () }) : (i1) -> (!f) '
-        + CALL.format("%f"),
-        "a, b",
-    ),
-    "arith.select": (
-        CONSTANTS + '%f = "arith.select"(%p, %a, %b) : (i1, !f, !f) -> (!f) ' + CALL.format("%f"),
-        "a, b",
-    ),
-    "carried by a loop": (
-        CONSTANTS
-        + '%f = "scf.for"(%i, %i, %i, %a) ({ ^bb0(%k: index, %g: !f): "scf.yield"(%b) : (!f) -> () }) '
-        + ": (index, index, index, !f) -> (!f) "
-        + CALL.format("%f"),
-        "a, b",
-    ),
-    "in a loop": (
-        CONSTANTS
-        + '%f = "scf.while"(%a) ({ ^bb0(%g: !f): "scf.condition"(%p, %g) : (i1, !f) -> () }, '
-        + "{ ^bb1(%h: !f): "
-        + CALL.format("%h")
-        + '"scf.yield"(%b) : (!f) -> () }) : (!f) -> (!f) ',
-        "a, b",
-    ),
-    "argument of a block": (
-        CONSTANTS
-        + '"cf.cond_br"(%p, %a, %b) [^y, ^y] <{operandSegmentSizes = array<i32: 1, 1, 1>}> : (i1, !f, !f) -> () '
-        + "^y(%f: !f): "
-        + CALL.format("%f"),
-        "a, b",
-    ),
-    "argument from several calls": (
-        CONSTANTS
-        + "%0 = func.call @apply(%a, %x) : (!f, !t) -> !t  %1 = func.call @apply(%b, %x) : (!f, !t) -> !t "
-        + "func.return } func.func private @apply(%f: !f, %x: !t) -> !t { %y = "
-        + CALL.format("%f")
-        + "func.return %y : !t } func.func @last() {",
-        "a, b",
-    ),
-    "returned": (
-        "%f = func.call @pick(%p) : (i1) -> (!f) "
-        + CALL.format("%f")
-        + "func.return } func.func private @pick(%p: i1) -> (!f) { "
-        + CONSTANTS
-        + '"cf.cond_br"(%p) [^y, ^z] <{operandSegmentSizes = array<i32: 1, 0, 0>}> : (i1) -> () '
-        + "^y: func.return %a : !f ^z: func.return %b : !f } func.func @last() {",
-        "a, b",
-    ),
-    "passed through a function value": (
-        CONSTANTS
-        + "%0 = func.constant @apply : (!f, !t) -> !t "
-        + '%1 = "func.call_indirect"(%0, %b, %x) : ((!f, !t) -> !t, !f, !t) -> !t '
-        + "func.return } func.func private @apply(%f: !f, %x: !t) -> !t { %y = "
-        + CALL.format("%f")
-        + "func.return %y : !t } func.func @last() {",
-        "b",
-    ),
-    "recursion": (
-        CONSTANTS
-        + "%0 = func.call @rec(%a, %b, %x) : (!f, !f, !t) -> !t "
-        + "func.return } func.func private @rec(%f: !f, %g: !f, %x: !t) -> !t { "
-        + "%0 = func.call @rec(%g, %f, %x) : (!f, !f, !t) -> !t "
-        + CALL.format("%f")
-        + "func.return %0 : !t } func.func @last() {",
-        "a, b",
-    ),
-    "from nobody knows where": ('%f = "ml.make"() : () -> (!f) ' + CALL.format("%f"), "?"),
-    "from a public function's caller": (
-        CONSTANTS
-        + "%0 = func.call @open(%a, %x) : (!f, !t) -> !t func.return } "
-        + "func.func @open(%f: !f, %x: !t) -> !t { %y = "
-        + CALL.format("%f")
-        + "func.return %y : !t } func.func @last() {",
-        "a, ?",
-    ),
-    "from an external function": (
-        "%f = func.call @ext() : () -> (!f) "
-        + CALL.format("%f")
-        + "func.return } func.func private @ext() -> (!f) func.func @last() {",
-        "?",
-    ),
-    "argument of a function that got out": (
-        CONSTANTS
-        + '%0 = func.constant @apply : (!f, !t) -> !t "ml.keep"(%0) : ((!f, !t) -> !t) -> () '
-        + "func.return } func.func private @apply(%f: !f, %x: !t) -> !t { %y = "
-        + CALL.format("%f")
-        + "func.return %y : !t } func.func @last() {",
-        "?",
-    ),
-    "argument of a function that was returned to a stranger": (
-        "func.return } func.func @leak() -> ((!f, !t) -> !t) { %0 = func.constant @apply : (!f, !t) -> !t "
-        + "func.return %0 : (!f, !t) -> !t } func.func private @apply(%f: !f, %x: !t) -> !t { %y = "
-        + CALL.format("%f")
-        + "func.return %y : !t } func.func @last() {",
-        "?",
-    ),
-    "of a function that nobody calls": (
-        "func.return } func.func private @apply(%f: !f, %x: !t) -> !t { %y = "
-        + CALL.format("%f")
-        + "func.return %y : !t } func.func @last() {",
-        "",
-    ),
-}
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_callees(case: str, parse_program: Callable[[str], ModuleOp]) -> None:
-    body, expected = CASES[case]
-    module = parse_program(HEAD + MAIN.replace("BODY", body))
-    module.verify()
-    analysis = ScopeAnalysis(module)
-    calls = [op for op in module.walk() if op_name(op) == "func.call_indirect" and len(op.operands) == 2]
-    (call,) = calls
-    callees = analysis.callees_of(call)
-    names = [func.sym_name.data for func in callees.functions] + ([] if callees.complete else ["?"])
-    assert ", ".join(names) == expected
+def graph_of(parse_program: Callable[[str], ModuleOp]) -> CallGraph:
+    return CallGraph(parse_program(MODULE))
+
+
+def names(functions: Iterable[FuncOp | None] | None) -> list[str]:
+    return [function.sym_name.data for function in functions or () if function is not None]
+
+
+def test_callees_in_the_order_of_calls(parse_program: Callable[[str], ModuleOp]) -> None:
+    graph = graph_of(parse_program)
+    assert {f.sym_name.data: names(callees) for f, callees in graph.callees.items()} == {
+        **{"main": ["a", "a"], "a": ["b"], "b": ["c"], "c": ["b", "leaf"], "leaf": []},
+        **{"value": [], "declared": [], "user": ["declared"]},
+    }
+    assert [(names([c.caller]), names([c.callee])) for c in graph.calls][:2] == [(["main"], ["a"])] * 2
+
+
+def test_components_come_callees_first(parse_program: Callable[[str], ModuleOp]) -> None:
+    found = [sorted(names(component)) for component in graph_of(parse_program).components]
+    assert found == [["leaf"], ["b", "c"], ["a"], ["main"], ["value"], ["declared"], ["user"]]
+
+
+def test_only_functions_that_nothing_but_calls_reach_are_private(parse_program: Callable[[str], ModuleOp]) -> None:
+    assert sorted(names(graph_of(parse_program).private)) == ["a", "b", "c", "leaf", "user"]
+
+
+def test_cycles_are_found_below_their_callers(parse_program: Callable[[str], ModuleOp]) -> None:
+    graph = graph_of(parse_program)
+    functions = graph.symbols.functions
+    assert names(graph.cycle_below(functions["main"])) == ["b", "c", "b"]
+    assert names(graph.cycle_below(functions["c"])) == ["c", "b", "c"]
+    assert graph.cycle_below(functions["leaf"]) is None

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 import devscope
 from devscope import pipeline
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.target_binding import TargetBinding
 from devscope.api import CompileOptions, build
 from devscope.errors import LoweringError
@@ -94,12 +95,12 @@ def test_every_pass_leaves_a_module_that_verifies(number: int) -> None:
     planned = pipeline.plan_source(program.text, CompileOptions(("cpu:0", "opencl:0")[number % 2], "host"))
     split_module(planned.module, pipeline.HOST, TargetBinding())
     for change in (inline_calls, propagate_constants, remove_unused, merge_equal_functions):
-        change(planned.module)
+        change(AnalysisManager(planned.module))
         planned.module.verify()
         verify_module(planned.module)
         planned.session.to_mlir(planned.module)
     before = str(planned.module)
-    simplify_across_functions(planned.module)
+    simplify_across_functions(AnalysisManager(planned.module))
     assert str(planned.module) == before, "a second round has nothing left to do"
 
 
@@ -115,7 +116,7 @@ def test_programs_for_the_host_are_left_alone() -> None:
     planned = pipeline.plan_source(source, CompileOptions("cpu:0", "host"))
     split_module(planned.module, pipeline.HOST, TargetBinding())
     before = str(planned.module)
-    assert not simplify_across_functions(planned.module)
+    assert not simplify_across_functions(AnalysisManager(planned.module))
     assert str(planned.module) == before
 
 

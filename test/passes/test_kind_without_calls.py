@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from xdsl.parser import Parser
 
+from devscope.analysis.manager import AnalysisManager
 from devscope.dialects import target
 from devscope.dialects.context import make_context
 from devscope.dialects.target import OptionSpec, TargetKind, register_target_kind
@@ -36,7 +37,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def inlined(options: str, body: str = "") -> str:
     module = Parser(make_context(), PROGRAM.format(options=options, body=body)).parse_module()
-    inline_calls(module)
+    inline_calls(AnalysisManager(module))
     module.verify()
     return str(module)
 
@@ -69,4 +70,4 @@ def test_programs_that_grow_exponentially_are_refused(monkeypatch: pytest.Monkey
         text += "func.func" + function.replace("@callee", f"@f{level}").replace("BODY", body)
     module = Parser(make_context(), text).parse_module()
     with pytest.raises(LoweringError, match="more than 100 calls to inline"):
-        inline_calls(module)
+        inline_calls(AnalysisManager(module))

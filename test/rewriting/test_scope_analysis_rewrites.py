@@ -279,7 +279,7 @@ def test_module_level_changes_are_seen(parse_program: Callable[[str], ModuleOp])
         }"""
     )
     analysis = ScopeAnalysis(module)
-    f, main = analysis.functions.values()
+    f, main = analysis.symbols.functions.values()
     call = next(iter(main.body.block.ops))
     assert analysis.of_value(call.results[0]).short() == "opencl:0"
     f.res_attrs = ArrayAttr([DictionaryAttr({SCOPE_ATTR: ScopeAttr.parse_text("cpu:0")})])
@@ -287,5 +287,5 @@ def test_module_level_changes_are_seen(parse_program: Callable[[str], ModuleOp])
     rewriter = PatternRewriter(call)
     rewriter.extend_from_listener(analysis.listener)
     rewriter.erase(f)
-    assert list(analysis.functions) == ["main"]
+    assert list(analysis.symbols.functions) == ["main"]
     assert analysis.callees_of(call).functions == ()

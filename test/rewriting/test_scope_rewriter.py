@@ -196,11 +196,11 @@ def test_move(parse_program: Parse) -> None:
         func.func @main() { func.return }"""
     )
     analysis = ScopeAnalysis(module)
-    op = next(iter(analysis.functions["on_dev"].body.block.ops))
+    op = next(iter(analysis.symbols.functions["on_dev"].body.block.ops))
     rewriter = ScopePreservingRewriter(op, analysis)
-    rewriter.move(op, InsertPoint.at_start(analysis.functions["main"].body.block))
+    rewriter.move(op, InsertPoint.at_start(analysis.symbols.functions["main"].body.block))
     assert analysis.of_op(op).short() == "opencl:0"
-    rewriter.move(op, InsertPoint.at_start(analysis.functions["on_dev"].body.block))
+    rewriter.move(op, InsertPoint.at_start(analysis.symbols.functions["on_dev"].body.block))
     assert SCOPE_ATTR not in op.attributes
 
 
@@ -275,7 +275,7 @@ def test_blocks_are_inlined(parse_program: Parse) -> None:
         func.func @main() { func.return }"""
     )
     analysis = ScopeAnalysis(module)
-    source, target = analysis.functions.values()
+    source, target = analysis.symbols.functions.values()
     rewriter = ScopePreservingRewriter(source, analysis)
     op = next(iter(source.body.blocks[1].ops))
     assert isinstance(op, Operation)

@@ -11,6 +11,7 @@ import pytest
 from xdsl.dialects.builtin import FloatAttr, IntegerAttr
 from xdsl.ir import Operation
 
+from devscope.analysis.manager import AnalysisManager
 from devscope.dialects.names import op_name
 from devscope.lowering.interop.session import Session
 from devscope.passes.device_sccp import propagate_constants
@@ -110,7 +111,7 @@ def test_as_mlir_folds(round_: int) -> None:
     session = Session()
     theirs = session.parse(text)
     ours = session.to_xdsl(theirs)
-    propagate_constants(ours)
+    propagate_constants(AnalysisManager(ours))
     session.to_mlir(ours)
     session.run_passes(theirs, "builtin.module(canonicalize)")
     mine, wanted = returned(ours), returned(session.to_xdsl(theirs))

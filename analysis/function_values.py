@@ -1,0 +1,180 @@
+"""Which functions a function value may be: a 0-CFA of the whole module.
+
+Functions start at ``func.constant``, and flow through branches, loops and blocks, ``arith.select``, arguments of
+calls, and results of calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
+
+from devscope.analysis.symbols import CALL, CONSTANT, INDIRECT, RETURN, Symbols, is_public
+from devscope.analysis.value_flow import ENTERED, ValueFlow, targets
+from devscope.analysis.value_kinds import FUNCTION, kind_of
+from devscope.dialects.names import op_name
+
+_PASSED_ON = {"arith.select": 1, "device.on_device": 0}
+"""Operations whose result is one of their operands, from the one of this number on."""
+
+
+@dataclass(frozen=True)
+class Callees:
+    """The functions that a call may reach, in module order.
+
+    Without ``complete`` others may be reached, too: the value comes from a caller that is not in this module,
+    or out of an operation that nobody knows.
+    """
+
+    functions: tuple[FuncOp, ...] = ()
+    complete: bool = True
+
+
+NOBODY_KNOWS = Callees((), complete=False)
+
+
+class FunctionValues:
+    """What the calls of a module reach. It is solved when somebody first asks for a function value."""
+
+    def __init__(self, symbols: Symbols, flow: ValueFlow) -> None:
+        self._symbols = symbols
+        self._functions = symbols.functions
+        self._flow = flow
+        self._known: dict[SSAValue, set[FuncOp]] | None = None
+        self._unknown: set[SSAValue] = set()
+
+    def callees(self, op: Operation) -> Callees:
+        """What a call, or a ``func.constant``, names or may reach through its function value."""
+        if op_name(op) == INDIRECT:
+            return self.of_value(op.operands[0])
+        callee = self._symbols.callee(op)
+        return Callees((callee,)) if callee is not None else NOBODY_KNOWS
+
+    def of_value(self, value: SSAValue) -> Callees:
+        """The functions that a function value may be."""
+        if isinstance(value, OpResult) and op_name(value.op) == CONSTANT:
+            return self.callees(value.op)
+        if self._known is None:
+            self._solve()
+        assert self._known is not None
+        known = self._known.get(value, set[FuncOp]())
+        return Callees(
+            tuple(func for func in self._functions.values() if func in known), value not in self._unknown
+        )
+
+    def _solve(self) -> None:
+        """Propagate until nothing changes. Only function values and calls are looked at twice."""
+        facts = _Facts(self._functions)
+        known: dict[SSAValue, set[FuncOp]] = {value: set() for value in facts.values}
+        self._known, self._unknown = known, set()
+        changed = True
+        while changed:
+            changed = False
+            sites, strangers = self._call_sites(facts)
+            for value in facts.values:
+                found, complete = self._pull(value, facts, sites, strangers)
+                if not found <= known[value]:
+                    known[value] |= found
+                    changed = True
+                if not complete and value not in self._unknown:
+                    self._unknown.add(value)
+                    changed = True
+
+    def _call_sites(self, facts: _Facts) -> tuple[dict[FuncOp, list[Operation]], set[FuncOp]]:
+        """The calls of each function, and the functions that somebody outside may call."""
+        assert self._known is not None
+        sites: dict[FuncOp, list[Operation]] = {}
+        strangers = {func for func in self._functions.values() if is_public(func)}
+        for call in facts.calls:
+            reached = self.callees(call)
+            for func in reached.functions:
+                sites.setdefault(func, []).append(call)
+            outside = not reached.complete or any(func.body.first_block is None for func in reached.functions)
+            for value in arguments_of(call) if outside else ():
+                strangers |= self._known.get(value, set())
+        for op, value in facts.escapes:
+            func = op.parent_op()
+            if op_name(op) != RETURN or (isinstance(func, FuncOp) and func in strangers):
+                strangers |= self._known.get(value, set())
+        return sites, strangers
+
+    def _pull(
+        self, value: SSAValue, facts: _Facts, sites: dict[FuncOp, list[Operation]], strangers: set[FuncOp]
+    ) -> tuple[set[FuncOp], bool]:
+        """What is known of a value from what flows into it now; whether that is all that does."""
+        if isinstance(value, OpResult) and op_name(value.op) == CONSTANT:
+            reached = self.callees(value.op)
+            return set(reached.functions), reached.complete
+        sources: list[SSAValue] = []
+        complete = True
+        if isinstance(value, BlockArgument) and isinstance(func := value.block.parent_op(), FuncOp):
+            if value.block is func.body.first_block:
+                sources = [arguments_of(call)[value.index] for call in sites.get(func, ())]
+                complete = func not in strangers
+        elif isinstance(value, OpResult) and op_name(value.op) in (CALL, INDIRECT):
+            reached = self.callees(value.op)
+            complete = reached.complete
+            for func in reached.functions:
+                sources += [op.operands[value.index] for op in facts.returns.get(func, ())]
+                complete = complete and func.body.first_block is not None
+        elif isinstance(value, OpResult) and (first := _PASSED_ON.get(op_name(value.op))) is not None:
+            sources = list(value.op.operands[first:])
+        sources = sources or list(self._flow.sources(value))
+        if not sources and not _has_origin(value):
+            complete = False
+        assert self._known is not None
+        found = {func for source in sources for func in self._known.get(source, ())}
+        return found, complete and not any(source in self._unknown for source in sources)
+
+
+class _Facts:
+    """What one walk over a module finds: function values, calls, returns, and where function values get lost."""
+
+    def __init__(self, functions: Mapping[str, FuncOp]) -> None:
+        self.values: list[SSAValue] = []
+        self.calls: list[Operation] = []
+        self.returns: dict[FuncOp, list[Operation]] = {}
+        self.escapes: list[tuple[Operation, SSAValue]] = []
+        """Uses of function values after which anybody may call these; returns to strangers are such uses, too."""
+        stack: list[Operation] = list(functions.values())
+        while stack:
+            op = stack.pop()
+            for region in op.regions:
+                for block in region.blocks:
+                    self.values += (argument for argument in block.args if kind_of(argument.type) == FUNCTION)
+                    stack += block.ops
+            self._read(op)
+
+    def _read(self, op: Operation) -> None:
+        self.values += (result for result in op.results if kind_of(result.type) == FUNCTION)
+        name = op_name(op)
+        if name in (CALL, INDIRECT):
+            self.calls.append(op)
+            return
+        if name == RETURN and isinstance(func := op.parent_op(), FuncOp):
+            self.returns.setdefault(func, []).append(op)
+        lost = [(index, v) for index, v in enumerate(op.operands) if kind_of(v.type) == FUNCTION]
+        if lost and name not in _PASSED_ON:
+            carried = {index for index, _ in targets(op)}
+            self.escapes += ((op, value) for index, value in lost if index not in carried)
+
+
+def _has_origin(value: SSAValue) -> bool:
+    """Whether a value that nothing is known to flow into is nevertheless understood: it is never made."""
+    if isinstance(value, OpResult):
+        return op_name(value.op) in (CALL, INDIRECT, *ENTERED)
+    parent = value.owner.parent_op() if isinstance(value, BlockArgument) else None
+    return isinstance(parent, FuncOp) or (parent is not None and op_name(parent) in ENTERED)
+
+
+def arguments_of(call: Operation) -> list[SSAValue]:
+    """What a call passes, without the function value that it calls."""
+    return list(call.operands[1:] if op_name(call) == INDIRECT else call.operands)
+
+
+def function_values(op: Operation) -> Iterator[SSAValue]:
+    """The function values among the operands and results of an operation."""
+    return (value for value in (*op.operands, *op.results) if kind_of(value.type) == FUNCTION)
