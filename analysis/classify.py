@@ -67,20 +67,6 @@ def is_free(op: Operation) -> bool:
     return isinstance(op, DeviceCopyOp) or op_name(op) in _VIEWS
 
 
-def has_side_effects(op: Operation) -> bool:
-    """True unless the operation is known to be pure: such operations keep their order."""
-    name = op_name(op)
-    if name in ("device.device_copy", "device.on_device") or is_scalar_code(op):
-        return False
-    dialect = name.split(".", 1)[0]
-    if name == "device.launch":
-        return False
-    if name in CONTROL_FLOW:
-        # Nested control flow is covered by what it contains.
-        return any(op_name(inner) not in CONTROL_FLOW and has_side_effects(inner) for inner in body_operations(op))
-    return not (touches_tensors(op) and dialect in ("arith", "math", "tensor", "linalg", "stablehlo", "tosa"))
-
-
 def body_operations(op: Operation) -> list[Operation]:
     """The operations nested in control flow, without terminators and without payload bodies."""
     found: list[Operation] = []

@@ -1,31 +1,34 @@
-"""Which operations may be dropped when nobody uses what they compute."""
+"""Effects of operations: which only compute their results, on operations and through calls.
+
+What one operation does by itself is a fact (`dialects.op_facts`). xDSL's traits of memory effects say it of
+registered operations only, which most of a program's are not in a compilation, and nothing of calls.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Self
 
+from xdsl.dialects.builtin import VectorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.symbols import CALL, Symbols
 from devscope.analysis.value_kinds import BUFFER, kind_of
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 
 if TYPE_CHECKING:
     from devscope.analysis.manager import AnalysisManager
 
-_PURE_DIALECTS = frozenset({"arith", "complex", "index", "linalg", "math", "scf", "tensor"})
-_PURE = frozenset(
-    {
-        *("device.launch", "device.in", "device.out"),
-        *("affine.apply", "affine.max", "affine.min", "bufferization.alloc_tensor", "device.device_copy"),
-        *("cf.br", "cf.cond_br", "cf.switch", "func.return", "ub.poison"),
-    }
-)
+
+def has_side_effects(op: Operation) -> bool:
+    """Whether an operation, or one in its regions, does more than to compute its results. Calls do."""
+    return any(not _is_pure(inner) for inner in op.walk())
 
 
 class Effects:
-    """Purity of the operations of a module whose calls stay as they are."""
+    """Purity of the operations of a module whose calls stay as they are: calls are what their callees are."""
 
     def __init__(self, symbols: Symbols) -> None:
         self._symbols = symbols
@@ -36,19 +39,18 @@ class Effects:
     def of(cls, analyses: AnalysisManager) -> Self:
         return cls(analyses.get(Symbols))
 
-    def can_drop(self, op: Operation) -> bool:
+    def is_pure(self, op: Operation) -> bool:
         """Whether an operation, with what is nested in it, only computes its results from tensors and scalars."""
-        callees = _callees_if_pure(op, self._symbols)
-        return callees is not None and all(self._is_pure(callee) for callee in callees)
+        callees = self._callees_if_pure(op.walk())
+        return callees is not None and all(self._returns_only(callee) for callee in callees)
 
-    def _is_pure(self, function: FuncOp) -> bool:
-        """Whether calls of a function may be dropped: no effects, and it does not call itself."""
-        if function in self._pure:
-            return self._pure[function]
-        stack = [function]
+    def _returns_only(self, function: FuncOp) -> bool:
+        """Whether calls of a function have no effects, and it does not call itself."""
+        stack = [function] if function not in self._pure else []
         while stack:
             current = stack[-1]
-            callees = self._body_callees(current)
+            body = (op for block in current.body.blocks for op in block.walk())
+            callees = self._callees_if_pure(body) if current.body.blocks else None
             self._pure.setdefault(current, False)
             waiting = [callee for callee in callees or () if callee not in self._pure]
             if waiting:
@@ -58,36 +60,25 @@ class Effects:
             stack.pop()
         return self._pure[function]
 
-    def _body_callees(self, function: FuncOp) -> list[FuncOp] | None:
-        if not function.body.blocks:
-            return None
+    def _callees_if_pure(self, ops: Iterator[Operation]) -> list[FuncOp] | None:
+        """The functions that decide whether operations are pure; None if these are not anyway."""
         found: list[FuncOp] = []
-        for block in function.body.blocks:
-            for op in block.ops:
-                callees = _callees_if_pure(op, self._symbols)
-                if callees is None:
+        for op in ops:
+            if op_name(op) == CALL:
+                callee = self._symbols.callee(op)
+                if callee is None:
                     return None
-                found += callees
+                found.append(callee)
+            elif not _is_pure(op):
+                return None
         return found
 
 
-def _callees_if_pure(op: Operation, symbols: Symbols) -> list[FuncOp] | None:
-    """The functions that decide whether ``op`` is pure; None if it is not anyway."""
-    found: list[FuncOp] = []
-    for inner in op.walk():
-        name = op_name(inner)
-        if name == CALL:
-            callee = symbols.callee(inner)
-            if callee is None:
-                return None
-            found.append(callee)
-        elif not _is_pure(inner, name):
-            return None
-    return found
+def _is_pure(op: Operation) -> bool:
+    """Whether an operation itself has no effect. On memory it may write, or read what others write."""
+    row = facts_of(op)
+    return bool(row.pure) and (row.query or not any(_is_memory(value) for value in (*op.operands, *op.results)))
 
 
-def _is_pure(op: Operation, name: str) -> bool:
-    """Whether an operation itself has no effect. What works on buffers may write to them."""
-    if name not in _PURE and name.partition(".")[0] not in _PURE_DIALECTS:
-        return False
-    return all(kind_of(value.type) != BUFFER for value in (*op.operands, *op.results))
+def _is_memory(value: SSAValue) -> bool:
+    return kind_of(value.type) == BUFFER and not isinstance(value.type, VectorType)

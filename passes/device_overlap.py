@@ -19,13 +19,8 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from devscope.analysis.captured_values import free_values
-from devscope.analysis.classify import (
-    CONTROL_FLOW,
-    has_side_effects,
-    is_rematerialised,
-    is_scalar_code,
-    is_terminator,
-)
+from devscope.analysis.classify import CONTROL_FLOW, is_rematerialised, is_scalar_code, is_terminator
+from devscope.analysis.effects import has_side_effects
 from devscope.analysis.placed_functions import split_by_host
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr

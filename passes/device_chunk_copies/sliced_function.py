@@ -18,7 +18,8 @@ from xdsl.ir import Attribute, Operation, SSAValue, Use
 from xdsl.rewriter import Rewriter
 
 from devscope.analysis.captured_values import users_in
-from devscope.analysis.classify import has_side_effects, is_rematerialised, is_scalar_code, is_tensor
+from devscope.analysis.classify import is_rematerialised, is_scalar_code, is_tensor
+from devscope.analysis.effects import has_side_effects
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.names import op_name
 from devscope.dialects.signature import ARGUMENTS, RESULTS

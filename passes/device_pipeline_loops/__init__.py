@@ -25,7 +25,8 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from devscope.analysis.captured_values import free_values
-from devscope.analysis.classify import has_side_effects, is_rematerialised
+from devscope.analysis.classify import is_rematerialised
+from devscope.analysis.effects import has_side_effects
 from devscope.analysis.placed_functions import split_by_host
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr

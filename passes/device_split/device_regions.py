@@ -12,14 +12,8 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.analysis.captured_values import free_values, users_in
-from devscope.analysis.classify import (
-    Classifier,
-    Role,
-    has_side_effects,
-    is_free,
-    is_rematerialised,
-    is_terminator,
-)
+from devscope.analysis.classify import Classifier, Role, is_free, is_rematerialised, is_terminator
+from devscope.analysis.effects import has_side_effects
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import ScopeAttr
 

@@ -68,7 +68,7 @@ class Liveness:
         """Keep what acts, and what decides where control goes next."""
         for block in region.blocks:
             for op in block.ops:
-                if op is block.last_op or not self._effects.can_drop(op):
+                if op is block.last_op or not self._effects.is_pure(op):
                     self._work.append(op)
 
     def _keep(self, op: Operation) -> None:
