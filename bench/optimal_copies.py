@@ -28,12 +28,12 @@ from scipy.sparse import lil_array
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from devscope.analysis.machine import Device, Link, Machine
 from devscope.dialects.context import make_context
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.passes.device_plan import PlanOptions, min_cost, plan_module
+from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_verify import verify_module
-from devscope.passes.machine import Device, Link, Machine
-from devscope.passes.plan import PlanOptions, min_cost, plan_module
-from devscope.passes.plan.min_cost.optimiser import optimise
 
 TARGETS = {2: 1.0, 3: 1.05, 4: 1.05}
 BRUTE_FORCE = 5000

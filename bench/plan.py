@@ -84,7 +84,7 @@ def copies(module: Any) -> int:
 
 def child_time(kind: str, hint: str, operations: int, memory: bool) -> dict[str, float]:
     """One planning: its time, or the peak of what it allocates, which is a run of its own."""
-    from devscope.passes.plan import plan_module
+    from devscope.passes.device_plan import plan_module
 
     plan_module(build(steps(kind, 1000), 1, hint))  # what is made once per process
     module = build(steps(kind, operations), 1, hint)
@@ -104,7 +104,7 @@ def child_time(kind: str, hint: str, operations: int, memory: bool) -> dict[str,
 
 def child_copies(programs: int) -> dict[str, list[int]]:
     """The copies of each random program."""
-    from devscope.passes.plan import plan_module
+    from devscope.passes.device_plan import plan_module
 
     found: list[int] = []
     for seed in range(programs):

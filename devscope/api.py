@@ -23,7 +23,7 @@ from devscope.memory_limits import checked_limits
 from devscope.source import source_digest
 
 if TYPE_CHECKING:
-    from devscope.passes.plan import Plan
+    from devscope.passes.device_plan import Plan
     from devscope.runtime.executable import Executable
     from devscope.runtime.program import Program
 

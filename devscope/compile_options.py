@@ -48,7 +48,7 @@ class CompileOptions:
                 f"{self.chunks!r} is not a number of chunks", notes=["legal: 1 (as a whole) and more"]
             )
         if self.machine is not None:
-            from devscope.passes.machine_file import machine_text
+            from devscope.analysis.machine_file import machine_text
 
             object.__setattr__(self, "machine_text", machine_text(self.machine))
 

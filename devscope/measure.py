@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from devscope.analysis.machine import Device, Link, Machine
 from devscope.api import compile
-from devscope.passes.machine import Device, Link, Machine
 from devscope.runtime.devices import DeviceInfo, list_devices
 from devscope.runtime.executable import Executable
 from devscope.runtime.shared_memory import memory_groups

@@ -24,16 +24,16 @@ from devscope.lowering.memory.plan import MemoryOptions
 from devscope.lowering.stages import Observer, compile_split_module
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes import simplify_across_functions
+from devscope.passes.device_plan import Plan, PlanOptions, plan_module
+from devscope.passes.device_plan.remarks import LoopWarnings
+from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_split import split_module
 from devscope.passes.device_verify import DeviceVerifyPass, verify_module
 from devscope.passes.device_verify_split import verify_split_module
-from devscope.passes.plan import Plan, PlanOptions, plan_module
-from devscope.passes.plan.remarks import LoopWarnings
-from devscope.passes.plan.source_names import SourceNames
 
 if TYPE_CHECKING:
+    from devscope.analysis.machine import Machine
     from devscope.compile_options import CompileOptions
-    from devscope.passes.machine import Machine
     from devscope.runtime.program import Program
 
 HOST = ScopeAttr.get("cpu", 0)
@@ -88,7 +88,7 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
 def _machine(options: CompileOptions) -> Machine | None:
     if options.machine is None or options.machine_text is None:
         return None
-    from devscope.passes.machine_file import parse_machine
+    from devscope.analysis.machine_file import parse_machine
 
     return parse_machine(options.machine_text, os.fspath(options.machine))
 

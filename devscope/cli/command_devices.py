@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from devscope.errors import OptionError
 
 if TYPE_CHECKING:
-    from devscope.passes.machine import Machine
+    from devscope.analysis.machine import Machine
     from devscope.runtime.devices import DeviceInfo
 
 NAME = "devices"
@@ -59,7 +59,7 @@ def _measure(arguments: argparse.Namespace) -> int:
 
 
 def _description(machine: Machine, as_json: bool) -> str:
-    from devscope.passes.machine_file import machine_json, machine_toml
+    from devscope.analysis.machine_file import machine_json, machine_toml
 
     if as_json:
         return machine_json(machine)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
 
 if TYPE_CHECKING:
-    from devscope.passes.plan import Copy, Placement, Plan
+    from devscope.passes.device_plan import Copy, Placement, Plan
 
 NAME = "plan"
 HELP = "show the plan of a program: annotated IR, or tables of scopes, reasons and copies"
@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from devscope.cli.printing import PrintStyle, module_text
-    from devscope.passes.plan.queries import Query, explain
+    from devscope.passes.device_plan.report.explain import Query, explain
     from devscope.pipeline import plan_source
 
     query = Query.parse(arguments.explain) if arguments.explain is not None else None
@@ -51,7 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
     elif arguments.json:
         print(json.dumps(planned.plan.to_json(chains=True), indent=2))
     elif arguments.dot:
-        from devscope.passes.plan.dot import dot_text
+        from devscope.passes.device_plan.report.dot import dot_text
 
         print(dot_text(planned.plan, planned.module), end="")
     elif arguments.table:

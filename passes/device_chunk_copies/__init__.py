@@ -37,8 +37,8 @@ from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr, Targe
 from devscope.errors import OptionError
 from devscope.passes.device_chunk_copies.chunk_sizes import ChunkSizes
 from devscope.passes.device_chunk_copies.sliced_function import RowFunction, of_rows
+from devscope.passes.device_plan.min_cost.sizes import Sizes
 from devscope.passes.device_unused import remove_unused
-from devscope.passes.plan.min_cost.sizes import Sizes
 from devscope.rewriting.functions import fresh_name, redirect, taken_names
 
 #: Copies in and out of a chunk together. Starting a chunk takes as long as copying some ten KiB.

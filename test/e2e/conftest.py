@@ -10,8 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from devscope.passes.machine import Machine, nominal_machine
-from devscope.passes.machine_file import machine_toml
+from devscope.analysis.machine import Machine, nominal_machine
+from devscope.analysis.machine_file import machine_toml
 from devscope.runtime.cache import DIRECTORY_VARIABLE
 from devscope.runtime.drivers.opencl import opencl_devices
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import devscope
+from devscope.analysis.machine_file import machine_toml, read_machine
 from devscope.measure import measure_machine
-from devscope.passes.machine_file import machine_toml, read_machine
 
 pytestmark = pytest.mark.fuzz
 

@@ -20,8 +20,8 @@ from test_delayed_queues import two_devices, used_devices
 from test_programs import PROGRAMS, SEED, check_case
 
 import devscope
-from devscope.passes.machine import nominal_machine
-from devscope.passes.machine_file import machine_toml
+from devscope.analysis.machine import nominal_machine
+from devscope.analysis.machine_file import machine_toml
 from devscope.runtime.drivers.opencl import opencl_devices
 
 pytestmark = pytest.mark.fuzz

@@ -12,8 +12,8 @@ from devscope.dialects.context import make_context
 from devscope.dialects.device import DeviceCopyOp
 from devscope.errors import PlanError
 from devscope.passes.device_canonicalize import DeviceCanonicalizePass
+from devscope.passes.device_plan import plan_module
 from devscope.passes.device_verify import verify_module
-from devscope.passes.plan import plan_module
 
 
 def copies(module: ModuleOp) -> int:

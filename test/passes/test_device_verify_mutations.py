@@ -20,8 +20,8 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError, VerifyError
+from devscope.passes.device_plan import plan_module
 from devscope.passes.device_verify import verify_module
-from devscope.passes.plan import plan_module
 
 HOST = ScopeAttr.parse_text("cpu:0")
 SCOPES = [ScopeAttr.parse_text(text) for text in ("cpu:0", "opencl:0", "opencl:1", "opencl:0@fast")]

@@ -16,8 +16,7 @@ import pytest
 
 from devscope.dialects import op_facts
 from devscope.dialects.op_facts import DIALECTS, OPERATIONS
-from devscope.passes.plan import compute_rules
-from devscope.passes.plan.constraints import RULES, Row, row_of
+from devscope.passes.device_plan.rules import RULES, Row, compute, row_of
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "planner.md"
@@ -37,10 +36,10 @@ def table() -> str:
     for name in dict.fromkeys((*OPERATIONS, *RULES)):
         row = row_of(name)
         assert row is not None
-        if rule_and_operands(row) != (compute_rules.compute, ()):
+        if rule_and_operands(row) != (compute.compute, ()):
             groups.setdefault(rule_and_operands(row), []).append(f"`{name}`")
     lines = ["| operations | rule | what it says |", "|---|---|---|"]
-    for (rule, operands), names in sorted(groups.items(), key=lambda group: group[0][0] is compute_rules.compute):
+    for (rule, operands), names in sorted(groups.items(), key=lambda group: group[0][0] is compute.compute):
         text = inspect.getdoc(rule)
         assert text is not None
         said = " ".join(text.split("\n\n")[0].split()).replace("``", "`").replace("|", "\\|")
@@ -68,7 +67,7 @@ def test_the_dialects_are_current() -> None:
     (sentence,) = re.findall(r"one of the\s+dialects (.*?) follow `compute`", page(), re.DOTALL)
     assert re.findall(r"`(\w+)`", sentence) == list(DIALECTS)
     rows = [row_of(f"{name}.anything") for name in DIALECTS]
-    assert all(row is not None and row.rule is compute_rules.compute for row in rows)
+    assert all(row is not None and row.rule is compute.compute for row in rows)
 
 
 def examples() -> list[tuple[str, str]]:
@@ -87,7 +86,7 @@ def test_examples_run(number: int, capsys: pytest.CaptureFixture[str], monkeypat
 
 
 def test_the_tests_that_it_names_exist() -> None:
-    folder = ROOT / "test" / "passes" / "plan"
+    folder = ROOT / "test" / "passes" / "device_plan"
     rows = [line for line in page().split("\n") if re.match(r"\| \d+ ", line)]
     assert [int(re.findall(r"\d+", row)[0]) for row in rows] == list(range(1, 22))
     for row in rows:

@@ -21,8 +21,8 @@ from devscope.analysis.value_kinds import TENSOR, kind_of
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError, VerifyError
+from devscope.passes.device_plan import plan_module
 from devscope.passes.device_verify import verify_module
-from devscope.passes.plan import plan_module
 from devscope.rewriting.scope_rewriter import ScopePreservingRewriter
 
 SCOPES = [ScopeAttr.parse_text(text) for text in ("cpu:0", "opencl:0", "opencl:1", "opencl:0@fast")]

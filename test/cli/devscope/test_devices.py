@@ -9,8 +9,8 @@ import pytest
 from cli_case import Cli, assert_one_error
 
 from devscope import measure
-from devscope.passes.machine import nominal_machine
-from devscope.passes.machine_file import machine_toml, read_machine
+from devscope.analysis.machine import nominal_machine
+from devscope.analysis.machine_file import machine_toml, read_machine
 
 MACHINE = nominal_machine(["opencl:0"], "cpu:0")
 

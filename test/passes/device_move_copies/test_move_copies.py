@@ -19,8 +19,8 @@ from xdsl.ir import Block, Region
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.errors import PlanError
 from devscope.passes.device_move_copies import move_copies
+from devscope.passes.device_plan import PlanOptions, plan_module
 from devscope.passes.device_verify import verify_module
-from devscope.passes.plan import PlanOptions, plan_module
 
 EXAMPLES = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 60)
 # No shrinking: modules are far from the choices that make them, so that it takes long and gains little.

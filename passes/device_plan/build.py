@@ -1,0 +1,189 @@
+"""From functions to their constraint system: signatures first, then one walk over the bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+
+from xdsl.dialects.builtin import UnregisteredOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, Region
+
+from devscope.analysis.dominance import Dominators
+from devscope.analysis.symbols import is_public
+from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of, memory_space_of
+from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
+from devscope.dialects.names import op_name
+from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.errors import PlanError
+from devscope.passes.device_plan.domains import HOST_NODE, Reason
+from devscope.passes.device_plan.node_flags import HEADER, NOT_COMPUTED, PLACED
+from devscope.passes.device_plan.rules import Row, row_of, unknown
+from devscope.passes.device_plan.scope_table import OPEN
+from devscope.passes.device_plan.signatures import Frame, Request, Signature, has_plan, slots_of
+from devscope.passes.device_plan.system import System
+
+
+def build_unit(
+    system: System,
+    functions: Mapping[str, FuncOp],
+    pin_to_host: bool = False,
+    requests: Mapping[str, Request] | None = None,
+) -> None:
+    """Add the constraints of ``functions``, by the names that calls among them use.
+
+    ``pin_to_host`` pins the tensors in public functions' signatures to the host, unless they carry a scope.
+    ``requests`` are what callers chose for signatures. Errors are kept in the system. The module is
+    not changed.
+    """
+    for name, func in functions.items():
+        signature = system.signatures[name] = build_signature(system, func, pin_to_host)
+        if requests is not None and name in requests:
+            demand_assignment(system, signature, requests[name])
+    placed = [request for request in (requests or {}).values() if request.frame != OPEN and request.op is not None]
+    outer = Frame(placed[0].frame, placed[0].op) if placed and placed[0].op is not None else None
+    rows: dict[type[Operation] | str, Row] = {}
+    for signature in list(system.signatures.values()):
+        _walk(system, signature, outer, rows)
+
+
+def build_signature(system: System, func: FuncOp, pin_to_host: bool = False) -> Signature:
+    """The nodes of a function's arguments and results, with the demands of their attributes."""
+    inputs, outputs = func.function_type.inputs.data, func.function_type.outputs.data
+    public = is_public(func)
+    pinned = public and pin_to_host
+    arguments = _side(system, func, ARGUMENTS, inputs, pinned)
+    results = _side(system, func, RESULTS, outputs, pinned)
+    for type_, node in zip(inputs, arguments, strict=True):
+        if public and kind_of(type_) == FUNCTION:
+            # Whoever passes a function in from outside sees one attribute for it, so it is on one scope.
+            system.domains.link(node, system.new(NOT_COMPUTED), ("public_function", func, 0))
+    node = system.new_function(arguments, results)
+    return Signature(func, arguments, results, node, has_plan(func))
+
+
+def demand_assignment(system: System, signature: Signature, request: Request) -> None:
+    """Require of a signature what a caller chose."""
+    for node, slot, scope in zip(
+        system.domains.first_order(signature.node),
+        slots_of(system.domains, signature),
+        request.assignment,
+        strict=True,
+    ):
+        system.require(node, scope, ("assigned", request.op, slot))
+
+
+def _side(system: System, func: FuncOp, side: str, types: tuple[Attribute, ...], pinned: bool) -> list[int]:
+    """The nodes of all arguments, or all results, with the demands of their attributes."""
+    nodes: list[int] = []
+    for index, scope in enumerate(signature_attributes(func, side, len(types))):
+        number = system.scope_number(scope, func) if scope is not None else OPEN
+        by_default = number == OPEN and pinned and kind_of(types[index]) == TENSOR
+        node = system.fresh(types[index], NOT_COMPUTED | (PLACED if by_default else 0))
+        if by_default:
+            system.domains.demand(node, system.host_scope, (f"pinned_{side}", func, index))
+        elif number != OPEN:
+            _demand(system, node, number, (side, func, index))
+        space = memory_space_of(types[index])
+        if space is not None:
+            system.require(node, system.scopes.number(space), ("memory_space", func, index))
+        nodes.append(node)
+    return nodes
+
+
+def _demand(system: System, node: int, scope: int, reason: Reason) -> None:
+    """A signature's attribute."""
+    node = system.spoken(node)
+    if node != HOST_NODE:
+        system.require(node, scope, reason)
+
+
+def _walk(
+    system: System, signature: Signature, outer: Frame | None, rows: dict[type[Operation] | str, Row]
+) -> None:
+    """Apply the table to every operation of a body, outer before inner, definitions before uses.
+
+    ``outer`` is a frame around the whole function.
+    """
+    func = signature.op
+    for argument, node in zip(func.body.blocks[0].args, signature.arguments, strict=True):
+        system.define(argument, node)
+    system.function = signature
+    executed, remats = len(system.executed), len(system.remats)
+    signature.frame = _function_frame(system, func)
+    stack = [(_operations(system, func.body), signature.frame or outer)]
+    while stack:
+        operations, frame = stack[-1]
+        system.frame = frame
+        for op in operations:
+            row = rows.get(op.__class__)
+            if row is None:
+                row = _row(op, rows)
+            if op.attributes and SCOPE_ATTR in op.attributes:
+                system.annotated.append(op)
+            try:
+                row.rule(system, op)
+            except PlanError as error:
+                system.errors.append(error)
+                continue
+            if row.enters:
+                inner = _inner_frame(system, op)
+                stack += ((_operations(system, region), inner) for region in reversed(op.regions))
+                break
+        else:
+            stack.pop()
+    system.frame = system.function = None
+    signature.executed = range(executed, len(system.executed))
+    signature.remats = range(remats, len(system.remats))
+
+
+def _row(op: Operation, rows: dict[type[Operation] | str, Row]) -> Row:
+    """The row of an operation. Kept by class, except for unregistered operations, which share one."""
+    name = op_name(op)
+    row = rows.get(name)
+    if row is None:
+        row = rows[name] = row_of(name) or Row(partial(unknown, name=name))
+    if not isinstance(op, UnregisteredOp):
+        rows[op.__class__] = row
+    return row
+
+
+def _operations(system: System, region: Region) -> Iterator[Operation]:
+    """The operations of a region, each after those that define its operands. Gives block arguments nodes.
+
+    The arguments of the first block are the business of the operation that holds the region.
+    """
+    if len(region.blocks) <= 1:
+        op = region.blocks[0].first_op if region.blocks else None
+        while op is not None:
+            yield op
+            op = op.next_op
+        return
+    graph = system.graphs[region] = Dominators(region)
+    for block in list(region.blocks)[1:]:
+        flags = NOT_COMPUTED | (HEADER if graph.is_header(block) else 0)
+        for argument in block.args:
+            system.define(argument, system.fresh(argument.type, flags))
+    for block in graph.order:
+        yield from block.ops
+
+
+def _function_frame(system: System, func: FuncOp) -> Frame | None:
+    """What a function says about its body: ``device.scope``, else the device type of its ``device.target``."""
+    attribute = func.attributes.get(SCOPE_ATTR)
+    target = func.attributes.get(TARGET_ATTR)
+    if attribute is None and isinstance(target, TargetAttr):
+        attribute = ScopeAttr.get(target=target)
+    return _frame(system, func, attribute)
+
+
+def _inner_frame(system: System, op: Operation) -> Frame | None:
+    """The nearest frame around what is inside ``op``."""
+    attribute = op.scope if isinstance(op, RegionOp) else op.attributes.get(SCOPE_ATTR)
+    return _frame(system, op, attribute) or system.frame
+
+
+def _frame(system: System, op: Operation, attribute: Attribute | None) -> Frame | None:
+    if attribute is None or (scope := system.scope_number(attribute, op)) == OPEN:
+        return None
+    return Frame(scope, op)

@@ -1,0 +1,127 @@
+"""Writing the plan into the module: attributes, copies, and the end of annotations.
+
+Afterwards the module says everything that was decided, and nothing else does: planning it again finds all of it
+in the module and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import Operation, SSAValue
+
+from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, RegionOp, ScopeAttr
+from devscope.dialects.scope_attribute import write_scope
+from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes
+from devscope.passes.device_plan.capture.copies import CopyPlanner
+from devscope.passes.device_plan.capture.operands import replace_uses
+from devscope.passes.device_plan.capture.rematerialise import (
+    Rematerialiser,
+    surroundings_of,
+    write_function,
+)
+from devscope.passes.device_plan.domains import HOST_NODE
+from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.signatures import Signature
+from devscope.passes.device_plan.system import System
+
+
+@dataclass
+class Part:
+    """What planning wrote for one instance of a unit of the call graph."""
+
+    system: System
+    copies: list[tuple[DeviceCopyOp, SSAValue, Operation | None]]
+    """Copy, value, first use that asked."""
+    made_anew: dict[Operation, list[tuple[Operation, int]]]
+    """Per operation of the input that every scope has of its own: itself and its clones, and their scopes."""
+
+    @property
+    def placed(self) -> Iterator[tuple[Operation, int, int]]:
+        """Every operation that has a scope, its node and the number of the scope, function by function."""
+        system = self.system
+        for signature in system.signatures.values():
+            for number in signature.executed:
+                node = system.executed.nodes[number]
+                yield system.executed.ops[number], node, system.final(node)
+            for number in signature.remats:
+                for op, scope in self.made_anew[system.remats[number]]:
+                    yield op, REMATERIALISED, scope
+
+
+def capture(system: System) -> Part:
+    """Write a completed system into its functions, and say what was written."""
+    for signature in system.signatures.values():
+        _write_signature(system, signature)
+    _strip_control_flow(system)
+    _consume_annotations(system)
+    remats = Rematerialiser(system)
+    final = system.domains.final_scopes()
+    copies = CopyPlanner(system, remats, final)
+    copies.settle_existing()
+    copies.resolve_edges()
+    copies.fold_chains()
+    for signature in system.signatures.values():
+        if signature.has_plan:
+            _place(system, signature, remats, final)
+    made = [(op, op.operand, user) for op, user in copies.insert()]
+    return Part(system, made, remats.placed)
+
+
+def _write_signature(system: System, signature: Signature) -> None:
+    for side, nodes in ((ARGUMENTS, signature.arguments), (RESULTS, signature.results)):
+        scopes = [_signature_scope(system, node) for node in nodes]
+        set_signature_attributes(signature.op, side, scopes)
+
+
+def _signature_scope(system: System, node: int) -> ScopeAttr | None:
+    """What an argument's or result's attribute says; for a function value, where its first result is."""
+    node = system.spoken(node)
+    return None if node == HOST_NODE else system.scopes.attributes[system.final(node)]
+
+
+def _strip_control_flow(system: System) -> None:
+    """Drop ``device.scope`` where it was a frame or cannot mean anything: control flow and scalars."""
+    keep = {*system.executed.ops, *system.remats} if system.annotated else set[Operation]()
+    for op in system.annotated:
+        if op not in keep:
+            del op.attributes[SCOPE_ATTR]
+
+
+def _consume_annotations(system: System) -> None:
+    """Replace annotations and frames by the values they stand for."""
+    for op in system.transparent:
+        for result in op.results:
+            replace_uses(result, system.root(result))
+        if isinstance(op, RegionOp):
+            _inline(op)
+        op.detach()
+        op.erase()
+
+
+def _inline(region: RegionOp) -> None:
+    """Move the body's operations to where the region stands."""
+    block = region.parent
+    assert block is not None
+    for op in list(region.body.block.ops):
+        op.detach()
+        if op.name == "device.yield":
+            op.erase()
+        else:
+            block.insert_op_before(op, region)
+
+
+def _place(system: System, signature: Signature, remats: Rematerialiser, final: Sequence[int]) -> None:
+    """Write the scopes of a body's operations."""
+    surroundings = surroundings_of(system, signature)
+    write_function(system, signature.op, surroundings)
+    attributes = system.scopes.attributes
+    begin, end = signature.executed.start, signature.executed.stop
+    for op, node in zip(system.executed.ops[begin:end], system.executed.nodes[begin:end], strict=True):
+        scope = final[node]
+        if op.attributes:
+            write_scope(op, attributes[scope], scope == surroundings)
+        elif scope != surroundings:
+            op.attributes[SCOPE_ATTR] = attributes[scope]
+    remats.place(signature, surroundings)

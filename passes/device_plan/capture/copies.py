@@ -1,0 +1,237 @@
+"""The copies of a planned module: one per value and destination, each where it serves all its uses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from devscope.analysis.insertion import InsertionPoints, Point
+from devscope.dialects.device import DeviceCopyOp
+from devscope.passes.device_plan.capture.operands import set_operand
+from devscope.passes.device_plan.capture.rematerialise import Rematerialiser
+from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.system import System
+
+
+@dataclass
+class Request:
+    """The uses that need one value on one scope."""
+
+    value: SSAValue
+    scope: int
+    existing: DeviceCopyOp | None = None
+    uses: list[tuple[Operation, int]] = field(default_factory=list[tuple[Operation, int]])
+
+
+class CopyPlanner:
+    """Decides on copies for the cut edges of a completed system, and inserts them."""
+
+    def __init__(self, system: System, remats: Rematerialiser, final: Sequence[int]) -> None:
+        """``final`` are the scopes of all nodes."""
+        self._system = system
+        self._final = final
+        self._remats = remats
+        self._requests: dict[tuple[SSAValue, int], Request] = {}
+        self._source: dict[SSAValue, SSAValue] = {}
+        """Results of explicit copies, and what they copy."""
+        self._points = InsertionPoints()
+        self._last: dict[Operation | Block, Operation] = {}
+        """Per definition, the last operation inserted after it."""
+
+    def _scope(self, value: SSAValue) -> int:
+        return self._final[self._system.nodes[value]]
+
+    # Explicit copies
+
+    def settle_existing(self) -> None:
+        """Close the ends of explicit copies; drop those that change nothing, go back, or repeat another."""
+        folded: list[SSAValue] = []
+        for op in self._system.copies:
+            assert isinstance(op, DeviceCopyOp)
+            value = op.operand
+            scope = self._scope(op.result)
+            made_anew = self._system.nodes[value] == REMATERIALISED
+            equal = value if made_anew else self._on_scope(value, scope)
+            if equal is None:
+                request = self._requests.setdefault((value, scope), Request(value, scope))
+                if request.existing is None:
+                    request.existing = op
+                    self._source[op.result] = value
+                    self._write_ends(op, self._scope(value), scope)
+                    continue
+                equal = request.existing.result
+            elif equal is not value:
+                folded.append(value)
+            op.result.replace_all_uses_with(equal)
+            op.detach()
+            op.erase()
+        self._drop_unused(folded)
+
+    def _on_scope(self, value: SSAValue, scope: int) -> SSAValue | None:
+        """``value`` or a value that it was copied from, whichever is on ``scope``."""
+        current: SSAValue | None = value
+        while current is not None and self._scope(current) != scope:
+            current = self._source.get(current)
+        return current
+
+    def _write_ends(self, op: DeviceCopyOp, src: int, dst: int) -> None:
+        for name, scope in (("src", src), ("dst", dst)):
+            attribute = self._system.scopes.attributes[scope]
+            if op.attributes[name] != attribute:
+                op.attributes[name] = attribute
+
+    def _drop_unused(self, values: list[SSAValue]) -> None:
+        """Drop explicit copies whose only use was to be copied back."""
+        for value in values:
+            while value.first_use is None and value in self._source:
+                source = self._source.pop(value)
+                self._requests.pop((source, self._scope(value)))
+                op = value.owner
+                assert isinstance(op, Operation)
+                op.detach()
+                op.erase()
+                value = source
+
+    # Edges
+
+    def resolve_edges(self) -> None:
+        """Find every operand that is not where it is used, and what to use instead."""
+        edges, final = self._system.edges, self._final
+        suspects = edges.between(final)
+        if edges.indirect:
+            suspects = sorted({*suspects, *edges.indirect})
+        for number in suspects:
+            op = edges.op[number]
+            if op.parent is not None:
+                self._resolve(op, edges.operand[number], final[edges.dst[number]])
+        for use in self._system.remat_uses:
+            if use.op.parent is not None:
+                self._resolve(use.op, use.operand, final[use.dst])
+
+    def _resolve(self, op: Operation, index: int, scope: int) -> None:
+        value = op.operands[index]
+        node = self._system.nodes[value]
+        if node == REMATERIALISED:
+            self._remats.need(value, scope, op, index)
+            return
+        if self._final[node] == scope:
+            return
+        equal = self._on_scope(value, scope) if self._source else None
+        if equal is not None:
+            set_operand(op, index, equal)
+            return
+        request = self._requests.get((value, scope))
+        if request is None:
+            request = self._requests[value, scope] = Request(value, scope)
+        request.uses.append((op, index))
+
+    # Chains
+
+    def fold_chains(self) -> None:
+        """Copy directly what explicit copies take by way of a scope where nothing uses it."""
+        onward: dict[SSAValue, list[Request]] = {}
+        for request in self._requests.values():
+            if request.value in self._source:
+                onward.setdefault(request.value, []).append(request)
+        # The last of a chain first: then what it copies is folded in its turn.
+        for value, found in reversed(onward.items()):
+            requests = [r for r in found if self._requests.get((r.value, r.scope)) is r]
+            copied = {(op, index) for request in requests for op, index in request.uses}
+            copied |= {(request.existing, 0) for request in requests if request.existing is not None}
+            source = self._source.get(value)
+            itself = self._requests.get((source, self._scope(value))) if source is not None else None
+            if source is None or (itself is not None and itself.uses):
+                continue  # It is gone, or a copy that is about to be used for itself.
+            if requests and all((use.operation, use.index) in copied for use in value.uses):
+                for request in requests:
+                    self._copy_from(source, request)
+                self._drop_unused([value])
+                onward.get(source, []).extend(requests)
+
+    def _copy_from(self, source: SSAValue, request: Request) -> None:
+        """Let a request copy ``source``, of which its value is a copy."""
+        del self._requests[request.value, request.scope]
+        other = self._requests.setdefault((source, request.scope), request)
+        request.value = source
+        op = request.existing
+        for user, index in request.uses:
+            user.operands[index] = source
+        if other is not request:
+            other.uses += request.uses
+            if op is None or other.existing is None:
+                other.existing = other.existing or op
+            else:
+                op.result.replace_all_uses_with(other.existing.result)
+                del self._source[op.result]
+                op.detach()
+                op.erase()
+                return
+        if op is not None:
+            op.operands[0] = source
+            self._source[op.result] = source
+            self._write_ends(op, self._scope(source), request.scope)
+
+    # Insertion
+
+    def insert(self) -> list[tuple[DeviceCopyOp, Operation | None]]:
+        """Make the copies that are missing. All copies of the module, each with the first use that asked.
+
+        An explicit copy was asked for by nobody but the user.
+        """
+        missing = [request for request in self._requests.values() if request.existing is None]
+        made: list[tuple[DeviceCopyOp, Operation | None]] = []
+        if len(missing) < len(self._requests):
+            pending: dict[SSAValue, list[Operation]] = {}
+            for request in missing:
+                pending.setdefault(request.value, []).extend(op for op, _ in request.uses)
+            for request in self._requests.values():
+                if request.existing is not None:
+                    self._move_if_needed(request, pending)
+                    made.append((request.existing, None))
+        made += [(self._create(request), request.uses[0][0]) for request in missing]
+        return made
+
+    def _move_if_needed(self, request: Request, pending: dict[SSAValue, list[Operation]]) -> None:
+        """Let an explicit copy serve all uses of its value on its scope, from where it stands if it can."""
+        op = request.existing
+        assert op is not None
+        for user, index in request.uses:
+            set_operand(user, index, op.result)
+        users = [use.operation for use in op.result.uses] + pending.get(op.result, [])
+        if users and not self._points.may_stay(op, request.value, users):
+            point = self._points.point(request.value, users)
+            op.detach()
+            self._insert(op, request.value, point)
+
+    def _create(self, request: Request) -> DeviceCopyOp:
+        attributes = self._system.scopes.attributes
+        op = DeviceCopyOp.create(
+            operands=[request.value],
+            result_types=[request.value.type],
+            attributes={
+                "src": attributes[self._scope(request.value)],
+                "dst": attributes[request.scope],
+            },
+            location=request.uses[0][0].location,
+        )
+        point = self._points.point(request.value, [user for user, _ in request.uses])
+        for user, index in request.uses:
+            set_operand(user, index, op.result)
+        self._insert(op, request.value, point)
+        return op
+
+    def _insert(self, op: Operation, value: SSAValue, point: Point) -> None:
+        if point.anchor is not None:
+            point.block.insert_op_before(op, point.anchor)
+            return
+        owner = value.owner
+        last = self._last.get(owner, owner if isinstance(owner, Operation) else None)
+        self._last[owner] = op
+        if last is not None:
+            point.block.insert_op_after(op, last)
+        elif (first := point.block.first_op) is not None:
+            point.block.insert_op_before(op, first)
+        else:
+            point.block.add_op(op)

@@ -1,0 +1,266 @@
+"""From the constraints of a unit and a machine description to the optimisation problem.
+
+Classes of nodes become variables. Only demands and what no copy can stand for have made nodes one; every use,
+whatever its kind, costs the same copy where it is not on its value's device. What costs what, and where the model
+ends, is in ``docs/machine.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from devscope.analysis.machine import Machine
+from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
+from devscope.errors import OptionError
+from devscope.passes.device_plan.domains import HOST_NODE
+from devscope.passes.device_plan.min_cost.devices import device_name
+from devscope.passes.device_plan.min_cost.frequency import Frequencies
+from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree
+from devscope.passes.device_plan.min_cost.work import NOTHING, Estimator, Work
+from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.scope_table import CLASH
+from devscope.passes.device_plan.system import Seconds, System
+
+Path = Sequence[tuple[object, float]]
+
+
+@dataclass
+class Model:
+    """A problem, and what its variables and labels are."""
+
+    problem: Problem
+    devices: list[str]
+    """Per label: the device."""
+    roots: list[int]
+    """Per variable: the root of its class."""
+    closed: list[dict[int, int]]
+    """Per variable: for each candidate label, the number of the closed scope."""
+
+
+def build_model(system: System, machine: Machine) -> Model:
+    """The problem of ``system``. Raises OptionError for a device that the machine lacks."""
+    return _ModelBuilder(system, machine).build()
+
+
+def class_seconds(system: System, machine: Machine) -> dict[int, Seconds]:
+    """What executes in each class of a system takes per device, by root; the devices as in every model."""
+    return _ModelBuilder(system, machine).class_seconds()
+
+
+class _ModelBuilder:
+    def __init__(self, system: System, machine: Machine) -> None:
+        self._system, self._machine = system, machine
+        machine.check_describes((device_name(system.host), device_name(system.default)))
+        preferred = (device_name(system.default), device_name(system.host))
+        self._devices = list(dict.fromkeys([*preferred, *machine.devices]))
+        self._scopes = [_scope_of(device, system.default) for device in self._devices]
+        self._estimator = Estimator(machine.dynamic_size, machine.trip_count, system.root)
+        self._frequencies = Frequencies(machine.trip_count, system.graphs)
+        self._problem = Problem(len(self._devices))
+        self._closed: list[dict[int, int]] = []
+        self._candidates: dict[tuple[int, bool], dict[int, int]] = {}
+        self._variable: dict[int, int] = {}
+        self._seconds: dict[tuple[int, bool], list[list[float]]] = {}
+        self._per_work: dict[Work, list[float]] = {}
+
+    def build(self) -> Model:
+        domains = self._system.domains
+        roots = [root for root in domains.roots() if root not in domains.functions]
+        for number, root in enumerate(roots):
+            self._variable[root] = number
+            closed = self._options(domains.scope[root], bool(domains.computes[root]))
+            self._closed.append(closed)
+            self._problem.candidates.append(tuple(closed))
+        self._drop_too_small()
+        self._add_preferences()
+        self._add_work()
+        self._add_transfers()
+        self._problem.finish()
+        return Model(self._problem, self._devices, roots, self._closed)
+
+    def class_seconds(self) -> dict[int, Seconds]:
+        self._variable = {root: root for root in self._system.domains.roots()}
+        self._add_work()
+        return dict(self._problem.work)
+
+    # Variables and labels
+
+    def _variable_of(self, node: int) -> int:
+        return self._variable[self._system.domains.find(node)]
+
+    def _options(self, scope: int, computes: bool) -> dict[int, int]:
+        """The labels that a class may have which must be on ``scope``, each with the closed scope.
+
+        What only passes data on does not take the default's memory: `complete.refine` gives it a neighbour's.
+        """
+        found = self._candidates.get((scope, computes))
+        if found is None:
+            found = self._candidates[scope, computes] = dict(self._find_options(scope, computes))
+        return found
+
+    def _find_options(self, scope: int, computes: bool) -> Iterator[tuple[int, int]]:
+        attribute = self._system.scopes.attributes[scope]
+        described = False
+        for label, preferred in enumerate(self._scopes):
+            device = ScopeAttr.get(preferred.type_name, preferred.id_value)
+            if attribute.join(device) is not None:
+                described = True
+                yield label, self._system.scopes.closed(scope, preferred if computes else device)
+        if not described:
+            self._machine.check_describes([device_name(attribute)] if attribute.id_value >= 0 else [])
+            raise OptionError(
+                f"{self._machine.source}: devices: none can be {attribute.short()}, which the program uses",
+                notes=[f"described are: {', '.join(self._machine.devices)}"],
+            )
+
+    def _drop_too_small(self) -> None:
+        """Keep values off devices whose memory they alone exceed, where there is another one."""
+        memories = [self._machine.devices[device].memory for device in self._devices]
+        if all(memory is None for memory in memories):
+            return
+        largest: dict[int, int] = {}
+        for value, node in self._system.nodes.items():
+            if node >= 0 and node not in self._system.domains.functions:
+                variable = self._variable_of(node)
+                largest[variable] = max(largest.get(variable, 0), self._estimator.bytes(value.type))
+        for variable, size in largest.items():
+            candidates = self._problem.candidates[variable]
+            large = tuple(label for label in candidates if (memory := memories[label]) is None or memory >= size)
+            self._problem.candidates[variable] = large or candidates
+
+    def _add_preferences(self) -> None:
+        """A carried value that only a placed constant flows into may as well be where that was placed."""
+        system = self._system
+        for use in system.remat_uses:
+            scope = system.remat_scopes.get(system.root(use.op.operands[use.operand]))
+            device = device_name(system.scopes.attributes[scope]) if scope is not None else ""
+            if scope is None or device not in self._devices:
+                continue
+            variable, label = self._variable_of(use.dst), self._devices.index(device)
+            if self._problem.preferred.setdefault(variable, label) != label or self._computes(use.dst):
+                continue
+            closed = self._closed[variable]
+            joined = system.scopes.join(closed[label], scope) if label in closed else CLASH
+            if joined != CLASH:
+                # Its memory too; a copy, since classes of one scope share their options.
+                self._closed[variable] = {**closed, label: joined}
+
+    def _computes(self, node: int) -> bool:
+        domains = self._system.domains
+        return bool(domains.computes[domains.find(node)])
+
+    # Work
+
+    def _add_work(self) -> None:
+        for op, node in self._system.executed:
+            self._add_operation(node, op)
+        for node, call, seconds in self._system.imported_seconds:
+            self._add_seconds(node, seconds, self._frequency(call))
+
+    def _add_operation(self, node: int, op: Operation) -> None:
+        work = self._estimator.work(op)
+        if work == NOTHING or node == HOST_NODE:
+            return
+        seconds = self._per_work.get(work)
+        if seconds is None:
+            seconds = self._per_work[work] = [self._seconds_on(device, work) for device in self._devices]
+        self._add_seconds(node, seconds, self._frequency(op))
+
+    def _add_seconds(self, node: int, seconds: Seconds, times: float) -> None:
+        variable = self._variable_of(node)
+        before = self._problem.work.setdefault(variable, [0.0] * len(seconds))
+        self._problem.work[variable] = [b + s * times for b, s in zip(before, seconds, strict=True)]
+
+    def _seconds_on(self, device: str, work: Work) -> float:
+        if work.readback:
+            return self._machine.copy_seconds(device, device_name(self._system.host), work.readback)
+        return self._machine.compute_seconds(device, work.flops, work.bytes)
+
+    def _frequency(self, op: Operation) -> float:
+        return self._frequencies.of_block(op.parent) if op.parent is not None else 1.0
+
+    # Transfers
+
+    def _add_transfers(self) -> None:
+        """One transfer for every value that is used somewhere else than where it is made."""
+        uses: dict[SSAValue, list[tuple[int, Path]]] = {}
+        system = self._system
+        for edge in system.edges:
+            if not isinstance(edge.op, OnDeviceOp | RegionOp):
+                self._use(uses, edge.op, edge.operand, edge.dst)
+        for op in system.copies:
+            self._use(uses, op, 0, system.nodes[op.results[0]])
+        available, moved = self._copied_from(), self._moved()
+        for value, users in uses.items():
+            source = self._variable_of(system.nodes[value])
+            tree = place_tree((user, path) for user, path in users if user != source)
+            if tree:
+                seconds = self._copy_seconds(self._estimator.bytes(value.type), value not in moved)
+                self._problem.transfers.append(Transfer(source, seconds, tree, available.get(value, frozenset())))
+        self._add_hints()
+
+    def _use(self, uses: dict[SSAValue, list[tuple[int, Path]]], op: Operation, operand: int, dst: int) -> None:
+        value = self._system.root(op.operands[operand])
+        node = self._system.nodes.get(value, HOST_NODE)
+        if node not in (HOST_NODE, REMATERIALISED) and self._variable_of(node) != self._variable_of(dst):
+            path = [(block, self._frequencies.of_block(block)) for block in self._frequencies.places(value, op)]
+            uses.setdefault(value, []).append((self._variable_of(dst), path))
+
+    def _moved(self) -> set[SSAValue]:
+        """What shared memory spares no copy of: arguments are the caller's, and so are results."""
+        moved: set[SSAValue] = set()
+        for edge in self._system.edges:
+            value = self._system.root(edge.op.operands[edge.operand])
+            if isinstance(edge.op, ReturnOp) or _is_argument(value):
+                moved.add(value)
+        return moved
+
+    def _copied_from(self) -> dict[SSAValue, frozenset[int]]:
+        """Results of explicit copies, and where what they copy is: copying it back is folded."""
+        found: dict[SSAValue, frozenset[int]] = {}
+        for op in self._system.copies:
+            assert isinstance(op, DeviceCopyOp)
+            value = self._system.root(op.operand)
+            node = self._system.nodes.get(value, HOST_NODE)
+            if node in (HOST_NODE, REMATERIALISED):
+                continue
+            labels = self._problem.candidates[self._variable_of(node)]
+            there = frozenset(labels if len(labels) == 1 else ())
+            found[op.result] = found.get(value, frozenset()) | there
+        return found
+
+    def _add_hints(self) -> None:
+        """Copies in called functions: of arguments to where these would have them, and of results from there."""
+        for hint in self._system.hints:
+            source, user = self._variable_of(hint.src), self._variable_of(hint.dst)
+            if source != user:
+                block = hint.op.parent
+                path: Path = [(block, self._frequency(hint.op))]
+                seconds = self._copy_seconds(self._estimator.bytes(hint.value.type), elided=False)
+                self._problem.transfers.append(Transfer(source, seconds, place_tree([(user, path)])))
+
+    def _copy_seconds(self, bytes_: int, elided: bool) -> list[list[float]]:
+        """From the first label to the second; see `Machine.copy_seconds`."""
+        found = self._seconds.get((bytes_, elided))
+        if found is None:
+            found = self._seconds[bytes_, elided] = [
+                [self._machine.copy_seconds(source, destination, bytes_, elided) for destination in self._devices]
+                for source in self._devices
+            ]
+        return found
+
+
+def _is_argument(value: SSAValue) -> bool:
+    return isinstance(value.owner, Block) and isinstance(value.owner.parent_op(), FuncOp)
+
+
+def _scope_of(device: str, default: ScopeAttr) -> ScopeAttr:
+    """The scope that closes what goes to a device; the default's own where it names that device."""
+    if device == device_name(default):
+        return default
+    kind, _, number = device.partition(":")
+    return ScopeAttr.get(kind, int(number))

@@ -1,0 +1,220 @@
+"""The best labels for a problem, part by part.
+
+Variables without a choice separate the problem into parts. A part that has two labels in all is one minimum cut,
+exact at any size; one that has more is a mixed-integer program, exact, up to `PROGRAM_LIMIT`; above, moves are
+repeated until none helps (Boykov, Veksler, Zabih: alpha-expansion and alpha-beta swap).
+
+Where costs are equal, label 0 is preferred. What only passes data on stays where its neighbours are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+
+from devscope.passes.device_plan.min_cost.moves import best_move
+from devscope.passes.device_plan.min_cost.problem import Problem, Transfer
+
+PROGRAM_LIMIT = 2000
+"""Most pairs of a variable and a label in a part that is solved as a mixed-integer program."""
+
+STARTS_LIMIT = 2000
+"""Most variables in a part for which repeated moves are started from every label, and not from the first only."""
+
+
+class Part:
+    """Variables that have a choice, connected by transfers, and all transfers that touch them."""
+
+    def __init__(self, problem: Problem, variables: list[int]) -> None:
+        self.problem = problem
+        self.variables = variables
+        self.transfers: list[Transfer] = []
+        self.labels = sorted({label for v in variables for label in problem.candidates[v]})
+
+    def cost(self, labels: Sequence[int]) -> int:
+        """Units for what the part's variables have an influence on."""
+        work = self.problem.work_units
+        total = sum(work[variable][labels[variable]] for variable in self.variables if variable in work)
+        return total + sum(self.problem.copy_cost(transfer, labels) for transfer in self.transfers)
+
+
+def optimise(problem: Problem, program_limit: int = PROGRAM_LIMIT) -> list[int]:
+    """A label for every variable, at the least cost that `PROGRAM_LIMIT` allows to find."""
+    labels = [candidates[0] for candidates in problem.candidates]
+    choice = {variable for variable, candidates in enumerate(problem.candidates) if len(candidates) > 1}
+    _settle_passive(problem, labels, choice)
+    pairs: dict[tuple[int, ...], Part] = {}
+    parts: list[Part] = []
+    for part in split(problem, choice):
+        if len(part.labels) > 2:
+            parts.append(part)
+            continue
+        # One cut for all of them.
+        together = pairs.setdefault(tuple(part.labels), Part(problem, []))
+        together.labels = part.labels
+        together.variables += part.variables
+        together.transfers += part.transfers
+    for part in pairs.values():
+        first, second = part.labels
+        move = {variable: (first, second) for variable in part.variables}
+        labels = best_move(problem, labels, move, part.transfers)
+    for part in parts:
+        labels = _solve(part, labels, program_limit)
+    return labels
+
+
+class Groups:
+    """Disjoint sets of variables, each named by its first one."""
+
+    def __init__(self, variables: Iterable[int]) -> None:
+        self._parent = {variable: variable for variable in sorted(variables)}
+
+    def find(self, variable: int) -> int:
+        parent = self._parent
+        while parent[variable] != variable:
+            parent[variable] = variable = parent[parent[variable]]
+        return variable
+
+    def unite(self, left: int, right: int) -> None:
+        first, last = sorted((self.find(left), self.find(right)))
+        self._parent[last] = first
+
+    def members(self) -> dict[int, list[int]]:
+        """The sets, in the order of their first variables."""
+        found: dict[int, list[int]] = {}
+        for variable in self._parent:
+            found.setdefault(self.find(variable), []).append(variable)
+        return found
+
+
+def split(problem: Problem, choice: set[int]) -> list[Part]:
+    """The parts of a problem: variables of ``choice`` that a transfer connects."""
+    groups = Groups(choice)
+    ends = [[v for v in (transfer.source, *transfer.users) if v in choice] for transfer in problem.transfers]
+    for touched in ends:
+        for variable in touched[1:]:
+            groups.unite(touched[0], variable)
+    parts = {root: Part(problem, variables) for root, variables in groups.members().items()}
+    for transfer, touched in zip(problem.transfers, ends, strict=True):
+        if touched:
+            parts[groups.find(touched[0])].transfers.append(transfer)
+    return list(parts.values())
+
+
+def _settle_passive(problem: Problem, labels: list[int], choice: set[int]) -> None:
+    """Decide about variables without work whose neighbours are all decided, and agree: it costs nothing there.
+
+    Without neighbours, they take the first preferred label, else the first that they all may have. This keeps a
+    planned program as it is: in one, only carried values have a choice, between operations that are placed.
+    """
+    passive = {variable for variable in choice if variable not in problem.work_units}
+    groups = Groups(passive)
+    borders: list[tuple[int, int]] = []
+    for transfer in problem.transfers:
+        source = transfer.source
+        for user in transfer.users:
+            if source in passive and user in passive:
+                groups.unite(source, user)
+            elif source in passive:
+                borders.append((source, user))
+            elif user in passive:
+                borders.append((user, source))
+    around: dict[int, set[int]] = {}
+    for inside, outside in borders:
+        around.setdefault(groups.find(inside), set()).add(outside)
+    for root, members in groups.members().items():
+        neighbours = around.get(root, set())
+        common = set.intersection(*(set(problem.candidates[variable]) for variable in members))
+        options = {labels[variable] for variable in neighbours} or _isolated(problem, members, common)
+        if len(options) == 1 and options <= common and not neighbours & choice:
+            for variable in members:
+                (labels[variable],) = options
+            choice.difference_update(members)
+
+
+def _isolated(problem: Problem, members: Sequence[int], common: set[int]) -> set[int]:
+    wished = (problem.preferred.get(variable, -1) for variable in members)
+    found = next((label for label in wished if label in common), None)
+    return {found} if found is not None else {min(common)} if common else set()
+
+
+def _solve(part: Part, labels: list[int], program_limit: int) -> list[int]:
+    size = sum(len(part.problem.candidates[variable]) for variable in part.variables)
+    starts: list[list[int]] = []
+    if size <= program_limit:
+        from devscope.passes.device_plan.min_cost.program import solve_program
+
+        found = solve_program(part.problem, part.variables, part.transfers, labels)
+        starts = [found] if found is not None else []
+    if not starts:
+        few = len(part.variables) <= STARTS_LIMIT
+        starts = [_uniform(part, labels, label) for label in (part.labels if few else part.labels[:1])]
+    outcomes = [_descend(part, start) for start in starts]
+    best = min(outcomes, key=part.cost)
+    return _prefer_first(part, best)
+
+
+def _uniform(part: Part, labels: Sequence[int], label: int) -> list[int]:
+    """Every variable of the part on ``label`` where that is legal."""
+    start = list(labels)
+    for variable in part.variables:
+        if label in part.problem.candidates[variable]:
+            start[variable] = label
+    return start
+
+
+def _descend(part: Part, labels: list[int]) -> list[int]:
+    """Repeat moves until none makes it better."""
+    cost = part.cost(labels)
+    improved = True
+    while improved:
+        improved = False
+        for move in _moves(part):
+            pairs = {v: pair for v in part.variables if (pair := move(v, labels[v])) is not None}
+            if not pairs:
+                continue
+            moved = best_move(part.problem, labels, pairs, part.transfers)
+            moved_cost = part.cost(moved)
+            if moved_cost < cost:
+                labels, cost, improved = moved, moved_cost, True
+    return labels
+
+
+class _Expansion:
+    """Every variable may change to ``label``."""
+
+    def __init__(self, problem: Problem, label: int) -> None:
+        self._candidates, self._label = problem.candidates, label
+
+    def __call__(self, variable: int, label: int) -> tuple[int, int] | None:
+        allowed = label != self._label and self._label in self._candidates[variable]
+        return (label, self._label) if allowed else None
+
+
+class _Swap:
+    """Every variable on one of two labels may change to the other."""
+
+    def __init__(self, problem: Problem, first: int, second: int) -> None:
+        self._candidates, self._pair = problem.candidates, (first, second)
+
+    def __call__(self, variable: int, label: int) -> tuple[int, int] | None:
+        candidates = self._candidates[variable]
+        allowed = label in self._pair and all(option in candidates for option in self._pair)
+        return self._pair if allowed else None
+
+
+def _moves(part: Part) -> Iterable[_Expansion | _Swap]:
+    for label in part.labels:
+        yield _Expansion(part.problem, label)
+    for first, second in combinations(part.labels, 2):
+        yield _Swap(part.problem, first, second)
+
+
+def _prefer_first(part: Part, labels: list[int]) -> list[int]:
+    """Move as much as possible to label 0 at no cost."""
+    expansion = _Expansion(part.problem, 0)
+    pairs = {v: pair for v in part.variables if (pair := expansion(v, labels[v])) is not None}
+    if not pairs:
+        return labels
+    moved = best_move(part.problem, labels, pairs, part.transfers, prefer_sink=True)
+    return moved if part.cost(moved) <= part.cost(labels) else labels

@@ -1,0 +1,241 @@
+"""Adoption: where to put the classes in which nothing executes and which no rule decides.
+
+Such are arguments, results and carried values that only placed operations touch. Each takes the scope of a
+neighbour: the one that costs the fewest copies, and of copies those count most that stand in the most loops. So
+a loop around placed operations carries its values where these are, whatever stands before and after the loop.
+Among equals a use wins over a definition, and the first wins.
+
+The choices depend on each other, through nested loops and calls. They are made for the innermost classes first
+and then revised, one by one and neighbours together, as long as that saves copies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from xdsl.ir import Operation, SSAValue
+
+from devscope.dialects.names import op_name
+from devscope.passes.device_plan.edges import BOUNDARY, LOOSE, Edge, Hint
+from devscope.passes.device_plan.loops import LoopNest
+from devscope.passes.device_plan.node_flags import PLACED
+from devscope.passes.device_plan.scope_table import CLASH
+from devscope.passes.device_plan.system import System
+
+_ROUNDS = 8
+"""Rounds of revision. Each saves copies, so there is an end; mostly the second finds nothing to do."""
+
+_TOGETHER = 12
+"""How many classes are revised together at most."""
+
+
+class Vote(NamedTuple):
+    """An edge between a class and a neighbour, seen from the class."""
+
+    edge: Edge | Hint
+    other: int
+    """The neighbour's node."""
+    value: SSAValue
+    """What flows, annotations looked through."""
+    depth: int
+    """In how many loops a copy on this edge stands."""
+
+    @property
+    def leaves(self) -> bool:
+        """Whether the value flows from the class to the neighbour."""
+        return self.other == self.edge.dst
+
+
+def adopt(system: System, adopted: set[int]) -> set[int]:
+    """Give open classes in which nothing executes a scope from next door; their roots join ``adopted``."""
+    edges = [*system.edges.of_kind(LOOSE, BOUNDARY), *system.hints]
+    progress = bool(edges or system.remat_uses)
+    while progress:
+        progress = _Election(system, edges, adopted).hold() or _adopt_from_remats(system, adopted)
+    return adopted
+
+
+def _call_depths(system: System, nest: LoopNest) -> dict[int, int]:
+    """Per class that a function value is called with, in how many loops such a call stands at most."""
+    depths: dict[int, int] = {}
+    for edge in system.edges if any(site.op.name == "func.constant" for site in system.sites) else ():
+        made = edge.value.owner
+        for node, op in ((edge.dst, edge.op), (edge.src, made)):
+            if isinstance(op, Operation) and op_name(op) == "func.call_indirect":
+                root = system.domains.find(node)
+                depths[root] = max(nest.of_op(op), depths.get(root, 0))
+    return depths
+
+
+def may_adopt(system: System, root: int) -> bool:
+    """Whether a class has no device yet, and placing it places no computation."""
+    return not system.domains.computes[root] and not system.scopes.has_type[system.domains.scope[root]]
+
+
+def _adopt_from_remats(system: System, adopted: set[int]) -> bool:
+    """A carried value that only a placed constant flows into is where the constant was placed."""
+    progress = False
+    for use in system.remat_uses:
+        root = system.domains.find(use.dst)
+        scope = system.remat_scopes.get(system.root(use.op.operands[use.operand]))
+        if scope is None or not system.scopes.has_type[scope] or not may_adopt(system, root):
+            continue
+        if system.domains.demand(root, scope, ("adopted", use.op, use.operand)):
+            adopted.add(root)
+            progress = True
+    return progress
+
+
+class _Election:
+    """One round of adoption: all classes that may adopt choose, then take what they chose."""
+
+    def __init__(self, system: System, edges: Sequence[Edge | Hint], adopted: set[int]) -> None:
+        self._system = system
+        self._adopted = adopted
+        self._chosen: dict[int, int] = {}
+        """Per root, the number of the scope."""
+        self._votes = self._collect(edges)
+
+    def _collect(self, edges: Sequence[Edge | Hint]) -> dict[int, list[Vote]]:
+        """Per class that may adopt, its edges: loose ones first, uses before definitions."""
+        system, find = self._system, self._system.domains.find
+        nest = LoopNest(system.graphs)
+        called: dict[int, int] | None = None
+        votes: dict[int, tuple[list[Vote], ...]] = {}
+        for edge in edges:
+            src, dst = find(edge.src), find(edge.dst)
+            if src == dst or not (may_adopt(system, src) or may_adopt(system, dst)):
+                continue
+            value = system.root(edge.value)
+            depth = nest.of_copy(value, edge.op)
+            if isinstance(edge, Hint):
+                # A body that does not get its wish copies in every call.
+                called = _call_depths(system, nest) if called is None else called
+                depth = max(nest.of_op(edge.op), called.get(src, 0), called.get(dst, 0))
+            for root, other in ((src, edge.dst), (dst, edge.src)):
+                if may_adopt(system, root):
+                    order = 2 * (edge.kind == BOUNDARY) + (root == dst)
+                    votes.setdefault(root, ([], [], [], []))[order].append(Vote(edge, other, value, depth))
+        return {root: [vote for group in groups for vote in group] for root, groups in votes.items()}
+
+    @cached_property
+    def _uses(self) -> dict[SSAValue, list[Edge]]:
+        """All uses of the values that flow into these classes: where one needs a copy, that copy is there."""
+        uses: dict[SSAValue, list[Edge]] = {
+            vote.value: [] for votes in self._votes.values() for vote in votes if not vote.leaves
+        }
+        for edge in self._system.edges:
+            if (value := edge.value) in uses:
+                uses[value].append(edge)
+        return uses
+
+    def hold(self) -> bool:
+        """Choose, and write the choices into the classes; whether there were any."""
+        order = sorted(self._votes, key=lambda root: -max(vote.depth for vote in self._votes[root]))
+        for _ in range(_ROUNDS):
+            if not any([self._choose(root) for root in order]):
+                break
+        for _ in range(_ROUNDS):
+            if not any([self._choose_together(root) for root in order if root in self._chosen]):
+                break
+        return any([self._take(root) for root in order if root in self._chosen])
+
+    # Choosing
+
+    def _scope(self, node: int, trial: Mapping[int, int]) -> int | None:
+        """The scope of a neighbour, as far as it is known by now."""
+        system = self._system
+        root = system.domains.find(node)
+        scope = trial.get(root, self._chosen.get(root, system.domains.scope[root]))
+        if system.scopes.has_type[scope]:
+            return scope
+        # Nothing is known that would keep computation from the default scope.
+        return system.scopes.closed(scope, system.default) if system.domains.computes[root] else None
+
+    def _choose(self, root: int) -> bool:
+        """Take the best scope in view; whether that is a change."""
+        own = self._chosen.get(root)
+        candidates = self._candidates(root)
+        if own is not None:
+            candidates = [own, *candidates]  # Kept, unless another one is better.
+        if not candidates:
+            return False
+        self._chosen[root] = self._best([root], candidates)
+        return self._chosen[root] != own
+
+    def _choose_together(self, root: int) -> bool:
+        """Move a class and the neighbours that are where it is, as many as it takes to save copies."""
+        own = self._chosen[root]
+        for scope in self._candidates(root):
+            group, seen, number = [root], {root}, 0
+            while number < len(group) and scope != own:
+                if number and self._best(group[: number + 1], (own, scope)) == scope:
+                    self._chosen.update(dict.fromkeys(group[: number + 1], scope))
+                    return True
+                for vote in self._votes[group[number]]:
+                    other = self._system.domains.find(vote.other)
+                    if self._chosen.get(other) == own and other not in seen and len(group) < _TOGETHER:
+                        seen.add(other)
+                        group.append(other)
+                number += 1
+        return False
+
+    def _candidates(self, root: int) -> list[int]:
+        """The scopes of the neighbours that a class may follow, each once, in order of preference."""
+        votes, scopes = self._votes[root], self._system.scopes
+        shallowest = min(vote.depth for vote in votes)
+        found: dict[int, None] = {}
+        for vote in votes:
+            scope = self._scope(vote.other, {}) if self._may_propose(vote, shallowest) else None
+            if scope is not None and scopes.join(scope, self._system.final(root)) != CLASH:
+                found[scope] = None
+        return list(found)
+
+    def _may_propose(self, vote: Vote, shallowest: int) -> bool:
+        """Whether a class may follow this neighbour.
+
+        Not out of an annotation, which TVM's rule is not to follow, unless the value is carried around a loop.
+        """
+        if vote.edge.kind == LOOSE and not vote.leaves and not self._system.flags[vote.edge.src] & PLACED:
+            return vote.depth > shallowest
+        return True
+
+    def _best(self, group: Sequence[int], scopes: Sequence[int]) -> int:
+        """The scope, the first among equals, on which ``group`` costs the fewest copies."""
+        if len(scopes) == 1:
+            return scopes[0]
+        votes = {vote.edge: vote for root in group for vote in self._votes[root]}
+        return min(scopes, key=lambda scope: self._cost(votes, dict.fromkeys(group, scope)))
+
+    def _cost(self, votes: Mapping[Edge | Hint, Vote], trial: Mapping[int, int]) -> list[int]:
+        """Copies per loop depth, the deepest first. One value is copied once per destination."""
+        copies: dict[tuple[SSAValue, int], int] = {}
+        deepest = 0
+        for edge, _, value, depth in votes.values():
+            deepest = max(deepest, depth)
+            src, dst = self._scope(edge.src, trial), self._scope(edge.dst, trial)
+            if src is None or dst is None or self._system.scopes.join(src, dst) != CLASH:
+                continue
+            others = (other for other in self._uses.get(value, ()) if other not in votes)
+            if not any(self._scope(other.dst, trial) == dst for other in others):
+                copies[value, dst] = max(depth, copies.get((value, dst), 0))
+        depths = Counter(copies.values())
+        return [depths[depth] for depth in range(deepest, -1, -1)]
+
+    # Taking
+
+    def _take(self, root: int) -> bool:
+        """Write the choice into the class: adopt it from a placed operation, else be one with a neighbour."""
+        scope, domains = self._chosen[root], self._system.domains
+        agreeing = [vote for vote in self._votes[root] if self._scope(vote.other, {}) == scope]
+        for edge, other, _, _ in agreeing:
+            if edge.kind == BOUNDARY and domains.find(other) not in self._adopted:
+                continue
+            kind = "adopted" if isinstance(edge, Edge) else "wished"
+            if domains.demand(root, scope, (kind, edge.op, edge.operand)):
+                self._adopted.add(domains.find(root))
+                return True
+        return any(domains.unify(edge.src, edge.dst, edge.reason) for edge, _, _, _ in agreeing)

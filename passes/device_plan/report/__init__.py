@@ -1,0 +1,1 @@
+"""What planning decided and why, for people: plans, explanations, errors."""

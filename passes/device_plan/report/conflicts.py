@@ -1,0 +1,207 @@
+"""Errors for demands that no scope satisfies: all of a planning run, each with both chains of reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from xdsl.ir import Operation
+
+from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of
+from devscope.dialects.device import SCOPE_ATTR, OnDeviceOp
+from devscope.dialects.location import source_location
+from devscope.dialects.op_facts import Control, facts_of
+from devscope.dialects.signature import ARGUMENTS, RESULTS
+from devscope.errors import Note, PlanError, SourceLocation
+from devscope.passes.device_plan.domains import Clash, Reason
+from devscope.passes.device_plan.report.demand_search import DemandSearch
+from devscope.passes.device_plan.report.diagnostics import TEXTS, Words
+from devscope.passes.device_plan.report.provenance import view_steps
+from devscope.passes.device_plan.system import System
+
+MOST_ERRORS = 20
+"""Errors that one run prints; of the others, only the number."""
+
+_MOST_EXAMINED = 200
+"""Clashes that are looked into; of the others, only the number."""
+
+_MOST_STEPS = 12
+"""Longer chains have their middle left out."""
+
+_TAKEN_OVER = frozenset({"assigned", "refined"})
+"""Kinds of demands that repeat what another function demands."""
+
+
+class _Steps(NamedTuple):
+    """Why one side of a clash must be where it is."""
+
+    reasons: list[tuple[Reason, str]]
+    """Each with the scope that it demands, if it is a demand."""
+
+    @property
+    def origin(self) -> tuple[str, int, int]:
+        """A key of the demand at its end."""
+        kind, op, index = self.reasons[-1][0]
+        return kind, id(op), index
+
+
+def check(systems: Iterable[System], words: Words) -> None:
+    """Raise `PlanError` for all that is wrong with the demands in ``systems``; others of it are its `others`.
+
+    Errors come in the order of the source. Of clashes between the same two demands, the first is reported; and
+    none that only follows from what another function demands, if that one is reported.
+    """
+    refused = [system for system in systems if system.errors or system.domains.clashes]
+    if not refused:
+        return
+    direct = {str(error): error for system in refused for error in system.errors}
+    following: dict[str, PlanError] = {}
+    chains = _Chains()
+    clashes = [(system, clash) for system in refused for clash in _distinct(system)]
+    clashes.sort(key=lambda pair: _position(_location(pair[1])))
+    seen: set[frozenset[tuple[str, int, int]]] = set()
+    left_out = max(0, len(clashes) - _MOST_EXAMINED)
+    for system, clash in clashes[:_MOST_EXAMINED]:
+        first, second = chains.both(system, clash)
+        demands = frozenset((first.origin, second.origin))
+        if demands not in seen:
+            seen.add(demands)
+            error = _error(system, clash, first, second, words)
+            taken_over = not _TAKEN_OVER.isdisjoint((first.origin[0], second.origin[0]))
+            (following if taken_over else direct)[str(error)] = error
+    errors = sorted((direct or following).values(), key=lambda error: _position(error.location))
+    raise _combined(errors, left_out)
+
+
+def _position(where: SourceLocation | None) -> tuple[bool, str, int, int]:
+    return (True, "", 0, 0) if where is None else (False, where.file, where.line, where.column)
+
+
+def _location(clash: Clash) -> SourceLocation | None:
+    op = clash.reason[1]
+    return source_location(op) if op is not None else None
+
+
+def _combined(errors: Sequence[PlanError], left_out: int) -> PlanError:
+    """The first error, which has the others; the last one says how many are left out."""
+    shown = list(errors[:MOST_ERRORS])
+    left_out += len(errors) - len(shown)
+    if left_out:
+        last = shown[-1]
+        shown[-1] = PlanError(last.message, last.location, [*last.notes, f"and {left_out} more such errors"])
+    first = shown[0]
+    return PlanError(first.message, first.location, first.notes, shown[1:])
+
+
+def _distinct(system: System) -> Iterator[Clash]:
+    """The clashes of a system, less those between classes that clashed before."""
+    find = system.domains.find
+    seen: set[frozenset[int]] = set()
+    for clash in system.domains.clashes:
+        classes = frozenset((find(clash.left), find(clash.right)))
+        if classes not in seen:
+            seen.add(classes)
+            yield clash
+
+
+class _Chains:
+    """Finds what made nodes be where they are, into called functions where it comes from one."""
+
+    def __init__(self) -> None:
+        self._searches: dict[int, DemandSearch] = {}
+
+    def both(self, system: System, clash: Clash) -> tuple[_Steps, _Steps]:
+        left, right = (system.domains.scope_of(node) for node in (clash.left, clash.right))
+        return self._steps(system, clash.left, right), self._steps(system, clash.right, left)
+
+    def _steps(self, system: System, node: int, opposing: int) -> _Steps:
+        """From ``node`` to the demand that rules ``opposing`` out."""
+        found: list[tuple[Reason, str]] = []
+        seen: set[tuple[int, int]] = set()
+        place: tuple[System, int] | None = (system, node)
+        while place is not None and (id(place[0]), place[1]) not in seen:
+            seen.add((id(place[0]), place[1]))
+            system, node = place
+            if id(system) not in self._searches:
+                self._searches[id(system)] = DemandSearch(system.domains)
+            chain = self._searches[id(system)].against(node, opposing)
+            if chain is None:
+                break
+            reasons, demand = chain
+            links = [reason for reason in reasons if reason[1] is not None and reason != demand.reason]
+            found += ((reason, "") for reason in links)
+            found.append((demand.reason, system.scopes.short(demand.scope)))
+            place = system.imported.get(demand.node) if demand.reason[0] == "callee" else None
+        return _Steps(list(dict.fromkeys(found)) or [(("program", None, 0), "")])
+
+
+def _error(system: System, clash: Clash, first: _Steps, second: _Steps, words: Words) -> PlanError:
+    left, right = (system.scopes.short(system.domains.scope_of(node)) for node in (clash.left, clash.right))
+    kind, op, index = clash.reason
+    # The left side of a use is the value, which may be a view of another one.
+    views = [(r, "") for r in view_steps(system, op.operands[index])] if kind == "use" and op is not None else []
+    return PlanError(
+        f"{_subject(clash.reason, words)} must be on {left} and on {right}",
+        source_location(op) if op is not None else None,
+        [
+            *_notes(views + first.reasons, f"on {left} because", words),
+            *_notes(second.reasons, f"and on {right} because", words),
+            _suggestion(clash.reason),
+        ],
+    )
+
+
+def _notes(reasons: Iterable[tuple[Reason, str]], start: str, words: Words) -> list[Note]:
+    """One note per step."""
+    notes: list[Note] = []
+    for reason, scope in reasons:
+        note = words.note(reason, scope)
+        notes.append(Note(f"{start} {note.text}", note.location))
+        start = "and"
+    if len(notes) > _MOST_STEPS:
+        half = _MOST_STEPS // 2
+        notes[half:-half] = [Note(f"({len(notes) - 2 * half} more steps)")]
+    return notes
+
+
+def _subject(reason: Reason, words: Words) -> str:
+    """What a clash is about."""
+    kind, op, index = reason
+    if op is None:
+        return "a value"
+    if "{use}" in TEXTS[kind] or "{value}" in TEXTS[kind] or kind == "copy_operand":
+        return words.operand(op, index)
+    if kind in (ARGUMENTS, RESULTS):
+        side = "argument" if kind == ARGUMENTS else "result"
+        return f"{side} #{index} of {words.function(op)}"
+    return words.op(op, position=False)
+
+
+def _suggestion(reason: Reason) -> str:
+    """What to do about a clash."""
+    kind, op, index = reason
+    if kind == "on_call":
+        return f"drop {SCOPE_ATTR} from the call: what it passes is copied to where the function wants it"
+    if kind == "body_call" or (op is not None and _in_parallel_loop(op)):
+        return "place the loop as a whole, or move the operation out of it"
+    data = kind_of(op.operands[index].type) if op is not None and index < len(op.operands) else TENSOR
+    if kind in ("use", "on_device") and data == FUNCTION:
+        return "a function value is one function: give each scope a function of its own"
+    if kind in ("use", "on_device") and data != TENSOR:
+        return (
+            "a buffer stays where it is: put both on one scope, or take its data as a tensor, with "
+            "bufferization.to_tensor, which is copied where it is used"
+        )
+    if isinstance(op, OnDeviceOp):
+        return (
+            "one operation executes on one scope: drop one annotation, or let this one have constrain_body = "
+            "false and constrain_result = true, which copies the value there"
+        )
+    return "make the two scopes agree, drop one of them, or put a device.device_copy where the data may move"
+
+
+def _in_parallel_loop(op: Operation) -> bool:
+    parent = op.parent_op()
+    while parent is not None and facts_of(parent).control is not Control.PARALLEL:
+        parent = parent.parent_op()
+    return parent is not None

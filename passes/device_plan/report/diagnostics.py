@@ -1,0 +1,165 @@
+"""Reasons in words. `domains.Reason` is a key and an operation; here it becomes a sentence with a position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+
+from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.dialects.signature import ARGUMENTS, RESULTS
+from devscope.errors import Note
+from devscope.passes.device_plan.domains import Reason
+from devscope.passes.device_plan.report.source_names import SourceNames
+
+TEXTS: dict[str, str] = {
+    "use": "{use}",
+    "view": "{op} looks at {value}",
+    "same": "{op} is on one scope",
+    "carried": "result #{index} of {op} is the value that it carries",
+    "adopted": "nothing else places it, and {use} on {scope}",
+    "attribute": f"{SCOPE_ATTR} on {{op}} says {{scope}}",
+    "called": "{op} was placed on {scope}, and what it calls with it",
+    "frame": f"{SCOPE_ATTR} on the enclosing {{op}} says {{scope}}",
+    "on_call": f"{SCOPE_ATTR} on {{op}} says {{scope}}",
+    "on_device": "{op} puts {value} on {scope}",
+    "copy_operand": "{op} copies from {scope}",
+    "copy_result": "{op} copies to {scope}",
+    "memory_space": "the type of buffer #{index} of {op} is in memory {scope}",
+    "condition": "{op} decides on the host ({scope}) by {value}",
+    "shape": "{op} reads the shape {value} on the host ({scope})",
+    "shape_result": "{op} gives a shape, on the host ({scope})",
+    "scalar": "{op} reads a scalar of a constant on the host ({scope})",
+    "body_call": "{op} stands in a parallel loop, which runs on one scope",
+    "public_function": "a function value given to the public {function} is on one scope",
+    ARGUMENTS: f"{SCOPE_ATTR} on argument #{{index}} of {{function}} says {{scope}}",
+    RESULTS: f"{SCOPE_ATTR} on result #{{index}} of {{function}} says {{scope}}",
+    f"pinned_{ARGUMENTS}": "argument #{index} of the public {function} is pinned to the host ({scope})",
+    f"pinned_{RESULTS}": "result #{index} of the public {function} is pinned to the host ({scope})",
+    "callee": "{op} uses {callee}, which has {slot} on {scope}",
+    "assigned": "{op} uses {callee} with its {slot} on {scope}",
+    "through": "{op} uses {callee}, in which a loop carries its {slot}",
+    "wished": "nothing else places it, and {op} uses {callee}, which would like its {slot} on {scope}",
+    "refined": "{op} uses {callee}, which was planned for {scope}",
+    "first_result": "nothing places argument #{index} of {function}: it is where the first result is ({scope})",
+    "chosen": "nothing places it: {scope} has the least cost",
+    "default": "default scope",
+    "program": "the program demands it",
+    "made_anew": "made again on every scope that needs it",
+}
+"""Per kind of reason, its text. ``{scope}`` is empty where the reason is a link and not a demand."""
+
+_LINKS: dict[str, str] = {"on_device": "{op} marks {value}"}
+"""Texts for kinds that stand for demands and links both, where they are links."""
+
+_USES: dict[str, str] = {
+    "func.return": "{op} returns {value} as result #{index}",
+    "func.call": "{op} passes {value} as argument #{index} of {callee}",
+    "func.call_indirect": "{op} passes {value} to the function that it calls",
+    "scf.for": "{op} starts with {value}",
+    "scf.while": "{op} starts with {value}",
+    "affine.for": "{op} starts with {value}",
+    "stablehlo.while": "{op} starts with {value}",
+    "scf.yield": "{op} gives {value} to {parent}",
+    "affine.yield": "{op} gives {value} to {parent}",
+    "stablehlo.return": "{op} gives {value} to {parent}",
+    "scf.condition": "{op} gives {value} to {parent}",
+    "cf.br": "{op} passes {value} on",
+    "cf.cond_br": "{op} passes {value} on",
+    "cf.switch": "{op} passes {value} on",
+    "device.on_device": "{op} marks {value}",
+}
+"""Per operation, what using an operand means; all others just use it."""
+
+
+class Words:
+    """Says what values, operations and reasons are called. ``originals``: of clones, by their names."""
+
+    def __init__(self, names: SourceNames | None = None, originals: Mapping[str, str] | None = None) -> None:
+        self._names = names or SourceNames()
+        self._originals = originals or {}
+
+    def op(self, op: Operation | None, position: bool = True) -> str:
+        """An operation: its name, and on request where it stands."""
+        if op is None:
+            return "the program"
+        return f"'{op_name(op)}'{_place(op) if position else ''}"
+
+    def function(self, op: Operation | None, position: bool = True) -> str:
+        symbol = op.get_attr_or_prop("sym_name") if op is not None else None
+        return f"@{getattr(symbol, 'data', '?')}{_place(op) if op is not None and position else ''}"
+
+    def value(self, value: SSAValue) -> str:
+        """A value: its name in the source, else what defines it."""
+        name = self._names.name(value)
+        if name is not None:
+            return name
+        if isinstance(value, BlockArgument):
+            parent = value.block.parent_op()
+            is_function = parent is not None and parent.name == "func.func"
+            return f"argument #{value.index} of {self.function(parent) if is_function else self.op(parent)}"
+        owner = value.owner
+        assert isinstance(owner, Operation)
+        number = f" #{owner.results.index(value)}" if len(owner.results) > 1 else ""
+        return f"the result{number} of {self.op(owner)}"
+
+    def operand(self, op: Operation, index: int) -> str:
+        """An operand, as it was called before planning copied it."""
+        value = op.operands[index]
+        while isinstance(value.owner, DeviceCopyOp) and self._names.name(value) is None:
+            value = value.owner.operand
+        return self.value(value)
+
+    def callee(self, op: Operation | None) -> str:
+        """The function that a call or ``func.constant`` names, as the source calls it."""
+        for key in ("callee", "value"):
+            symbol: Attribute | None = op.get_attr_or_prop(key) if op is not None else None
+            if isinstance(symbol, SymbolRefAttr):
+                name = symbol.string_value()
+                return f"@{self._originals.get(name, name)}"
+        return "the function"
+
+    def reason(self, reason: Reason, scope: str = "", position: bool = True) -> str:
+        """A reason as a sentence; without ``position``, its operation is named alone."""
+        text = TEXTS[reason[0]] if scope else _LINKS.get(reason[0], TEXTS[reason[0]])
+        return text.format_map(_Fields(self, reason, scope, position))
+
+    def note(self, reason: Reason, scope: str = "") -> Note:
+        """A reason as a note that stands where its operation does."""
+        op = reason[1]
+        where = source_location(op) if op is not None else None
+        return Note(self.reason(reason, scope, position=False), where)
+
+
+class _Fields(dict[str, str]):
+    """What the texts ask for, each worked out when it is asked for."""
+
+    def __init__(self, words: Words, reason: Reason, scope: str, position: bool) -> None:
+        super().__init__(scope=scope, index=str(reason[2]))
+        self._words, self._reason, self._position = words, reason, position
+
+    def __missing__(self, key: str) -> str:
+        _, op, index = self._reason
+        words, position = self._words, self._position
+        find: dict[str, Callable[[], str]] = {
+            "op": lambda: words.op(op, position),
+            "function": lambda: words.function(op, position),
+            "value": lambda: words.operand(op, index) if op is not None else "a value",
+            "callee": lambda: words.callee(op),
+            "parent": lambda: words.op(op.parent_op() if op is not None else None),
+            "slot": lambda: f"argument #{index}" if index >= 0 else f"result #{~index}",
+            "use": lambda: self._use(op),
+        }
+        return find[key]()
+
+    def _use(self, op: Operation | None) -> str:
+        name = op_name(op) if op is not None else ""
+        return _USES.get(name, "{op} uses {value}").format_map(self)
+
+
+def _place(op: Operation) -> str:
+    where = source_location(op)
+    return f" ({where})" if where is not None else ""

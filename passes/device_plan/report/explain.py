@@ -1,0 +1,280 @@
+"""Answers to "why is this there?" about one value, or about a line of the source."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+
+from devscope.analysis.value_kinds import HOST, byte_size, kind_of
+from devscope.dialects.device import DeviceCopyOp
+from devscope.dialects.location import source_location, value_location
+from devscope.errors import InputError, Note, OptionError, SourceLocation
+from devscope.passes.device_plan.capture import Part
+from devscope.passes.device_plan.domains import HOST_NODE
+from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.report.plan import Plan
+
+_QUERY = re.compile(
+    r"(?:@(?P<function>[^:]+):)?(?P<name>%[A-Za-z0-9$._-]+(?:#[0-9]+)?)|(?:(?P<file>.+):)?(?P<line>[0-9]+)"
+)
+
+
+@dataclass(frozen=True)
+class Query:
+    """A name, if need be in one function, or a line, if need be of one file."""
+
+    text: str
+    name: str | None = None
+    function: str | None = None
+    file: str | None = None
+    line: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Query:
+        """``%5``, ``%r#1``, ``@f:%5``, ``7`` or ``model.mlir:7``. Raises OptionError."""
+        match = _QUERY.fullmatch(text)
+        if match is None:
+            raise OptionError(
+                f"'{text}' names neither a value nor a line",
+                notes=["write %name, @function:%name, LINE or FILE:LINE"],
+            )
+        return cls(text, match["name"], match["function"], match["file"], int(match["line"] or 0))
+
+    def is_on_line(self, where: SourceLocation | None) -> bool:
+        if where is None or where.line != self.line:
+            return False
+        return self.file is None or where.file == self.file or where.file.endswith(f"{os.sep}{self.file}")
+
+    def has_name(self, name: str | None) -> bool:
+        """Whether the query means this name: ``%r`` means ``%r#1`` too."""
+        return name is not None and self.name in (name, name.partition("#")[0])
+
+
+def explain(plan: Plan, module: ModuleOp, query: Query) -> str:
+    """Why everything that ``query`` means is where it is. Raises InputError when it means nothing."""
+    return _Answer(plan, module, query).text()
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A value and the part of the plan that it belongs to, None for a scalar."""
+
+    value: SSAValue
+    part: Part | None
+
+
+class _Answer:
+    def __init__(self, plan: Plan, module: ModuleOp, query: Query) -> None:
+        self._plan, self._module, self._query = plan, module, query
+        self._names = plan.names
+        self._originals = {clone.name: clone.original for clone in plan.clones}
+        self._made = {op for part in plan.parts for op, _, user in part.copies if user is not None}
+        self._home = {signature.op: part for part in plan.parts for signature in part.system.signatures.values()}
+
+    def text(self) -> str:
+        paragraphs = self._of_name() if self._query.name is not None else self._of_line()
+        if not paragraphs:
+            raise self._nothing()
+        return "\n".join(paragraphs)
+
+    # Finding
+
+    def _entries(self) -> Iterator[_Entry]:
+        """Every value of the program: those that planning knows, then scalars."""
+        for part in self._plan.parts:
+            for value in part.system.nodes:
+                if value.owner not in self._made:
+                    yield _Entry(value, part)
+        for value in _values(self._module):
+            if kind_of(value.type) == HOST:
+                yield _Entry(value, None)
+
+    def _of_name(self) -> list[str]:
+        found = [entry for entry in self._entries() if self._query.has_name(self._names.name(entry.value))]
+        wanted = self._query.function
+        if wanted is not None:
+            found = [e for e in found if wanted in (name := self._function(e), self._originals.get(name))]
+        return [self._about_values([entry]) for entry in found]
+
+    def _of_line(self) -> list[str]:
+        """Values defined there, then operations that define none."""
+        groups: dict[tuple[object, int], list[_Entry]] = {}
+        for entry in self._entries():
+            if self._query.is_on_line(value_location(entry.value)) and self._is_own_position(entry.value):
+                node = self._node(entry)
+                key = (
+                    (entry.value.owner, node) if isinstance(entry.value.owner, Operation) else (entry.value, node)
+                )
+                groups.setdefault(key, []).append(entry)
+        paragraphs = [self._about_values(entries) for entries in groups.values()]
+        for func, part in self._home.items():
+            if self._query.is_on_line(source_location(func)):
+                paragraphs += self._about_results(func, part)
+            for op in func.walk():
+                if op is not func and op not in self._made and self._query.is_on_line(source_location(op)):
+                    paragraphs += self._about_operation(op, part)
+        return paragraphs
+
+    def _is_own_position(self, value: SSAValue) -> bool:
+        """Arguments without a position of their own stand where their operation does: they are not meant."""
+        return not isinstance(value.owner, Block) or self._names.name(value) is not None
+
+    def _nothing(self) -> InputError:
+        query = self._query
+        if query.name is None:
+            return InputError(
+                f"nothing that planning places stands in line {query.line}"
+                + (f" of '{query.file}'" if query.file is not None else ""),
+                notes=["give a line on which an operation or argument begins"],
+            )
+        names = sorted({name for e in self._entries() if (name := self._names.name(e.value)) is not None})
+        where = f" in @{query.function}" if query.function is not None else ""
+        close = difflib.get_close_matches(query.name, names, n=3)
+        notes = [f"did you mean {' or '.join(close)}?"] if close else []
+        if query.function is not None:
+            functions = [func.sym_name.data for func in self._module.ops if isinstance(func, FuncOp)]
+            functions = [name for name in functions if name not in self._originals]
+            if query.function not in functions:
+                notes = [f"the functions are: {', '.join(f'@{name}' for name in functions)}"]
+        elif not names:
+            notes = ["names come from the text of the program: of bytecode, ask for lines"]
+        return InputError(f"no value is called {query.name}{where}", notes=notes)
+
+    # Saying
+
+    def _about_values(self, entries: Sequence[_Entry]) -> str:
+        """A paragraph about values of one node."""
+        first = entries[0]
+        names = ", ".join(self._plan.words.value(entry.value) for entry in entries)
+        where = value_location(first.value)
+        place = f" ({where})" if where is not None else ""
+        function = self._called(self._function(first))
+        head = f"{names} in {function}{place} {'is' if len(entries) == 1 else 'are'}"
+        if first.part is None:
+            return f"{head} on the host: scalars always are\n"
+        node = self._node(first)
+        if node == REMATERIALISED:
+            return f"{head} made again on every scope that needs it\n{self._remade(first)}"
+        chain = self._plan.explainer.chain_of_value(first.part.system, first.value)
+        lines = [f"{head} on {self._scope(first.part, node)}", *_indented(chain)]
+        for entry in entries:
+            lines += self._copies(entry)
+        return "".join(f"{line}\n" for line in lines)
+
+    def _copies(self, entry: _Entry) -> Iterator[str]:
+        """What is copied of a value, and why it is needed elsewhere."""
+        assert entry.part is not None
+        root = entry.part.system.root(entry.value)
+        for copy, value, user in entry.part.copies:
+            if value not in (entry.value, root):
+                continue
+            size = byte_size(value.type)
+            amount = f"{size:,} bytes" if size is not None else "a size known at run time only"
+            uses = list(copy.result.uses)
+            users = self._some_users([use.operation for use in uses])
+            yield f"  copied to {copy.dst.short()} ({amount}) for {users}"
+            use = next((use for use in uses if use.operation is user), None)
+            if use is not None:
+                provenance = self._plan.explainer.provenance(entry.part.system)
+                destination = provenance.destination(use.operation, use.index)
+                if destination is not None:
+                    yield from _indented(self._plan.explainer.chain(entry.part.system, destination), 4)
+
+    def _some_users(self, users: Sequence[Operation]) -> str:
+        distinct = list(dict.fromkeys(users))
+        names = ", ".join(self._plan.words.op(op) for op in distinct[:3])
+        return (names or "nobody") + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
+
+    def _remade(self, entry: _Entry) -> str:
+        part = entry.part
+        assert part is not None
+        lines: dict[str, None] = {}
+        for use in part.system.remat_uses:
+            operand = use.op.operands[use.operand]
+            if operand is entry.value or value_location(operand) == value_location(entry.value) is not None:
+                scope = self._scope(part, use.dst)
+                lines[f"  on {scope} for {self._plan.words.op(use.op)}"] = None
+                lines.update(dict.fromkeys(_indented(self._plan.explainer.chain(part.system, use.dst), 4)))
+        return "".join(f"{line}\n" for line in lines)
+
+    def _about_results(self, func: FuncOp, part: Part) -> Iterator[str]:
+        """The results of a function, when its first line was asked for."""
+        signature = part.system.signatures.get(self._originals.get(func.sym_name.data, func.sym_name.data))
+        for index, node in enumerate(signature.results if signature is not None else ()):
+            for number in part.system.domains.first_order(node):
+                chain = _indented(self._plan.explainer.chain(part.system, number))
+                head = f"result #{index} of @{func.sym_name.data} is on {self._scope(part, number)}"
+                yield "".join(f"{line}\n" for line in (head, *chain))
+
+    def _about_operation(self, op: Operation, part: Part) -> Iterator[str]:
+        """An operation without results of its own to speak of: where it runs, or what it uses where."""
+        if any(value in part.system.nodes for value in op.results) or isinstance(op, DeviceCopyOp):
+            return
+        words, explainer = self._plan.words, self._plan.explainer
+        place = self._plan.place_of(op)
+        if place is not None and place[1] == REMATERIALISED:
+            return  # A clone of what the line defines.
+        if place is not None:
+            node = place[1]
+            head = f"{words.op(op)} in {self._called(self._function_of(op))} runs on {self._scope(part, node)}"
+            yield "".join(f"{line}\n" for line in (head, *_indented(explainer.chain(part.system, node))))
+            return
+        for index in range(len(op.operands)):
+            node = explainer.provenance(part.system).destination(op, index)
+            if node is not None and node != HOST_NODE:
+                use = words.reason(("use", op, index))
+                chain = _indented(explainer.chain(part.system, node))
+                yield "".join(f"{line}\n" for line in (f"{use}, on {self._scope(part, node)}", *chain))
+
+    def _called(self, function: str) -> str:
+        original = self._originals.get(function)
+        return f"@{function}" + (f", a clone of @{original}," if original is not None else "")
+
+    # Looking up
+
+    def _node(self, entry: _Entry) -> int:
+        if entry.part is None:
+            return HOST_NODE
+        system = entry.part.system
+        node = system.nodes[entry.value]
+        # A function value is where its first part is.
+        return node if node < 0 else next(iter(system.domains.first_order(node)), HOST_NODE)
+
+    def _scope(self, part: Part, node: int) -> str:
+        return part.system.scopes.short(part.system.final(node)) if node >= 0 else "the host"
+
+    def _function(self, entry: _Entry) -> str:
+        value = entry.value
+        while True:
+            # What planning has erased stood for another value.
+            value = entry.part.system.root(value) if entry.part is not None else value
+            owner = value.owner
+            block = owner if isinstance(owner, Block) else owner.parent
+            if block is not None or isinstance(owner, Block) or not owner.operands:
+                return self._function_of(block.parent_op() if block is not None else None)
+            value = owner.operands[0]
+
+    def _function_of(self, op: Operation | None) -> str:
+        while op is not None and not isinstance(op, FuncOp):
+            op = op.parent_op()
+        return op.sym_name.data if op is not None else "?"
+
+
+def _indented(notes: Iterable[Note], depth: int = 2) -> list[str]:
+    return [f"{' ' * depth}{note}" for note in notes]
+
+
+def _values(module: ModuleOp) -> Iterator[SSAValue]:
+    """Every value of a module, in order."""
+    for op in module.walk():
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
+        yield from op.results

@@ -1,0 +1,214 @@
+"""Warnings about copies that every iteration of a loop repeats, and the better plan where there is one.
+
+Where an operation is all that keeps a loop from running on one scope, the warning names it. That is the case
+
+* when everything that the loop computes on one of two scopes is there for no demand of the program: put there by
+  default, it could as well be placed with the rest;
+* when the loop computes nothing on one of them, but only carries a value there;
+* else, when the program demands both: it can have the one or the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from devscope.analysis.value_kinds import byte_size
+from devscope.dialects.device import DeviceCopyOp
+from devscope.dialects.location import source_location, value_location
+from devscope.dialects.names import op_name
+from devscope.errors import Note
+from devscope.passes.device_plan.loops import Loop, innermost_loop
+from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.remarks import Remark
+from devscope.passes.device_plan.report.repeated_calls import function_around, repeated_functions
+from devscope.passes.device_plan.system import System
+
+if TYPE_CHECKING:
+    from devscope.passes.device_plan.capture import Part
+    from devscope.passes.device_plan.report.plan import Plan
+
+_UNASKED = frozenset({"default", "adopted", "wished", "first_result"})
+"""Kinds of reasons that neither a demand of the program stands behind nor a cost that was worked out."""
+
+_CALLS = frozenset({"func.call", "func.call_indirect"})
+
+_NAMED = 3
+"""Of more operations than this, only the first ones are named."""
+
+
+@dataclass(frozen=True)
+class _LoopCopy:
+    """A copy inside a loop."""
+
+    op: DeviceCopyOp
+    value: SSAValue
+    user: Operation | None
+
+
+def loop_warnings(plan: Plan) -> list[Remark]:
+    """One warning per copy in a loop; the first one of each loop says what would be better.
+
+    And one per copy in a function that a loop calls, of those that are not in a loop of their own.
+    """
+    warnings: list[Remark] = []
+    others: list[_LoopCopy] = []
+    for part in plan.parts:
+        loops: dict[Operation | Block, tuple[Loop, list[_LoopCopy]]] = {}
+        for op, value, user in part.copies:
+            copy, loop = _LoopCopy(op, value, user), innermost_loop(op, part.system.graphs)
+            if loop is not None:
+                loops.setdefault(loop.start, (loop, []))[1].append(copy)
+            else:
+                others.append(copy)
+        for loop, copies in loops.values():
+            advice = _Advisor(plan, part, loop).advice(copies)
+            times = _trip_count(loop)
+            total = f", {times:,} times" if times is not None else ""
+            for copy in copies:
+                warnings.append(_warning(plan, copy, f"in every iteration of {_name(plan, loop)}", total, advice))
+                advice = ()
+    return [*warnings, *_in_called_functions(plan, others)]
+
+
+def _in_called_functions(plan: Plan, copies: Sequence[_LoopCopy]) -> Iterator[Remark]:
+    repeated = repeated_functions(part.system for part in plan.parts) if copies else {}
+    for copy in copies if repeated else ():
+        function = function_around(copy.op)
+        call = repeated.get(function) if function is not None else None
+        if call is not None:
+            name = plan.words.function(function, position=False)
+            when = f"in every run of {name}, which {plan.words.op(call.op)} starts"
+            yield _warning(plan, copy, f"{when} in every iteration of {_name(plan, call.loop)}", "", ())
+
+
+def _warning(plan: Plan, copy: _LoopCopy, when: str, total: str, advice: Sequence[Note]) -> Remark:
+    op = copy.op
+    what = f"{plan.words.value(copy.value)} is copied from {op.src.short()} to {op.dst.short()}"
+    size = byte_size(copy.value.type)
+    amount = f"{size:,} bytes each time{total}" if size is not None else f"a size known at run time only{total}"
+    user = plan.words.op(copy.user) if copy.user is not None else "the program itself"
+    text = f"{what} {when}: {amount}, asked for by {user}"
+    return Remark("warning", text, source_location(op), tuple(advice), op)
+
+
+def _name(plan: Plan, loop: Loop) -> str:
+    first = loop.first
+    if first is loop.start:
+        return plan.words.op(first)
+    where = source_location(first) if first is not None else None
+    return f"the loop of blocks{f' that begins at {where}' if where is not None else ''}"
+
+
+def _trip_count(loop: Loop) -> int | None:
+    """Iterations of an ``scf.for`` whose bounds and step are constants."""
+    op = loop.start
+    if not isinstance(op, Operation) or op_name(op) != "scf.for":
+        return None
+    lower, upper, step = (_constant(value) for value in op.operands[:3])
+    if lower is None or upper is None or not step or step < 0:
+        return None
+    return max(0, -(-(upper - lower) // step))
+
+
+def _constant(value: SSAValue) -> int | None:
+    owner = value.owner
+    if not isinstance(owner, Operation) or op_name(owner) != "arith.constant":
+        return None
+    attribute = owner.get_attr_or_prop("value")
+    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
+
+
+class _Advisor:
+    """Looks for a better plan for one loop."""
+
+    def __init__(self, plan: Plan, part: Part, loop: Loop) -> None:
+        self._plan, self._part, self._loop = plan, part, loop
+        self._operations = list(loop.operations())
+        inside = set(self._operations)
+        self._computed: dict[int, list[tuple[Operation, int]]] = {}
+        """Per scope, what the loop computes there: operations and their nodes."""
+        for op, node, scope in part.placed:
+            if node != REMATERIALISED and op in inside:
+                self._computed.setdefault(scope, []).append((op, node))
+
+    def advice(self, copies: Sequence[_LoopCopy]) -> list[Note]:
+        """What would keep ``copies`` out of the loop; empty when nothing simple would."""
+        scopes = self._part.system.scopes
+        ends = {scopes.number(end) for copy in copies for end in (copy.op.src, copy.op.dst)}
+        if len(ends) != 2 or any(op_name(op) in _CALLS for op in self._operations):
+            return []
+        if any(copy.user is None for copy in copies):
+            return []
+        for here, there in (sorted(ends), sorted(ends, reverse=True)):
+            if not self._computed.get(here) and self._computed.get(there):
+                return self._carry(here, there)
+        for here, there in (sorted(ends), sorted(ends, reverse=True)):
+            if self._may_leave(here) and self._computed.get(there):
+                names = self._names(here)
+                return [Note(f"put {names} on {scopes.short(there)} too: then the loop copies nothing")]
+        return self._choose(sorted(ends))
+
+    def _carry(self, here: int, there: int) -> list[Note]:
+        short, system = self._part.system.scopes.short, self._part.system
+        carried = [value for value in self._loop.carried() if self._is_on(value, here)]
+        if not carried:
+            return []
+        name = self._plan.words.value(carried[0])
+        reason = self._plan.explainer.decision(system, system.nodes[carried[0]])
+        return [
+            Note(
+                f"the loop computes nothing on {short(here)}, but carries {name} there "
+                f"because {reason}; carried on {short(there)}, it is not copied in the loop",
+                value_location(carried[0]),
+            )
+        ]
+
+    def _choose(self, ends: Sequence[int]) -> list[Note]:
+        notes: list[Note] = []
+        for scope in ends:
+            op, node = next(
+                (pair for pair in self._computed.get(scope, ()) if not self._is_unasked(pair[1])), (None, 0)
+            )
+            if op is None:
+                return []
+            reason = self._plan.explainer.decision(self._part.system, node)
+            notes.append(
+                Note(f"{self._plan.words.op(op, position=False)} is there because {reason}", source_location(op))
+            )
+        short = self._part.system.scopes.short
+        names = " or ".join(short(scope) for scope in ends)
+        return [*notes, Note(f"with all of the loop on {names}, it copies nothing")]
+
+    def _may_leave(self, scope: int) -> bool:
+        """Whether no demand keeps what the loop has on ``scope`` there."""
+        nodes = [node for _, node in self._computed.get(scope, ())]
+        carried = [self._part.system.nodes[value] for value in self._loop.carried() if self._is_on(value, scope)]
+        return bool(nodes) and all(map(self._is_unasked, [*nodes, *carried]))
+
+    def _is_on(self, value: SSAValue, scope: int) -> bool:
+        node = self._part.system.nodes.get(value, REMATERIALISED)
+        return node >= 0 and self._part.system.final(node) == scope
+
+    def _is_unasked(self, node: int) -> bool:
+        return reason_kind(self._plan, self._part.system, node) in _UNASKED
+
+    def _names(self, scope: int) -> str:
+        # What only looks at data follows it by itself.
+        nodes = self._part.system.nodes
+        computed = self._computed[scope]
+        operations = [op for op, node in computed if not op.operands or nodes.get(op.operands[0]) != node]
+        operations = operations or [op for op, _ in computed]
+        names = ", ".join(map(self._plan.words.op, operations[:_NAMED]))
+        more = len(operations) - _NAMED
+        return names + (f" and {more} more" if more > 0 else "")
+
+
+def reason_kind(plan: Plan, system: System, node: int) -> str:
+    """The kind of what decided for ``node``."""
+    provenance = plan.explainer.provenance(system)
+    return provenance.decision(provenance.end(node))[0][0]

@@ -1,0 +1,246 @@
+"""What planning decided and why: the `Plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from xdsl.ir import Operation, SSAValue
+
+from devscope.analysis.scope_analysis import captured_uses
+from devscope.analysis.value_kinds import HOST, byte_size, kind_of
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.errors import Note
+from devscope.passes.device_plan.capture import Part
+from devscope.passes.device_plan.remarks import Remark
+from devscope.passes.device_plan.report.diagnostics import Words
+from devscope.passes.device_plan.report.loop_copies import loop_warnings
+from devscope.passes.device_plan.report.provenance import Explainer
+from devscope.passes.device_plan.report.repeated_calls import function_around
+from devscope.passes.device_plan.report.source_names import SourceNames
+from devscope.passes.device_plan.system import System
+
+_STEPS_IN_JSON = 12
+"""Longer chains are given with their middle left out: one per operation would be a quadratic amount of text."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Where an operation executes, and why there."""
+
+    op: str
+    """Its name."""
+    scope: ScopeAttr
+    reason: str
+    operation: Operation
+
+    @property
+    def function(self) -> str:
+        """The name of the function that it stands in."""
+        func = function_around(self.operation)
+        return func.sym_name.data if func is not None else ""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A ``device.device_copy`` of the planned module."""
+
+    value: str
+    """What is copied, in words."""
+    src: ScopeAttr
+    dst: ScopeAttr
+    bytes: int | None
+    """Size of the data; None when it is known at run time only."""
+    asked_by: str
+    """The first use that needs the copy."""
+    operation: DeviceCopyOp
+
+
+@dataclass(frozen=True)
+class Clone:
+    """A function that planning made, for uses of another one on other scopes."""
+
+    name: str
+    original: str
+    asked_by: str
+    """The first use that needs it."""
+
+
+@dataclass
+class Plan:
+    """The outcome of planning one module.
+
+    Says everything in words when asked, and not before. Values are named after the module as it is then: ask
+    before it is transformed further.
+    """
+
+    unknown: list[Remark]
+    """Operations without a planning rule."""
+    clones: list[Clone]
+    parts: list[Part]
+    names: SourceNames = field(default_factory=SourceNames)
+
+    @cached_property
+    def words(self) -> Words:
+        return Words(self.names, {clone.name: clone.original for clone in self.clones})
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """The chains of reasons behind the plan."""
+        return Explainer([part.system for part in self.parts], self.words)
+
+    @cached_property
+    def placements(self) -> list[Placement]:
+        """Every operation that has a scope, function by function, in the order of the program."""
+        return [
+            Placement(
+                op_name(op),
+                part.system.scopes.attributes[scope],
+                self.explainer.decision(part.system, node),
+                op,
+            )
+            for part in self.parts
+            for op, node, scope in part.placed
+        ]
+
+    @cached_property
+    def copies(self) -> list[Copy]:
+        """Every copy of the module."""
+        return [
+            Copy(
+                self.words.value(value),
+                op.src,
+                op.dst,
+                byte_size(value.type),
+                self.words.op(user) if user is not None else "the input",
+                op,
+            )
+            for part in self.parts
+            for op, value, user in part.copies
+        ]
+
+    @cached_property
+    def remarks(self) -> list[Remark]:
+        """What deserves attention: operations that nothing is known about, and copies inside loops."""
+        return [*self.unknown, *loop_warnings(self)]
+
+    @cached_property
+    def copy_remarks(self) -> list[Remark]:
+        """One remark per copy: how much, and who asked. And one per scalar that is read back from a device."""
+        copied = [(_copy_text(copy), copy.operation) for copy in self.copies]
+        return [Remark("remark", text, source_location(op)) for text, op in (*copied, *self._read_backs())]
+
+    def _read_backs(self) -> Iterator[tuple[str, Operation]]:
+        for part in self.parts:
+            for op, _, scope in part.placed:
+                if scope != part.system.host_scope and op.results and not any(map(_has_scope, op.results)):
+                    at = part.system.scopes.short(scope)
+                    used = ((op, index) for index, value in enumerate(op.operands) if _has_scope(value))
+                    read = next(used, None) or next(captured_uses(op), None)
+                    what = self.words.operand(*read) if read is not None else "a result"
+                    yield f"{self.words.op(op, False)} reads {what} back from {at}", op
+
+    # Why
+
+    def place_of(self, op: Operation) -> tuple[System, int] | None:
+        """The system and node of an operation that has a scope of its own."""
+        return self._places.get(op)
+
+    @cached_property
+    def _places(self) -> dict[Operation, tuple[System, int]]:
+        return {op: (part.system, node) for part in self.parts for op, node, _ in part.placed}
+
+    def why_placed(self, op: Operation) -> list[Note]:
+        """The chain of reasons for an operation's scope; empty for one that has none of its own."""
+        place = self.place_of(op)
+        return self.explainer.chain(*place) if place is not None else []
+
+    @cached_property
+    def _copied(self) -> dict[Operation, tuple[System, SSAValue, Operation | None]]:
+        return {op: (part.system, value, user) for part in self.parts for op, value, user in part.copies}
+
+    def why_copied(self, op: DeviceCopyOp) -> tuple[list[Note], list[Note]]:
+        """The chains behind a copy: why its data is where it is, and why that is needed elsewhere."""
+        system, value, user = self._copied[op]
+        source = self.explainer.chain_of_value(system, value)
+        use = next((use for use in op.result.uses if use.operation is user), None)
+        if use is None:
+            return source, [Note("the program copies it there", source_location(op))]
+        ask = self.words.note(("use", use.operation, use.index))
+        node = self.explainer.provenance(system).destination(use.operation, use.index)
+        return source, list(
+            dict.fromkeys((ask, *(self.explainer.chain(system, node) if node is not None else ())))
+        )
+
+    # As data
+
+    def to_json(self, chains: bool = False) -> dict[str, object]:
+        """The plan as lists and texts. Locations are ``file:line:col`` or None, sizes in bytes or None.
+
+        With ``chains``, all steps of the reasons behind each placement and copy are in there too. ``warnings`` are
+        those of the remarks, with their notes, each as a text of several lines.
+        """
+        return {
+            "placements": [
+                {
+                    "op": placement.op,
+                    "function": placement.function,
+                    "location": _where(placement.operation),
+                    "scope": placement.scope.short(),
+                    "reason": placement.reason,
+                    **({"chain": _steps(self.why_placed(placement.operation))} if chains else {}),
+                }
+                for placement in self.placements
+            ],
+            "copies": [
+                {
+                    "value": copy.value,
+                    "location": _where(copy.operation),
+                    "src": copy.src.short(),
+                    "dst": copy.dst.short(),
+                    "bytes": copy.bytes,
+                    "asked_by": copy.asked_by,
+                    **(_both(*self.why_copied(copy.operation)) if chains else {}),
+                }
+                for copy in self.copies
+            ],
+            "clones": [
+                {"name": clone.name, "original": clone.original, "asked_by": clone.asked_by}
+                for clone in self.clones
+            ],
+            "remarks": [str(remark) for remark in self.remarks],
+            "warnings": [remark.text for remark in self.remarks if remark.severity == "warning"],
+        }
+
+
+def _steps(notes: Sequence[Note]) -> list[dict[str, str | None]]:
+    steps: list[dict[str, str | None]] = [
+        {"text": note.text, "location": str(note.location) if note.location is not None else None}
+        for note in notes
+    ]
+    if len(steps) > _STEPS_IN_JSON:
+        half = _STEPS_IN_JSON // 2
+        left_out: dict[str, str | None] = {"text": f"({len(steps) - 2 * half} more steps)", "location": None}
+        steps = [*steps[:half], left_out, *steps[-half:]]
+    return steps
+
+
+def _both(source: Sequence[Note], destination: Sequence[Note]) -> dict[str, object]:
+    return {"source_chain": _steps(source), "destination_chain": _steps(destination)}
+
+
+def _has_scope(value: SSAValue) -> bool:
+    return kind_of(value.type) != HOST
+
+
+def _copy_text(copy: Copy) -> str:
+    size = "a number of bytes that is known at run time only" if copy.bytes is None else f"{copy.bytes:,} bytes"
+    return f"{copy.value} is copied from {copy.src.short()} to {copy.dst.short()} ({size}) for {copy.asked_by}"
+
+
+def _where(op: Operation) -> str | None:
+    where = source_location(op)
+    return str(where) if where is not None else None

@@ -1,0 +1,243 @@
+"""Why a node of a completed system is where it is: the chain of reasons to the demand that decided.
+
+The chain follows unions, edge by edge, to the nearest demand that names a device. Where none does, planning
+chose, and `System.choices` or the default says how. A chain goes on in another class when the demand took its
+scope from there, and in another function's system where a call did.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from itertools import islice
+
+from xdsl.ir import Operation, SSAValue
+
+from devscope.errors import Note
+from devscope.passes.device_plan.domains import HOST_NODE, Demand, Reason
+from devscope.passes.device_plan.edges import FIRM, Edge, Hint
+from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.report.diagnostics import Words
+from devscope.passes.device_plan.system import System
+
+_AFTER_COMPLETION = frozenset({"refined"})
+"""Kinds of demands on classes that had their device already."""
+
+
+class Provenance:
+    """The chains of one completed system. Worked out for all nodes at once, when the first one is asked for."""
+
+    def __init__(self, system: System, summarised: bool = False) -> None:
+        """With ``summarised``, as the system was when its functions were summarised for their callers."""
+        self.system = system
+        end = (system.completed_unions, None)
+        self._unions, self._demanded = (system.summarised or end) if summarised else end
+        self._choices = {} if summarised else system.choices
+        self._ends: dict[int, int] = {}
+
+    @cached_property
+    def _next(self) -> dict[int, tuple[int, Reason]]:
+        """Per node that says nothing itself, the next one on the way to what decided, and why they are one."""
+        domains = self.system.domains
+        neighbours: dict[int, list[tuple[int, Reason]]] = {}
+        for union in islice(domains.unions, self._unions):
+            neighbours.setdefault(union.left, []).append((union.right, union.reason))
+            neighbours.setdefault(union.right, []).append((union.left, union.reason))
+        found: dict[int, tuple[int, Reason]] = {}
+        seen: set[int] = set()
+        for starts in (self._demands, self._choices):
+            queue = deque(node for node in starts if node not in seen)
+            seen.update(starts)
+            while queue:
+                node = queue.popleft()
+                for neighbour, reason in neighbours.get(node, ()):
+                    if neighbour not in seen:
+                        seen.add(neighbour)
+                        found[neighbour] = (node, reason)
+                        queue.append(neighbour)
+        return found
+
+    @cached_property
+    def _demands(self) -> dict[int, Demand]:
+        """Per node, the first demand on it that names a device."""
+        has_type = self.system.scopes.has_type
+        found: dict[int, Demand] = {}
+        for demand in islice(self.system.domains.demands, self._demanded):
+            if has_type[demand.scope] and demand.reason[0] not in _AFTER_COMPLETION:
+                found.setdefault(demand.node, demand)
+        return found
+
+    def path(self, node: int) -> tuple[list[Reason], int]:
+        """The reasons that lead from ``node`` to the node that decided for it, and that node."""
+        reasons: list[Reason] = []
+        while (step := self._next.get(node)) is not None:
+            node, reason = step
+            reasons.append(reason)
+        return reasons, node
+
+    def end(self, node: int) -> int:
+        """The node that decided for ``node``."""
+        passed: list[int] = []
+        while (found := self._ends.get(node)) is None and (step := self._next.get(node)) is not None:
+            passed.append(node)
+            node = step[0]
+        node = node if found is None else found
+        self._ends.update(dict.fromkeys(passed, node))
+        return node
+
+    def decision(self, node: int) -> tuple[Reason, int]:
+        """What decided at a node where a path ends: reason and scope."""
+        demand = self._demands.get(node)
+        if demand is not None:
+            return demand.reason, demand.scope
+        return self._choices.get(node, ("default", None, 0)), self.system.final(node)
+
+    def neighbour(self, node: int, reason: Reason) -> int | None:
+        """The node in another class that an adopted scope came from."""
+        find = self.system.domains.find
+        root, scope = find(node), self.system.final(node)
+        for edge in self._edges.get((reason[1], reason[2]), ()):
+            for here, there in ((edge.src, edge.dst), (edge.dst, edge.src)):
+                if find(here) == root != find(there) and self.system.final(there) == scope:
+                    return there
+        return None
+
+    def placed_neighbour(self, node: int, scope: int) -> int | None:
+        """The first node next to ``node``'s class that is on ``scope``: what an open class would follow."""
+        find, final = self.system.domains.find, self.system.final
+        root = find(node)
+        for edge in self.system.edges:
+            if edge.kind != FIRM and root in (src := find(edge.src), dst := find(edge.dst)) and src != dst:
+                other = edge.dst if src == root else edge.src
+                if final(other) == scope:
+                    return other
+        return None
+
+    @cached_property
+    def _edges(self) -> dict[tuple[Operation | None, int], list[Edge | Hint]]:
+        found: dict[tuple[Operation | None, int], list[Edge | Hint]] = {}
+        for edges in (self.system.edges, self.system.hints):
+            for edge in edges:
+                found.setdefault((edge.op, edge.operand), []).append(edge)
+        return found
+
+    def destination(self, op: Operation, operand: int) -> int | None:
+        """The node that an operand is used on; None where no scope is asked of it."""
+        edges = self._edges.get((op, operand))
+        if edges:
+            return edges[0].dst
+        uses = (use.dst for use in self.system.remat_uses if use.op is op and use.operand == operand)
+        return next(uses, None)
+
+
+class Explainer:
+    """Chains of reasons in words, across the systems of a module."""
+
+    def __init__(self, systems: Sequence[System], words: Words) -> None:
+        self.words = words
+        self._provenance: dict[tuple[int, bool], Provenance] = {}
+        self._systems = list(systems)
+        self._decisions: dict[tuple[Reason, int], str] = {}
+
+    def provenance(self, system: System, summarised: bool = False) -> Provenance:
+        """The chains of ``system``, or of the summary that was made of it."""
+        return self._provenance.setdefault((id(system), summarised), Provenance(system, summarised))
+
+    def chain_of_value(self, system: System, value: SSAValue) -> list[Note]:
+        """Why ``value`` is where it is."""
+        views = [self.words.note(reason) for reason in view_steps(system, value)]
+        # A function value is where its first part is.
+        node = system.node_of(value)
+        parts = [node] if node < 0 else [*system.domains.first_order(node), HOST_NODE]
+        return [*views, *self.chain(system, parts[0])]
+
+    def chain(self, system: System, node: int) -> list[Note]:
+        """Why ``node`` is where it is: one note per step, from the node to what decided."""
+        if node == HOST_NODE:
+            return [Note("scalars are on the host")]
+        if node == REMATERIALISED:
+            return [self.words.note(("made_anew", None, 0))]
+        return list(dict.fromkeys(self._notes(self._steps(system, node))))
+
+    def decision(self, system: System, node: int) -> str:
+        """The last step of a node's chain before it leaves the class, in one sentence."""
+        if node == REMATERIALISED:
+            return self.words.reason(("made_anew", None, 0))
+        provenance = self.provenance(system)
+        decided = provenance.decision(provenance.end(node))
+        text = self._decisions.get(decided)  # mostly one for many nodes
+        if text is None:
+            reason, scope = decided
+            text = self._decisions[decided] = self.words.reason(reason, system.scopes.short(scope))
+        return text
+
+    def _notes(self, steps: Iterable[tuple[Reason, str]]) -> Iterator[Note]:
+        for reason, scope in steps:
+            if reason[0] == "default":
+                yield Note(f"no demand reaches it: default scope, {scope}")
+            elif reason[1] is not None or reason[0] not in ("same", "use"):
+                yield self.words.note(reason, scope)
+
+    def _steps(self, system: System, node: int) -> Iterator[tuple[Reason, str]]:
+        """Reasons, each with the scope that it demands if it is a demand."""
+        seen: set[tuple[Provenance, int]] = set()
+        place: tuple[Provenance, int] | None = (self.provenance(system), node)
+        while place is not None:
+            provenance, node = place
+            reasons, node = provenance.path(node)
+            if (provenance, node) in seen:
+                break
+            seen.add((provenance, node))
+            reason, scope = provenance.decision(node)
+            yield from ((link, "") for link in reasons if link != reason)
+            yield reason, provenance.system.scopes.short(scope)
+            place = self._continuation(provenance, node, reason)
+
+    def _continuation(self, here: Provenance, node: int, reason: Reason) -> tuple[Provenance, int] | None:
+        """Where a decision was taken over from."""
+        kind, op, _ = reason
+        match kind:
+            case "adopted" | "wished":
+                neighbour = here.neighbour(node, reason)
+                if neighbour is None or kind == "adopted":
+                    return (here, neighbour) if neighbour is not None else None
+                callee, part = here.system.imported.get(neighbour, (here.system, neighbour))
+                inside = self.provenance(callee, summarised=True)
+                wished = inside.placed_neighbour(part, here.system.final(neighbour))
+                return (inside, wished) if wished is not None else None
+            case "callee" if node in here.system.imported:
+                callee, part = here.system.imported[node]
+                inside = self.provenance(callee, summarised=True)
+                # What a loop in there would do is no demand that could be shown.
+                is_demand = inside.decision(inside.end(part))[0][0] != "default"
+                return (inside, part) if is_demand else None
+            case "assigned":
+                return self._caller(here.system, node, op)
+            case "first_result":
+                results = [s.results[0] for s in here.system.signatures.values() if s.op is op and s.results]
+                return (here, results[0]) if results else None
+            case _:
+                return None
+
+    def _caller(self, callee: System, node: int, op: Operation | None) -> tuple[Provenance, int] | None:
+        """The node that the call ``op`` has for a signature's ``node``, in the system of the caller."""
+        sites = [(s, site) for s in self._systems for site in s.sites if site.op is op] if op is not None else []
+        for signature in callee.signatures.values():
+            parts = callee.domains.first_order(signature.node)
+            if node in parts and sites:
+                system, site = sites[0]
+                return self.provenance(system), system.domains.first_order(site.signature.node)[parts.index(node)]
+        return None
+
+
+def view_steps(system: System, value: SSAValue) -> list[Reason]:
+    """The operations between ``value`` and the value that it is a view of: all of them have one node."""
+    reasons: list[Reason] = []
+    node = system.nodes.get(value, HOST_NODE)
+    while node >= 0 and isinstance(op := value.owner, Operation) and op.operands:
+        value = op.operands[0]
+        if system.nodes.get(value) != node:
+            break
+        reasons.append(("view", op, 0))
+    return reasons

@@ -1,0 +1,100 @@
+"""Functions and their uses, as the constraint system sees them: nodes for arguments and results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from devscope.passes.device_plan.domains import Domains
+from devscope.passes.device_plan.scope_table import OPEN
+
+if TYPE_CHECKING:
+    from devscope.passes.device_plan.system import System
+
+
+Assignment: TypeAlias = tuple[int, ...]
+"""A scope for every first-order node of a function's signature: arguments, then results."""
+
+FOREIGN_BODY = ("device.compiler", "device.primitive")
+"""Marks of functions whose body another compiler owns: their signature is planned, their body is not."""
+
+
+class Frame(NamedTuple):
+    """An operation with regions whose ``device.scope`` holds for everything inside without its own."""
+
+    scope: int
+    op: Operation
+
+
+class Request(NamedTuple):
+    """What a use of a function chose for its signature."""
+
+    name: str
+    assignment: Assignment
+    op: Operation | None
+    """The call or ``func.constant``; None for a declaration."""
+    frame: int = OPEN
+    """The scope that the call was placed on, and with it what its function does."""
+
+    @property
+    def key(self) -> tuple[str, Assignment, int]:
+        """Requests with one key get one instance of the function."""
+        return self.name, self.assignment, self.frame
+
+
+@dataclass
+class Signature:
+    """The nodes of a function's arguments and results, and the function as a value."""
+
+    op: FuncOp
+    arguments: list[int]
+    results: list[int]
+    node: int
+    has_plan: bool
+    """Whether the body is planned: there is one, and nobody else (an external compiler) owns it."""
+    frame: Frame | None = None
+    """What the function itself says about its body."""
+    executed: range = range(0)
+    remats: range = range(0)
+    """The operations of the body, as indices into `System.executed` and `System.remats`."""
+
+
+class CallSite(NamedTuple):
+    """A use of a function by name, with the nodes that its signature has there."""
+
+    op: Operation
+    key: str
+    """The attribute of ``op`` that holds the name."""
+    name: str
+    signature: Signature
+    frame: int
+    """The scope that the call was placed on."""
+
+
+class Library(Protocol):
+    """The functions that a unit uses but does not contain."""
+
+    unknown_names: set[str]
+    """Operations without a rule that were remarked upon."""
+
+    def signature(self, system: System, name: str, op: Operation) -> Signature | None:
+        """The signature of a function for its use by ``op``; None when there is no such function."""
+        ...
+
+
+def slots_of(domains: Domains, signature: Signature) -> list[int]:
+    """Per first-order node of a signature, what it belongs to: argument ``i`` is ``i``, result ``j`` is ``~j``."""
+    return [
+        slot
+        for nodes, sign in ((signature.arguments, 1), (signature.results, -1))
+        for index, node in enumerate(nodes)
+        for slot in [index if sign > 0 else ~index] * len(domains.first_order(node))
+    ]
+
+
+def has_plan(func: FuncOp) -> bool:
+    """Whether the body is planned: there is one, and nobody else owns it."""
+    return bool(func.body.blocks) and not any(mark in func.attributes for mark in FOREIGN_BODY)

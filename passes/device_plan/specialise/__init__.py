@@ -1,0 +1,261 @@
+"""Planning unit by unit: every function once per distinct assignment of scopes to its signature.
+
+Callees are summarised before their callers (`summary`). Then callers are planned before their callees: when a
+caller is complete, its calls say on which scopes they pass and expect data, which is an *assignment*. Each
+distinct assignment of a function becomes one instance of it: the first is the function itself, the others are
+private clones of it. Functions that call each other in circles are one unit, with one assignment for all calls
+inside the circle. A declaration has one signature for all its uses; the first use decides what its attributes
+leave open.
+
+Naming a memory scope late can refine a signature after its callers were planned. Then all is planned again with
+what was learnt, until nothing new is learnt; scopes only ever get closed fields, so this ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from devscope.dialects.device import ScopeAttr
+from devscope.dialects.location import source_location
+from devscope.errors import PlanError
+from devscope.passes.device_plan.build import build_signature, build_unit, demand_assignment
+from devscope.passes.device_plan.complete import refine
+from devscope.passes.device_plan.remarks import Remark
+from devscope.passes.device_plan.report.conflicts import check
+from devscope.passes.device_plan.report.diagnostics import Words
+from devscope.passes.device_plan.scope_table import CLASH, OPEN, ScopeTable
+from devscope.passes.device_plan.signatures import Assignment, Request, Signature
+from devscope.passes.device_plan.solve import unify
+from devscope.passes.device_plan.specialise.instances import Instance, final_assignment, request_of
+from devscope.passes.device_plan.specialise.summary import Summary, instantiate, summarise
+from devscope.passes.device_plan.specialise.units import CallGraph, Unit, build_call_graph
+from devscope.passes.device_plan.system import Seconds, System
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """How a unit's scopes are chosen."""
+
+    complete: Callable[[System], None]
+    """Choose all scopes that are open."""
+    unifies: bool = True
+    """Whether `solve.unify` comes first: uses pull values to one scope, whatever else is chosen."""
+    measure: Callable[[System], Mapping[int, Seconds]] | None = None
+    """The time that the operations of a system take, per root, where that counts for its callers."""
+
+
+class Specialiser:
+    """Plans the functions of one module. They stay as they are."""
+
+    def __init__(
+        self,
+        functions: Sequence[FuncOp],
+        host: ScopeAttr,
+        default: ScopeAttr,
+        strategy: Strategy,
+        pin_to_host: bool,
+        most_clones: int,
+        words: Words,
+    ) -> None:
+        self._host, self._default = host, default
+        self._strategy = strategy
+        self._pin_to_host = pin_to_host
+        self._most_clones = most_clones
+        self._scopes = ScopeTable()
+        self.graph: CallGraph = build_call_graph(functions)
+        self.unknown_names: set[str] = set()
+        self.remarks: list[Remark] = []
+        self._words = words
+        self._refused: list[System] = []
+        """Systems with clashes or other errors."""
+        self._summaries: dict[str, Summary] = {}
+        self._open: dict[Unit, System] = {}
+        """Systems that summaries were made of, and that nobody has completed."""
+        self._bound: dict[str, Assignment] = {}
+        """The scopes of declarations, as far as uses have decided them."""
+        self._refined: dict[tuple[str, Assignment, int], Assignment] = {}
+        """What became of an assignment when the function was planned for it."""
+        self._learnt = False
+
+    def run(self) -> list[Instance]:
+        """All instances, callers before callees. Raises `PlanError`."""
+        for unit in self.graph.units:
+            if unit.called:
+                self._summarise(unit)
+        if self._refused:
+            self._refuse()
+        instances = self._plan_all()
+        while self._learnt:
+            instances = self._plan_all()
+        return instances
+
+    def _refuse(self) -> None:
+        """Look for errors in the functions that are not called too, then raise `PlanError` for all there are."""
+        for unit in self.graph.units:
+            if not unit.called:
+                system = self._new_system()
+                build_unit(system, {func.sym_name.data: func for func in unit.functions})
+                self._refused.append(system)
+        check(self._refused, self._words)
+
+    # The library: what a unit's rules ask for.
+
+    def signature(self, system: System, name: str, op: Operation) -> Signature | None:
+        """See `Library.signature`."""
+        summary = self._summaries.get(name)
+        if summary is not None:
+            return instantiate(system, summary, op)
+        func = self.graph.externals.get(name)
+        if func is None:
+            return None
+        found = system.externals.get(name)
+        if found is None:
+            found = system.externals[name] = build_signature(system, func)
+            if name in self._bound:
+                demand_assignment(system, found, Request(name, self._bound[name], None))
+        return found
+
+    def externals(self) -> System:
+        """A completed system of all declarations; to be called after `run`."""
+        system = self._new_system()
+        for name, func in self.graph.externals.items():
+            self.signature(system, name, func)
+        check([system], self._words)
+        self._strategy.complete(system)
+        system.signatures = system.externals
+        return system
+
+    def _keep_errors(self, system: System) -> None:
+        if system.errors or system.domains.clashes:
+            self._refused.append(system)
+
+    # Bottom-up
+
+    def _new_system(self) -> System:
+        return System(self._host, self._default, self, self._scopes, remarks=self.remarks)
+
+    def _summarise(self, unit: Unit) -> None:
+        system = self._new_system()
+        build_unit(system, {func.sym_name.data: func for func in unit.functions})
+        self._keep_errors(system)
+        unify(system)
+        seconds = self._strategy.measure(system) if self._strategy.measure is not None else {}
+        for name, signature in system.signatures.items():
+            if name in unit.called:
+                self._summaries[name] = summarise(system, signature, seconds)
+        if self._strategy.unifies:
+            self._open[unit] = system
+
+    # Top-down
+
+    def _plan_all(self) -> list[Instance]:
+        self._learnt = False
+        requests: dict[Unit, list[Request]] = {}
+        planned: list[Instance] = []
+        for unit in reversed(self.graph.units):
+            for instance in self._plan_unit(unit, requests.pop(unit, [])):
+                planned.append(instance)
+                for request in self._requests(instance.system) if not self._refused else ():
+                    requests.setdefault(self.graph.unit_of[request.name], []).append(request)
+        self._open.clear()
+        check(self._refused, self._words)
+        return planned
+
+    def _plan_unit(self, unit: Unit, requests: Sequence[Request]) -> list[Instance]:
+        pinned = self._pin_to_host and unit.is_public
+        instances: list[Instance] = []
+        if pinned or not requests:
+            instances.append(self._instance(unit, None, pinned, instances))
+        # Calls that were placed first: what they need serves other calls with the same scopes, too.
+        for request in sorted(requests, key=lambda request: request.frame == OPEN):
+            if any(request.key in instance.asked for instance in instances):
+                continue
+            found = next((instance for instance in instances if instance.serves(request)), None)
+            if found is None:
+                found = self._instance(unit, request, False, instances)
+                instances.append(found)
+                self._learn_refinement(found, request)
+            found.asked.add(request.key)
+        return instances
+
+    def _instance(self, unit: Unit, request: Request | None, pinned: bool, others: Sequence[Instance]) -> Instance:
+        functions = {func.sym_name.data: func for func in unit.functions}
+        if others:
+            if len(others) > self._most_clones:
+                assert request is not None
+                raise self._too_many(unit, request)
+            functions = {name: _clone(func) for name, func in functions.items()}
+        system = self._open.pop(unit, None)
+        framed = request is not None and request.frame != OPEN
+        if system is None or pinned or framed or any(name in self._bound for name in system.externals):
+            system = self._new_system()
+            wanted = {request.name: request} if request is not None else {}
+            build_unit(system, functions, pinned, wanted)
+            if self._strategy.unifies:
+                unify(system)
+        elif request is not None:
+            demand_assignment(system, system.signatures[request.name], request)
+        self._keep_errors(system)
+        if not self._refused:
+            self._strategy.complete(system)
+            self._settle(system)
+        return Instance(unit, functions, system, request)
+
+    def _too_many(self, unit: Unit, request: Request) -> PlanError:
+        func = next(func for func in unit.functions if func.sym_name.data == request.name)
+        return PlanError(
+            f"@{request.name} is used with more than {self._most_clones + 1} different assignments of scopes",
+            source_location(func),
+            [
+                "each of them needs a function of its own: put device.scope on arguments and results of the "
+                "function, so that its callers copy",
+                "or allow more clones: option 'clones' of device-plan",
+            ],
+        )
+
+    def _settle(self, system: System) -> None:
+        """Refine a completed system, with what is known of its callees."""
+        domains = system.domains
+        changed = True
+        while changed:
+            refine(system)
+            changed = False
+            for site in system.sites:
+                refined = self._refined.get(request_of(system, site).key)
+                for node, scope in zip(domains.first_order(site.signature.node), refined or (), strict=False):
+                    if domains.scope_of(node) != scope:
+                        changed |= domains.demand(node, scope, ("refined", site.op, 0))
+        for name, signature in system.externals.items():
+            self._bind(name, final_assignment(system, signature))
+
+    def _bind(self, name: str, assignment: Assignment) -> None:
+        """Keep what a unit decided about a declaration."""
+        known = self._bound.setdefault(name, assignment)
+        if known != assignment:
+            joined = tuple(map(self._scopes.join, known, assignment))
+            assert CLASH not in joined
+            self._learnt = True
+            self._bound[name] = joined
+
+    def _learn_refinement(self, instance: Instance, request: Request) -> None:
+        final = instance.assignment(request.name)
+        if final != request.assignment:
+            self._refined[request.key] = final
+            self._learnt = True
+
+    def _requests(self, system: System) -> Iterable[Request]:
+        """What a completed system asks of functions outside of its unit."""
+        for site in system.sites:
+            if site.name not in system.signatures:
+                yield request_of(system, site)
+
+
+def _clone(func: FuncOp) -> FuncOp:
+    clone = func.clone()
+    clone.properties["sym_visibility"] = StringAttr("private")
+    return clone

@@ -1,0 +1,100 @@
+"""Functions planned for one assignment each: the function itself, or a clone of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from devscope.passes.device_plan.report.diagnostics import Words
+from devscope.passes.device_plan.report.plan import Clone
+from devscope.passes.device_plan.scope_table import OPEN
+from devscope.passes.device_plan.signatures import Assignment, CallSite, Request, Signature
+from devscope.passes.device_plan.specialise.units import Unit, has_frame
+from devscope.passes.device_plan.system import System
+
+
+@dataclass(eq=False)
+class Instance:
+    """A unit planned for one assignment."""
+
+    unit: Unit
+    functions: dict[str, FuncOp]
+    """By the names that the unit has for them: the functions themselves, or clones."""
+    system: System
+    request: Request | None
+    """The first one, which it was planned for."""
+    asked: set[tuple[str, Assignment, int]] = field(default_factory=set[tuple[str, Assignment, int]])
+    """The keys of all requests that it serves."""
+
+    def assignment(self, name: str) -> Assignment:
+        return final_assignment(self.system, self.system.signatures[name])
+
+    def serves(self, request: Request) -> bool:
+        """Whether another request may use this instance, too."""
+        frame = self.request.frame if self.request is not None else OPEN
+        return request.frame in (OPEN, frame) and self.assignment(request.name) == request.assignment
+
+
+def final_assignment(system: System, signature: Signature) -> Assignment:
+    """The scopes of a signature in a completed system."""
+    return tuple(map(system.final, system.domains.first_order(signature.node)))
+
+
+def request_of(system: System, site: CallSite) -> Request:
+    """What a use of a function in a completed system asks for."""
+    assignment = final_assignment(system, site.signature)
+    # The scope of a placed call may have left the device's number open.
+    frame = assignment[0] if assignment and site.frame != OPEN else site.frame
+    return Request(site.name, assignment, site.op, OPEN if has_frame(site.signature.op) else frame)
+
+
+def insert_clones(module: ModuleOp, instances: Sequence[Instance], words: Words) -> list[Clone]:
+    """Put the clones of completed instances into the module, each after its original, and name them.
+
+    Makes every use name the instance that was planned for it. Returns the clones.
+    """
+    taken = {op.sym_name.data for op in module.body.ops if isinstance(op, FuncOp)}
+    last: dict[FuncOp, Operation] = {}
+    clones: list[Clone] = []
+    reached: dict[tuple[str, Assignment, int], FuncOp] = {}
+    for instance in instances:
+        for original in instance.unit.functions:
+            name = original.sym_name.data
+            func = instance.functions[name]
+            if func is not original:
+                func.properties["sym_name"] = StringAttr(_clone_name(instance, name, taken))
+                module.body.block.insert_op_after(func, last.get(original, original))
+                last[original] = func
+                clones.append(
+                    Clone(
+                        func.sym_name.data,
+                        name,
+                        words.op(instance.request.op if instance.request is not None else None),
+                    )
+                )
+        reached.update((key, instance.functions[key[0]]) for key in instance.asked)
+    for instance in instances:
+        for site in instance.system.sites:
+            target = instance.functions.get(site.name)
+            if target is None:
+                target = reached[request_of(instance.system, site).key]
+            if target.sym_name.data != site.name:
+                attributes = site.op.properties if site.key in site.op.properties else site.op.attributes
+                attributes[site.key] = SymbolRefAttr(target.sym_name.data)
+    return clones
+
+
+def _clone_name(instance: Instance, name: str, taken: set[str]) -> str:
+    """A name that says where the clone runs: ``f_cuda_0``; of several scopes, each once, arguments first."""
+    scopes = dict.fromkeys(instance.assignment(name))
+    texts = [instance.system.scopes.attributes[scope].short() for scope in scopes]
+    base = "_".join([name, *("".join(c if c.isalnum() else "_" for c in text) for text in texts)])
+    found, number = base, 1
+    while found in taken:
+        found, number = f"{base}_{number}", number + 1
+    taken.add(found)
+    return found
