@@ -27,7 +27,7 @@ from devscope.lowering.gpu.outline_kernels import DeviceBinary
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.legal import check_module, check_names
-from devscope.lowering.memory.joining import hidden_launches, join_functions, merge_functions
+from devscope.lowering.memory.link_functions import hidden_launches, link_functions, merge_modules
 from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
 from devscope.lowering.memory.report import Memory, memory_of_devices
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
@@ -134,8 +134,8 @@ def _lower_all(
         launchers = session.to_mlir(part.module)
         kernels.update(virtual.add(_lower_device(session, launchers, part, constants, taken, observe)))
         mark_flushes(launchers, virtual.slot)
-        merge_functions(module, launchers)
-    functions = join_functions(module, session.run_passes)
+        merge_modules(module, launchers)
+    functions = link_functions(module, session.run_passes)
     symbols = {name: add_entry(module, functions[name], name) for name in entries}
     slots = {_space_text(session, scope): virtual.slot for virtual in devices for scope in virtual.scopes}
     names = {HOST_SLOT: _HOST_NAME, **{virtual.slot: virtual.spec().name for virtual in devices}}

@@ -16,11 +16,11 @@ from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir, repair_casters
 from devscope.lowering.interop.build import append, make_operation
 from devscope.lowering.interop.children import children
-from devscope.lowering.interop.drift import Drift, Shape, shape
 from devscope.lowering.interop.foreign import foreign_class
 from devscope.lowering.interop.location import PayloadLocation
 from devscope.lowering.interop.positions import decode
 from devscope.lowering.interop.properties import HiddenProperties
+from devscope.lowering.interop.unregister_incompatible import Signature, UnregisterIncompatible, signature
 
 _UNKNOWN: type = ir.UnknownLoc
 _NAME = "op_name__"
@@ -30,7 +30,7 @@ _ENUMERATORS = "iterator_types"
 
 
 @dataclass(frozen=True)
-class _Kind:
+class _OpClass:
     """What is known of all operations of one name."""
 
     cls: type[Operation]
@@ -50,9 +50,9 @@ class Importer:
     def __init__(self, bridge: AttributeBridge, hidden: HiddenProperties, context: Context) -> None:
         self.bridge = bridge
         self.hidden = hidden
-        self.drift = Drift(hidden.is_registered)
+        self.incompatible = UnregisterIncompatible(hidden.is_registered)
         self._context = context
-        self._kinds: dict[str, _Kind] = {}
+        self._classes: dict[str, _OpClass] = {}
 
     def module(self, module: Any) -> ModuleOp:
         """The xDSL twin of ``module``, an ``ir.Module``, which stays as it is.
@@ -64,27 +64,27 @@ class Importer:
         assert isinstance(result, ModuleOp)
         return result
 
-    def kind(self, op: Any) -> _Kind:
-        """The kind of ``op``, an ``ir.Operation``."""
-        found = self._kinds.get(op.name)
+    def op_class(self, op: Any) -> _OpClass:
+        """What is known of operations like ``op``, an ``ir.Operation``."""
+        found = self._classes.get(op.name)
         if found is None:
-            found = self._kinds[op.name] = self._learn(op)
+            found = self._classes[op.name] = self._learn(op)
         return found
 
-    def _learn(self, op: Any) -> _Kind:
+    def _learn(self, op: Any) -> _OpClass:
         cls = self._context.get_op(op.name)
         name = None
         if issubclass(cls, UnregisteredOp):
             cls, name = foreign_class(op.name), StringAttr(op.name)
         if not self.hidden.is_registered(op.name):
             # What is a property then is for the text to say, not for xDSL's definition.
-            return _Kind(cls, frozenset(), name, hidden=True, registered=False)
+            return _OpClass(cls, frozenset(), name, hidden=True, registered=False)
         properties: frozenset[str] = frozenset()
         if issubclass(cls, IRDLOperation):
             definition = cls.get_irdl_definition()
             segments = [o for o in definition.options if isinstance(o, AttrSizedSegments) and o.as_property]
             properties = frozenset(definition.properties) | {option.attribute_name for option in segments}
-        return _Kind(cls, properties, name, hidden=bool(self.hidden.names(op.name)), registered=True)
+        return _OpClass(cls, properties, name, hidden=bool(self.hidden.names(op.name)), registered=True)
 
 
 class _Import:
@@ -97,7 +97,7 @@ class _Import:
         self._enumerators = importer.bridge.enumerators
         self._values: dict[Any, SSAValue] = {}
         self._forward: dict[Any, SSAValue] = {}
-        self._samples: dict[Shape, Operation] = {}
+        self._samples: dict[Signature, Operation] = {}
         self._unfilled: list[tuple[Any, dict[Any, Block]]] = []
 
     def run(self, root: Any) -> Operation:
@@ -111,12 +111,12 @@ class _Import:
                 append(block, self._operation(inner, blocks))
         for value, placeholder in self._forward.items():
             placeholder.replace_all_uses_with(self._values[value])
-        self._importer.drift.settle(result, self._samples)
+        self._importer.incompatible.run(result, self._samples)
         return result
 
     def _operation(self, op: Any, blocks: dict[Any, Block]) -> Operation:
-        kind = self._importer.kind(op)
-        attributes, properties = self._inherent(op, kind)
+        known = self._importer.op_class(op)
+        attributes, properties = self._inherent(op, known)
         values, types = self._values, self._types
         try:
             operands = [values[operand] for operand in op.operands]
@@ -124,7 +124,7 @@ class _Import:
             operands = [self._value(operand) for operand in op.operands]
         results, regions, successors = list(op.results), op.regions, op.successors
         result_types = [types[result.type] for result in results]
-        new = make_operation(kind.cls, operands, result_types, properties, attributes, _location(op.location))
+        new = make_operation(known.cls, operands, result_types, properties, attributes, _location(op.location))
         for result, new_result in zip(results, new.results, strict=True):
             values[result] = new_result
         if len(successors):
@@ -134,28 +134,28 @@ class _Import:
             for region in regions:
                 new.add_region(self._region(region, inside))
             self._unfilled.append((op, inside))
-        if kind.name is None:
-            self._samples.setdefault(shape(kind.cls, operands, result_types, properties, attributes), new)
+        if known.name is None:
+            self._samples.setdefault(signature(known.cls, operands, result_types, properties, attributes), new)
         return new
 
-    def _inherent(self, op: Any, kind: _Kind) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
+    def _inherent(self, op: Any, known: _OpClass) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
         """The attributes and the properties of ``op`` as xDSL's definition divides them."""
         attributes: dict[str, Attribute] = {}
         properties: dict[str, Attribute] = {}
-        converted, known = self._attributes, kind.properties
+        converted, declared = self._attributes, known.properties
         try:
             items = op.attributes.items()
         except (TypeError, RuntimeError):
             items = self._repaired_items(op)
         for name, value in items:
             memo = self._enumerators if name == _ENUMERATORS else converted
-            (properties if name in known else attributes)[name] = memo[value]
-        if kind.hidden:
+            (properties if name in declared else attributes)[name] = memo[value]
+        if known.hidden:
             for name, value in self._importer.hidden.read(op).items():
-                is_property = name in known or not kind.registered
+                is_property = name in declared or not known.registered
                 (properties if is_property else attributes)[name] = converted[value]
-        if kind.name is not None:
-            attributes[_NAME] = kind.name
+        if known.name is not None:
+            attributes[_NAME] = known.name
         return attributes, properties
 
     @staticmethod

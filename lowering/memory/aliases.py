@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+from devscope.dialects.op_facts import Control, facts
 from devscope.lowering import mlir_util
 from devscope.lowering.memory.timeline import Step, Timeline
 
-#: What gives a buffer to somebody who may keep it, or turns it into a number that can be compared.
-_ESCAPES = frozenset({"func.return", "func.call_indirect", "memref.extract_aligned_pointer_as_index"})
-_YIELDS = frozenset({"scf.condition", "scf.yield"})
+_KEEPS = frozenset({Control.RETURN, Control.CALL_INDIRECT})
+"""What gives a buffer to somebody who may keep it."""
+_ADDRESS = "memref.extract_aligned_pointer_as_index"
+"""Makes a number of a buffer, which can be compared."""
+_YIELDS = frozenset({Control.CONDITION, Control.YIELD})
 
 
 def uses_of(timeline: Timeline, buffer: Any) -> tuple[list[Step], set[Any]] | None:
@@ -23,7 +26,7 @@ def uses_of(timeline: Timeline, buffer: Any) -> tuple[list[Step], set[Any]] | No
     work = [buffer]
     while work:
         for step in timeline.users.get(work.pop(), ()):
-            if step.name in _ESCAPES:
+            if facts(step.name).control in _KEEPS or step.name == _ADDRESS:
                 return None
             found[step] = None
             for alias in _aliases(step):
@@ -37,7 +40,7 @@ def _aliases(step: Step) -> list[Any]:
     if step.name == "func.call":
         return []
     aliases = [result for result in step.results if mlir_util.is_memref(result.type)]
-    around = step.parent if step.name in _YIELDS else step
+    around = step.parent if facts(step.name).control in _YIELDS else step
     if around is not None and len(around.op.regions):
         aliases += [result for result in around.results if mlir_util.is_memref(result.type)]
         for block in mlir_util.blocks_of(around.op):

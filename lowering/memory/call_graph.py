@@ -1,8 +1,12 @@
-"""Which functions of a bufferised module call which, from where, and which of them in circles."""
+"""The call graph of a bufferised module, which is in MLIR.
+
+`devscope.analysis.call_graph` reads xDSL's IR, and follows function values: here, what is a value anywhere may be
+what any indirect call reaches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +46,16 @@ class CallGraph:
         if caller.calls_values:
             yield from (other for other, found in self.functions.items() if found.is_value)
 
+    def reachable(self, roots: Iterable[str]) -> set[str]:
+        """``roots``, and all that they may call."""
+        seen = set(roots)
+        work = list(seen)
+        while work:
+            found = set(self.callees(work.pop())) - seen
+            seen |= found
+            work += found
+        return seen
+
     def _visit(self, caller: Caller, op: Any) -> None:
         if op.name == "func.call":
             callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
@@ -56,6 +70,6 @@ class CallGraph:
     def _analyse(self) -> tuple[list[str], frozenset[str]]:
         """All functions, callees before callers, and those that can reach themselves."""
         graph = {name: list(self.callees(name)) for name in self.functions}
-        groups = list(strongly_connected_components(graph))
-        circular = {name for group in groups for name in group if len(group) > 1 or name in graph[name]}
-        return [name for group in groups for name in group], frozenset(circular)
+        components = list(strongly_connected_components(graph))
+        recursive = {name for c in components for name in c if len(c) > 1 or name in graph[name]}
+        return [name for component in components for name in component], frozenset(recursive)

@@ -9,22 +9,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from devscope.dialects.op_facts import facts
 from devscope.lowering import mlir_util, pipelines
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
 
 _DEALLOC = "bufferization.dealloc"
-#: Operations whose first result is in the memory of their first operand.
-_SAME_MEMORY = frozenset(
-    {
-        "memref.cast",
-        "memref.collapse_shape",
-        "memref.expand_shape",
-        "memref.extract_strided_metadata",
-        "memref.reinterpret_cast",
-        "memref.subview",
-    }
-)
 
 
 def lower_deallocations(module: Any, run_passes: RunPasses) -> None:
@@ -47,8 +37,9 @@ class _Function:
             self._visit(op)
 
     def _visit(self, op: Any) -> None:
-        if op.name in _SAME_MEMORY:
-            origin = self._origins.get(op.operands[0])
+        source = facts(op.name).view_of
+        if source is not None:
+            origin = self._origins.get(op.operands[source])
             if origin is not None:
                 self._origins[op.results[0]] = origin
         elif op.name == "memref.get_global":

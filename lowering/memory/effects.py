@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
+from devscope.dialects.op_facts import LOOPS, Control, facts
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 
@@ -31,32 +32,8 @@ FILLED = "devscope.filled"
 FILLED_DONE = "devscope.filled_done"
 """An operation of no dialect: the contents that were made through the operand, a view, are complete."""
 
-_VIEWS = frozenset(
-    {
-        "memref.cast",
-        "memref.collapse_shape",
-        "memref.expand_shape",
-        VIEW,
-        "memref.reinterpret_cast",
-        "memref.subview",
-        "memref.transpose",
-    }
-)
-#: They use no elements. Where control flow carries a buffer on, its other values are followed.
-_NOTHING = frozenset(
-    {
-        *_VIEWS,
-        "memref.dealloc",
-        "memref.dim",
-        "memref.extract_strided_metadata",
-        VIEW_DONE,
-        FILLED_DONE,
-        "scf.condition",
-        "scf.for",
-        "scf.while",
-        "scf.yield",
-    }
-)
+_CARRIERS = LOOPS | {Control.YIELD, Control.CONDITION}
+"""They use no elements. Where control flow carries a buffer on, its other values are followed."""
 
 
 class Effect(Enum):
@@ -68,17 +45,18 @@ class Effect(Enum):
 
 def effect_of(name: str, op: Any, operands: Sequence[Any], buffer: Any) -> Effect:
     """What ``op``, an operation called ``name``, does by itself to one of its ``operands``."""
-    if name in _NOTHING:
+    known = facts(name)
+    if known.view_of is not None or known.frees or known.query or known.control in _CARRIERS:
+        return Effect.NOTHING
+    if name in (VIEW_DONE, FILLED_DONE):
         return Effect.NOTHING
     return Effect.WRITE if any(buffer == value for value in _written(name, op, operands)) else Effect.READ
 
 
 def _written(name: str, op: Any, operands: Sequence[Any]) -> Sequence[Any]:
     """The operands that may be written: all of an operation that is not known."""
-    if name == "memref.load":
-        return ()
-    if name in ("memref.copy", "memref.store"):
-        return operands[1:2]
+    if (positions := facts(name).writes) is not None:
+        return [operands[position] for position in positions]
     if name == "func.call" and ATTRIBUTE in op.attributes:
         return [operands[position] for position in ir.DenseI64ArrayAttr(op.attributes[ATTRIBUTE])]
     if name.startswith("linalg.") and "operandSegmentSizes" in op.attributes:
@@ -94,8 +72,9 @@ def mark_writes(call: Any, body: Sequence[Any]) -> None:
     for root in body:
         for op in mlir_util.walk(root):
             operands = list(op.operands)
-            if op.name in _VIEWS:
-                origins[op.results[0]] = origins.get(operands[0], operands[0])
+            source = facts(op.name).view_of
+            if source is not None:
+                origins[op.results[0]] = origins.get(operands[source], operands[source])
                 continue
             # Buffers that loops of a kernel carry are not followed.
             found = operands if op.name.startswith("scf.") else _written(op.name, op, operands)

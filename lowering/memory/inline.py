@@ -1,6 +1,7 @@
 """Puts functions that handle buffers into their callers, so that one function shows the lifetimes of all of them.
 
-Only functions that allocate, free or return buffers: for the others LLVM decides.
+Only functions that allocate, free or return buffers: for the others LLVM decides. MLIR's inliner has no budget for
+all copies of a body together, and verifies the module, in which launches have no kernels yet.
 """
 
 from __future__ import annotations

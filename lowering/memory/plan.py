@@ -13,7 +13,13 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.buffers import Buffer, space_text
 from devscope.lowering.memory.call_graph import CallGraph
-from devscope.lowering.memory.frames import Frame, live_at_peak, make_frames, place_buffers, reach
+from devscope.lowering.memory.function_storage import (
+    FunctionStorage,
+    collect_functions,
+    live_at_peak,
+    place_buffers,
+    reach,
+)
 from devscope.lowering.memory.storage import ALONE, STORAGE_ATTR, mark
 
 HOST_ALIGNMENT = 64
@@ -70,36 +76,36 @@ def plan_memory(
 
 def _plan(module: Any, spaces: Mapping[str, int], entries: Mapping[str, str]) -> dict[int, Arena]:
     graph = CallGraph(module)
-    frames = make_frames(graph, entries.values())
+    functions = collect_functions(graph, entries.values())
     alignments = {space: HOST_ALIGNMENT if space == "" else DEVICE_ALIGNMENT for space in spaces}
-    place_buffers(frames, alignments)
+    place_buffers(functions, alignments)
     arenas: dict[int, Arena] = {}
     for space, slot in spaces.items():
         arena = arenas[slot] = Arena(slot, alignments[space])
-        _number_places(arena, frames, space)
+        _number_places(arena, functions, space)
         for name, function in entries.items():
-            arena.needed[name] = reach(frames, function, space)
-            if frames[function].peaks[space] > arena.lower_bound:
-                arena.lower_bound = frames[function].peaks[space]
-                arena.at_peak = live_at_peak(frames, function, space)
+            arena.needed[name] = reach(functions, graph, function, space)
+            if functions[function].peaks[space] > arena.lower_bound:
+                arena.lower_bound = functions[function].peaks[space]
+                arena.at_peak = live_at_peak(functions, function, space)
         arena.size = max(arena.needed.values(), default=0)
     return arenas
 
 
-def _number_places(arena: Arena, frames: dict[str, Frame], space: str) -> None:
+def _number_places(arena: Arena, functions: dict[str, FunctionStorage], space: str) -> None:
     numbers: dict[tuple[int, int], int] = {}
-    for frame in frames.values():
-        placed = frame.memories.get(space)
+    for storage in functions.values():
+        placed = storage.memories.get(space)
         if placed is None:
             continue
-        base = frame.bases.get(space, 0)
+        base = storage.bases.get(space, 0)
         for buffer, block, offset in zip(placed.buffers, placed.blocks, placed.offsets, strict=True):
             place = base + offset, block.size
             number = numbers.setdefault(place, len(numbers))
             mark(buffer.alloc.op, buffer.free.op, number, *place)
         arena.values += len(placed.buffers) + len(placed.alone)
     arena.places = list(numbers)
-    for placed in (frame.memories[space] for frame in frames.values() if space in frame.memories):
+    for placed in (storage.memories[space] for storage in functions.values() if space in storage.memories):
         for buffer in placed.alone:
             size = max(buffer.bytes or 0, 1)
             mark(buffer.alloc.op, buffer.free.op, len(arena.places), ALONE, size)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from devscope.dialects.op_facts import LOOPS, Control, facts
 from devscope.lowering import mlir_util
 
-_LOOPS = frozenset({"scf.for", "scf.forall", "scf.parallel", "scf.while"})
+_LOOPS = LOOPS | {Control.PARALLEL}
 
 
 @dataclass(eq=False)
@@ -54,7 +55,7 @@ class Timeline:
                 done.end = clock
                 continue
             step = Step(op, op.name, parent, op.block, clock)
-            step.in_loop = parent is not None and (parent.in_loop or parent.name in _LOOPS)
+            step.in_loop = parent is not None and (parent.in_loop or facts(parent.name).control in _LOOPS)
             step.operands, step.results = list(op.operands), list(op.results)
             self.has_branches |= len(op.successors) > 0
             self.steps.append(step)

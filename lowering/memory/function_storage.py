@@ -32,8 +32,8 @@ class Placed:
 
 
 @dataclass
-class Frame:
-    """A function on its way. ``memories`` is keyed by the text of a memory space, "" for the host's."""
+class FunctionStorage:
+    """What a function needs. ``memories`` is keyed by the text of a memory space, "" for the host's."""
 
     name: str
     timeline: Timeline
@@ -44,43 +44,43 @@ class Frame:
     bases: dict[str, int] = field(default_factory=dict[str, int])
     peaks: dict[str, int] = field(default_factory=dict[str, int])
 
-    def live_blocks(self, space: str, frames: dict[str, Frame]) -> list[Block]:
+    def live_blocks(self, space: str, functions: dict[str, FunctionStorage]) -> list[Block]:
         """What is needed and when: the function's buffers, and its callees' peaks while they run."""
         placed = self.memories.get(space)
         own = [] if placed is None else [*placed.blocks, *(_block(b, self.timeline) for b in placed.alone)]
-        calls = [(step, frames[callee]) for step, callee in self.calls if callee != self.name]
+        calls = [(step, functions[callee]) for step, callee in self.calls if callee != self.name]
         return [*own, *(Block(callee.peaks.get(space, 0), step.begin, step.end) for step, callee in calls)]
 
 
-def make_frames(graph: CallGraph, roots: Iterable[str]) -> dict[str, Frame]:
-    """The frames of what ``roots`` reach, callers before callees: buffers are merged, but not placed yet."""
-    used = _reachable(graph, roots)
+def collect_functions(graph: CallGraph, roots: Iterable[str]) -> dict[str, FunctionStorage]:
+    """What ``roots`` reach, callers before callees: buffers are merged, but not placed yet."""
+    used = graph.reachable(roots)
     order = [name for name in reversed(graph.order) if name in used]
-    frames = {name: Frame(name, Timeline(graph.functions[name].func)) for name in order}
-    for frame in frames.values():
-        _find_calls(frame, graph)
-    # A caller may stand behind its callee where functions call each other in circles.
+    functions = {name: FunctionStorage(name, Timeline(graph.functions[name].func)) for name in order}
+    for storage in functions.values():
+        _find_calls(storage, graph)
+    # A caller may stand behind its callee where functions call each other in cycles.
     for _ in range(2):
-        for frame in frames.values():
-            for step, callee in frame.calls:
-                frames[callee].in_loop |= frame.in_loop or step.in_loop
-    for name, frame in frames.items():
+        for storage in functions.values():
+            for step, callee in storage.calls:
+                functions[callee].in_loop |= storage.in_loop or step.in_loop
+    for name, storage in functions.items():
         if name not in graph.recursive:
-            frame.buffers = _settle(find_buffers(frame.timeline, frame.in_loop))
-    return frames
+            storage.buffers = _reduce(find_buffers(storage.timeline, storage.in_loop))
+    return functions
 
 
-def place_buffers(frames: dict[str, Frame], alignments: dict[str, int]) -> None:
+def place_buffers(functions: dict[str, FunctionStorage], alignments: dict[str, int]) -> None:
     """Fill in where everything goes; ``alignments`` has every memory."""
-    for frame in frames.values():
+    for storage in functions.values():
         for space, alignment in alignments.items():
-            found = [b for b in frame.buffers if b.bytes is not None and b.space == space]
+            found = [b for b in storage.buffers if b.bytes is not None and b.space == space]
             if found:
-                frame.memories[space] = _place(found, frame.timeline, alignment)
-    for name in reversed(frames):  # callees first; what calls itself has no buffers
+                storage.memories[space] = _place(found, storage.timeline, alignment)
+    for name in reversed(functions):  # callees first; what calls itself has no buffers
         for space in alignments:
-            frames[name].peaks[space] = peak(frames[name].live_blocks(space, frames))
-    _set_bases(frames, alignments)
+            functions[name].peaks[space] = peak(functions[name].live_blocks(space, functions))
+    _set_bases(functions, alignments)
 
 
 def _place(found: list[Buffer], timeline: Timeline, alignment: int) -> Placed:
@@ -91,46 +91,35 @@ def _place(found: list[Buffer], timeline: Timeline, alignment: int) -> Placed:
     return Placed(buffers, blocks, offsets, -(-size // alignment) * alignment, alone)
 
 
-def live_at_peak(frames: dict[str, Frame], root: str, space: str) -> list[Buffer]:
+def live_at_peak(functions: dict[str, FunctionStorage], root: str, space: str) -> list[Buffer]:
     """The buffers that are live when ``root`` and what it calls need most."""
     found: list[Buffer] = []
     name: str | None = root
     while name is not None:
-        frame = frames[name]
-        moments = profile(frame.live_blocks(space, frames))
+        storage = functions[name]
+        moments = profile(storage.live_blocks(space, functions))
         moment = max(moments, key=lambda item: item[1], default=(0, 0))[0]
-        placed = frame.memories.get(space)
+        placed = storage.memories.get(space)
         if placed is not None:
             pairs = zip(placed.buffers, placed.blocks, strict=True)
             found += [buffer for buffer, block in pairs if block.first <= moment <= block.last] + placed.alone
-        called = [c for s, c in frame.calls if s.begin <= moment <= s.end and c != name]
-        name = max(called, key=lambda callee: frames[callee].peaks[space], default=None)
+        called = [c for s, c in storage.calls if s.begin <= moment <= s.end and c != name]
+        name = max(called, key=lambda callee: functions[callee].peaks[space], default=None)
     return found
 
 
-def _reachable(graph: CallGraph, roots: Iterable[str]) -> set[str]:
-    seen = set(roots)
-    work = list(seen)
-    while work:
-        for callee in graph.callees(work.pop()):
-            if callee not in seen:
-                seen.add(callee)
-                work.append(callee)
-    return seen
-
-
-def _find_calls(frame: Frame, graph: CallGraph) -> None:
+def _find_calls(storage: FunctionStorage, graph: CallGraph) -> None:
     values = [name for name, found in graph.functions.items() if found.is_value]
-    for step in frame.timeline.steps:
+    for step in storage.timeline.steps:
         if step.name == "func.call":
             callee = ir.FlatSymbolRefAttr(step.op.attributes["callee"]).value
             if callee in graph.functions:
-                frame.calls.append((step, callee))
+                storage.calls.append((step, callee))
         elif step.name == "func.call_indirect":
-            frame.calls += [(step, callee) for callee in values]
+            storage.calls += [(step, callee) for callee in values]
 
 
-def _settle(buffers: list[Buffer]) -> list[Buffer]:
+def _reduce(buffers: list[Buffer]) -> list[Buffer]:
     """Drop buffers without a use, merge those that may be one, and let all of them live no longer than needed."""
     for buffer in buffers:
         if not buffer.users:
@@ -151,30 +140,22 @@ def _block(buffer: Buffer, timeline: Timeline) -> Block:
     return Block(size, buffer.first, buffer.last)
 
 
-def _set_bases(frames: dict[str, Frame], spaces: Iterable[str]) -> None:
+def _set_bases(functions: dict[str, FunctionStorage], spaces: Iterable[str]) -> None:
     changed = True
     while changed:
         changed = False
-        for frame in frames.values():
-            for _, callee in frame.calls:
+        for storage in functions.values():
+            for _, callee in storage.calls:
                 for space in spaces:
-                    placed = frame.memories.get(space)
-                    end = frame.bases.get(space, 0) + (placed.size if placed is not None else 0)
-                    if frames[callee].bases.get(space, 0) < end:
-                        frames[callee].bases[space] = end
+                    placed = storage.memories.get(space)
+                    end = storage.bases.get(space, 0) + (placed.size if placed is not None else 0)
+                    if functions[callee].bases.get(space, 0) < end:
+                        functions[callee].bases[space] = end
                         changed = True
 
 
-def reach(frames: dict[str, Frame], root: str, space: str) -> int:
+def reach(functions: dict[str, FunctionStorage], graph: CallGraph, root: str, space: str) -> int:
     """The end of the storage that ``root`` and what it calls use."""
-    end, seen, work = 0, {root}, [root]
-    while work:
-        frame = frames[work.pop()]
-        placed = frame.memories.get(space)
-        if placed is not None:
-            end = max(end, frame.bases.get(space, 0) + placed.size)
-        for _, callee in frame.calls:
-            if callee not in seen:
-                seen.add(callee)
-                work.append(callee)
-    return end
+    used = (functions[name] for name in graph.reachable([root]))
+    parts = ((storage.bases.get(space, 0), storage.memories.get(space)) for storage in used)
+    return max((base + placed.size for base, placed in parts if placed is not None), default=0)

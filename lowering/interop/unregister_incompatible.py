@@ -14,40 +14,40 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from devscope.lowering.interop.foreign import foreign_class
 
-Shape = tuple[Hashable, ...]
+Signature = tuple[Hashable, ...]
 """The class of an operation, the types of its operands and results, and which attributes it has."""
 
 _STRUCTURE = (ModuleOp, FuncOp)
 """Never unregistered: no pass works without them. Verifying them would mean a walk over all they hold."""
 
 
-class Drift:
+class UnregisterIncompatible:
     """Finds and unregisters the operations that xDSL's definitions do not accept.
 
-    One operation of each shape is verified; verifying all would take several times as long as the import. What
-    was found holds for the session: shapes compare types by identity, as one `AttributeBridge` allows.
+    One operation of each signature is verified; verifying all would take several times as long as the import. What
+    was found holds for the session: signatures compare types by identity, as one `AttributeBridge` allows.
     """
 
     def __init__(self, is_registered: Callable[[str], bool]) -> None:
         """``is_registered`` says whether MLIR knows an operation."""
         self._is_registered = is_registered
-        self._accepted: set[Shape] = set()
-        self._refused: set[Shape] = set()
+        self._accepted: set[Signature] = set()
+        self._refused: set[Signature] = set()
 
-    def settle(self, root: Operation, samples: dict[Shape, Operation]) -> None:
-        """Unregister what xDSL refuses under ``root``; ``samples`` has one operation of each shape there."""
+    def run(self, root: Operation, samples: dict[Signature, Operation]) -> None:
+        """Unregister what xDSL refuses under ``root``; ``samples`` has one operation of each signature there."""
         refused = samples.keys() & self._refused
-        pending = {shape: op for shape, op in samples.items() if shape not in self._accepted | refused}
+        pending = {found: op for found, op in samples.items() if found not in self._accepted | refused}
         while True:
-            refused |= {shape for shape, op in pending.items() if not _accepts(op)}
+            refused |= {found for found, op in pending.items() if not _accepts(op)}
             if not refused:
                 break
             for op in list(_walk(root)):
-                if not isinstance(op, UnregisteredOp) and _shape_of(op) in refused:
+                if not isinstance(op, UnregisteredOp) and _signature_of(op) in refused:
                     self._unregister(op)
             self._refused |= refused
             # Again: what a verifier accepts can depend on the classes of the operations around.
-            pending = {shape: op for shape, op in pending.items() if shape not in refused}
+            pending = {found: op for found, op in pending.items() if found not in refused}
             refused = set()
         self._accepted |= pending.keys()
 
@@ -60,20 +60,20 @@ class Drift:
         op.__class__ = foreign_class(op.name)
 
 
-def shape(
+def signature(
     cls: type[Operation],
     operands: Iterable[SSAValue],
     result_types: Iterable[Attribute],
     properties: Iterable[str],
     attributes: Iterable[str],
-) -> Shape:
-    """The shape of an operation that xDSL knows, from its parts."""
+) -> Signature:
+    """The signature of an operation that xDSL knows, from its parts."""
     operand_types = [id(operand.type) for operand in operands]
     return (cls, len(operand_types), *operand_types, *map(id, result_types), *properties, *attributes)
 
 
-def _shape_of(op: Operation) -> Shape:
-    return shape(type(op), op.operands, op.result_types, op.properties, op.attributes)
+def _signature_of(op: Operation) -> Signature:
+    return signature(type(op), op.operands, op.result_types, op.properties, op.attributes)
 
 
 def _accepts(op: Operation) -> bool:

@@ -1,4 +1,4 @@
-"""Host functions and launchers become one program: inlined, their buffers freed, under names of their own."""
+"""Links host functions and launchers into one program: inlined, their buffers freed, under names of their own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from devscope.lowering.memory.inline import inline_functions
 from devscope.lowering.mlir_util import RunPasses
 
 
-def join_functions(module: Any, run_passes: RunPasses) -> dict[str, Any]:
+def link_functions(module: Any, run_passes: RunPasses) -> dict[str, Any]:
     """Returns the functions of ``module`` with a body by the names that they had, less those inlined everywhere.
 
     Of host functions the ownership of buffers is computed, but what frees them not lowered yet.
@@ -25,7 +25,7 @@ def join_functions(module: Any, run_passes: RunPasses) -> dict[str, Any]:
     return separate_names(module)
 
 
-def merge_functions(target: Any, source: Any) -> None:
+def merge_modules(target: Any, source: Any) -> None:
     """Move all operations of ``source`` into ``target``; definitions replace declarations of their name."""
     present = {
         mlir_util.symbol_name(op): op for op in mlir_util.children(target.operation) if "sym_name" in op.attributes
