@@ -1,4 +1,14 @@
-"""The advice that MLIR does not give: operations that are defined by IRDL have no custom form."""
+"""The custom forms of `device.device_copy` and `device.on_device` in text that MLIR reads and prints.
+
+MLIR knows the dialect through IRDL, which has no assembly formats: it reads and prints the generic form only.
+What is read here is what xDSL reads::
+
+    %1 = device.device_copy %0 from #cpu0 to #opencl0 : tensor<4xf32>
+    %2 = device.on_device %1 on #opencl0 {constrain_result = true} : tensor<4xf32>
+
+Both directions are a rewriting of the text. `device.region` and `device.launch`, which have regions, and
+operations with further attributes are left in generic form.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +16,84 @@ import re
 
 from devscope.errors import DevscopeError, ParseError, SourceLocation
 
+_STRING = r'"(?:[^"\\\n]|\\.)*"'
+_INNER = rf'<(?:->|{_STRING}|[^"<>])*>'
+_BRACKETED = rf'(?:<(?:->|{_STRING}|[^"<>]|{_INNER})*>)?'
+_VALUE = r"%[\w$.-]+(?:#\d+)?"
+_SCOPE = rf"#[\w$.-]+{_BRACKETED}"
+_TYPE = rf"!?[A-Za-z_][\w$.-]*{_BRACKETED}"
+_FLAGS = r"constrain_(?:body|result) = (?:true|false)"
+
+_CUSTOM = re.compile(
+    rf"{_STRING}|//[^\n]*"
+    rf"|\bdevice\.device_copy\s+(?P<copied>{_VALUE})\s+from\s+(?P<src>{_SCOPE})\s+to\s+(?P<dst>{_SCOPE})"
+    rf"\s*(?P<more>\{{[^{{}}]*\}})?\s*:\s*(?P<type>{_TYPE})"
+    rf"|\bdevice\.on_device\s+(?P<operand>{_VALUE})\s+on\s+(?P<scope>{_SCOPE})"
+    rf"\s*(?P<flags>\{{[^{{}}]*\}})?\s*:\s*(?P<kind>{_TYPE})"
+)
+# As MLIR prints them: an operation a line, attributes in the order of their names.
+_END = r"(?= loc\(|$)"
+_COPY = re.compile(
+    rf'^( *%\w+ = )"device\.device_copy"\(({_VALUE})\) \{{dst = ({_SCOPE}), src = ({_SCOPE})\}}'
+    rf" : \(({_TYPE})\) -> \5{_END}",
+    re.MULTILINE,
+)
+_ON_DEVICE = re.compile(
+    rf'^( *%\w+ = )"device\.on_device"\(({_VALUE})\) \{{((?:{_FLAGS}, )*)scope = ({_SCOPE})\}}'
+    rf" : \(({_TYPE})\) -> \5{_END}",
+    re.MULTILINE,
+)
 _OPERATION = re.compile(
     r"^[ \t]*(?:%[^=\n]*=\s*)?(device\.(?:on_device|device_copy|region|yield))\b", re.MULTILINE
 )
+_FORMS = {
+    "device.device_copy": "device.device_copy %x from #a to #b : tensor<4xf32>",
+    "device.on_device": "device.on_device %x on #a : tensor<4xf32>",
+}
+
+
+def to_custom(text: str) -> str:
+    """Text that MLIR printed, with the custom forms."""
+    if '"device.' not in text:
+        return text
+    text = _COPY.sub(r"\1device.device_copy \2 from \4 to \3 : \5", text)
+    return _ON_DEVICE.sub(_on_device, text)
+
+
+def _on_device(match: re.Match[str]) -> str:
+    result, operand, flags, scope, type_ = match.groups()
+    attributes = f" {{{flags[:-2]}}}" if flags else ""
+    return f"{result}device.on_device {operand} on {scope}{attributes} : {type_}"
+
+
+def to_generic(text: str) -> str:
+    """The text with the generic forms, which MLIR reads; every line keeps its number."""
+    return _CUSTOM.sub(_generic, text)
+
+
+def _generic(match: re.Match[str]) -> str:
+    if match["copied"] is not None:
+        name, operand, type_, more = "device.device_copy", match["copied"], match["type"], match["more"]
+        attributes = f"src = {match['src']}, dst = {match['dst']}"
+    elif match["operand"] is not None:
+        name, operand, type_, more = "device.on_device", match["operand"], match["kind"], match["flags"]
+        attributes = f"scope = {match['scope']}"
+    else:
+        return match[0]
+    given = (more or "{}")[1:-1].strip()
+    attributes += f", {given}" if given else ""
+    return f'"{name}"({operand}) {{{attributes}}} : ({type_}) -> {type_}' + "\n" * match[0].count("\n")
 
 
 def explained(error: DevscopeError, text: str, filename: str) -> DevscopeError:
-    """``error``, or a better one when it says nothing, and ``text`` has a device operation in custom form."""
+    """``error``, or a better one when it says nothing, and ``text`` has a device operation in a wrong form."""
     match = _OPERATION.search(text) if error.location is None and not error.notes else None
     if match is None:
         return error
-    start = match.start(1)
+    start, name = match.start(1), match[1]
     line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-    return ParseError(
-        f"'{match[1]}' is written in generic form only",
-        SourceLocation(filename, line, column),
-        [f'with the name in quotes: "{match[1]}"(%x) {{...}} : (tensor<4xf32>) -> tensor<4xf32>'],
-    )
+    message, note = f"'{name}' is written in generic form only", "with the name in quotes: "
+    if name in _FORMS:
+        message, note = f"this is no form of '{name}'", f"write {_FORMS[name]}, or, with the name in quotes: "
+    generic = f'"{name}"(%x) {{...}} : (tensor<4xf32>) -> tensor<4xf32>'
+    return ParseError(message, SourceLocation(filename, line, column), [note + generic])

@@ -11,7 +11,7 @@ from typing import Any
 from devscope.errors import DevscopeError, Note, ParseError
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.children import children
-from devscope.lowering.interop.custom_form import explained
+from devscope.lowering.interop.custom_form import explained, to_generic
 from devscope.lowering.interop.diagnostics import translate
 from devscope.lowering.interop.positions import rename_file
 
@@ -42,18 +42,32 @@ def parse_file(path: str | Path, context: Any) -> Any:
     try:
         return ir.Module.parseFile(name, context)
     except ir.MLIRError as error:
-        raise _with_advice(translate(error, ParseError, f"{name} is not an MLIR module"), path, name) from None
+        found = translate(error, ParseError, f"{name} is not an MLIR module")
+        if found.location is None and not _is_bytecode(path):
+            return _parse_custom(found, Path(path).read_text(errors="replace"), name, context)
+        raise _with_advice(found, path) from None
 
 
-def _with_advice(error: DevscopeError, path: str | Path, name: str) -> DevscopeError:
+def _is_bytecode(path: str | Path) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(_BYTECODE_MAGIC)) == _BYTECODE_MAGIC
+
+
+def _with_advice(error: DevscopeError, path: str | Path) -> DevscopeError:
     """``error``, with a note when the file is text that MLIR cannot read for how it is encoded."""
-    if error.location is None:
-        error = explained(error, Path(path).read_text(errors="replace"), name)
     with open(path, "rb") as file:
         start = file.read(3)
     if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         error.notes += (Note("the file begins with a byte order mark: save it as UTF-8 without one"),)
     return error
+
+
+def _parse_custom(error: DevscopeError, text: str, filename: str, context: Any) -> Any:
+    """The module in ``text``, in which MLIR found ``error``, with custom forms expanded. Raises `ParseError`."""
+    generic = to_generic(text) if error.location is None else text
+    if generic == text:
+        raise explained(error, text, filename) from None
+    return parse_text(generic, filename, context)
 
 
 def _printable(name: str) -> str:
@@ -77,8 +91,9 @@ def parse_text(text: str | bytes, filename: str, context: Any) -> Any:
     except ir.MLIRError as error:
         if any(d.message.startswith(_SEVERAL_OPERATIONS) for d in error.error_diagnostics):
             return _parse_unnamed(text, filename, context)
-        found = translate(error, ParseError, f"{filename} is not an MLIR module")
-        raise explained(found, text, filename) from None
+        return _parse_custom(
+            translate(error, ParseError, f"{filename} is not an MLIR module"), text, filename, context
+        )
     except TypeError:  # from the bindings: the only argument that can be of a wrong kind is the text
         raise ParseError(f"{filename} has characters that are not Unicode") from None
     return _as_module(op, filename)
@@ -90,7 +105,9 @@ def _parse_unnamed(text: str | bytes, filename: str, context: Any) -> Any:
         module = ir.Module.parse(text, context)
     except ir.MLIRError as error:
         found = translate(error, ParseError, f"{filename} is not an MLIR module", files={_UNNAMED: filename})
-        raise (explained(found, text, filename) if isinstance(text, str) else found) from None
+        if isinstance(text, str):
+            return _parse_custom(found, text, filename, context)
+        raise found from None
     if isinstance(text, str):
         rename_file(module, _UNNAMED, filename)
     return module

@@ -17,9 +17,9 @@ func.func @main(%x: tensor<4xf32> {device.scope = #dev}) -> (tensor<4xf32>, tens
   // CANON-NEXT: %1 = device.on_device
   %1 = device.on_device %0 on #host {constrain_result = true} : tensor<4xf32>
   // CHECK-NEXT: %2 = device.device_copy %1 from #device.scope<"cpu", -1 : i64, "", ""> to #device.scope<"opencl", 0 : i64, "", ""> : tensor<4xf32>
-  // CANON-NEXT: %2 = device.device_copy %1
+  // CANON-NEXT: %2 = device.device_copy %1 from
   %2 = device.device_copy %1 from #host to #dev : tensor<4xf32>
-  // CHECK-NEXT: %3 = device.device_copy %1
+  // CHECK-NEXT: %3 = device.device_copy %1 from
   %3 = device.device_copy %1 from #host to #dev : tensor<4xf32>
   // CHECK-NEXT: %4 = device.device_copy %3 from #device.scope<"opencl", 0 : i64, "", ""> to #device.scope<"opencl", 0 : i64, "", ""> : tensor<4xf32>
   %4 = device.device_copy %3 from #dev to #dev : tensor<4xf32>

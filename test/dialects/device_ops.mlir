@@ -16,18 +16,18 @@ func.func @captured_form(%x: tensor<4xf32> {device.scope = #dev}) -> (tensor<4xf
     attributes {device.scope = #host, device.target = #device.target<"cpu", {opt = 3}>} {
   // CHECK: %[[T:.*]] = math.tanh %{{.*}} {device.scope = #device.scope<"opencl", 0 : i64, "", "">} : tensor<4xf32>
   %0 = math.tanh %x {device.scope = #dev} : tensor<4xf32>
-  // CHECK: "device.device_copy"(%[[T]]) {dst = #device.scope<"cpu", 0 : i64, "", "">, src = #device.scope<"opencl", 0 : i64, "", "">} : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: device.device_copy %[[T]] from #device.scope<"opencl", 0 : i64, "", ""> to #device.scope<"cpu", 0 : i64, "", ""> : tensor<4xf32>
   %1 = "device.device_copy"(%0) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
   return %1 : tensor<4xf32>
 }
 
 // CHECK-LABEL: func.func @annotations
 func.func @annotations(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // CHECK: "device.on_device"(%{{.*}}) {scope = #device.scope<"opencl", 0 : i64, "", "">} : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: device.on_device %{{.*}} on #device.scope<"opencl", 0 : i64, "", ""> : tensor<4xf32>
   %0 = "device.on_device"(%x) {scope = #dev} : (tensor<4xf32>) -> tensor<4xf32>
-  // CHECK: "device.on_device"(%{{.*}}) {constrain_result = true, scope = #device.scope<"cuda", 1 : i64, #device.target<"cuda", {arch = "sm_90"}>, "global">} : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: device.on_device %{{.*}} on #device.scope<"cuda", 1 : i64, #device.target<"cuda", {arch = "sm_90"}>, "global"> {constrain_result = true} : tensor<4xf32>
   %1 = "device.on_device"(%0) {scope = #fast, constrain_result = true} : (tensor<4xf32>) -> tensor<4xf32>
-  // CHECK: "device.on_device"(%{{.*}}) {constrain_body = false, scope = #device.scope<"", -1 : i64, "", "">} : (tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: device.on_device %{{.*}} on #device.scope<"", -1 : i64, "", ""> {constrain_body = false} : tensor<4xf32>
   %2 = "device.on_device"(%1) {scope = #open, constrain_body = false} : (tensor<4xf32>) -> tensor<4xf32>
   return %2 : tensor<4xf32>
 }

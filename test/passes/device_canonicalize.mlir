@@ -19,7 +19,7 @@ func.func @there_and_back(%x: tensor<4xf32> {device.scope = #dev}) -> (tensor<4x
 
 // The direct copy stands where the first one stood, outside of the loop.
 // CHECK-LABEL: func.func @over_the_host
-// CHECK-NEXT:    %[[COPY:.*]] = "device.device_copy"(%arg0) {dst = #opencl1, src = #opencl0}
+// CHECK-NEXT:    %[[COPY:.*]] = device.device_copy %arg0 from #opencl0 to #opencl1
 // CHECK-NEXT:    scf.for {{.*}} {
 // CHECK-NEXT:      "ml.use"(%[[COPY]]) {device.scope = #opencl1}
 func.func @over_the_host(%x: tensor<4xf32> {device.scope = #dev}, %n: index) {
@@ -43,11 +43,11 @@ func.func @over_the_host_which_needs_it(%x: tensor<4xf32> {device.scope = #dev})
 
 // A copy in one branch does not serve the other.
 // CHECK-LABEL: func.func @repeated
-// CHECK-NEXT:    %[[COPY:.*]] = "device.device_copy"
+// CHECK-NEXT:    %[[COPY:.*]] = device.device_copy
 // CHECK-NEXT:    "ml.use"(%[[COPY]])
 // CHECK-NEXT:    "ml.use"(%[[COPY]])
 // CHECK-NEXT:    scf.if
-// CHECK-COUNT-2: "device.device_copy"(%arg0) {dst = #opencl1
+// CHECK-COUNT-2: device.device_copy %arg0 from #opencl0 to #opencl1
 // CHECK-NOT:     device_copy
 func.func @repeated(%x: tensor<4xf32> {device.scope = #dev}, %p: i1) {
   %0 = "device.device_copy"(%x) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
@@ -81,7 +81,7 @@ func.func @constants() {
 // xDSL's canonicalization of branches merges the blocks; what stood in them stays where it was.
 // CHECK-LABEL: func.func @branches
 // CHECK-NEXT:    %[[SUM:.*]] = arith.addf %arg0, %arg0 {device.scope = #opencl0}
-// CHECK-NEXT:    %[[COPY:.*]] = "device.device_copy"(%[[SUM]])
+// CHECK-NEXT:    %[[COPY:.*]] = device.device_copy %[[SUM]] from
 // CHECK-NEXT:    %[[NEG:.*]] = arith.negf %[[COPY]] :
 // CHECK-NEXT:    return %[[NEG]]
 func.func @branches(%x: tensor<4xf32> {device.scope = #dev}) -> (tensor<4xf32> {device.scope = #host}) {

@@ -35,8 +35,8 @@ func.func @layer(%x: tensor<10x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -
   return %2, %3 : tensor<10x6xf32>, tensor<10xf32>
 }
 // CHECK-LABEL: func.func @layer
-// CHECK-DAG:     [[W:%.*]] = "device.device_copy"(%arg1)
-// CHECK-DAG:     [[B:%.*]] = "device.device_copy"(%arg2)
+// CHECK-DAG:     [[W:%.*]] = device.device_copy %arg1 from
+// CHECK-DAG:     [[B:%.*]] = device.device_copy %arg2 from
 // CHECK-DAG:     [[SIX:%.*]] = arith.constant 6 : index
 // CHECK-DAG:     [[ROWS:%.*]] = arith.constant 10 : index
 // CHECK-DAG:     [[FOUR:%.*]] = arith.constant 4 : index
@@ -45,11 +45,11 @@ func.func @layer(%x: tensor<10x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -
 // CHECK:         [[LOOP:%.*]]:2 = scf.for [[I:%.*]] = {{%.*}} to [[ROWS]] step [[FOUR]] iter_args([[Y:%.*]] = [[C]], [[Z:%.*]] = [[D]])
 // CHECK-NEXT:      [[START:%.*]] = arith.minsi [[I]], [[SIX]] : index
 // CHECK-NEXT:      [[S:%.*]] = tensor.extract_slice %arg0[[[START]], 0] [4, 4] [1, 1] : tensor<10x4xf32> to tensor<4x4xf32>
-// CHECK-NEXT:      [[X:%.*]] = "device.device_copy"([[S]])
+// CHECK-NEXT:      [[X:%.*]] = device.device_copy [[S]] from
 // CHECK-NEXT:      [[R:%.*]]:2 = func.call @layer_opencl0_0_chunk([[X]], [[W]], [[B]])
-// CHECK-NEXT:      [[P:%.*]] = "device.device_copy"([[R]]#0)
+// CHECK-NEXT:      [[P:%.*]] = device.device_copy [[R]]#0 from
 // CHECK-NEXT:      [[P1:%.*]] = tensor.insert_slice [[P]] into [[Y]][[[START]], 0] [4, 6] [1, 1]
-// CHECK-NEXT:      [[Q:%.*]] = "device.device_copy"([[R]]#1)
+// CHECK-NEXT:      [[Q:%.*]] = device.device_copy [[R]]#1 from
 // CHECK-NEXT:      [[Q1:%.*]] = tensor.insert_slice [[Q]] into [[Z]][[[START]]] [4] [1]
 // CHECK-NEXT:      scf.yield [[P1]], [[Q1]]
 // CHECK:         return [[LOOP]]#0, [[LOOP]]#1
@@ -114,10 +114,10 @@ func.func @weights(%x: tensor<9x8xf32>, %w: tensor<7x8xf32>, %s: f32) -> tensor<
   return %2 : tensor<9x7xf32>
 }
 // CHECK-LABEL: func.func @weights
-// CHECK:         [[W:%.*]] = "device.device_copy"(%arg1)
+// CHECK:         [[W:%.*]] = device.device_copy %arg1 from
 // CHECK:         [[V:%.*]] = call @weights_opencl0_0_shared([[W]])
 // CHECK:         scf.for
-// CHECK:           [[X:%.*]] = "device.device_copy"
+// CHECK:           [[X:%.*]] = device.device_copy
 // CHECK:           func.call @weights_opencl0_0_chunk([[X]], %arg2, [[V]])
 // CHECK:       func.func private @weights_opencl0_0_chunk
 // CHECK-NOT:     linalg.transpose

@@ -16,11 +16,11 @@ func.func @halves(%x: tensor<4xf32> {device.scope = #host}, %y: tensor<4xf32> {d
   return %5 : tensor<4xf32>
 }
 // CHECK-LABEL: func.func @halves
-// CHECK:         [[IN:%.*]] = "device.device_copy"(%arg1)
+// CHECK:         [[IN:%.*]] = device.device_copy %arg1 from
 // CHECK-NEXT:    [[D:%.*]] = call @halves_opencl0_0([[IN]])
 // CHECK-NEXT:    [[A:%.*]] = math.exp %arg0
 // CHECK-NEXT:    [[B:%.*]] = math.sqrt [[A]]
-// CHECK-NEXT:    [[OUT:%.*]] = "device.device_copy"([[D]])
+// CHECK-NEXT:    [[OUT:%.*]] = device.device_copy [[D]] from
 // CHECK-NEXT:    [[R:%.*]] = arith.addf [[OUT]], [[B]]
 // CHECK-NEXT:    return [[R]]
 
@@ -40,7 +40,7 @@ func.func @feeds(%x: tensor<4xf32> {device.scope = #host})
 }
 // CHECK-LABEL: func.func @feeds
 // CHECK:         [[S:%.*]] = math.sqrt
-// CHECK-NEXT:    [[C:%.*]] = "device.device_copy"([[S]])
+// CHECK-NEXT:    [[C:%.*]] = device.device_copy [[S]] from
 // CHECK-NEXT:    call @feeds_opencl0_0([[C]])
 // CHECK-NEXT:    math.exp
 

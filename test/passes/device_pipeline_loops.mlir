@@ -22,17 +22,17 @@ func.func @slices(%x: tensor<8x4xf32> {device.scope = #host}, %a: tensor<4xf32> 
 // CHECK-LABEL: func.func @slices
 // CHECK:         [[LAST:%.*]] = arith.constant 6 : index
 // CHECK:         tensor.extract_slice
-// CHECK-NEXT:    [[IN:%.*]] = "device.device_copy"
+// CHECK-NEXT:    [[IN:%.*]] = device.device_copy
 // CHECK-NEXT:    [[FIRST:%.*]] = call @slices_opencl0_0([[IN]])
 // CHECK-NEXT:    [[LOOP:%.*]]:2 = scf.for [[I:%.*]] = {{%.*}} to [[LAST]] step {{%.*}} iter_args([[SUM:%.*]] = %arg1, [[NOW:%.*]] = [[FIRST]])
 // CHECK-NEXT:      [[NEXT:%.*]] = arith.addi [[I]]
 // CHECK-NEXT:      [[SLICE:%.*]] = tensor.extract_slice %arg0[[[NEXT]], 0]
-// CHECK-NEXT:      [[IN:%.*]] = "device.device_copy"([[SLICE]])
+// CHECK-NEXT:      [[IN:%.*]] = device.device_copy [[SLICE]] from
 // CHECK-NEXT:      [[BEGIN:%.*]] = func.call @slices_opencl0_0([[IN]])
-// CHECK-NEXT:      [[OUT:%.*]] = "device.device_copy"([[NOW]])
+// CHECK-NEXT:      [[OUT:%.*]] = device.device_copy [[NOW]] from
 // CHECK-NEXT:      [[ADD:%.*]] = arith.addf [[SUM]], [[OUT]]
 // CHECK-NEXT:      scf.yield [[ADD]], [[BEGIN]]
-// CHECK:         [[OUT:%.*]] = "device.device_copy"([[LOOP]]#1)
+// CHECK:         [[OUT:%.*]] = device.device_copy [[LOOP]]#1 from
 // CHECK-NEXT:    [[RESULT:%.*]] = arith.addf [[LOOP]]#0, [[OUT]]
 // CHECK-NEXT:    return [[RESULT]]
 
@@ -57,7 +57,7 @@ func.func @carried(%a: tensor<4xf32> {device.scope = #host}) -> (tensor<4xf32> {
 // CHECK-LABEL: func.func @carried
 // CHECK-NOT:     device.device_copy
 // CHECK:         scf.for [[I:%.*]] = {{%.*}} iter_args([[SUM:%.*]] = %arg0) -> (tensor<4xf32>)
-// CHECK-NEXT:      "device.device_copy"([[SUM]])
+// CHECK-NEXT:      device.device_copy [[SUM]] from
 
 // -----
 
@@ -87,17 +87,17 @@ func.func @unknown(%x: tensor<8x4xf32> {device.scope = #host}, %a: tensor<4xf32>
 // CHECK-NEXT:      [[AHEAD:%.*]] = arith.muli [[COUNT]], [[S]] : index
 // CHECK-NEXT:      [[LAST:%.*]] = arith.addi [[M]], [[AHEAD]] : index
 // CHECK-NEXT:      [[SLICE:%.*]] = tensor.extract_slice [[X]][[[M]], 0]
-// CHECK-NEXT:      [[IN:%.*]] = "device.device_copy"([[SLICE]])
+// CHECK-NEXT:      [[IN:%.*]] = device.device_copy [[SLICE]] from
 // CHECK-NEXT:      [[FIRST:%.*]] = func.call @unknown_opencl0_0([[IN]])
 // CHECK-NEXT:      [[LOOP:%.*]]:2 = scf.for [[I:%.*]] = [[M]] to [[LAST]] step [[S]] iter_args([[SUM:%.*]] = [[INIT]], [[NOW:%.*]] = [[FIRST]])
 // CHECK-NEXT:        [[NEXT:%.*]] = arith.addi [[I]], [[S]]
 // CHECK-NEXT:        [[SLICE:%.*]] = tensor.extract_slice [[X]][[[NEXT]], 0]
-// CHECK-NEXT:        [[IN:%.*]] = "device.device_copy"([[SLICE]])
+// CHECK-NEXT:        [[IN:%.*]] = device.device_copy [[SLICE]] from
 // CHECK-NEXT:        [[BEGIN:%.*]] = func.call @unknown_opencl0_0([[IN]])
-// CHECK-NEXT:        [[OUT:%.*]] = "device.device_copy"([[NOW]])
+// CHECK-NEXT:        [[OUT:%.*]] = device.device_copy [[NOW]] from
 // CHECK-NEXT:        [[ADD:%.*]] = arith.addf [[SUM]], [[OUT]]
 // CHECK-NEXT:        scf.yield [[ADD]], [[BEGIN]]
-// CHECK:           [[OUT:%.*]] = "device.device_copy"([[LOOP]]#1)
+// CHECK:           [[OUT:%.*]] = device.device_copy [[LOOP]]#1 from
 // CHECK-NEXT:      [[RESULT:%.*]] = arith.addf [[LOOP]]#0, [[OUT]]
 // CHECK-NEXT:      scf.yield [[RESULT]]
 // CHECK:         return [[ONCE]]
@@ -136,7 +136,7 @@ func.func @dynamic(%x: tensor<?xf32> {device.scope = #host}, %a: tensor<?xf32> {
 // CHECK-DAG:         [[L:%.*]] = tensor.dim [[NOW]]
 // CHECK:             [[NEXT:%.*]] = func.call @dynamic_opencl0_0
 // CHECK:             func.call @log([[L]])
-// CHECK:             [[OUT:%.*]] = "device.device_copy"([[NOW]])
+// CHECK:             [[OUT:%.*]] = device.device_copy [[NOW]] from
 // CHECK:             [[NEW:%.*]] = tensor.insert_slice [[OUT]] into [[ROWS]][[[I]]] [[[L]]]
 // CHECK:             scf.yield [[NEW]], [[NEXT]]
 // CHECK:           func.call @log

@@ -9,9 +9,9 @@
 // CHECK: #[[HOST:.*]] = #device.scope<"cpu", 0 : i64, "", "">
 // CHECK: #[[DEV:.*]] = #device.scope<"opencl", 0 : i64, "", "">
 // CHECK: func.func @main
-// CHECK: %[[COPY:.*]] = "device.device_copy"(%{{.*}}) {dst = #[[DEV]], src = #[[HOST]]}
+// CHECK: %[[COPY:.*]] = device.device_copy %{{.*}} from #[[HOST]] to #[[DEV]]
 // CHECK-NEXT: %[[EXP:.*]] = math.exp %[[COPY]] {device.scope = #[[DEV]]}
-// CHECK-NEXT: %[[BACK:.*]] = "device.device_copy"(%[[EXP]]) {dst = #[[HOST]], src = #[[DEV]]}
+// CHECK-NEXT: %[[BACK:.*]] = device.device_copy %[[EXP]] from #[[DEV]] to #[[HOST]]
 // CHECK-NEXT: math.tanh %[[BACK]] : tensor<8x4xf32>
 func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   %0 = math.exp %x {device.scope = #dev} : tensor<8x4xf32>

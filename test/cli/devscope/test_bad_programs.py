@@ -416,12 +416,12 @@ def test_memrefs_on_a_device(cli: Cli, folder: Path) -> None:
     )
 
 
-def test_device_operations_in_custom_form(cli: Cli, folder: Path) -> None:
+def test_device_operations_in_a_wrong_form(cli: Cli, folder: Path) -> None:
     (folder / "bad.mlir").write_text(
         f"// device.on_device\n{main(f'%0 = device.on_device %x {{scope = #dev}} : {T4}')}"
     )
     assert_one_error(
         cli("plan", "bad.mlir"),
-        "bad.mlir:5:8: error: 'device.on_device' is written in generic form only",
-        'with the name in quotes: "device.on_device"(%x)',
+        "bad.mlir:5:8: error: this is no form of 'device.on_device'",
+        'write device.on_device %x on #a : tensor<4xf32>, or, with the name in quotes: "device.on_device"(%x)',
     )

@@ -9,10 +9,10 @@
 // CHECK-DAG:   #opencl0 = #device.scope<"opencl", 0 : i64, "", "">
 // CHECK-DAG:   #cpu0 = #device.scope<"cpu", 0 : i64, "", "">
 // CHECK-LABEL: func.func @main
-// CHECK:         "device.device_copy"{{.*}}dst = #opencl0, src = #cpu0
+// CHECK:         device.device_copy {{.*}} from #cpu0 to #opencl0
 // CHECK:         linalg.generic
 // CHECK-SAME:      device.scope = #opencl0
-// CHECK:         "device.device_copy"{{.*}}dst = #cpu0, src = #opencl0
+// CHECK:         device.device_copy {{.*}} from #opencl0 to #cpu0
 // BARE-LABEL:  func.func @main
 // BARE:          linalg.generic
 // BARE:          math.tanh

@@ -35,8 +35,8 @@ func.func @dense(%x: tensor<64x784xf32>, %w: tensor<784x128xf32>) -> tensor<64x1
 // CHECK-DAG:  #cpu0 = #device.scope<"cpu", 0 : i64, "", "">
 // CHECK-DAG:  #opencl0 = #device.scope<"opencl", 0 : i64, "", "">
 // CHECK:      func.func @ops(%arg0: tensor<4xf32> {device.scope = #cpu0}) -> (tensor<4xf32> {device.scope = #cpu0})
-// CHECK:      "device.on_device"(%arg0) {constrain_result = true, scope = #opencl0} : (tensor<4xf32>) -> tensor<4xf32>
-// CHECK:      "device.device_copy"(%0) {dst = #cpu0, src = #opencl0} : (tensor<4xf32>) -> tensor<4xf32>
+// CHECK:      device.on_device %arg0 on #opencl0 {constrain_result = true} : tensor<4xf32>
+// CHECK:      device.device_copy %0 from #opencl0 to #cpu0 : tensor<4xf32>
 // CHECK:      "device.region"() ({
 // CHECK:        "device.yield"(%1) : (tensor<4xf32>) -> ()
 // CHECK-NEXT: }) {scope = #opencl0} : () -> tensor<4xf32>

@@ -5,13 +5,13 @@
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 #host = #device.scope<"cpu", 0 : i64, "", "">
 // CHECK-LABEL: func.func @for
-// CHECK-NEXT:    [[IN:%.*]] = "device.device_copy"(%arg0) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    [[IN:%.*]] = device.device_copy %arg0 from #cpu0 to #opencl0
 // CHECK-NEXT:    [[R:%.*]] = scf.for {{.*}} iter_args([[P:%.*]] = [[IN]])
 // CHECK-NEXT:      tensor.dim [[P]]
 // CHECK-NEXT:      [[T:%.*]] = math.tanh [[P]] {device.scope = #opencl0}
 // CHECK-NEXT:      scf.yield [[T]]
 // CHECK-NEXT:    }
-// CHECK-NEXT:    [[OUT:%.*]] = "device.device_copy"([[R]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    [[OUT:%.*]] = device.device_copy [[R]] from #opencl0 to #cpu0
 // CHECK-NEXT:    "ml.use"([[OUT]])
 // CHECK-NEXT:    "ml.use"([[R]]) {device.scope = #opencl0}
 // CHECK-NEXT:    return [[OUT]]
@@ -61,13 +61,13 @@ func.func @free(%x: tensor<4xf32> {device.scope = #dev}, %n: index) -> (tensor<4
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 #host = #device.scope<"cpu", 0 : i64, "", "">
 // CHECK-LABEL: func.func @swapped
-// CHECK-NEXT:    [[X:%.*]] = "device.device_copy"(%arg0)
-// CHECK-NEXT:    [[Y:%.*]] = "device.device_copy"(%arg1)
+// CHECK-NEXT:    [[X:%.*]] = device.device_copy %arg0 from
+// CHECK-NEXT:    [[Y:%.*]] = device.device_copy %arg1 from
 // CHECK-NEXT:    [[R:%.*]]:2 = scf.for {{.*}} iter_args([[P:%.*]] = [[X]], [[Q:%.*]] = [[Y]])
 // CHECK-NEXT:      [[S:%.*]] = arith.addf [[P]], [[Q]] {device.scope = #opencl0}
 // CHECK-NEXT:      scf.yield [[Q]], [[S]]
 // CHECK-NEXT:    }
-// CHECK-NEXT:    [[OUT:%.*]] = "device.device_copy"([[R]]#1)
+// CHECK-NEXT:    [[OUT:%.*]] = device.device_copy [[R]]#1 from
 // CHECK-NEXT:    return [[OUT]]
 func.func @swapped(%x: tensor<4xf32> {device.scope = #host}, %y: tensor<4xf32> {device.scope = #host}, %n: index)
     -> (tensor<4xf32> {device.scope = #host}) {
@@ -82,7 +82,7 @@ func.func @swapped(%x: tensor<4xf32> {device.scope = #host}, %y: tensor<4xf32> {
 }
 
 // CHECK-LABEL: func.func @nested
-// CHECK-NEXT:    [[X:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    [[X:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:    [[O:%.*]] = scf.for {{.*}} iter_args([[A:%.*]] = [[X]])
 // CHECK-NEXT:      [[R:%.*]] = scf.for {{.*}} iter_args([[P:%.*]] = [[A]])
 // CHECK-NEXT:        [[S:%.*]] = math.tanh [[P]] {device.scope = #opencl0}
@@ -90,7 +90,7 @@ func.func @swapped(%x: tensor<4xf32> {device.scope = #host}, %y: tensor<4xf32> {
 // CHECK-NEXT:      }
 // CHECK-NEXT:      scf.yield [[R]]
 // CHECK-NEXT:    }
-// CHECK-NEXT:    [[OUT:%.*]] = "device.device_copy"([[O]])
+// CHECK-NEXT:    [[OUT:%.*]] = device.device_copy [[O]] from
 // CHECK-NEXT:    return [[OUT]]
 func.func @nested(%x: tensor<4xf32> {device.scope = #host}, %n: index) -> (tensor<4xf32> {device.scope = #host}) {
   %o = scf.for %j = %n to %n step %n iter_args(%a = %x) -> (tensor<4xf32>) {
@@ -112,7 +112,7 @@ func.func @nested(%x: tensor<4xf32> {device.scope = #host}, %n: index) -> (tenso
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 #host = #device.scope<"cpu", 0 : i64, "", "">
 // CHECK-LABEL: func.func @while
-// CHECK-NEXT:    [[IN:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    [[IN:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:    [[R:%.*]] = scf.while ([[B:%.*]] = [[IN]])
 // CHECK-NEXT:      [[S:%.*]] = tensor.extract [[B]][%arg2] {device.scope = #opencl0}
 // CHECK-NEXT:      [[C:%.*]] = arith.cmpf olt, [[S]], [[S]]
@@ -128,7 +128,7 @@ func.func @nested(%x: tensor<4xf32> {device.scope = #host}, %n: index) -> (tenso
 // CHECK-NEXT:      }
 // CHECK-NEXT:      scf.yield [[T]]
 // CHECK-NEXT:    }
-// CHECK-NEXT:    [[OUT:%.*]] = "device.device_copy"([[R]])
+// CHECK-NEXT:    [[OUT:%.*]] = device.device_copy [[R]] from
 // CHECK-NEXT:    return [[OUT]]
 func.func @while(%x: tensor<4xf32> {device.scope = #host}, %p: i1, %n: index)
     -> (tensor<4xf32> {device.scope = #host}) {

@@ -5,7 +5,7 @@
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 #host = #device.scope<"cpu", 0 : i64, "", "">
 // CHECK-LABEL: func.func @merged
-// CHECK-NEXT:    [[COPY:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    [[COPY:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:    "ml.use"([[COPY]])
 // CHECK-NEXT:    "ml.use"([[COPY]])
 // CHECK-NEXT:    scf.for
@@ -32,7 +32,7 @@ func.func @merged(%x: tensor<4xf32> {device.scope = #host}, %p: i1, %n: index) {
 // CHECK-NEXT:      device_copy
 // CHECK:         scf.if
 // CHECK-NEXT:      device_copy
-// CHECK:         [[COPY:%.*]] = "device.device_copy"(%arg0)
+// CHECK:         [[COPY:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:    "ml.use"([[COPY]])
 // CHECK-NEXT:    "ml.use"([[COPY]])
 func.func @merged_behind_branches(%x: tensor<4xf32> {device.scope = #host}, %p: i1) {
@@ -60,18 +60,18 @@ func.func @merged_behind_branches(%x: tensor<4xf32> {device.scope = #host}, %p: 
 // CHECK-LABEL: func.func @blocks
 // CHECK:         cf.cond_br %arg1, ^bb1, ^bb2
 // CHECK-NEXT:  ^bb1:
-// CHECK-NEXT:    [[LEFT:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    [[LEFT:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:    "ml.use"([[LEFT]])
 // CHECK-NEXT:    cf.cond_br %arg1, ^bb3, ^bb4
 // CHECK-NEXT:  ^bb2:
-// CHECK-NEXT:    [[RIGHT:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    [[RIGHT:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:    "ml.use"([[RIGHT]])
 // CHECK-NEXT:    cf.br ^bb4
 // CHECK-NEXT:  ^bb3:
 // CHECK-NEXT:    "ml.use"([[LEFT]])
 // CHECK-NEXT:    cf.br ^bb4
 // CHECK-NEXT:  ^bb4:
-// CHECK-NEXT:    [[LAST:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    [[LAST:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:    "ml.use"([[LAST]])
 func.func @blocks(%x: tensor<4xf32> {device.scope = #host}, %p: i1) {
   cf.cond_br %p, ^a, ^b
@@ -101,7 +101,7 @@ func.func @blocks(%x: tensor<4xf32> {device.scope = #host}, %p: i1) {
 #dev1 = #device.scope<"opencl", 1 : i64, "", "">
 #host = #device.scope<"cpu", 0 : i64, "", "">
 // CHECK-LABEL: func.func @folded
-// CHECK-NEXT:    [[COPY:%.*]] = "device.device_copy"(%arg0) {dst = #opencl1, src = #opencl0}
+// CHECK-NEXT:    [[COPY:%.*]] = device.device_copy %arg0 from #opencl0 to #opencl1
 // CHECK-NEXT:    "ml.use"([[COPY]])
 // CHECK-NEXT:    "ml.use"(%arg0)
 // CHECK-NEXT:    return
@@ -123,7 +123,7 @@ func.func @folded(%x: tensor<4xf32> {device.scope = #dev}, %y: tensor<8xf32> {de
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 #host = #device.scope<"cpu", 0 : i64, "", "">
 // CHECK-LABEL: func.func @joined
-// CHECK-NEXT:    [[COPY:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    [[COPY:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:    scf.if
 // CHECK-NEXT:      "ml.use"([[COPY]])
 // CHECK-NEXT:    } else {
@@ -176,7 +176,7 @@ func.func @not_all(%x: tensor<4xf32> {device.scope = #host}, %n: index) {
 // CHECK-NEXT:      [[B:%.*]] = math.sin %arg0
 // CHECK-NEXT:      scf.yield [[B]]
 // CHECK-NEXT:    }
-// CHECK-NEXT:    [[COPY:%.*]] = "device.device_copy"([[R]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    [[COPY:%.*]] = device.device_copy [[R]] from #opencl0 to #cpu0
 // CHECK-NEXT:    return [[COPY]]
 func.func @results(%x: tensor<4xf32> {device.scope = #dev}, %p: i1) -> (tensor<4xf32> {device.scope = #host}) {
   %r = scf.if %p -> tensor<4xf32> {
@@ -215,9 +215,9 @@ func.func @results_used_inside(%x: tensor<4xf32> {device.scope = #dev}, %p: i1)
 // One region yields what came from where the result goes: the copy back moves into the other one.
 // CHECK-LABEL: func.func @results_there_and_back
 // CHECK-NEXT:    [[R:%.*]] = scf.if
-// CHECK-NEXT:      [[A:%.*]] = "device.device_copy"(%arg0) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:      [[A:%.*]] = device.device_copy %arg0 from #cpu0 to #opencl0
 // CHECK-NEXT:      [[B:%.*]] = math.tanh [[A]]
-// CHECK-NEXT:      [[C:%.*]] = "device.device_copy"([[B]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:      [[C:%.*]] = device.device_copy [[B]] from #opencl0 to #cpu0
 // CHECK-NEXT:      scf.yield [[C]]
 // CHECK-NEXT:    } else {
 // CHECK-NEXT:      scf.yield %arg0
@@ -238,11 +238,11 @@ func.func @results_there_and_back(%x: tensor<4xf32> {device.scope = #host}, %p: 
 
 // The result is copied back on some paths only, which would become all.
 // CHECK-LABEL: func.func @results_perhaps_back
-// CHECK-NEXT:    [[X:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    [[X:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:    [[R:%.*]] = scf.if
 // CHECK-NOT:     device_copy
 // CHECK:         scf.if
-// CHECK-NEXT:      [[C:%.*]] = "device.device_copy"([[R]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:      [[C:%.*]] = device.device_copy [[R]] from #opencl0 to #cpu0
 func.func @results_perhaps_back(%x: tensor<4xf32> {device.scope = #host}, %p: i1, %q: i1) {
   %0 = "device.device_copy"(%x) {src = #host, dst = #dev} : (tensor<4xf32>) -> tensor<4xf32>
   %r = scf.if %p -> tensor<4xf32> {
@@ -267,7 +267,7 @@ func.func @results_perhaps_back(%x: tensor<4xf32> {device.scope = #host}, %p: i1
 // CHECK-LABEL: func.func @sunk
 // CHECK-NEXT:    scf.index_switch
 // CHECK-NEXT:    case 0 {
-// CHECK-NEXT:      [[A:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:      [[A:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:      "ml.use"([[A]])
 // CHECK-NEXT:      scf.yield
 // CHECK-NEXT:    }
@@ -276,7 +276,7 @@ func.func @results_perhaps_back(%x: tensor<4xf32> {device.scope = #host}, %p: i1
 // CHECK-NEXT:    }
 // CHECK-NEXT:    default {
 // CHECK-NEXT:      scf.if %arg1 {
-// CHECK-NEXT:        [[B:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:        [[B:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:        scf.for
 // CHECK-NEXT:          "ml.use"([[B]])
 func.func @sunk(%x: tensor<4xf32> {device.scope = #host}, %p: i1, %n: index) {
@@ -338,7 +338,7 @@ func.func @not_sunk(%a: tensor<4xf32> {device.scope = #host}, %b: tensor<4xf32> 
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 #host = #device.scope<"cpu", 0 : i64, "", "">
 // CHECK-LABEL: func.func @hoisted
-// CHECK-NEXT:    [[COPY:%.*]] = "device.device_copy"(%arg0)
+// CHECK-NEXT:    [[COPY:%.*]] = device.device_copy %arg0 from
 // CHECK-NEXT:    scf.for
 // CHECK-NEXT:      scf.while
 // CHECK-NEXT:        "ml.use"([[COPY]])

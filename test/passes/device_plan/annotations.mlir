@@ -14,13 +14,13 @@
 // CHECK-SAME:    -> (tensor<4x4xf32> {device.scope = #cpu0}) attributes {device.scope = #cpu0}
 // CHECK:         %[[Z:.*]] = arith.constant {device.scope = #opencl0} dense<0.000000e+00>
 // CHECK-NEXT:    %[[M:.*]] = linalg.matmul {device.scope = #opencl0} ins(%[[X]], %[[W]] {{.*}} outs(%[[Z]]
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[M]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[M]] from #opencl0 to #cpu0
 // CHECK-NEXT:    %[[T:.*]] = math.tanh %[[C]] : tensor<4x4xf32>
 // CHECK-NEXT:    return %[[T]]
 // HOST-LABEL:  func.func @attribute
 // HOST-SAME:     (%[[X:.*]]: tensor<4x4xf32> {device.scope = #cpu0}, %[[W:.*]]: tensor<4x4xf32> {device.scope = #cpu0})
-// HOST-NEXT:     %[[XD:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl0, src = #cpu0}
-// HOST-NEXT:     %[[WD:.*]] = "device.device_copy"(%[[W]]) {dst = #opencl0, src = #cpu0}
+// HOST-NEXT:     %[[XD:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl0
+// HOST-NEXT:     %[[WD:.*]] = device.device_copy %[[W]] from #cpu0 to #opencl0
 // HOST:          linalg.matmul {device.scope = #opencl0} ins(%[[XD]], %[[WD]]
 func.func @attribute(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32> {
   %z = arith.constant dense<0.0> : tensor<4x4xf32>
@@ -33,9 +33,9 @@ func.func @attribute(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>) -> tensor<4x4xf32
 // What stands between two placed operations stays on the default scope.
 // CHECK-LABEL: func.func @between
 // CHECK:         math.exp %{{.*}} {device.scope = #opencl0}
-// CHECK-NEXT:    "device.device_copy"(%{{.*}}) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    device.device_copy %{{.*}} from #opencl0 to #cpu0
 // CHECK-NEXT:    math.tanh %{{[0-9]+}} : tensor<4xf32>
-// CHECK-NEXT:    "device.device_copy"(%{{.*}}) {dst = #opencl1, src = #cpu0}
+// CHECK-NEXT:    device.device_copy %{{.*}} from #cpu0 to #opencl1
 // CHECK-NEXT:    math.sqrt %{{.*}} {device.scope = #opencl1}
 // CHECK-NEXT:    return
 func.func @between(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -53,7 +53,7 @@ func.func @between(%x: tensor<4xf32>) -> tensor<4xf32> {
 // HOST-LABEL:  func.func @returned
 // HOST-SAME:     -> (tensor<4xf32> {device.scope = #cpu0})
 // HOST:          math.exp
-// HOST-NEXT:     "device.device_copy"
+// HOST-NEXT:     device.device_copy
 // HOST-NEXT:     return
 func.func @returned(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = math.exp %x {device.scope = #dev} : tensor<4xf32>
@@ -64,7 +64,7 @@ func.func @returned(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-LABEL: func.func @body_only
 // CHECK:         math.exp %{{.*}} {device.scope = #opencl0}
 // CHECK-NEXT:    math.sin %{{.*}} {device.scope = #opencl0}
-// CHECK-NEXT:    "device.device_copy"
+// CHECK-NEXT:    device.device_copy
 // CHECK-NEXT:    math.tanh %{{[0-9]+}} : tensor<4xf32>
 func.func @body_only(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = math.exp %x : tensor<4xf32>
@@ -90,7 +90,7 @@ func.func @fixed(%x: tensor<4xf32>) -> tensor<4xf32> {
 // Result only: the consumer is there, the producer stays.
 // CHECK-LABEL: func.func @result_only
 // CHECK:         math.exp %{{[a-z0-9]+}} : tensor<4xf32>
-// CHECK-NEXT:    "device.device_copy"(%{{.*}}) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    device.device_copy %{{.*}} from #cpu0 to #opencl0
 // CHECK-NEXT:    math.tanh %{{.*}} {device.scope = #opencl0}
 func.func @result_only(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
   %0 = math.exp %x : tensor<4xf32>

@@ -11,9 +11,9 @@
 // CHECK-LABEL: func.func @one_path
 // CHECK-NOT:     device_copy
 // CHECK:         scf.if
-// CHECK-NEXT:      "device.device_copy"(%{{.*}}) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:      device.device_copy %{{.*}} from #cpu0 to #opencl0
 // CHECK-NEXT:      math.exp %{{.*}} {device.scope = #opencl0}
-// CHECK-NEXT:      "device.device_copy"(%{{.*}}) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:      device.device_copy %{{.*}} from #opencl0 to #cpu0
 // CHECK-NEXT:      scf.yield
 // CHECK-NEXT:    } else {
 // CHECK-NEXT:      scf.yield
@@ -32,7 +32,7 @@ func.func @one_path(%x: tensor<4xf32>, %p: i1) -> tensor<4xf32> {
 // Both paths need it: one copy, right after the definition.
 // CHECK-LABEL: func.func @both_paths
 // CHECK:         %[[S:.*]] = math.sin
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[S]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[S]] from #cpu0 to #opencl0
 // CHECK-NEXT:    scf.if
 // CHECK-NOT:     dst = #opencl0
 // CHECK:         return
@@ -51,14 +51,14 @@ func.func @both_paths(%x: tensor<4xf32>, %p: i1) -> tensor<4xf32> {
 // What a loop does not change is copied before it; what it carries stays on the device.
 // CHECK-LABEL: func.func @loop
 // CHECK:         %[[W:.*]] = math.sin
-// CHECK-NEXT:    %[[WD:.*]] = "device.device_copy"(%[[W]])
+// CHECK-NEXT:    %[[WD:.*]] = device.device_copy %[[W]] from
 // CHECK-NEXT:    %[[I:.*]] = math.cos
-// CHECK-NEXT:    %[[ID:.*]] = "device.device_copy"(%[[I]])
+// CHECK-NEXT:    %[[ID:.*]] = device.device_copy %[[I]] from
 // CHECK-NEXT:    %[[R:.*]] = scf.for {{.*}} iter_args(%[[A:.*]] = %[[ID]])
 // CHECK-NEXT:      %[[N:.*]] = arith.addf %[[A]], %[[WD]] {device.scope = #opencl0}
 // CHECK-NEXT:      scf.yield %[[N]]
 // CHECK-NEXT:    }
-// CHECK-NEXT:    %[[RH:.*]] = "device.device_copy"(%[[R]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[RH:.*]] = device.device_copy %[[R]] from #opencl0 to #cpu0
 // CHECK-NEXT:    math.tanh %[[RH]] : tensor<4xf32>
 func.func @loop(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
   %c0 = arith.constant 0 : index
@@ -80,7 +80,7 @@ func.func @loop(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
 // CHECK:           scf.condition
 // CHECK:           math.exp %{{.*}} {device.scope = #opencl0}
 // CHECK-NEXT:      scf.yield
-// CHECK:         "device.device_copy"
+// CHECK:         device.device_copy
 // CHECK-NEXT:    math.tanh
 func.func @while(%x: tensor<4xf32>, %i: index) -> tensor<4xf32> {
   %0 = scf.while (%a = %x) : (tensor<4xf32>) -> tensor<4xf32> {
@@ -99,7 +99,7 @@ func.func @while(%x: tensor<4xf32>, %i: index) -> tensor<4xf32> {
 // CHECK-LABEL: func.func @switch
 // CHECK:         scf.index_switch
 // CHECK-NEXT:    case 0 {
-// CHECK-NEXT:      "device.device_copy"
+// CHECK-NEXT:      device.device_copy
 // CHECK-NEXT:      math.exp %{{.*}} {device.scope = #opencl0}
 // CHECK:         default {
 // CHECK-NEXT:      math.cos
@@ -126,7 +126,7 @@ func.func @switch(%x: tensor<4xf32>, %i: index) -> tensor<4xf32> {
 // CHECK:         %[[S:.*]] = math.sin
 // CHECK-NEXT:    cf.cond_br %{{.*}}, ^[[LEFT:.*]], ^[[RIGHT:.*]]
 // CHECK-NEXT:  ^[[LEFT]]:
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[S]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[S]] from #cpu0 to #opencl0
 // CHECK-NEXT:    cf.br ^[[HEAD:.*]]
 // CHECK-NEXT:  ^[[HEAD]]:
 // CHECK-NEXT:    "my.use"(%[[C]]) {device.scope = #opencl0}
@@ -147,7 +147,7 @@ func.func @blocks(%x: tensor<4xf32>, %p: i1) -> tensor<4xf32> {
 // CHECK:         cf.switch %{{.*}} : i32, [
 // CHECK-NEXT:      default: ^[[A:.*]](%[[X:.*]] : tensor<4xf32>),
 // CHECK:         ^[[A]](%[[V:.*]]: tensor<4xf32>):
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[V]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[V]] from #cpu0 to #opencl0
 // CHECK-NEXT:    math.exp %[[C]] {device.scope = #opencl0}
 func.func @block_arguments(%x: tensor<4xf32>, %f: i32) -> tensor<4xf32> {
   cf.switch %f : i32, [
@@ -187,7 +187,7 @@ func.func @caller(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tenso
 // The operand of a call is copied like any other, and one value once.
 // CHECK-LABEL: func.func @copies_to_call
 // CHECK:         %[[S:.*]] = math.sin
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[S]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[S]] from #cpu0 to #opencl0
 // CHECK-NEXT:    call @external(%[[C]])
 // CHECK-NEXT:    call @external(%[[C]])
 func.func @copies_to_call(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {

@@ -12,7 +12,7 @@
 // One copy per value and destination, however many use it.
 // CHECK-LABEL: func.func @shared
 // CHECK:         %[[S:.*]] = math.sin
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[S]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[S]] from #cpu0 to #opencl0
 // CHECK-NEXT:    arith.addf %[[C]], %[[C]] {device.scope = #opencl0}
 // CHECK-NEXT:    arith.mulf %[[C]], %{{.*}} {device.scope = #opencl0}
 // CHECK-NOT:     #cpu0} : (tensor<4xf32>)
@@ -27,7 +27,7 @@ func.func @shared(%x: tensor<4xf32>) -> tensor<4xf32> {
 // An explicit copy serves the uses that planning finds, and a second one is dropped.
 // CHECK-LABEL: func.func @explicit
 // CHECK:         %[[S:.*]] = math.sin
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[S]])
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[S]] from
 // CHECK-NEXT:    math.exp %[[C]] {device.scope = #opencl0}
 // CHECK-NEXT:    math.cos %[[C]] {device.scope = #opencl0}
 // CHECK-NEXT:    return %[[C]]
@@ -62,7 +62,7 @@ func.func @there_and_back(%x: tensor<4xf32>) -> tensor<4xf32> {
 // A copy by way of a scope where nothing uses it goes there directly, however long the way.
 // CHECK-LABEL: func.func @staged
 // CHECK-SAME:    (%[[X:.*]]: tensor<4xf32> {device.scope = #opencl0})
-// CHECK-NEXT:    %[[D:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl2, src = #opencl0}
+// CHECK-NEXT:    %[[D:.*]] = device.device_copy %[[X]] from #opencl0 to #opencl2
 // CHECK-NEXT:    math.sin %[[D]] {device.scope = #opencl2}
 func.func @staged(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = "device.device_copy"(%x) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
@@ -75,8 +75,8 @@ func.func @staged(%x: tensor<4xf32>) -> tensor<4xf32> {
 // Where something does use it, the copies stay as they were written.
 // CHECK-LABEL: func.func @used_on_the_way
 // CHECK-SAME:    (%[[X:.*]]: tensor<4xf32> {device.scope = #opencl0})
-// CHECK-NEXT:    %[[H:.*]] = "device.device_copy"(%[[X]]) {dst = #cpu0, src = #opencl0}
-// CHECK-NEXT:    %[[D:.*]] = "device.device_copy"(%[[H]]) {dst = #opencl1, src = #cpu0}
+// CHECK-NEXT:    %[[H:.*]] = device.device_copy %[[X]] from #opencl0 to #cpu0
+// CHECK-NEXT:    %[[D:.*]] = device.device_copy %[[H]] from #cpu0 to #opencl1
 // CHECK-NEXT:    math.sin %[[D]] {device.scope = #opencl1}
 // CHECK-NEXT:    math.cos %[[H]] : tensor<4xf32>
 func.func @used_on_the_way(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
@@ -90,7 +90,7 @@ func.func @used_on_the_way(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) 
 // A copy that planning adds goes on from where the data was before; equal ones are one.
 // CHECK-LABEL: func.func @continued
 // CHECK-SAME:    (%[[X:.*]]: tensor<4xf32> {device.scope = #opencl0})
-// CHECK-NEXT:    %[[D:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl1, src = #opencl0}
+// CHECK-NEXT:    %[[D:.*]] = device.device_copy %[[X]] from #opencl0 to #opencl1
 // CHECK-NEXT:    math.sin %[[D]] {device.scope = #opencl1}
 // CHECK-NEXT:    math.cos %[[D]] {device.scope = #opencl1}
 // CHECK-NEXT:    return
@@ -103,7 +103,7 @@ func.func @continued(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
 
 // An explicit copy in a loop, of something that the loop does not change, leaves it.
 // CHECK-LABEL: func.func @in_loop
-// CHECK:         "device.device_copy"
+// CHECK:         device.device_copy
 // CHECK:         scf.for
 // CHECK-NOT:     device_copy
 // CHECK:         return
@@ -119,7 +119,7 @@ func.func @in_loop(%x: tensor<4xf32>, %n: index) {
 // CHECK-LABEL: func.func @memories
 // CHECK-SAME:    (%[[X:.*]]: tensor<4xf32> {device.scope = #opencl0_global})
 // CHECK-NEXT:    %[[E:.*]] = math.exp %[[X]] {device.scope = #opencl0_global}
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[E]]) {dst = #opencl0_texture, src = #opencl0_global}
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[E]] from #opencl0_global to #opencl0_texture
 // CHECK-NEXT:    math.cos %[[E]] {device.scope = #opencl0_global}
 // CHECK-NEXT:    math.sin %[[C]] {device.scope = #opencl0_texture}
 func.func @memories(%x: tensor<4xf32>) -> tensor<4xf32> {

@@ -11,7 +11,7 @@
 // Tensors that the body of a computation captures belong to the computation.
 // CHECK-LABEL: func.func @captured
 // CHECK-SAME:    (%[[X:.*]]: tensor<4xf32> {device.scope = #opencl0}, %[[T:.*]]: tensor<8xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[T]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[T]] from #cpu0 to #opencl0
 // CHECK:         linalg.generic
 // CHECK:           tensor.extract %[[C]]
 // CHECK-NOT:       device.scope
@@ -101,7 +101,7 @@ func.func @views(%x: tensor<4xf32>) -> tensor<?xf32> {
 // CHECK-NEXT:    %[[F1:.*]] = linalg.fill ins(%{{.*}}) outs(%[[E1]]
 // CHECK-NEXT:    %[[F0:.*]] = linalg.fill {device.scope = #opencl0} ins(%{{.*}}) outs(%[[E0]]
 // CHECK:         arith.addf %{{.*}}, %[[F0]] {device.scope = #opencl0}
-// CHECK-NEXT:    "device.device_copy"
+// CHECK-NEXT:    device.device_copy
 // CHECK-NEXT:    arith.addf %{{.*}}, %[[F1]] : tensor<4xf32>
 func.func @made_anew(%x: tensor<4xf32>) -> tensor<4xf32> {
   %c = arith.constant 1.0 : f32
@@ -117,7 +117,7 @@ func.func @made_anew(%x: tensor<4xf32>) -> tensor<4xf32> {
 // CHECK-SAME:    -> (tensor<2xf32> {device.scope = #opencl0})
 // CHECK:         memref.alloc() {device.scope = #opencl0}
 // CHECK-NEXT:    %[[E:.*]] = math.exp %{{[a-z0-9]+}} : tensor<4xf32>
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[E]])
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[E]] from
 // CHECK-NEXT:    bufferization.materialize_in_destination %[[C]] in writable %{{.*}} {device.scope = #opencl0}
 // CHECK-NEXT:    memref.subview %{{.*}}[0] [2] [1] {device.scope = #opencl0}
 // CHECK-NEXT:    bufferization.to_tensor %{{.*}} restrict writable {device.scope = #opencl0}

@@ -10,8 +10,8 @@ func.func private @kernel(%x: memref<?xf32>, %y: memref<?xf32>) attributes {devi
 }
 // CHECK-LABEL: func.func @main
 func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>, %b: index) -> tensor<?xf32> {
-  // CHECK-DAG:  %[[X:.*]] = "device.device_copy"(%arg0) {dst = #opencl0, src = #cpu0}
-  // CHECK-DAG:  %[[Y:.*]] = "device.device_copy"(%arg1) {dst = #opencl0, src = #cpu0}
+  // CHECK-DAG:  %[[X:.*]] = device.device_copy %arg0 from #cpu0 to #opencl0
+  // CHECK-DAG:  %[[Y:.*]] = device.device_copy %arg1 from #cpu0 to #opencl0
   // CHECK:      %[[N:.*]] = tensor.dim %arg0, %{{.*}} : tensor<?xf32>
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -20,7 +20,7 @@ func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>, %b: index) -> tensor<?xf32
   // CHECK-NEXT:   "device.in"(%[[X]])
   // CHECK-NEXT:   "device.out"(%[[Y]])
   // CHECK-NEXT: }) {device.scope = #opencl0, kernel = @kernel}
-  // CHECK-NEXT: %[[C:.*]] = "device.device_copy"(%[[R]]) {dst = #cpu0, src = #opencl0}
+  // CHECK-NEXT: %[[C:.*]] = device.device_copy %[[R]] from #opencl0 to #cpu0
   %0 = "device.launch"(%n, %c1, %c1, %b, %c1, %c1) ({
     "device.in"(%x) : (tensor<?xf32>) -> ()
     "device.out"(%y) : (tensor<?xf32>) -> ()

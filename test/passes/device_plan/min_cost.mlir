@@ -15,10 +15,10 @@
 // The product pays for its copies. The sum before it stays, one copy is less than two; the one after it moves along.
 // CHECK-LABEL: func.func @product
 // CHECK:         %[[SUM:.*]] = arith.addf %{{.*}}, %{{.*}} : tensor<512x512xf32>
-// CHECK-NEXT:    %[[THERE:.*]] = "device.device_copy"(%[[SUM]])
+// CHECK-NEXT:    %[[THERE:.*]] = device.device_copy %[[SUM]] from
 // CHECK:         %[[P:.*]] = linalg.matmul {device.scope = #opencl0} ins(%[[THERE]], %[[THERE]]
 // CHECK-NEXT:    %[[LAST:.*]] = arith.addf %[[THERE]], %[[P]] {device.scope = #opencl0}
-// CHECK-NEXT:    %[[BACK:.*]] = "device.device_copy"(%[[LAST]])
+// CHECK-NEXT:    %[[BACK:.*]] = device.device_copy %[[LAST]] from
 // CHECK-NEXT:    return %[[BACK]]
 func.func @product(%a: !large, %b: !large) -> !large {
   %e = tensor.empty() : !large
@@ -40,13 +40,13 @@ func.func @small_product(%a: !small) -> !small {
 
 // In a loop, what is carried stays on the device; it is copied before and after.
 // CHECK-LABEL: func.func @loop
-// CHECK:         %[[A:.*]] = "device.device_copy"
+// CHECK:         %[[A:.*]] = device.device_copy
 // CHECK:         %[[R:.*]] = scf.for {{.*}} iter_args(%[[X:.*]] = %[[A]])
 // CHECK-NOT:       device.device_copy
 // CHECK:           linalg.matmul {device.scope = #opencl0} ins(%[[X]], %[[A]]
 // CHECK-NOT:       device.device_copy
 // CHECK:         }
-// CHECK-NEXT:    %[[BACK:.*]] = "device.device_copy"(%[[R]])
+// CHECK-NEXT:    %[[BACK:.*]] = device.device_copy %[[R]] from
 // CHECK-NEXT:    return %[[BACK]]
 func.func @loop(%a: !large, %n: index) -> !large {
   %0 = arith.constant 0 : index

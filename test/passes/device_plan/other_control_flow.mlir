@@ -16,7 +16,7 @@
 // CHECK-NEXT:    %[[C:.*]] = stablehlo.constant dense<0>
 // CHECK-NEXT:    %[[C_0:.*]] = stablehlo.constant dense<1>
 // CHECK-NEXT:    %[[V0:.*]] = stablehlo.sine %[[X]]
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #opencl0
 // CHECK-NEXT:    %[[V2:.*]]:2 = stablehlo.while(%[[ITERARG:.*]] = %[[C]], %[[ITERARG_1:.*]] = %[[V1]])
 // CHECK-NEXT:    cond {
 // CHECK-NEXT:      %[[V5:.*]] = stablehlo.compare LT, %[[ITERARG]], %[[N]]
@@ -26,7 +26,7 @@
 // CHECK-NEXT:      %[[V6:.*]] = stablehlo.tanh %[[ITERARG_1]] {device.scope = #opencl0}
 // CHECK-NEXT:      stablehlo.return %[[V5]], %[[V6]]
 // CHECK-NEXT:    }
-// CHECK-NEXT:    %[[V3:.*]] = "device.device_copy"(%[[V2]]#1) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[V3:.*]] = device.device_copy %[[V2]]#1 from #opencl0 to #cpu0
 // CHECK-NEXT:    %[[V4:.*]] = stablehlo.cosine %[[V3]]
 // CHECK-NEXT:    return %[[V4]]
 // CHECK-NEXT:  }
@@ -56,7 +56,7 @@ func.func @while(%x: !t, %n: tensor<i32>) -> !t {
 // CHECK-NEXT:    cond {
 // CHECK-NEXT:      %[[V1:.*]] = stablehlo.reduce(%[[ITERARG]] init: %[[CST]]) {{.*}} {device.scope = #opencl0}
 // CHECK-NEXT:      %[[V2:.*]] = stablehlo.compare LT, %[[V1]], %[[CST]] {device.scope = #opencl0}
-// CHECK-NEXT:      %[[V3:.*]] = "device.device_copy"(%[[V2]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:      %[[V3:.*]] = device.device_copy %[[V2]] from #opencl0 to #cpu0
 // CHECK-NEXT:      stablehlo.return %[[V3]]
 // CHECK-NEXT:    } do {
 // CHECK-NEXT:      %[[V1:.*]] = stablehlo.tanh %[[ITERARG]] {device.scope = #opencl0}
@@ -86,9 +86,9 @@ func.func @while_on_device(%x: !t) -> !t {
 // CHECK-SAME:    -> (tensor<4xf32> {device.scope = #cpu0})
 // CHECK-NEXT:    %[[V0:.*]] = stablehlo.sine %[[X]]
 // CHECK-NEXT:    %[[V1:.*]] = "stablehlo.if"(%[[P]]) ({
-// CHECK-NEXT:      %[[V3:.*]] = "device.device_copy"(%[[V0]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:      %[[V3:.*]] = device.device_copy %[[V0]] from #cpu0 to #opencl0
 // CHECK-NEXT:      %[[V4:.*]] = stablehlo.tanh %[[V3]] {device.scope = #opencl0}
-// CHECK-NEXT:      %[[V5:.*]] = "device.device_copy"(%[[V4]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:      %[[V5:.*]] = device.device_copy %[[V4]] from #opencl0 to #cpu0
 // CHECK-NEXT:      stablehlo.return %[[V5]]
 // CHECK-NEXT:    }, {
 // CHECK-NEXT:      stablehlo.return %[[V0]]
@@ -112,7 +112,7 @@ func.func @if(%p: tensor<i1>, %x: !t) -> !t {
 // CHECK-SAME:    %[[K:\w+]]: tensor<i32> {device.scope = #opencl0},
 // CHECK-SAME:    %[[X:\w+]]: tensor<4xf32> {device.scope = #opencl0})
 // CHECK-SAME:    -> (tensor<4xf32> {device.scope = #opencl0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[K]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[K]] from #opencl0 to #cpu0
 // CHECK-NEXT:    %[[V1:.*]] = "stablehlo.case"(%[[V0]]) ({
 // CHECK-NEXT:      %[[V2:.*]] = stablehlo.tanh %[[X]] {device.scope = #opencl0}
 // CHECK-NEXT:      stablehlo.return %[[V2]]
@@ -172,12 +172,12 @@ func.func @dynamic(%x: tensor<?xf32>, %s: tensor<2xi32>) -> tensor<?x?xf32> {
 // CHECK-SAME:    %[[X:\w+]]: tensor<4xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<4xf32> {device.scope = #cpu0})
 // CHECK-NEXT:    %[[V0:.*]] = math.sin %[[X]]
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #opencl0
 // CHECK-NEXT:    %[[V2:.*]] = affine.for %[[ARG1:.*]] = 0 to 10 iter_args(%[[ARG2:.*]] = %[[V1]]) -> (tensor<4xf32>) {
 // CHECK-NEXT:      %[[V5:.*]] = math.tanh %[[ARG2]] {device.scope = #opencl0}
 // CHECK-NEXT:      affine.yield %[[V5]]
 // CHECK-NEXT:    }
-// CHECK-NEXT:    %[[V3:.*]] = "device.device_copy"(%[[V2]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[V3:.*]] = device.device_copy %[[V2]] from #opencl0 to #cpu0
 // CHECK-NEXT:    %[[V4:.*]] = math.cos %[[V3]]
 // CHECK-NEXT:    return %[[V4]]
 // CHECK-NEXT:  }
@@ -196,9 +196,9 @@ func.func @affine_for(%x: !t) -> !t {
 // CHECK-SAME:    -> (tensor<4xf32> {device.scope = #cpu0})
 // CHECK-NEXT:    %[[V0:.*]] = math.sin %[[X]]
 // CHECK-NEXT:    %[[V1:.*]] = affine.if #set(%[[N]]) -> tensor<4xf32> {
-// CHECK-NEXT:      %[[V2:.*]] = "device.device_copy"(%[[V0]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:      %[[V2:.*]] = device.device_copy %[[V0]] from #cpu0 to #opencl0
 // CHECK-NEXT:      %[[V3:.*]] = math.tanh %[[V2]] {device.scope = #opencl0}
-// CHECK-NEXT:      %[[V4:.*]] = "device.device_copy"(%[[V3]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:      %[[V4:.*]] = device.device_copy %[[V3]] from #opencl0 to #cpu0
 // CHECK-NEXT:      affine.yield %[[V4]]
 // CHECK-NEXT:    } else {
 // CHECK-NEXT:      affine.yield %[[V0]]

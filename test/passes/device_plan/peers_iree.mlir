@@ -12,10 +12,10 @@
 // CHECK-LABEL: func.func @no_hints(
 // CHECK-SAME:    %[[X:\w+]]: tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl0
 // CHECK-NEXT:    %[[V1:.*]] = math.exp %[[V0]] {device.scope = #opencl0}
 // CHECK-NEXT:    %[[V2:.*]] = math.tanh %[[V1]] {device.scope = #opencl0}
-// CHECK-NEXT:    %[[V3:.*]] = "device.device_copy"(%[[V2]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[V3:.*]] = device.device_copy %[[V2]] from #opencl0 to #cpu0
 // CHECK-NEXT:    return %[[V3]]
 // CHECK-NEXT:  }
 func.func @no_hints(%x: !t) -> !t {
@@ -29,13 +29,13 @@ func.func @no_hints(%x: !t) -> !t {
 // CHECK-SAME:    %[[X:\w+]]: tensor<64x64xf32> {device.scope = #cpu0},
 // CHECK-SAME:    %[[Y:\w+]]: tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0}, tensor<64x64xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl1, src = #cpu0}
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[Y]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl1
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[Y]] from #cpu0 to #opencl0
 // CHECK-NEXT:    %[[V2:.*]] = math.exp %[[V0]] {device.scope = #opencl1}
 // CHECK-NEXT:    %[[V3:.*]] = math.tanh %[[V2]] {device.scope = #opencl1}
-// CHECK-NEXT:    %[[V4:.*]] = "device.device_copy"(%[[V3]]) {dst = #cpu0, src = #opencl1}
+// CHECK-NEXT:    %[[V4:.*]] = device.device_copy %[[V3]] from #opencl1 to #cpu0
 // CHECK-NEXT:    %[[V5:.*]] = math.exp %[[V1]] {device.scope = #opencl0}
-// CHECK-NEXT:    %[[V6:.*]] = "device.device_copy"(%[[V5]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[V6:.*]] = device.device_copy %[[V5]] from #opencl0 to #cpu0
 // CHECK-NEXT:    return %[[V4]], %[[V6]]
 // CHECK-NEXT:  }
 func.func @partial_hints(%x: !t, %y: !t) -> (!t, !t) {
@@ -51,13 +51,13 @@ func.func @partial_hints(%x: !t, %y: !t) -> (!t, !t) {
 // CHECK-LABEL: func.func @two_operands(
 // CHECK-SAME:    %[[X:\w+]]: tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl0, src = #cpu0}
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl1, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl0
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl1
 // CHECK-NEXT:    %[[V2:.*]] = math.tanh %[[V0]] {device.scope = #opencl0}
 // CHECK-NEXT:    %[[V3:.*]] = math.exp %[[V1]] {device.scope = #opencl1}
-// CHECK-NEXT:    %[[V4:.*]] = "device.device_copy"(%[[V3]]) {dst = #opencl0, src = #opencl1}
+// CHECK-NEXT:    %[[V4:.*]] = device.device_copy %[[V3]] from #opencl1 to #opencl0
 // CHECK-NEXT:    %[[V5:.*]] = arith.addf %[[V2]], %[[V4]] {device.scope = #opencl0}
-// CHECK-NEXT:    %[[V6:.*]] = "device.device_copy"(%[[V5]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[V6:.*]] = device.device_copy %[[V5]] from #opencl0 to #cpu0
 // CHECK-NEXT:    return %[[V6]]
 // CHECK-NEXT:  }
 func.func @two_operands(%x: !t) -> !t {
@@ -75,14 +75,14 @@ func.func @two_operands(%x: !t) -> !t {
 // CHECK-SAME:    %[[X:\w+]]: tensor<64x64xf32> {device.scope = #cpu0},
 // CHECK-SAME:    %[[W:\w+]]: tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl0, src = #cpu0}
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[W]]) {dst = #opencl0, src = #cpu0}
-// CHECK-NEXT:    %[[V2:.*]] = "device.device_copy"(%[[W]]) {dst = #opencl1, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl0
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[W]] from #cpu0 to #opencl0
+// CHECK-NEXT:    %[[V2:.*]] = device.device_copy %[[W]] from #cpu0 to #opencl1
 // CHECK-NEXT:    %[[V3:.*]] = linalg.matmul {device.scope = #opencl0} ins(%[[V0]], %[[V1]] {{.*}}) outs(%[[V0]]
-// CHECK-NEXT:    %[[V4:.*]] = "device.device_copy"(%[[V3]]) {dst = #opencl1, src = #opencl0}
+// CHECK-NEXT:    %[[V4:.*]] = device.device_copy %[[V3]] from #opencl0 to #opencl1
 // CHECK-NEXT:    %[[V5:.*]] = linalg.matmul {device.scope = #opencl1} ins(%[[V4]], %[[V2]] {{.*}}) outs(%[[V4]]
 // CHECK-NEXT:    %[[V6:.*]] = linalg.matmul {device.scope = #opencl1} ins(%[[V5]], %[[V2]] {{.*}}) outs(%[[V5]]
-// CHECK-NEXT:    %[[V7:.*]] = "device.device_copy"(%[[V6]]) {dst = #cpu0, src = #opencl1}
+// CHECK-NEXT:    %[[V7:.*]] = device.device_copy %[[V6]] from #opencl1 to #cpu0
 // CHECK-NEXT:    return %[[V7]]
 // CHECK-NEXT:  }
 func.func @after_a_transfer(%x: !t, %w: !t) -> !t {
@@ -99,15 +99,15 @@ func.func @after_a_transfer(%x: !t, %w: !t) -> !t {
 // CHECK-SAME:    %[[Y:\w+]]: tensor<64x64xf32> {device.scope = #cpu0},
 // CHECK-SAME:    %[[Z:\w+]]: tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl0, src = #cpu0}
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[Y]]) {dst = #opencl0, src = #cpu0}
-// CHECK-NEXT:    %[[V2:.*]] = "device.device_copy"(%[[Y]]) {dst = #opencl1, src = #cpu0}
-// CHECK-NEXT:    %[[V3:.*]] = "device.device_copy"(%[[Z]]) {dst = #opencl1, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl0
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[Y]] from #cpu0 to #opencl0
+// CHECK-NEXT:    %[[V2:.*]] = device.device_copy %[[Y]] from #cpu0 to #opencl1
+// CHECK-NEXT:    %[[V3:.*]] = device.device_copy %[[Z]] from #cpu0 to #opencl1
 // CHECK-NEXT:    %[[V4:.*]] = arith.addf %[[V0]], %[[V1]] {device.scope = #opencl0}
 // CHECK-NEXT:    %[[V5:.*]] = arith.mulf %[[V2]], %[[V3]] {device.scope = #opencl1}
-// CHECK-NEXT:    %[[V6:.*]] = "device.device_copy"(%[[V5]]) {dst = #opencl0, src = #opencl1}
+// CHECK-NEXT:    %[[V6:.*]] = device.device_copy %[[V5]] from #opencl1 to #opencl0
 // CHECK-NEXT:    %[[V7:.*]] = arith.subf %[[V4]], %[[V6]] {device.scope = #opencl0}
-// CHECK-NEXT:    %[[V8:.*]] = "device.device_copy"(%[[V7]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[V8:.*]] = device.device_copy %[[V7]] from #opencl0 to #cpu0
 // CHECK-NEXT:    return %[[V8]]
 // CHECK-NEXT:  }
 func.func @shared_input(%x: !t, %y: !t, %z: !t) -> !t {
@@ -126,17 +126,17 @@ func.func @shared_input(%x: !t, %y: !t, %z: !t) -> !t {
 // CHECK-SAME:    %[[P:\w+]]: i1, %[[X:\w+]]: tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-NEXT:    %[[V0:.*]] = scf.if %[[P]] -> (tensor<64x64xf32>) {
-// CHECK-NEXT:      %[[V3:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:      %[[V3:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl0
 // CHECK-NEXT:      %[[V4:.*]] = math.exp %[[V3]] {device.scope = #opencl0}
 // CHECK-NEXT:      scf.yield %[[V4]]
 // CHECK-NEXT:    } else {
-// CHECK-NEXT:      %[[V3:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl1, src = #cpu0}
+// CHECK-NEXT:      %[[V3:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl1
 // CHECK-NEXT:      %[[V4:.*]] = math.tanh %[[V3]] {device.scope = #opencl1}
-// CHECK-NEXT:      %[[V5:.*]] = "device.device_copy"(%[[V4]]) {dst = #opencl0, src = #opencl1}
+// CHECK-NEXT:      %[[V5:.*]] = device.device_copy %[[V4]] from #opencl1 to #opencl0
 // CHECK-NEXT:      scf.yield %[[V5]]
 // CHECK-NEXT:    }
 // CHECK-NEXT:    %[[V1:.*]] = math.sqrt %[[V0]] {device.scope = #opencl0}
-// CHECK-NEXT:    %[[V2:.*]] = "device.device_copy"(%[[V1]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[V2:.*]] = device.device_copy %[[V1]] from #opencl0 to #cpu0
 // CHECK-NEXT:    return %[[V2]]
 // CHECK-NEXT:  }
 func.func @if_else(%p: i1, %x: !t) -> !t {
@@ -171,12 +171,12 @@ func.func private @layer(%x: !t) -> !t attributes {noinline} {
 // CHECK-LABEL: func.func @called_from_two_devices(
 // CHECK-SAME:    %[[X:\w+]]: tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0}, tensor<64x64xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl0, src = #cpu0}
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl1, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl0
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl1
 // CHECK-NEXT:    %[[V2:.*]] = call @layer(%[[V0]])
-// CHECK-NEXT:    %[[V3:.*]] = "device.device_copy"(%[[V2]]) {dst = #cpu0, src = #opencl0}
+// CHECK-NEXT:    %[[V3:.*]] = device.device_copy %[[V2]] from #opencl0 to #cpu0
 // CHECK-NEXT:    %[[V4:.*]] = call @layer_opencl_1(%[[V1]])
-// CHECK-NEXT:    %[[V5:.*]] = "device.device_copy"(%[[V4]]) {dst = #cpu0, src = #opencl1}
+// CHECK-NEXT:    %[[V5:.*]] = device.device_copy %[[V4]] from #opencl1 to #cpu0
 // CHECK-NEXT:    return %[[V3]], %[[V5]]
 // CHECK-NEXT:  }
 func.func @called_from_two_devices(%x: !t) -> (!t, !t) {
@@ -192,7 +192,7 @@ func.func @called_from_two_devices(%x: !t) -> (!t, !t) {
 // CHECK-SAME:    %[[X:\w+]]: tensor<64x64xf32> {device.scope = #opencl1})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-NEXT:    %[[V0:.*]] = math.exp %[[X]] {device.scope = #opencl1}
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cpu0, src = #opencl1}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #opencl1 to #cpu0
 // CHECK-NEXT:    return %[[V1]]
 // CHECK-NEXT:  }
 func.func private @on_b(%x: !t) -> !t {
@@ -202,7 +202,7 @@ func.func private @on_b(%x: !t) -> !t {
 // CHECK-LABEL: func.func @higher_order(
 // CHECK-SAME:    %[[X:\w+]]: tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[X]]) {dst = #opencl1, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[X]] from #cpu0 to #opencl1
 // CHECK-NEXT:    %[[F:.*]] = constant @on_b
 // CHECK-NEXT:    %[[V1:.*]] = call_indirect %[[F]](%[[V0]])
 // CHECK-NEXT:    return %[[V1]]

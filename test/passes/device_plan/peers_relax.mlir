@@ -20,7 +20,7 @@
 // CHECK-NEXT:      scf.yield %[[V2]]
 // CHECK-NEXT:    } else {
 // CHECK-NEXT:      %[[V2:.*]] = math.exp %[[Y]] {device.scope = #cuda0}
-// CHECK-NEXT:      %[[V3:.*]] = "device.device_copy"(%[[V2]]) {dst = #cpu0, src = #cuda0}
+// CHECK-NEXT:      %[[V3:.*]] = device.device_copy %[[V2]] from #cuda0 to #cpu0
 // CHECK-NEXT:      scf.yield %[[V3]]
 // CHECK-NEXT:    }
 // CHECK-NEXT:    %[[V1:.*]] = math.tanh %[[V0]]
@@ -68,7 +68,7 @@ func.func private @layer(%x: !t, %w: !t) -> !t {
 // CHECK-SAME:    %[[W:\w+]]: tensor<64x64xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-NEXT:    %[[V0:.*]] = call @layer_cuda_0(%[[X]], %[[W]])
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cpu0, src = #cuda0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cuda0 to #cpu0
 // CHECK-NEXT:    %[[V2:.*]] = math.exp %[[V1]]
 // CHECK-NEXT:    return %[[V2]]
 // CHECK-NEXT:  }
@@ -86,10 +86,10 @@ func.func @call_of_a_function(%x: !t, %w: !t) -> !t {
 // CHECK-SAME:    %[[Y:\w+]]: tensor<64x64xf32> {device.scope = #cuda0},
 // CHECK-SAME:    %[[W:\w+]]: tensor<64x64xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[W]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[W]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V1:.*]] = call @layer(%[[X]], %[[W]])
 // CHECK-NEXT:    %[[V2:.*]] = call @layer_cuda_0(%[[Y]], %[[V0]])
-// CHECK-NEXT:    %[[V3:.*]] = "device.device_copy"(%[[V2]]) {dst = #cpu0, src = #cuda0}
+// CHECK-NEXT:    %[[V3:.*]] = device.device_copy %[[V2]] from #cuda0 to #cpu0
 // CHECK-NEXT:    %[[V4:.*]] = arith.subf %[[V1]], %[[V3]]
 // CHECK-NEXT:    return %[[V4]]
 // CHECK-NEXT:  }
@@ -147,10 +147,10 @@ func.func @higher_order(%x: !t) -> !t {
 // CHECK-SAME:    %[[B:\w+]]: tensor<64x64xf32> {device.scope = #cpu0},
 // CHECK-SAME:    %[[C:\w+]]: tensor<64x64xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[B]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[B]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V1:.*]] = arith.addf %[[A]], %[[B]]
 // CHECK-NEXT:    %[[V2:.*]] = arith.addf %[[V0]], %[[C]] {device.scope = #cuda0}
-// CHECK-NEXT:    %[[V3:.*]] = "device.device_copy"(%[[V2]]) {dst = #cpu0, src = #cuda0}
+// CHECK-NEXT:    %[[V3:.*]] = device.device_copy %[[V2]] from #cuda0 to #cpu0
 // CHECK-NEXT:    %[[V4:.*]] = arith.subf %[[V1]], %[[V3]]
 // CHECK-NEXT:    return %[[V4]]
 // CHECK-NEXT:  }
@@ -169,7 +169,7 @@ func.func @shared_input(%a: !t, %b: !t, %c: !t) -> !t {
 // CHECK-SAME:    %[[A:\w+]]: tensor<64x64xf32> {device.scope = #cpu0},
 // CHECK-SAME:    %[[B:\w+]]: tensor<64x64xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<64x64xf32> {device.scope = #cpu0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[B]]) {dst = #cpu0, src = #cuda0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[B]] from #cuda0 to #cpu0
 // CHECK-NEXT:    %[[V1:.*]] = arith.addf %[[A]], %[[V0]]
 // CHECK-NEXT:    return %[[V1]]
 // CHECK-NEXT:  }
@@ -218,9 +218,9 @@ func.func @not_annotated(%a: !t, %b: !t) -> (!t, !t) {
 // HOST-LABEL:  func.func @parameter(
 // HOST-SAME:     %[[A:\w+]]: tensor<64x64xf32> {device.scope = #cpu0})
 // HOST-SAME:     -> (tensor<64x64xf32> {device.scope = #cpu0})
-// HOST-NEXT:     %[[V0:.*]] = "device.device_copy"(%[[A]]) {dst = #cuda0, src = #cpu0}
+// HOST-NEXT:     %[[V0:.*]] = device.device_copy %[[A]] from #cpu0 to #cuda0
 // HOST-NEXT:     %[[V1:.*]] = math.exp %[[V0]] {device.scope = #cuda0}
-// HOST-NEXT:     %[[V2:.*]] = "device.device_copy"(%[[V1]]) {dst = #cpu0, src = #cuda0}
+// HOST-NEXT:     %[[V2:.*]] = device.device_copy %[[V1]] from #cuda0 to #cpu0
 // HOST-NEXT:     return %[[V2]]
 // CHECK-LABEL: func.func @parameter(
 // CHECK-SAME:    %[[A:\w+]]: tensor<64x64xf32> {device.scope = #cuda0})

@@ -72,7 +72,7 @@ func.func @main(%x: !t {device.scope = #dev}, %y: !t {device.scope = #cpu}) -> (
 // CHECK:       @fixed(%{{.*}} {device.scope = #cuda0}) -> (tensor<4xf32> {device.scope = #cuda0})
 // CHECK-NOT:   @fixed_
 // CHECK:       func.func @main(
-// CHECK-NEXT:    "device.device_copy"(%arg1) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    device.device_copy %arg1 from #cpu0 to #cuda0
 // CHECK-NEXT:    call @fixed(%arg0)
 // CHECK:         call @fixed(
 #gpu = #device.scope<"cuda", 0 : i64, "", "">
@@ -187,7 +187,7 @@ func.func @values(%x: !t {device.scope = #cpu}, %y: !t {device.scope = #dev}) ->
 // CHECK:       func.func @main(
 // CHECK-NEXT:    %[[A:.*]] = call @public(%arg0)
 // CHECK-NEXT:    %[[B:.*]] = call @public_opencl_1(%arg1)
-// CHECK-NEXT:    %[[C:.*]] = "device.device_copy"(%[[B]]) {dst = #opencl0, src = #opencl1}
+// CHECK-NEXT:    %[[C:.*]] = device.device_copy %[[B]] from #opencl1 to #opencl0
 // CHECK-NEXT:    call @external(%[[A]])
 // CHECK-NEXT:    call @external(%[[C]])
 #dev = #device.scope<"opencl", 0 : i64, "", "">
@@ -215,7 +215,7 @@ func.func @main(%x: !t, %y: !t) -> (!t, !t) {
 // CHECK:       @loop(%{{.*}} {device.scope = #opencl0}, %{{.*}}: index) -> (tensor<4xf32> {device.scope = #opencl0})
 // CHECK:       @loop_cpu_0(%{{.*}} {device.scope = #cpu0}, %{{.*}}: index) -> (tensor<4xf32> {device.scope = #cpu0})
 // CHECK:       func.func @main(
-// CHECK-NEXT:    %[[W:.*]] = "device.device_copy"(%arg2) {dst = #opencl0, src = #cpu0}
+// CHECK-NEXT:    %[[W:.*]] = device.device_copy %arg2 from #cpu0 to #opencl0
 // CHECK-NEXT:    %[[A:.*]] = call @layer(%arg0, %[[W]])
 // CHECK-NEXT:    %[[B:.*]] = call @layer(%[[A]], %[[W]])
 // CHECK-NEXT:    call @loop(%[[B]],

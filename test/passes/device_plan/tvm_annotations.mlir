@@ -37,7 +37,7 @@ func.func @plain(%a: !t, %b: !t, %c: !t, %d: !t) -> !t {
 // CHECK-SAME:    %[[D:\w+]]: tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]] = arith.addf %[[A]], %[[B]]
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V2:.*]] = arith.addf %[[C]], %[[D]] {device.scope = #cuda0}
 // CHECK-NEXT:    %[[V3:.*]] = arith.subf %[[V1]], %[[V2]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V3]]
@@ -58,7 +58,7 @@ func.func @left_add_on_cpu(%a: !t, %b: !t, %c: !t, %d: !t) -> !t {
 // CHECK-SAME:    %[[D:\w+]]: tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]] = arith.addf %[[A]], %[[B]]
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V2:.*]] = arith.addf %[[C]], %[[D]] {device.scope = #cuda0}
 // CHECK-NEXT:    %[[V3:.*]] = arith.subf %[[V1]], %[[V2]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V3]]
@@ -79,9 +79,9 @@ func.func @left_add_on_cpu_via_copy(%a: !t, %b: !t, %c: !t, %d: !t) -> !t {
 // CHECK-SAME:    %[[D:\w+]]: tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]] = arith.addf %[[A]], %[[B]]
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V2:.*]] = arith.addf %[[C]], %[[D]]
-// CHECK-NEXT:    %[[V3:.*]] = "device.device_copy"(%[[V2]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V3:.*]] = device.device_copy %[[V2]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V4:.*]] = arith.subf %[[V1]], %[[V3]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V4]]
 // CHECK-NEXT:  }
@@ -100,7 +100,7 @@ func.func @both_adds_on_cpu(%a: !t, %b: !t, %c: !t, %d: !t) -> !t {
 // CHECK-SAME:    %[[B:\w+]]: tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]] = arith.addf %[[A]], %[[B]]
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V2:.*]] = arith.subf %[[V1]], %[[V1]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V2]]
 // CHECK-NEXT:  }
@@ -120,7 +120,7 @@ func.func @sharing(%a: !t, %b: !t) -> !t {
 // CHECK-SAME:    %[[D:\w+]]: tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]] = arith.addf %[[A]], %[[B]]
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V2:.*]] = arith.addf %[[C]], %[[D]] {device.scope = #cuda0}
 // CHECK-NEXT:    %[[V3:.*]] = arith.subf %[[V1]], %[[V2]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V3]]
@@ -137,7 +137,7 @@ func.func @let_on_cpu(%a: !t, %b: !t, %c: !t, %d: !t) -> !t {
 // CHECK-LABEL: func.func @device_copy(
 // CHECK-SAME:    %[[X:\w+]]: tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[X]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[X]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[CST:.*]] = arith.constant {device.scope = #cuda0} dense<1.000000e+00>
 // CHECK-NEXT:    %[[V1:.*]] = arith.addf %[[V0]], %[[CST]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V1]]
@@ -169,7 +169,7 @@ func.func @dynamic_input(%x0: tensor<?x?xf32>, %x1: tensor<?x?xf32>) -> tensor<?
 // CHECK-SAME:    %[[Z:\w+]]: tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]] = arith.addf %[[X]], %[[Y]]
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V2:.*]] = arith.subf %[[V1]], %[[Z]] {device.scope = #cuda0}
 // CHECK-NEXT:    %[[V3:.*]] = arith.addf %[[V2]], %[[V1]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V3]]
@@ -190,7 +190,7 @@ func.func @redundant_annotation(%x: !t, %y: !t, %z: !t) -> !t {
 // CHECK-SAME:    %[[Z:\w+]]: tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-NEXT:    %[[V0:.*]] = arith.addf %[[X]], %[[Y]] {device.scope = #cuda0}
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cpu0, src = #cuda0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cuda0 to #cpu0
 // CHECK-NEXT:    %[[V2:.*]] = arith.subf %[[V1]], %[[Z]]
 // CHECK-NEXT:    return %[[V2]]
 // CHECK-NEXT:  }
@@ -227,11 +227,11 @@ func.func @annotate_all(%x: !t, %y: !t, %z: !t) -> !t {
 // CHECK-SAME:    %[[WEIGHT:\w+]]: tensor<8x8x3x3xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<1x8x6x6xf32> {device.scope = #cpu0})
 // CHECK-NEXT:    %[[V0:.*]] = "ml.conv2d"(%[[DATA1]], %[[WEIGHT]])
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V2:.*]] = "ml.conv2d"(%[[DATA2]], %[[WEIGHT]])
-// CHECK-NEXT:    %[[V3:.*]] = "device.device_copy"(%[[V2]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V3:.*]] = device.device_copy %[[V2]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V4:.*]] = arith.addf %[[V1]], %[[V3]] {device.scope = #cuda0}
-// CHECK-NEXT:    %[[V5:.*]] = "device.device_copy"(%[[V4]]) {dst = #cpu0, src = #cuda0}
+// CHECK-NEXT:    %[[V5:.*]] = device.device_copy %[[V4]] from #cuda0 to #cpu0
 // CHECK-NEXT:    %[[V6:.*]] = "ml.conv2d"(%[[V5]], %[[WEIGHT]])
 // CHECK-NEXT:    return %[[V6]]
 // CHECK-NEXT:  }
@@ -252,8 +252,8 @@ func.func @conv_network(%data1: !image, %data2: !image, %weight: !filter) -> !im
 // CHECK-SAME:    %[[X:\w+]]: tensor<9x7xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<3x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]]:3 = "ml.split"(%[[X]])
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]#0) {dst = #cuda0, src = #cpu0}
-// CHECK-NEXT:    %[[V2:.*]] = "device.device_copy"(%[[V0]]#1) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]]#0 from #cpu0 to #cuda0
+// CHECK-NEXT:    %[[V2:.*]] = device.device_copy %[[V0]]#1 from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V3:.*]] = arith.subf %[[V1]], %[[V2]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V3]]
 // CHECK-NEXT:  }
@@ -274,7 +274,7 @@ func.func @tuple_get_item(%x: tensor<9x7xf32>) -> tensor<3x7xf32> {
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-NEXT:    %[[V0:.*]] = arith.addf %[[A]], %[[B]]
 // CHECK-NEXT:    %[[V1:.*]] = arith.mulf %[[C]], %[[D]] {device.scope = #cuda0}
-// CHECK-NEXT:    %[[V2:.*]] = "device.device_copy"(%[[V1]]) {dst = #cpu0, src = #cuda0}
+// CHECK-NEXT:    %[[V2:.*]] = device.device_copy %[[V1]] from #cuda0 to #cpu0
 // CHECK-NEXT:    %[[V3:.*]] = arith.subf %[[V0]], %[[V2]]
 // CHECK-NEXT:    return %[[V3]]
 // CHECK-NEXT:  }
@@ -294,9 +294,9 @@ func.func @unpropagatable_graph(%a: !t, %b: !t, %c: !t, %d: !t) -> !t {
 // CHECK-SAME:    %[[B:\w+]]: tensor<5x7xf32> {device.scope = #cpu0},
 // CHECK-SAME:    %[[C:\w+]]: tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[B]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[B]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V1:.*]] = arith.addf %[[A]], %[[B]]
-// CHECK-NEXT:    %[[V2:.*]] = "device.device_copy"(%[[V1]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V2:.*]] = device.device_copy %[[V1]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V3:.*]] = arith.addf %[[V0]], %[[C]] {device.scope = #cuda0}
 // CHECK-NEXT:    %[[V4:.*]] = arith.subf %[[V2]], %[[V3]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V4]]

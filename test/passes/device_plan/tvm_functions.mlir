@@ -63,7 +63,7 @@ func.func private @func_result_f(%x: !t, %y: !t) -> !t {
 // CHECK-SAME:    %[[D:\w+]]: tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]] = call @func_result_f(%[[A]], %[[B]])
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V2:.*]] = arith.addf %[[C]], %[[D]] {device.scope = #cuda0}
 // CHECK-NEXT:    %[[V3:.*]] = arith.subf %[[V1]], %[[V2]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V3]]
@@ -82,7 +82,7 @@ func.func @func_result_on_cpu(%a: !t, %b: !t, %c: !t, %d: !t) -> !t {
 // CHECK-SAME:    %[[X:\w+]]: tensor<5x7xf32> {device.scope = #cuda0},
 // CHECK-SAME:    %[[A:\w+]]: tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[A]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[A]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V1:.*]] = call_indirect %[[G]](%[[V0]])
 // CHECK-NEXT:    %[[V2:.*]] = arith.addf %[[V1]], %[[X]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V2]]
@@ -159,7 +159,7 @@ func.func @function_in_tuple(%x: !t, %y: !t) -> !t {
 // CHECK-SAME:    %[[A:\w+]]: tensor<5x7xf32> {device.scope = #cuda0},
 // CHECK-SAME:    %[[B:\w+]]: tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[B]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[B]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V1:.*]] = arith.addf %[[A]], %[[V0]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V1]]
 // CHECK-NEXT:  }
@@ -187,7 +187,7 @@ func.func @function_beside(%x: !t, %y: !t) -> !t {
 // CHECK-SAME:    %[[A:\w+]]: tensor<5x7xf32> {device.scope = #cuda0},
 // CHECK-SAME:    %[[B:\w+]]: tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[B]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[B]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V1:.*]] = arith.addf %[[A]], %[[V0]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V1]]
 // CHECK-NEXT:  }

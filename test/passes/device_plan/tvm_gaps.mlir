@@ -16,9 +16,9 @@
 // CHECK-SAME:    %[[C:\w+]]: tensor<5x7xf32> {device.scope = #cuda0},
 // CHECK-SAME:    %[[D:\w+]]: tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[B]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[B]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V1:.*]] = arith.addf %[[A]], %[[B]]
-// CHECK-NEXT:    %[[V2:.*]] = "device.device_copy"(%[[V1]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V2:.*]] = device.device_copy %[[V1]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V3:.*]] = arith.addf %[[V0]], %[[C]] {device.scope = #cuda0}
 // CHECK-NEXT:    %[[V4:.*]] = arith.subf %[[V2]], %[[V3]] {device.scope = #cuda0}
 // CHECK-NEXT:    %[[V5:.*]] = arith.addf %[[V0]], %[[D]] {device.scope = #cuda0}
@@ -40,7 +40,7 @@ func.func @third_unannotated_use(%a: !t, %b: !t, %c: !t, %d: !t) -> !t {
 // CHECK-LABEL: func.func @direct_double_annotation(
 // CHECK-SAME:    %[[B:\w+]]: tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[B]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[B]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V1:.*]] = arith.subf %[[V0]], %[[V0]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V1]]
 // CHECK-NEXT:  }
@@ -67,7 +67,7 @@ func.func @alias_annotation_lost(%x: !t) -> !t {
 // CHECK-SAME:    %[[A:\w+]]: tensor<5x7xf32> {device.scope = #cpu0},
 // CHECK-SAME:    %[[B:\w+]]: tensor<5x7xf32> {device.scope = #cuda0_texture})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0_texture})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[A]]) {dst = #cuda0_texture, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[A]] from #cpu0 to #cuda0_texture
 // CHECK-NEXT:    %[[V1:.*]] = arith.addf %[[V0]], %[[B]] {device.scope = #cuda0_texture}
 // CHECK-NEXT:    return %[[V1]]
 // CHECK-NEXT:  }
@@ -84,7 +84,7 @@ func.func @scope_leak(%a: !t, %b: !t) -> (!t {device.scope = #gpu_tex}) {
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]] = scf.if %[[P]] -> (tensor<5x7xf32>) {
 // CHECK-NEXT:      %[[V1:.*]] = arith.negf %[[X]]
-// CHECK-NEXT:      %[[V2:.*]] = "device.device_copy"(%[[V1]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:      %[[V2:.*]] = device.device_copy %[[V1]] from #cpu0 to #cuda0
 // CHECK-NEXT:      scf.yield %[[V2]]
 // CHECK-NEXT:    } else {
 // CHECK-NEXT:      %[[V1:.*]] = arith.negf %[[Y]] {device.scope = #cuda0}
@@ -111,9 +111,9 @@ func.func @arms_differ(%p: i1, %x: !t, %y: !t) -> !t {
 // CHECK-SAME:    %[[B:\w+]]: tensor<5x7xf32> {device.scope = #cpu0},
 // CHECK-SAME:    %[[C:\w+]]: tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[B]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[B]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V1:.*]] = arith.addf %[[A]], %[[B]]
-// CHECK-NEXT:    %[[V2:.*]] = "device.device_copy"(%[[V1]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V2:.*]] = device.device_copy %[[V1]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V3:.*]] = arith.addf %[[V0]], %[[C]] {device.scope = #cuda0}
 // CHECK-NEXT:    %[[V4:.*]] = arith.subf %[[V2]], %[[V3]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V4]]
@@ -133,7 +133,7 @@ func.func @sibling_constraint(%a: !t, %b: !t, %c: !t) -> !t {
 // CHECK-SAME:    %[[B:\w+]]: tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]] = arith.negf %[[A]]
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V2:.*]] = arith.addf %[[V1]], %[[B]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V2]]
 // CHECK-NEXT:  }
@@ -177,7 +177,7 @@ func.func private @f(%a: !t) -> !t {
 // CHECK-SAME:    %[[Y:\w+]]: tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
 // CHECK-NEXT:    %[[V0:.*]] = call @f(%[[X]])
-// CHECK-NEXT:    %[[V1:.*]] = "device.device_copy"(%[[V0]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V1:.*]] = device.device_copy %[[V0]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[V2:.*]] = call @f_cuda_0(%[[Y]])
 // CHECK-NEXT:    %[[V3:.*]] = arith.subf %[[V1]], %[[V2]] {device.scope = #cuda0}
 // CHECK-NEXT:    return %[[V3]]

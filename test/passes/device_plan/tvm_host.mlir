@@ -79,7 +79,7 @@ func.func @reshape_tensor(%x: tensor<2x8xf32>) -> tensor<2x4x2xf32> {
 // CHECK-SAME:    %[[X:\w+]]: tensor<5x7xf32> {device.scope = #cuda0},
 // CHECK-SAME:    %[[Y:\w+]]: tensor<5x7xf32> {device.scope = #cpu0})
 // CHECK-SAME:    -> (tensor<5x7xf32> {device.scope = #cuda0})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[Y]]) {dst = #cuda0, src = #cpu0}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[Y]] from #cpu0 to #cuda0
 // CHECK-NEXT:    %[[ALLOC:.*]] = memref.alloc() {device.scope = #cuda0}
 // CHECK-NEXT:    bufferization.materialize_in_destination %[[X]] in writable %[[ALLOC]] {device.scope = #cuda0}
 // CHECK-NEXT:    bufferization.materialize_in_destination %[[V0]] in writable %[[ALLOC]] {device.scope = #cuda0}

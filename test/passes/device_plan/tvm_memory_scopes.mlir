@@ -25,13 +25,13 @@ func.func @on_scope_b(%x: !t {device.scope = #cpu_b}) -> (!t {device.scope = #cp
 // CHECK-SAME:    %[[B:\w+]]: tensor<128x128xf32> {device.scope = #cpu0_A},
 // CHECK-SAME:    %[[C:\w+]]: tensor<128x128xf32> {device.scope = #cpu0_B})
 // CHECK-SAME:    -> (tensor<128x128xf32> {device.scope = #cpu0_A})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[B]]) {dst = #cpu0_B, src = #cpu0_A}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[B]] from #cpu0_A to #cpu0_B
 // CHECK-NEXT:    %[[V1:.*]] = call @on_scope_b(%[[A]])
 // CHECK-NEXT:    %[[V2:.*]] = call @on_scope_b(%[[V0]])
 // CHECK-NEXT:    %[[V3:.*]] = call @on_scope_b(%[[C]])
 // CHECK-NEXT:    %[[V4:.*]] = arith.addf %[[V1]], %[[V2]] {device.scope = #cpu0_B}
 // CHECK-NEXT:    %[[V5:.*]] = arith.addf %[[V4]], %[[V3]] {device.scope = #cpu0_B}
-// CHECK-NEXT:    %[[V6:.*]] = "device.device_copy"(%[[V5]]) {dst = #cpu0_A, src = #cpu0_B}
+// CHECK-NEXT:    %[[V6:.*]] = device.device_copy %[[V5]] from #cpu0_B to #cpu0_A
 // CHECK-NEXT:    return %[[V6]]
 // CHECK-NEXT:  }
 func.func @free_on_device(%a: !t {device.scope = #cpu}, %b: !t {device.scope = #cpu_a},
@@ -60,9 +60,9 @@ func.func private @gem(!t {device.scope = #any_a}, !t, !t {device.scope = #any_b
 // CHECK-SAME:    %[[Y:\w+]]: tensor<128x128xf32> {device.scope = #cpu0_B},
 // CHECK-SAME:    %[[Z:\w+]]: tensor<128x128xf32> {device.scope = #cpu0_A})
 // CHECK-SAME:    -> (tensor<128x128xf32> {device.scope = #cpu0_B})
-// CHECK-NEXT:    %[[V0:.*]] = "device.device_copy"(%[[Z]]) {dst = #cpu0_B, src = #cpu0_A}
+// CHECK-NEXT:    %[[V0:.*]] = device.device_copy %[[Z]] from #cpu0_A to #cpu0_B
 // CHECK-NEXT:    %[[V1:.*]] = call @gem(%[[X]], %[[Y]], %[[V0]])
-// CHECK-NEXT:    %[[V2:.*]] = "device.device_copy"(%[[V1]]) {dst = #cpu0_B, src = #cpu0_A}
+// CHECK-NEXT:    %[[V2:.*]] = device.device_copy %[[V1]] from #cpu0_A to #cpu0_B
 // CHECK-NEXT:    return %[[V2]]
 // CHECK-NEXT:  }
 func.func @lowered(%x: !t {device.scope = #cpu}, %y: !t {device.scope = #cpu_b}, %z: !t {device.scope = #cpu_a})

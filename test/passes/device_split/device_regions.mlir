@@ -38,9 +38,9 @@ func.func @two_pieces(%x: tensor<4xf32> {device.scope = #dev}) -> (tensor<4xf32>
 }
 // CHECK-LABEL: func.func @two_pieces
 // CHECK:         [[A:%.*]] = call @two_pieces_opencl0_0(%arg0)
-// CHECK-NEXT:    [[B:%.*]] = "device.device_copy"([[A]])
+// CHECK-NEXT:    [[B:%.*]] = device.device_copy [[A]] from
 // CHECK-NEXT:    [[C:%.*]] = math.exp [[B]]
-// CHECK-NEXT:    [[D:%.*]] = "device.device_copy"([[C]])
+// CHECK-NEXT:    [[D:%.*]] = device.device_copy [[C]] from
 // CHECK-NEXT:    [[E:%.*]] = call @two_pieces_opencl0_1([[A]], [[D]])
 // CHECK-NEXT:    return [[E]]
 
@@ -92,11 +92,11 @@ func.func @loops(%x: tensor<4xf32> {device.scope = #dev}, %n: index) -> (tensor<
 }
 // CHECK-LABEL: func.func @loops
 // CHECK:         [[L:%.*]] = call @loops_opencl0_0(%arg0, %arg1)
-// CHECK:         "device.device_copy"([[L]])
+// CHECK:         device.device_copy [[L]] from
 // CHECK:         scf.for
-// CHECK:           "device.device_copy"
+// CHECK:           device.device_copy
 // CHECK-NEXT:      func.call @loops_opencl0_1
-// CHECK-NEXT:      "device.device_copy"
+// CHECK-NEXT:      device.device_copy
 // CHECK:       func.func private @loops_opencl0_0
 // CHECK:         scf.for
 // CHECK-NEXT:      math.tanh
@@ -165,7 +165,7 @@ func.func @shape_of_host_data(%x: tensor<?xf32> {device.scope = #host}) -> (tens
 }
 // CHECK-LABEL: func.func @shape_of_host_data
 // CHECK-DAG:     [[D:%.*]] = tensor.dim %arg0
-// CHECK-DAG:     [[Y:%.*]] = "device.device_copy"(%arg0)
+// CHECK-DAG:     [[Y:%.*]] = device.device_copy %arg0 from
 // CHECK:         call @shape_of_host_data_opencl0_0([[Y]], [[D]]) {device.call = "launch"} : (tensor<?xf32>, index) -> tensor<?xf32>
 // CHECK:       func.func private @shape_of_host_data_opencl0_0
 // CHECK-NOT:     tensor.dim
@@ -215,7 +215,7 @@ func.func @beside_host_work(%x: tensor<4xf32>, %h: tensor<8xf32>) -> (tensor<4xf
 // CHECK-LABEL: func.func @beside_host_work
 // CHECK:         [[P:%.*]] = call @beside_host_work_opencl0_0({{.*}}) {device.call = "launch"} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
 // CHECK-NEXT:    [[H:%.*]] = math.absf
-// CHECK-NEXT:    [[C:%.*]] = "device.device_copy"([[H]])
+// CHECK-NEXT:    [[C:%.*]] = device.device_copy [[H]] from
 // CHECK-NEXT:    [[Q:%.*]] = call @beside_host_work_opencl0_1([[P]], [[C]]) {device.call = "launch"}
 // CHECK-NEXT:    return [[Q]]
 // CHECK:       func.func private @beside_host_work_opencl0_0

@@ -123,7 +123,7 @@ func.func @neighbours(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 // CHECK-LABEL: func.func @neighbours
 // CHECK:         [[A:%.*]] = call @neighbours_opencl0_0(
-// CHECK-NEXT:    [[C:%.*]] = "device.device_copy"([[A]])
+// CHECK-NEXT:    [[C:%.*]] = device.device_copy [[A]] from
 // CHECK-NEXT:    [[B:%.*]] = call @neighbours_opencl1_0([[C]])
 // CHECK-NEXT:    return [[B]]
 // CHECK:       func.func private @neighbours_opencl0_0
@@ -178,7 +178,7 @@ func.func @nested(%x: tensor<4xf32> {device.scope = #dev}, %c: i1, %n: index) ->
 // CHECK-NEXT:      func.call @nested_opencl0_0
 // CHECK-NEXT:      scf.for
 // CHECK-NEXT:        func.call @nested_opencl0_1
-// CHECK-NEXT:        "device.device_copy"
+// CHECK-NEXT:        device.device_copy
 // CHECK-NEXT:        math.absf
-// CHECK-NEXT:        "device.device_copy"
+// CHECK-NEXT:        device.device_copy
 // CHECK-NEXT:        func.call @nested_opencl0_2
