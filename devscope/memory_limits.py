@@ -27,18 +27,6 @@ def parse_size(text: str | int) -> int:
     return int(float(match[1]) * _UNITS[match[2]]) if match[2] else int(float(match[1]))
 
 
-def parse_limits(text: str) -> dict[str, str]:
-    """``opencl:0=64MiB,cpu:0=1GiB`` as a mapping. Raises OptionError."""
-    limits: dict[str, str] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
-        device, separator, size = (part.strip() for part in item.partition("="))
-        if not separator or not device or not size:
-            raise OptionError(f"'{item}' is not a limit", notes=["write DEVICE=SIZE, such as opencl:0=64MiB"])
-        if limits.setdefault(device, size) != size:
-            raise OptionError(f"'{device}' has two limits, {limits[device]} and {size}")
-    return limits
-
-
 def checked_limits(limits: Mapping[str, str | int] | None) -> dict[str, int]:
     """The limits in bytes. Raises OptionError."""
     return {device: parse_size(size) for device, size in (limits or {}).items()}

@@ -31,13 +31,22 @@ def count(text: str) -> int:
 
 def parse_device_mapping(text: str) -> dict[str, str]:
     """``cuda:0=opencl:0,opencl:1=cpu:0`` as a mapping from virtual to physical devices. Raises OptionError."""
-    mapping: dict[str, str] = {}
+    advice = "write VIRTUAL=PHYSICAL, such as cuda:0=opencl:0"
+    return _parse_pairs(text, "does not map a device", advice, "is mapped to both '{}' and '{}'")
+
+
+def parse_limits(text: str) -> dict[str, str]:
+    """``opencl:0=64MiB,cpu:0=1GiB`` as a mapping. Raises OptionError."""
+    advice = "write DEVICE=SIZE, such as opencl:0=64MiB"
+    return _parse_pairs(text, "is not a limit", advice, "has two limits, {} and {}")
+
+
+def _parse_pairs(text: str, refusal: str, advice: str, contradiction: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
-        virtual, separator, physical = (part.strip() for part in item.partition("="))
-        if not separator or not virtual or not physical:
-            raise OptionError(
-                f"'{item}' does not map a device", notes=["write VIRTUAL=PHYSICAL, such as cuda:0=opencl:0"]
-            )
-        if mapping.setdefault(virtual, physical) != physical:
-            raise OptionError(f"'{virtual}' is mapped to both '{mapping[virtual]}' and '{physical}'")
-    return mapping
+        device, _, value = (part.strip() for part in item.partition("="))
+        if not device or not value:
+            raise OptionError(f"'{item}' {refusal}", notes=[advice])
+        if pairs.setdefault(device, value) != value:
+            raise OptionError(f"'{device}' {contradiction.format(pairs[device], value)}")
+    return pairs

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from devscope.cli.arguments import count, parse_device_mapping
+from devscope.cli.arguments import count, parse_device_mapping, parse_limits
 from devscope.errors import InputError
-from devscope.memory_limits import checked_limits, parse_limits
+from devscope.memory_limits import checked_limits
 
 if TYPE_CHECKING:
     from devscope.api import CompileOptions
@@ -17,51 +17,41 @@ _DEFAULT = "cpu:0"
 
 
 def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLIR text or bytecode") -> None:
-    parser.add_argument("file", metavar="FILE", help=file_help)
-    parser.add_argument(
-        "--default",
-        metavar="SCOPE",
-        help=f"where operations go that no annotation reaches (default: {_DEFAULT})",
-    )
-    parser.add_argument(
+    def add(name: str, metavar: str | None, help: str, **settings: Any) -> None:
+        parser.add_argument(name, metavar=metavar, help=help, **settings)
+
+    add("file", "FILE", file_help)
+    add("--default", "SCOPE", f"where operations go that no annotation reaches (default: {_DEFAULT})")
+    add(
         "--arguments",
+        None,
+        "host (default): arguments and results of public functions are on the host; open: the plan decides",
         choices=("host", "open"),
-        help="host (default): arguments and results of public functions are on the host; open: the plan decides",
     )
-    parser.add_argument(
+    add(
         "--completion",
+        None,
+        "how scopes are chosen that the program leaves open: by fixed rules (default), or for the least time",
         choices=("default", "min-cost"),
-        help="how scopes are chosen that the program leaves open: by fixed rules (default), or for the least time",
     )
-    parser.add_argument(
+    add(
         "--machine",
-        metavar="FILE",
-        help="which devices share memory, and how fast they are, for --completion min-cost; devscope devices "
-        "--measure writes it",
+        "FILE",
+        "which devices share memory, and how fast they are, for --completion min-cost; devscope devices --measure "
+        "writes it",
     )
-    parser.add_argument(
-        "--devices",
-        default="",
-        metavar="V=P,...",
-        help="physical devices of virtual ones, such as cuda:0=opencl:0,opencl:1=cpu:0",
-    )
-    parser.add_argument(
-        "--memory-limit",
-        default="",
-        metavar="V=SIZE,...",
-        help="the most memory that values and constants may take on devices, such as opencl:0=64MiB",
-    )
-    parser.add_argument(
+    devices = "physical devices of virtual ones, such as cuda:0=opencl:0,opencl:1=cpu:0"
+    add("--devices", "V=P,...", devices, default="")
+    limits = "the most memory that values and constants may take on devices, such as opencl:0=64MiB"
+    add("--memory-limit", "V=SIZE,...", limits, default="")
+    add(
         "--storage",
+        None,
+        "where buffers are: in places planned at compile time (default), or in memory allocated as it runs",
         choices=("planned", "dynamic"),
-        help="where buffers are: in places planned at compile time (default), or in memory allocated as it runs",
     )
-    parser.add_argument(
-        "--chunks",
-        type=count,
-        metavar="N",
-        help="copy large data to devices, compute with it and copy results back in N parts (default: 1)",
-    )
+    chunks = "copy large data to devices, compute with it and copy results back in N parts (default: 1)"
+    add("--chunks", "N", chunks, type=count)
 
 
 def device_mapping(arguments: argparse.Namespace) -> dict[str, str]:

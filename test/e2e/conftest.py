@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,10 @@ from devscope.runtime.drivers.opencl import opencl_devices
 
 @pytest.fixture(scope="session", autouse=True)
 def cache_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    directory = tmp_path_factory.mktemp("cache")
+    """One for all processes of pytest-xdist: what one of them has compiled, no other test compiles again."""
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "devscope-cache"
+    directory.mkdir(exist_ok=True)
     patch = pytest.MonkeyPatch()
     patch.setenv(DIRECTORY_VARIABLE, str(directory))
     yield directory

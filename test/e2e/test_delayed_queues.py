@@ -46,7 +46,7 @@ def test_program(name: str, memory: str) -> None:
     # Every other program as one that keeps its arguments on devices.
     arguments = "host" if zlib.crc32(name.encode()) % 2 else "open"
     with (
-        devscope.compile(path, arguments=arguments, devices=devices, cache=False) as executable,
+        devscope.compile(path, arguments=arguments, devices=devices) as executable,
         delayed_queues(executable, SEED),
     ):
         for case in CASES[name]:

@@ -41,7 +41,6 @@ def compile_for(configuration: str, name: str) -> Executable:
         default="opencl:0" if configuration == "opencl" else "cpu:0",
         arguments="open" if configuration == "open" else "host",
         devices={device: physical for device in used if device != physical},
-        cache=False,
     )
 
 
