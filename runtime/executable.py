@@ -54,7 +54,7 @@ class Executable:
         slots = [physical[spec.name] for spec in program.slots()]
         on_host = all(device.type == "cpu" for device in slots)
         builds = Builds(open_cache if cache == "default" else lambda: cache)
-        self._pool = InstancePool(program, slots, builds, limit=(os.cpu_count() or 1) if on_host else 1)
+        self._pool = InstancePool(program, slots, builds, limit=max(os.cpu_count() or 1, 2) if on_host else 1)
         self._arguments = {name: ArgumentList(name, entry) for name, entry in program.entries.items()}
         self._release = weakref.finalize(self, self._pool.close)
 

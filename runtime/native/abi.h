@@ -9,10 +9,10 @@
  * Rules that hold everywhere:
  *   - slot 0 is host memory; the other slots are the program's virtual devices;
  *   - the first failure is recorded in the context. After one of a device, host code runs on and the devices are
- *     left alone: launches and copies do nothing, allocations give null. Frees still free, host memory still works,
- *     and a copy to the host that cannot be made gives zeros, so that host code which branches on the result is at
- *     least deterministic. After one of the host (no memory, an assertion) nothing can run on: devscope_stop leaves
- *     the call, and what the call had made is freed.
+ *     left alone: launches and copies do nothing, allocations give null. Frees still free, host memory still
+ *     works, and a copy to the host that cannot be made gives zeros, so that host code which branches on the
+ *     result is at least deterministic. After one of the host (no memory, an assertion) nothing can run on: stop
+ *     leaves the call, and what the call had made is freed.
  *
  * The loader makes its view of the structs from the table of layout.c: a field that the loader uses has a row
  * there. Whatever compiled code depends on is numbered by ABI_VERSION, which saved programs carry. */
@@ -84,8 +84,8 @@ typedef struct {
 /* ------------------------------------------------------------------------------------------------- memory */
 
 /* Stands before the memory of every host allocation, and as the head of the (circular) list. Memory that is
- * returned to the loader keeps it, unused: what the loader gives back stands sizeof(Block) bytes before what it was
- * given. */
+ * returned to the loader keeps it, unused: what the loader gives back stands sizeof(Block) bytes before what it
+ * was given. */
 typedef struct Block {
   struct Block *next;
   struct Block *previous;
@@ -99,7 +99,7 @@ typedef struct {
   void *host;   /* the same memory for the host, null if it cannot reach it */
   int64_t size; /* bytes of the memory */
   int64_t used; /* bytes that the program asked for */
-  Arena *arena; /* where it is a part of, at the offset, of which other buffers may use the same bytes; else null */
+  Arena *arena; /* where it is a part of, whose other buffers may use the same bytes; else null */
   int64_t offset;
 } Buffer;
 
@@ -112,7 +112,7 @@ typedef struct {
 
 struct Arena {
   int64_t bytes;    /* what the entry needs that is called */
-  int64_t separate; /* 1 if the device cannot have parts of buffers at these offsets: each place is a buffer then */
+  int64_t separate; /* 1 if the device cannot have parts of buffers at these offsets: each place is a buffer */
   Buffer *whole;
   Place *places;
   int64_t place_count;

@@ -1,7 +1,7 @@
-/* Buffers whose lifetime the compiler knows have places in the arena of their memory: one piece of storage per slot,
- * which stays. Places overlap where buffers are not needed at the same time; the order of a device's queue keeps
- * them apart, and the host waits for the commands on the same bytes before it writes to one. The host's arena is
- * made by the loader, that of a device here, at its first use. */
+/* Buffers whose lifetime the compiler knows have places in the arena of their memory: one piece of storage per
+ * slot, which stays. Places overlap where buffers are not needed at the same time; the order of a device's queue
+ * keeps them apart, and the host waits for the commands on the same bytes before it writes to one. The host's
+ * arena is made by the loader, that of a device here, at its first use. */
 #include "runtime.h"
 
 /* A place in host memory. As an allocation, it touches no memory that LLVM knows of, and nothing else points there

@@ -5,10 +5,10 @@
 #include <string.h>
 
 /* ---------------------------------------------------------------------------------------------- free lists
- * Buffers are reused when their size is equal: a program in a steady state asks for the same sizes again and again.
- * A linear search is enough for the bounded list. Reuse by the device needs no wait: its queue is in order, so new
- * work on the buffer comes after the old. The buffer that was freed last is taken first: it is the one that caches
- * hold. The host may not write into it yet; that is up to the driver's copy_in. */
+ * Buffers are reused when their size is equal: a program in a steady state asks for the same sizes again and
+ * again. A linear search is enough for the bounded list. Reuse by the device needs no wait: its queue is in order,
+ * so new work on the buffer comes after the old. The buffer that was freed last is taken first: it is the one that
+ * caches hold. The host may not write into it yet; that is up to the driver's copy_in. */
 
 /* Removes one entry and keeps the order (by age) of the others. */
 static Handle free_list_remove(FreeList *list, int64_t index) {

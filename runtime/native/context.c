@@ -3,7 +3,7 @@
 
 /* Records the first error of a call. */
 __attribute__((cold)) static void fail(enum Origin origin, int64_t code, enum Operation operation, int64_t slot,
-                                int64_t detail) {
+                                       int64_t detail) {
   Error *error = &devscope_context->error;
   if (error->origin == ORIGIN_NONE)
     *error = (Error){.origin = origin, .code = code, .operation = operation, .slot = slot, .detail = detail};

@@ -87,8 +87,8 @@ void devscope_copy(int64_t source_slot, Handle from, int64_t from_offset, int64_
   }
 }
 
-/* Copies the outermost of so many dimensions slice by slice; as deep as the rank. A last dimension that is dense on
- * both sides is one run of bytes. */
+/* Copies the outermost of so many dimensions slice by slice; as deep as the rank. A last dimension that is dense
+ * on both sides is one run of bytes. */
 static void copy_strided(int64_t rank, int64_t element_bytes, const int64_t *sizes, const int64_t *from_strides,
                          const int64_t *to_strides, const char *from, char *to) {
   if (rank == 0 || (rank == 1 && *from_strides == 1 && *to_strides == 1)) {

@@ -30,8 +30,8 @@ static Status host_copy_out(Device *device, Handle from, int64_t offset, void *t
   return 0;
 }
 
-static Status host_copy_on(Device *device, Handle from, int64_t offset, Device *target, Handle to, int64_t to_offset,
-                           int64_t bytes) {
+static Status host_copy_on(Device *device, Handle from, int64_t offset, Device *target, Handle to,
+                           int64_t to_offset, int64_t bytes) {
   (void)target;
   return host_copy_in(device, to, to_offset, (char *)from + offset, bytes);
 }

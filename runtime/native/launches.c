@@ -1,8 +1,8 @@
 /* Launches of kernels, and telling drivers to start. */
 #include "runtime.h"
 
-/* Tells the driver of a device to start what was enqueued. A failing flush is not recorded: the wait that needs the
- * work reports it. */
+/* Tells the driver of a device to start what was enqueued. A failing flush is not recorded: the wait that needs
+ * the work reports it. */
 static void start(Device *device) {
   if (device->pending) {
     device->driver->flush(device);
@@ -16,8 +16,8 @@ static void start_all(void) {
     start(&devscope_context->devices[slot]);
 }
 
-/* Compiled code calls this when it has enqueued what it has for a device, and goes on to something else: the device
- * works meanwhile. */
+/* Compiled code calls this when it has enqueued what it has for a device, and goes on to something else: the
+ * device works meanwhile. */
 void devscope_start(int64_t slot) {
   Device *device = device_at(slot, OPERATION_LAUNCH);
   if (device)

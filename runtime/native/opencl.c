@@ -1,8 +1,8 @@
 /* The driver of OpenCL devices.
  *
- * One in-order queue per virtual device. The host never waits for more than it needs: buffers know the last command
- * that uses them. Between queues, and from the host's side where it cannot reach the memory, events order what must
- * be in order; nothing else waits. */
+ * One in-order queue per virtual device. The host never waits for more than it needs: buffers know the last
+ * command that uses them. Between queues, and from the host's side where it cannot reach the memory, events order
+ * what must be in order; nothing else waits. */
 #include "runtime.h"
 
 #include <sched.h>
@@ -35,12 +35,13 @@ typedef struct {
   cl_mem (*clCreateBuffer)(cl_context, uint64_t flags, size_t size, void *host, int32_t *status);
   cl_mem (*clCreateSubBuffer)(cl_mem, uint64_t flags, uint32_t type, const void *region, int32_t *status);
   int32_t (*clReleaseMemObject)(cl_mem);
-  int32_t (*clEnqueueWriteBuffer)(cl_queue, cl_mem, uint32_t blocking, size_t offset, size_t size, const void *host,
-                                  uint32_t event_count, const cl_event *events, cl_event *event);
+  int32_t (*clEnqueueWriteBuffer)(cl_queue, cl_mem, uint32_t blocking, size_t offset, size_t size,
+                                  const void *host, uint32_t event_count, const cl_event *events, cl_event *event);
   int32_t (*clEnqueueReadBuffer)(cl_queue, cl_mem, uint32_t blocking, size_t offset, size_t size, void *host,
                                  uint32_t event_count, const cl_event *events, cl_event *event);
-  int32_t (*clEnqueueCopyBuffer)(cl_queue, cl_mem source, cl_mem target, size_t source_offset, size_t target_offset,
-                                 size_t size, uint32_t event_count, const cl_event *events, cl_event *event);
+  int32_t (*clEnqueueCopyBuffer)(cl_queue, cl_mem source, cl_mem target, size_t source_offset,
+                                 size_t target_offset, size_t size, uint32_t event_count, const cl_event *events,
+                                 cl_event *event);
   int32_t (*clSetKernelArg)(cl_kernel, uint32_t index, size_t size, const void *value);
   int32_t (*clEnqueueNDRangeKernel)(cl_queue, cl_kernel, uint32_t dimensions, const size_t *offset,
                                     const size_t *global, const size_t *local, uint32_t event_count,
@@ -67,11 +68,11 @@ enum {
 typedef struct {
   const OpenCL *cl;
   cl_queue queue;
-  cl_queue transfers; /* for copies between host and device; null when the memory is shared */
-  int64_t shared;     /* 1: the host reads and writes buffers itself (fine-grained SVM) */
-  int64_t polled;     /* 1: the host asks again and again whether a command is complete, see wait_for */
-  int64_t issued;     /* the last command enqueued */
-  int64_t completed;  /* all commands up to this one are known to be complete */
+  cl_queue transfers;      /* for copies between host and device; null when the memory is shared */
+  int64_t shared;          /* 1: the host reads and writes buffers itself (fine-grained SVM) */
+  int64_t polled;          /* 1: the host asks again and again whether a command is complete, see wait_for */
+  int64_t issued;          /* the last command enqueued */
+  int64_t completed;       /* all commands up to this one are known to be complete */
   cl_event events[EVENTS]; /* that of command n at n mod EVENTS */
 } ClQueue;
 
@@ -101,8 +102,8 @@ static int64_t issue(Device *device, cl_event event) {
   return number;
 }
 
-/* The event to wait for when a command must be complete; null when it is known to be. The events of old commands are
- * gone: the oldest that is left completes after them. */
+/* The event to wait for when a command must be complete; null when it is known to be. The events of old commands
+ * are gone: the oldest that is left completes after them. */
 static cl_event event_of(const Device *device, int64_t number) {
   const ClQueue *queue = queue_of(device);
   /* A launch that the driver refused has a number in its buffers that was not issued. */
@@ -177,8 +178,8 @@ static int64_t last_use(const ClBuffer *buffer) {
   return last;
 }
 
-/* Whether a command may still use the memory of a buffer, as far as waits have shown: drivers are not asked, so that
- * equal calls of a program do equal things, and need no new memory from some call on. */
+/* Whether a command may still use the memory of a buffer, as far as waits have shown: drivers are not asked, so
+ * that equal calls of a program do equal things, and need no new memory from some call on. */
 static bool is_busy(const Device *device, const ClBuffer *buffer) {
   return buffer->foreign || event_of(device, last_use(buffer));
 }
@@ -309,10 +310,10 @@ static void swap_memory(ClBuffer *one, ClBuffer *two) {
   two->foreign = old.foreign;
 }
 
-/* Gives a buffer whose contents do not matter memory that is free sooner: idle memory of a freed buffer of the same
- * size, else new memory as long as at most two freed ones are busy, else the freed one that is done first. The
- * buffer's own memory takes its place among the freed ones. So copying in overlaps the work on what was copied in
- * before, with at most a few times the memory. */
+/* Gives a buffer whose contents do not matter memory that is free sooner: idle memory of a freed buffer of the
+ * same size, else new memory as long as at most two freed ones are busy, else the freed one that is done first.
+ * The buffer's own memory takes its place among the freed ones. So copying in overlaps the work on what was copied
+ * in before, with at most a few times the memory. */
 static void rename_buffer(Device *device, ClBuffer *buffer) {
   const FreeList *list = &device->free_list;
   ClBuffer *best = buffer;
@@ -408,8 +409,8 @@ static Status opencl_copy_out(Device *device, Handle handle, int64_t offset, voi
   return status;
 }
 
-/* Both buffers are in one cl_context. Between two queues the copy waits, on the target's queue, for the last command
- * that uses the source; what writes to the source next waits for the copy. The host waits for neither. */
+/* Both buffers are in one cl_context. Between two queues the copy waits, on the target's queue, for the last
+ * command that uses the source; what writes to the source next waits for the copy. The host waits for neither. */
 static Status opencl_copy_on(Device *source, Handle from_handle, int64_t from_offset, Device *target,
                              Handle to_handle, int64_t to_offset, int64_t bytes) {
   const ClQueue *queue = queue_of(target);
@@ -505,7 +506,8 @@ static Status opencl_view(Device *device, Handle handle, Device *user, Handle *o
   return wait_on_queue(user, view, event_of(device, last_use(buffer)), buffer->foreign);
 }
 
-/* The buffer's next use waits for the last command that uses the view, which comes after all others that use it. */
+/* The buffer's next use waits for the last command that uses the view, which comes after all others that use it.
+ */
 static Status opencl_view_done(Device *device, Handle handle, Device *user, Handle view_handle) {
   (void)device;
   ClBuffer *buffer = handle, *view = view_handle;
@@ -566,7 +568,8 @@ static Status opencl_launch(Device *device, const Kernel *kernel, const LaunchSi
     local[axis] = (size_t)size->block[axis];
   }
   cl_event event = NULL;
-  status = queue->cl->clEnqueueNDRangeKernel(queue->queue, kernel->handle, 3, NULL, global, local, 0, NULL, &event);
+  status =
+      queue->cl->clEnqueueNDRangeKernel(queue->queue, kernel->handle, 3, NULL, global, local, 0, NULL, &event);
   if (!status)
     issue(device, event);
   return status;

@@ -1,5 +1,5 @@
-/* Memory that the host or several devices use in place. Compiled code that calls these is loaded only where devices
- * reach each other's memory as it expects. */
+/* Memory that the host or several devices use in place. Compiled code that calls these is loaded only where
+ * devices reach each other's memory as it expects. */
 #include "runtime.h"
 
 static void refuse(int64_t slot, Handle handle, Status status) {
@@ -25,8 +25,8 @@ void *devscope_map(int64_t slot, Handle handle, int64_t access) {
  * own. */
 void *devscope_map_new(int64_t slot, Handle handle) { return devscope_map(slot, handle, ACCESS_NEW_CONTENTS); }
 
-/* A device's buffer for another device, which only reads it, from what the first one has enqueued so far; null with
- * the error recorded. It is the buffer's, and used until devscope_view_done. */
+/* A device's buffer for another device, which only reads it, from what the first one has enqueued so far; null
+ * with the error recorded. It is the buffer's, and used until devscope_view_done. */
 Handle devscope_view(int64_t slot, Handle handle, int64_t user_slot) {
   Device *device = device_at(slot, OPERATION_COPY);
   Device *user = device_at(user_slot, OPERATION_COPY);

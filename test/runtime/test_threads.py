@@ -1,0 +1,193 @@
+"""One executable, called by several threads, and from within its own calls."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from handmade import add_program, program, symbol, vector
+
+from devscope.errors import ExecutionError, InputError
+from devscope.runtime import Entry, Executable, TensorSpec
+
+# double(x) = x + x, through host memory of its own. meet(p, n): adds 1 to the counter at p, and gives 1 once it
+# has seen n there, 0 after looking many times. fail(): stops.
+HOST = """
+declare i32 @sched_yield()
+@text = private constant [2 x i8] c"x\\00"
+
+define void @_mlir_ciface_devscope_entry_double(ptr %result, ptr %x) {
+entry:
+  %n = call i64 @size(ptr %x)
+  %from = call ptr @data(ptr %x)
+  %bytes = mul i64 %n, 4
+  %copy = call ptr @devscope_host_alloc(i64 %bytes)
+  %memory = call ptr @devscope_host_alloc(i64 %bytes)
+  call void @llvm.memcpy.p0.p0.i64(ptr %copy, ptr %from, i64 %bytes, i1 false)
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %p = getelementptr float, ptr %copy, i64 %i
+  %q = getelementptr float, ptr %memory, i64 %i
+  %value = load float, ptr %p
+  %twice = fadd float %value, %value
+  store float %twice, ptr %q
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %exit
+exit:
+  call void @_mlir_memref_to_llvm_free(ptr %copy)
+  call void @give_vector(ptr %result, ptr %memory, i64 %n)
+  ret void
+}
+
+define void @_mlir_ciface_devscope_entry_meet(ptr %result, ptr %address, ptr %n) {
+entry:
+  %a = call i64 @scalar(ptr %address)
+  %p = inttoptr i64 %a to ptr
+  %wanted = call i64 @scalar(ptr %n)
+  %old = atomicrmw add ptr %p, i64 1 seq_cst
+  br label %look
+look:
+  %left = phi i64 [ 10000000, %entry ], [ %less, %wait ]
+  %now = load atomic i64, ptr %p seq_cst, align 8
+  %met = icmp sge i64 %now, %wanted
+  %over = icmp eq i64 %left, 0
+  %end = or i1 %met, %over
+  br i1 %end, label %exit, label %wait
+wait:
+  %yielded = call i32 @sched_yield()
+  %less = sub i64 %left, 1
+  br label %look
+exit:
+  %value = zext i1 %met to i64
+  call void @give_scalar(ptr %result, i64 %value)
+  ret void
+}
+
+define void @_mlir_ciface_devscope_entry_fail() {
+  %lost = call ptr @devscope_host_alloc(i64 100)
+  call void @devscope_assert(i1 false, ptr @text)
+  ret void
+}
+
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+"""
+I64 = TensorSpec("i64", [], True)
+ENTRIES = {
+    "double": Entry(symbol("double"), [vector()], [vector()]),
+    "meet": Entry(symbol("meet"), [I64, I64], [I64]),
+    "fail": Entry(symbol("fail"), [], []),
+}
+
+
+@pytest.fixture
+def host() -> Any:
+    with Executable(program(HOST, ENTRIES)) as executable:
+        yield executable
+
+
+def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
+    with ThreadPoolExecutor(count) as pool:
+        return [future.result(timeout=120) for future in [pool.submit(work, seed) for seed in range(count)]]
+
+
+def test_host_programs_run_side_by_side(host: Executable) -> None:
+    """Two calls each of which ends when the other one has begun."""
+    counter = ctypes.c_int64()
+    assert in_threads(2, lambda _: host.run("meet", ctypes.addressof(counter), 2)) == [1, 1]
+
+
+def test_results_of_many_threads(host: Executable) -> None:
+    def work(seed: int) -> bool:
+        kept: list[tuple[Any, Any]] = []
+        for size in range(1, 60):
+            x = np.random.default_rng(seed * 100 + size).random(size * 7, np.float32)
+            kept.append((x, host.run("double", x)))
+            if size % 10 == 0:
+                with pytest.raises(ExecutionError, match="x"):
+                    host.run("fail")
+        return all(np.array_equal(result, x + x) for x, result in kept)
+
+    assert all(in_threads(6, work))
+    counters = host.counters()
+    assert counters.allocations["cpu:0"] == 6 * (59 * 2 + 5)
+    host.reset_counters()
+    assert host.counters().allocations["cpu:0"] == 0
+
+
+def test_programs_with_devices_take_turns(device: Any) -> None:
+    with Executable(add_program()) as add:
+
+        def work(seed: int) -> bool:
+            x = np.random.default_rng(seed).random(1000 + seed, np.float32)
+            return all(np.array_equal(add(x, np.float32(n) * x), x + np.float32(n) * x) for n in range(20))
+
+        assert all(in_threads(4, work))
+        assert len(add._pool.instances) == 1  # pyright: ignore[reportPrivateUsage]
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_calls_within_calls(device: Any, on_device: bool) -> None:
+    """As a finalizer or a signal handler would do it: they must not wait for the call that they are in."""
+    x = np.ones(10, np.float32)
+    with Executable(add_program() if on_device else program(HOST, ENTRIES)) as exe:
+        call = (lambda: exe.run("add", x, x)) if on_device else (lambda: exe.run("double", x))
+        with exe._pool.instance(), exe._pool.instance():  # pyright: ignore[reportPrivateUsage]
+            assert np.array_equal(call(), x + x)
+            exe.reset_counters()
+        assert np.array_equal(call(), x + x)
+        assert exe.counters().allocations["cpu:0"] == (1 if on_device else 2)
+
+
+def test_close_waits_for_calls_of_other_threads(host: Executable) -> None:
+    counter = ctypes.c_int64()
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(host.run("meet", ctypes.addressof(counter), 2)))
+    thread.start()
+    while counter.value == 0:
+        pass
+    closer = threading.Thread(target=host.close)
+    closer.start()
+    counter.value = 2
+    closer.join(60)
+    thread.join(60)
+    assert results == [1]
+    with pytest.raises(InputError, match="the executable was closed"):
+        host.run("double", np.ones(3, np.float32))
+
+
+def test_close_within_a_call() -> None:
+    exe = Executable(program(HOST, ENTRIES))
+    with exe._pool.instance() as instance:  # pyright: ignore[reportPrivateUsage]
+        exe.close()
+        with pytest.raises(InputError, match="the executable was closed"):
+            exe.run("fail")
+        (result,) = instance.run("double", [np.ones(3, np.float32)])
+    assert result.tolist() == [2, 2, 2]
+
+
+def test_threads_that_wait_are_told_of_the_end(device: Any) -> None:
+    x = np.ones(10, np.float32)
+    exe = Executable(add_program())
+    errors: list[str] = []
+
+    def work() -> None:
+        try:
+            exe(x, x)
+        except InputError as error:
+            errors.append(error.message)
+
+    with exe._pool.instance():  # pyright: ignore[reportPrivateUsage]
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        exe.close()
+    for thread in threads:
+        thread.join(60)
+    assert errors == ["the executable was closed"] * 3
