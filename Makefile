@@ -11,7 +11,7 @@ PACKAGES := analysis dialects lowering passes rewriting runtime
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
-.PHONY: demo test lint ruff types imports lit pytest fuzz bench clean
+.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -20,7 +20,7 @@ demo: $(VENV)/.demo
 
 test: lint lit pytest
 
-lint: ruff types imports
+lint: ruff types imports clang-format
 
 ruff: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -31,6 +31,9 @@ types: $(TREE)
 
 imports: $(TREE)
 	cd $(TREE) && PYTHONPATH=. $(CURDIR)/$(BIN)/lint-imports --no-cache --no-logo
+
+clang-format: $(VENV)/.dev
+	$(BIN)/clang-format --dry-run --Werror runtime/native/*.[ch] test/runtime/native/*.[ch]
 
 lit: $(VENV)/.dev
 	$(BIN)/lit -v -j2 test

@@ -32,8 +32,8 @@ STAGES = (
     ("MLIR, host", "devscope.lowering.cpu.target", "to_llvm_text"),
     ("LLVM, host", "devscope.lowering.stages", "compile_host_object"),
     ("find devices", "devscope.runtime.executable", "resolve_devices"),
-    ("link", "devscope.runtime.executable", "HostLibrary"),
-    ("driver build", "devscope.runtime.executable", "NativeContext"),
+    ("link", "devscope.runtime.instance", "HostLibrary"),
+    ("driver build", "devscope.runtime.instance", "NativeContext"),
     ("run", "devscope.runtime.executable", "Executable.run"),
 )
 

@@ -147,10 +147,8 @@ class NativeContext:
     def _open(self, spec: DeviceSpec, device: Device, record: Any) -> None:
         on_host = device.type == "cpu"
         record.driver = self._library.drivers[device.type]
-        # Buffers of other host slots are plain memory, of which there is no list.
-        if spec.slot == 0 or not on_host:
-            record.free_list.capacity = HOST_FREE_LIST_ENTRIES if on_host else FREE_LIST_ENTRIES
-            record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE
+        record.free_list.capacity = HOST_FREE_LIST_ENTRIES if on_host else FREE_LIST_ENTRIES
+        record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE
         record.most_work_items = device.max_workgroup_size
         record.most_local = device.local_memory_bytes
         self._close_steps.append(device.open(record, self.layout))

@@ -46,7 +46,7 @@ class Host(Device):
         return other is self or other.shares_memory_with(self)
 
     def error_name(self, status: int) -> str:
-        return {1: "out of host memory", 2: "not possible on the host"}.get(status, f"error {status}")
+        return "out of host memory" if status == 1 else f"error {status}"
 
     def build(self, binary: bytes, cached: bytes | None) -> tuple[DeviceProgram, bytes | None]:
         raise DeviceError("the host's code is no device binary")

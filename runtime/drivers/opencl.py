@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from ctypes import c_int32, c_size_t, c_void_p
 from dataclasses import dataclass, field
 from functools import cache
@@ -78,7 +78,7 @@ class OpenCLDevice(Device):
         self.library.status("clReleaseCommandQueue", queue)
 
     def open(self, record: Any, layout: Any) -> Callable[[], None]:
-        functions = layout.OpenCL(**self.library.addresses([name for name, _ in layout.OpenCL._fields_]))
+        functions = layout.OpenCL(**self._functions([name for name, _ in layout.OpenCL._fields_]))
         state = layout.ClQueue(cl=ctypes.addressof(functions), queue=self.create_queue(), polled=int(self.polled))
         if self.shares_memory:
             state.shared = 1
@@ -109,6 +109,13 @@ class OpenCLDevice(Device):
         program = OpenCLProgram(self, handle)
         self._build(program)
         return program, program.driver_binary()
+
+    def _functions(self, names: Sequence[str]) -> dict[str, int]:
+        found = self.library.addresses(names)
+        optional = () if self.shares_memory else cl.SVM_FUNCTIONS
+        if missing := [name for name, address in found.items() if not address and name not in optional]:
+            raise DeviceError(f"{self.label}: the driver lacks {', '.join(missing)}")
+        return found
 
     def _build_cached(self, cached: bytes) -> OpenCLProgram:
         length = c_size_t(len(cached))

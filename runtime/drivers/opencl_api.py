@@ -13,7 +13,6 @@ from typing import Any
 
 from devscope.errors import DeviceError
 
-SUCCESS = 0
 DEVICE_NOT_FOUND = -1
 PLATFORM_NOT_FOUND_KHR = -1001
 
@@ -31,10 +30,8 @@ DEVICE_MAX_COMPUTE_UNITS = 0x1002
 DEVICE_MAX_WORK_GROUP_SIZE = 0x1004
 DEVICE_GLOBAL_MEM_SIZE = 0x101F
 DEVICE_LOCAL_MEM_SIZE = 0x1023
-DEVICE_AVAILABLE = 0x1027
 DEVICE_NAME = 0x102B
 DRIVER_VERSION = 0x102D
-DEVICE_EXTENSIONS = 0x1030
 DEVICE_DOUBLE_FP_CONFIG = 0x1032
 DEVICE_HALF_FP_CONFIG = 0x1033
 DEVICE_IL_VERSION = 0x105B
@@ -72,8 +69,6 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "clCreateKernel": (c_void_p, [c_void_p, c_char_p, _STATUS]),
     "clGetKernelInfo": (None, [c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
     "clReleaseKernel": (None, [c_void_p]),
-    "clReleaseMemObject": (None, [c_void_p]),
-    "clReleaseEvent": (None, [c_void_p]),
     "clCreateSubDevices": (
         None,
         [c_void_p, POINTER(ctypes.c_ssize_t), c_uint32, POINTER(c_void_p), POINTER(c_uint32)],
@@ -84,7 +79,7 @@ _SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
 
 _CREATE_WITH_IL = (c_void_p, [c_void_p, c_char_p, c_size_t, _STATUS])
 
-_SINCE_2 = ("clSVMAlloc", "clSVMFree")
+SVM_FUNCTIONS = ("clSVMAlloc", "clSVMFree")
 """Those that drivers before OpenCL 2.0 lack; they are used where a device says that it has SVM."""
 
 _ERROR_NAMES = {
@@ -148,7 +143,7 @@ class OpenCLLibrary:
     @property
     def has_svm(self) -> bool:
         """Whether it has the functions for shared virtual memory."""
-        return all(self.addresses(_SINCE_2).values())
+        return all(self.addresses(SVM_FUNCTIONS).values())
 
     def addresses(self, names: Iterable[str]) -> dict[str, int]:
         """Where functions of the API are; 0 for those that the library lacks."""
