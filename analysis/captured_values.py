@@ -1,24 +1,36 @@
-"""Values that operations with regions use from outside, and users of values as operations of one block."""
+"""Values that operations with regions capture from outside, and users of values as operations of one block."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.region_utils import iter_used_values_defined_above
+
+from devscope.analysis.value_kinds import HOST, kind_of
 
 
 def free_values(op: Operation) -> list[SSAValue]:
     """Values that ``op`` and the operations nested in it use but do not define, in first-use order."""
-    found: dict[SSAValue, None] = {}
-    if not op.regions:
-        return list(dict.fromkeys(op.operands))
-    nested = list(op.walk())
-    inside = set(nested)
-    for inner in nested:
-        for operand in inner.operands:
-            owner = operand.owner
-            holder = owner.parent_op() if isinstance(owner, Block) else owner
-            if holder not in inside:
-                found.setdefault(operand)
-    return list(found)
+    captured = (value for region in op.regions for value in iter_used_values_defined_above(region))
+    return list(dict.fromkeys((*op.operands, *captured)))
+
+
+def captured_uses(op: Operation) -> Iterator[tuple[Operation, int]]:
+    """The operands inside the regions of ``op`` that use data from outside of it."""
+    blocks = [block for region in op.regions for block in region.blocks]
+    inside: set[Block] = set()
+    uses: list[tuple[Operation, int]] = []
+    while blocks:
+        block = blocks.pop()
+        inside.add(block)
+        for inner in block.ops:
+            blocks += (nested for region in inner.regions for nested in region.blocks)
+            uses += ((inner, i) for i, value in enumerate(inner.operands) if kind_of(value.type) != HOST)
+    for inner, index in uses:
+        owner = inner.operands[index].owner
+        if (owner if isinstance(owner, Block) else owner.parent) not in inside:
+            yield inner, index
 
 
 def users_in(block: Block, op: Operation) -> list[Operation | None]:

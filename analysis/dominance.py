@@ -8,8 +8,14 @@ from xdsl.ir import Block, Region
 
 
 def reverse_post_order(region: Region) -> list[Block]:
-    """The blocks of a region, each after its dominators; unreachable ones last, as they stand."""
+    """The blocks of a region, each after its dominators; unreachable ones last, as they stand.
+
+    Blocks in the usual layout keep their order, in which messages come: xDSL's `PostOrderIterator` takes the last
+    successor first, and skips unreachable blocks.
+    """
     blocks = list(region.blocks)
+    if len(blocks) < 2:
+        return blocks
     order: list[Block] = []
     seen = {blocks[0]}
     stack = [(blocks[0], iter(_successors(blocks[0])))]
@@ -36,8 +42,8 @@ def _successors(block: Block) -> list[Block]:
 class Dominators:
     """Order, immediate dominators and natural loops of the blocks of one region.
 
-    The algorithm is Cooper, Harvey and Kennedy's ("A Simple, Fast Dominance Algorithm"). Unreachable blocks
-    count as dominated by the entry.
+    xDSL's `DominanceInfo` has neither immediate dominators nor loops. The algorithm is by Cooper, Harvey, Kennedy
+    ("A Simple, Fast Dominance Algorithm"). Unreachable blocks count as dominated by the entry.
     """
 
     def __init__(self, region: Region) -> None:
@@ -129,3 +135,11 @@ class Dominators:
                 if block is not header:
                     work += self._predecessors[block]
         return loops
+
+
+class DominatorTrees(dict[Region, Dominators]):
+    """The dominators of the regions of a module, made when they are asked for."""
+
+    def __missing__(self, region: Region) -> Dominators:
+        found = self[region] = Dominators(region)
+        return found

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from devscope.analysis.dominance import Dominators
+from devscope.analysis.dominance import DominatorTrees
 from devscope.dialects.names import op_name
 
 BRANCHES = ("scf.if", "scf.index_switch", "affine.if", "stablehlo.if", "stablehlo.case")
@@ -29,7 +29,7 @@ class InsertionPoints:
 
     def __init__(self) -> None:
         self._numbers: dict[Block, dict[Operation, int]] = {}
-        self._dominators: dict[Region, Dominators] = {}
+        self._graphs = DominatorTrees()
 
     def point(self, value: SSAValue, users: Sequence[Operation]) -> Point:
         """Where one copy of ``value`` serves all ``users``, of which there is at least one.
@@ -90,28 +90,22 @@ class InsertionPoints:
         return (
             region is not None
             and _is_graph(region)
-            and (self._graph(region).outside_loops(block, definition) is not block)
+            and (self._graphs[region].outside_loops(block, definition) is not block)
         )
 
     def _hoisted(self, block: Block, region: Region | None) -> Block:
         """The nearest dominator of ``block`` in no loop of its region."""
         if region is None or not _is_graph(region):
             return block
-        return self._graph(region).outside_loops(block, region.blocks[0])
+        return self._graphs[region].outside_loops(block, region.blocks[0])
 
     def _common(self, start: Block, anchors: Sequence[Operation]) -> Block:
         """The block of ``start``'s region nearest to all anchors, in no loop that ``start`` is not in."""
         region = start.parent
         if region is None or not _is_graph(region):
             return start
-        graph = self._graph(region)
+        graph = self._graphs[region]
         return graph.outside_loops(graph.nearest_common(map(_block, anchors)), start)
-
-    def _graph(self, region: Region) -> Dominators:
-        found = self._dominators.get(region)
-        if found is None:
-            found = self._dominators[region] = Dominators(region)
-        return found
 
     def _first(self, block: Block, operations: Sequence[Operation]) -> Operation:
         """The first of ``operations``; when none is in ``block``, its terminator."""
@@ -140,10 +134,8 @@ def _is_graph(region: Region) -> bool:
 
 def _ancestor_or_none(start: Block, op: Operation) -> Operation | None:
     """The operation in ``start``'s region that is or contains ``op``."""
-    current: Operation | None = op
-    while current is not None and current.parent_region() is not start.parent:
-        current = current.parent_op()
-    return current
+    block = start.parent.find_ancestor_block_in_region(_block(op)) if start.parent is not None else None
+    return block.find_ancestor_op_in_block(op) if block is not None else None
 
 
 def _ancestor(start: Block, op: Operation) -> Operation:
@@ -154,9 +146,4 @@ def _ancestor(start: Block, op: Operation) -> Operation:
 
 def region_in(outer: Operation, op: Operation) -> Region:
     """The region of ``outer`` that ``op`` stands in."""
-    region = op.parent_region()
-    while region is not None and region.parent is not outer:
-        parent = region.parent
-        region = parent.parent_region() if parent is not None else None
-    assert region is not None
-    return region
+    return next(region for region in outer.regions if region.is_ancestor(op))

@@ -22,9 +22,10 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.pattern_rewriter import PatternRewriterListener
 
+from devscope.analysis.captured_values import captured_uses
 from devscope.analysis.function_values import Callees, FunctionValues, arguments_of, function_values
 from devscope.analysis.symbols import CALL, CONSTANT, INDIRECT, Symbols
 from devscope.analysis.value_flow import (
@@ -290,23 +291,6 @@ class ScopeAnalysis:
             if kind_of(type_) != HOST:
                 return self.of_argument(func, index)
         return self.host
-
-
-def captured_uses(op: Operation) -> Iterator[tuple[Operation, int]]:
-    """The operands inside the regions of ``op`` that use data from outside of it."""
-    blocks = [block for region in op.regions for block in region.blocks]
-    inside: set[Block] = set()
-    uses: list[tuple[Operation, int]] = []
-    while blocks:
-        block = blocks.pop()
-        inside.add(block)
-        for inner in block.ops:
-            blocks += (nested for region in inner.regions for nested in region.blocks)
-            uses += ((inner, i) for i, value in enumerate(inner.operands) if kind_of(value.type) != HOST)
-    for inner, index in uses:
-        owner = inner.operands[index].owner
-        if (owner if isinstance(owner, Block) else owner.parent) not in inside:
-            yield inner, index
 
 
 def _holder(value: SSAValue) -> Operation | None:

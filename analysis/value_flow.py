@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
+from devscope.analysis.dominance import reverse_post_order
 from devscope.dialects.device import OnDeviceOp
 from devscope.dialects.names import op_name
 
@@ -49,7 +50,7 @@ class ValueFlow:
         """The first value that flows into ``value``, followed to one that an operation or a caller makes.
 
         First is what enters a loop, else what the first region yields or the first block passes, blocks taken
-        depth first from the entry. Other values flow in, too: that they agree is for a verifier to check. None
+        in reverse post-order. Other values flow in, too: that they agree is for a verifier to check. None
         for arguments of unreachable blocks that only such arguments flow into.
         """
         path: dict[SSAValue, None] = {}
@@ -133,7 +134,7 @@ class ValueFlow:
             return {}
         found = self._orders.get(region)
         if found is None:
-            found = self._orders[region] = {block: n for n, block in enumerate(blocks_in_order(region))}
+            found = self._orders[region] = {block: n for n, block in enumerate(reverse_post_order(region))}
         return found
 
 
@@ -219,24 +220,8 @@ def planned_operations(within: FuncOp | Region) -> Iterator[Operation]:
 
 def _in_order(region: Region) -> Iterator[Operation]:
     """The operations of a region, each after those that define its operands."""
-    for block in blocks_in_order(region):
+    for block in reverse_post_order(region):
         yield from block.ops
-
-
-def blocks_in_order(region: Region) -> list[Block]:
-    """The blocks depth first from the entry, unreachable ones last, as they stand.
-
-    A block comes after one way to reach it, and so after all blocks that dominate it.
-    """
-    seen: dict[Block, None] = {}
-    stack = [region.first_block] if region.first_block is not None else []
-    while stack:
-        block = stack.pop()
-        if block not in seen:
-            seen[block] = None
-            if block.last_op is not None:
-                stack += reversed(block.last_op.successors)
-    return [*seen, *(block for block in region.blocks if block not in seen)]
 
 
 def _pairs(first: int, values: Sequence[SSAValue]) -> Iterator[tuple[int, SSAValue]]:

@@ -13,6 +13,16 @@ def scope_on(op: Operation) -> ScopeAttr | None:
     return attribute if isinstance(attribute, ScopeAttr) and not attribute.is_open else None
 
 
+def scope_around(op: Operation) -> ScopeAttr | None:
+    """What an operation's own ``device.scope``, or that of the nearest one around it, says."""
+    current: Operation | None = op
+    while current is not None:
+        if (scope := scope_on(current)) is not None:
+            return scope
+        current = current.parent_op()
+    return None
+
+
 def write_scope(op: Operation, scope: ScopeAttr, implied: bool) -> None:
     """Write ``device.scope`` on an operation, or drop it where its surroundings imply it.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint
@@ -14,20 +14,12 @@ from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 def place_of_copy(value: SSAValue, users: Sequence[Operation]) -> InsertPoint:
     """Where a copy of ``value`` serves ``users``: right after the definition, or on the path that needs it."""
     region = value.owner.parent_region()
-    if all(any(outer.parent_region() is region for outer in outwards(user)) for user in users):
+    if region is not None and all(region.is_ancestor(user) for user in users):
         point = InsertionPoints().point(value, users)
         if point.anchor is not None:
             return InsertPoint.before(point.anchor)
     owner = value.owner
     return InsertPoint.after(owner) if isinstance(owner, Operation) else InsertPoint.at_start(owner)
-
-
-def outwards(op: Operation) -> Iterator[Operation]:
-    """``op`` and the operations that it stands in, from the inside out."""
-    current: Operation | None = op
-    while current is not None:
-        yield current
-        current = current.parent_op()
 
 
 def copies_of(value: SSAValue, scope: ScopeAttr) -> list[DeviceCopyOp]:
@@ -38,7 +30,8 @@ def copies_of(value: SSAValue, scope: ScopeAttr) -> list[DeviceCopyOp]:
 
 def dominates(op: Operation, user: Operation) -> bool:
     """Whether ``op`` has run whenever ``user`` does, as far as one block tells: blocks are not compared."""
-    return any(outer.parent is op.parent and op.is_before_in_block(outer) for outer in outwards(user))
+    outer = op.parent.find_ancestor_op_in_block(user) if op.parent is not None else None
+    return outer is not None and op.is_before_in_block(outer)
 
 
 def there_and_back(copy: DeviceCopyOp) -> SSAValue | None:

@@ -29,6 +29,7 @@ from xdsl.pattern_rewriter import PatternRewriter, PatternRewriterListener, Patt
 from xdsl.rewriter import BlockInsertPoint, InsertPoint, Rewriter
 
 from devscope.analysis.scope_analysis import Need, ScopeAnalysis
+from devscope.analysis.symbols import function_of
 from devscope.analysis.value_flow import ENTERED, targets
 from devscope.analysis.value_kinds import HOST, TENSOR, kind_of
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
@@ -36,7 +37,7 @@ from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import drop_scopes, scope_on, write_scope
 from devscope.errors import DevscopeError, VerifyError
-from devscope.rewriting.copies import copies_of, dominates, outwards, place_of_copy
+from devscope.rewriting.copies import copies_of, dominates, place_of_copy
 
 _Kept = list[tuple[Operation, ScopeAttr]]
 
@@ -88,12 +89,12 @@ class ScopePreservingRewriter(PatternRewriter):
         for one in new:
             if isinstance(one.location, UnknownLoc):
                 one.location = self._root.location
-            self._settle([(one, scope_on(one) or scope)])
+            self._write_scopes([(one, scope_on(one) or scope)])
             if self.scopes.executes(one):
                 for region in one.regions:
                     drop_scopes(region)
             elif one.regions and self._is_attached(one):
-                self._settle(self._kept(one.regions))
+                self._write_scopes(self._kept(one.regions))
         for one in new:
             self._repair(one)
         return op
@@ -128,7 +129,7 @@ class ScopePreservingRewriter(PatternRewriter):
         if not self.scopes.executes(op):
             raise VerifyError(f"'{op_name(op)}' runs on the host, and cannot be placed", source_location(op))
         before = {result: self.scopes.of_value(result) for result in op.results if kind_of(result.type) != HOST}
-        self._settle([(op, scope)])
+        self._write_scopes([(op, scope)])
         for result, was in before.items():
             for user, index in [(use.operation, use.index) for use in result.uses]:
                 if isinstance(user, DeviceCopyOp):
@@ -215,7 +216,7 @@ class ScopePreservingRewriter(PatternRewriter):
         kept = self._kept([op])
         op.detach()
         Rewriter.insert_op(op, insertion_point)
-        self._settle(kept)
+        self._write_scopes(kept)
         self.has_done_action = True
         self.handle_operation_modification(op)
 
@@ -282,12 +283,12 @@ class ScopePreservingRewriter(PatternRewriter):
 
     def _moved(self, kept: _Kept) -> None:
         self.scopes.invalidate()
-        self._settle(kept)
+        self._write_scopes(kept)
 
-    def _settle(self, kept: _Kept) -> None:
+    def _write_scopes(self, kept: _Kept) -> None:
         """Let each operation say where it runs, if it has a scope and its surroundings do not say so.
 
-        What stands nowhere yet says it in any case; it is settled again when it is inserted.
+        What stands nowhere yet says it in any case; it is asked again when it is inserted.
         """
         for op, scope in kept:
             parent = op.parent_op()
@@ -297,7 +298,7 @@ class ScopePreservingRewriter(PatternRewriter):
 
     @staticmethod
     def _is_attached(op: Operation) -> bool:
-        return any(isinstance(outer, FuncOp) for outer in outwards(op))
+        return isinstance(op, FuncOp) or function_of(op) is not None
 
 
 class ScopePreserving(RewritePattern):

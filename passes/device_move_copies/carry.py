@@ -13,16 +13,15 @@ has no more copies than before. A loop of no iteration then has two for each.
 
 from __future__ import annotations
 
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue, Use
 
 from devscope.analysis.classify import is_rematerialised
+from devscope.analysis.symbols import function_of
 from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr
 from devscope.dialects.op_facts import facts_of
-from devscope.dialects.scope_attribute import scope_on, unplaced, write_scope
+from devscope.dialects.scope_attribute import scope_around, unplaced, write_scope
 from devscope.passes.device_move_copies.copy_index import Outline
 from devscope.passes.device_move_copies.slots import Slot, slots_of
-from devscope.rewriting.copies import outwards
 
 
 def carry_copied(loop: Operation, outline: Outline) -> bool:
@@ -145,8 +144,8 @@ class _Group:
 
     def _is_made_anew(self, op: Operation) -> bool:
         """Whether a constant or the like can stand on the other scope: split modules have no such code."""
-        functions = (outer for outer in outwards(op) if isinstance(outer, FuncOp))
-        return is_rematerialised(op) and not any(TARGET_ATTR in function.attributes for function in functions)
+        function = function_of(op)
+        return is_rematerialised(op) and (function is None or TARGET_ATTR not in function.attributes)
 
     def _enter(self, value: SSAValue, like: Operation, outline: Outline) -> SSAValue:
         """The value on the other scope, in front of the loop."""
@@ -156,8 +155,7 @@ class _Group:
         if isinstance(owner, Block) or not self._is_made_anew(owner):
             return outline.make(DeviceCopyOp(value, self._here, self._there), like, self._loop)
         made = unplaced(owner)
-        said = (scope_on(outer) for outer in outwards(self._loop))
-        write_scope(made, self._there, next((scope for scope in said if scope), None) == self._there)
+        write_scope(made, self._there, scope_around(self._loop) == self._there)
         assert self._loop.parent is not None
         self._loop.parent.insert_op_before(made, self._loop)
         return made.results[0]

@@ -8,7 +8,6 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from devscope.analysis.value_flow import ENTERED, planned_operations
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.names import op_name
-from devscope.rewriting.copies import outwards
 
 
 class Outline:
@@ -77,7 +76,7 @@ def is_inside(value: SSAValue, op: Operation) -> bool:
     around = owner if isinstance(owner, Operation) else owner.parent_op()
     if around is op:
         return not isinstance(owner, Operation)
-    return around is not None and any(outer is op for outer in outwards(around))
+    return around is not None and op.is_ancestor(around)
 
 
 def is_single_block(region: Region) -> bool:

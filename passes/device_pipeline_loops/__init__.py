@@ -32,7 +32,6 @@ from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.passes.device_pipeline_loops.pipelined_loop import PipelinedLoop, constant_bounds, constant_index
-from devscope.rewriting.copies import outwards
 
 
 @dataclass(frozen=True)
@@ -54,12 +53,12 @@ def pipeline_loops(module: ModuleOp, host: ScopeAttr) -> None:
     if not on_devices:
         return
     for function in functions:
-        around: set[Operation] = set()
+        pipelined: list[Block] = []
         loops = [op for op in function.walk() if op_name(op) == "scf.for"]
         for loop in reversed(loops):  # those inside others first
-            outer = list(outwards(loop))
-            if loop not in around and _pipeline(loop, host, on_devices):
-                around.update(outer)
+            block = loop.parent
+            if not any(loop.is_ancestor(inner) for inner in pipelined) and _pipeline(loop, host, on_devices):
+                pipelined += [block] if block is not None else []
 
 
 def _pipeline(loop: Operation, host: ScopeAttr, on_devices: set[str]) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from xdsl.ir import Operation, SSAValue
 
-from devscope.analysis.scope_analysis import captured_uses
+from devscope.analysis.captured_values import captured_uses
 from devscope.analysis.value_kinds import HOST, byte_size, kind_of
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
