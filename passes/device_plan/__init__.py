@@ -37,12 +37,12 @@ from devscope.gc_pause import gc_paused
 from devscope.passes.device_plan.capture import capture
 from devscope.passes.device_plan.complete import complete
 from devscope.passes.device_plan.remarks import Remark
-from devscope.passes.device_plan.report.diagnostics import Words
+from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.report.plan import Clone, Copy, Placement, Plan
 from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_plan.rules import register_rule
 from devscope.passes.device_plan.scope_table import close_scope
-from devscope.passes.device_plan.solve import settle
+from devscope.passes.device_plan.solve import unify_and_propagate
 from devscope.passes.device_plan.specialise import Specialiser, Strategy
 from devscope.passes.device_plan.specialise.function_constants import one_constant_per_use
 from devscope.passes.device_plan.specialise.instances import insert_clones
@@ -58,7 +58,7 @@ _HOST = ScopeAttr.get("cpu", 0)
 
 
 def _complete_by_default(system: System) -> None:
-    complete(system, settle(system))
+    complete(system, unify_and_propagate(system))
 
 
 COMPLETIONS = ("default", "min-cost")
@@ -112,7 +112,7 @@ def plan_module(module: ModuleOp, options: PlanOptions | None = None, names: Sou
     default = close_scope(options.default, host)
     pin_to_host = options.arguments == "host"
     names = names or SourceNames()
-    words = Words(names)
+    words = DiagnosticFormatter(names)
     check_kernels(module)
     functions = functions_of(module)
     with gc_paused(), one_constant_per_use(functions) as split:

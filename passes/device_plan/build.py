@@ -20,7 +20,7 @@ from devscope.passes.device_plan.domains import HOST_NODE, Reason
 from devscope.passes.device_plan.node_flags import HEADER, NOT_COMPUTED, PLACED
 from devscope.passes.device_plan.rules import Row, row_of, unknown
 from devscope.passes.device_plan.scope_table import OPEN
-from devscope.passes.device_plan.signatures import Frame, Request, Signature, has_plan, slots_of
+from devscope.passes.device_plan.signatures import Frame, Request, Signature, has_plan, positions_of
 from devscope.passes.device_plan.system import System
 
 
@@ -64,13 +64,13 @@ def build_signature(system: System, func: FuncOp, pin_to_host: bool = False) -> 
 
 def demand_assignment(system: System, signature: Signature, request: Request) -> None:
     """Require of a signature what a caller chose."""
-    for node, slot, scope in zip(
+    for node, position, scope in zip(
         system.domains.first_order(signature.node),
-        slots_of(system.domains, signature),
+        positions_of(system.domains, signature),
         request.assignment,
         strict=True,
     ):
-        system.require(node, scope, ("assigned", request.op, slot))
+        system.require(node, scope, ("assigned", request.op, position))
 
 
 def _side(system: System, func: FuncOp, side: str, types: tuple[Attribute, ...], pinned: bool) -> list[int]:
@@ -93,7 +93,7 @@ def _side(system: System, func: FuncOp, side: str, types: tuple[Attribute, ...],
 
 def _demand(system: System, node: int, scope: int, reason: Reason) -> None:
     """A signature's attribute."""
-    node = system.spoken(node)
+    node = system.representative(node)
     if node != HOST_NODE:
         system.require(node, scope, reason)
 

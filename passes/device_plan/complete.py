@@ -1,10 +1,10 @@
 """Completion ``default``: scopes for what the program leaves open.
 
-* **Adoption** has happened already, see `propagation`: an argument used only on a device is on that device, and a
-  loop around placed operations carries its values there.
+* **Propagation** has happened already, see `propagation`: an argument used only on a device is on that device, and
+  a loop around placed operations carries its values there.
 * **Default.** TVM's rules: a function's results take the global default, its arguments the scope of its first
   result, all else the global default. Ids and memory scopes never flow between device types. An argument does
-  not follow a result that was itself adopted: what is not annotated stays on the default.
+  not follow a result that itself follows something placed: what is not annotated stays on the default.
 * **Refinement.** Scopes on both ends of an edge that differ only in open fields (a memory scope, a target) are
   made one, so that naming a memory later does not cause copies.
 """
@@ -15,25 +15,25 @@ from collections.abc import Iterable
 
 from devscope.dialects.device import ScopeAttr
 from devscope.passes.device_plan.domains import HOST_NODE
-from devscope.passes.device_plan.scope_table import CLASH, OPEN
+from devscope.passes.device_plan.scope_table import CONFLICT, OPEN
 from devscope.passes.device_plan.signatures import Signature
 from devscope.passes.device_plan.system import System
 
 
-def complete(system: System, adopted: set[int]) -> None:
+def complete(system: System, followers: set[int]) -> None:
     """Close every class: afterwards each has a device type and an id."""
     uses = (site.signature for site in system.sites)
     for signature in (*system.signatures.values(), *system.externals.values(), *uses):
-        _complete_signature(system, signature, adopted)
+        _complete_signature(system, signature, followers)
     _close(system, system.domains.roots(), system.default)
 
 
-def _complete_signature(system: System, signature: Signature, adopted: set[int]) -> None:
+def _complete_signature(system: System, signature: Signature, followers: set[int]) -> None:
     domains = system.domains
     results = [part for node in signature.results for part in domains.first_order(node)]
     first = domains.find(results[0]) if results else HOST_NODE
     _close(system, results, system.default)
-    if first != HOST_NODE and first not in adopted:
+    if first != HOST_NODE and first not in followers:
         reference = system.scopes.attributes[domains.scope[first]]
         for index, node in enumerate(signature.arguments):
             parts = domains.first_order(node)
@@ -71,7 +71,7 @@ def _differ_in_open_fields(system: System) -> bool:
     """Whether two scopes in use differ, but join."""
     used = sorted({*system.domains.scope} - {OPEN})
     return any(
-        system.scopes.join(left, right) != CLASH
+        system.scopes.join(left, right) != CONFLICT
         for number, left in enumerate(used)
         for right in used[number + 1 :]
     )

@@ -19,7 +19,7 @@ from typing import NamedTuple, TypeAlias, overload
 from xdsl.ir import Operation
 
 from devscope.passes.device_plan.edges import Edges
-from devscope.passes.device_plan.scope_table import CLASH, OPEN, ScopeTable
+from devscope.passes.device_plan.scope_table import CONFLICT, OPEN, ScopeTable
 
 HOST_NODE = -1
 """In place of a node, for values that are on the host by type."""
@@ -57,7 +57,7 @@ class Demand(NamedTuple):
     reason: Reason
 
 
-class Clash(NamedTuple):
+class Conflict(NamedTuple):
     """Two nodes that must be one and cannot: the scopes of their classes do not join."""
 
     left: int
@@ -123,7 +123,7 @@ class Domains:
         """Per node, what the constraint system knows of it; see `system`."""
         self.functions: dict[int, FunctionDomain] = {}
         self.demands: list[Demand] = []
-        self.clashes: list[Clash] = []
+        self.conflicts: list[Conflict] = []
         """What `link` could not make one. With any, the program is refused."""
         self._log: list[int | Union] = []
         self.unions = Unions(self.edges, self._log)
@@ -176,7 +176,7 @@ class Domains:
         """Require a scope of a first-order node's class; False, and nothing changed, when it does not join."""
         root = self.find(node)
         joined = self.scopes.join(self.scope[root], scope)
-        if joined == CLASH:
+        if joined == CONFLICT:
             return False
         self.scope[root] = joined
         self.demands.append(Demand(node, scope, reason))
@@ -209,7 +209,8 @@ class Domains:
             if contested and source in contested and scope[b] == OPEN:
                 cut.append(number)
             elif parent[b] == -1 and parent[a] < -1 and scope[b] == OPEN and self._undo is None:
-                # The usual case of `_unite`: a node on its own joins a class.
+                # The usual case of `_unite`, without the call, which would take a sixth of planning a chain (3.0
+                # and 3.6 us per operation): a node on its own joins a class.
                 parent[b] = a
                 computes[a] |= computes[b]
                 log.append(number)
@@ -227,7 +228,7 @@ class Domains:
         joined = scope[a]
         if joined != scope[b]:
             joined = self.scopes.join(joined, scope[b])
-            if joined == CLASH:
+            if joined == CONFLICT:
                 return False
         computes = self.computes
         if parent[a] > parent[b]:  # the class of lower rank goes below the other
@@ -243,7 +244,7 @@ class Domains:
         return True
 
     def link(self, left: int, right: int, reason: Reason) -> None:
-        """Make two nodes of any order one, component by component; what cannot be is added to ``clashes``.
+        """Make two nodes of any order one, component by component; what cannot be is added to ``conflicts``.
 
         Functions of different arity cannot meet in a module that verifies.
         """
@@ -258,7 +259,7 @@ class Domains:
             elif first is not None or second is not None:
                 self._collapse(left, right, work)
             elif not self.unify(left, right, reason):
-                self.clashes.append(Clash(left, right, reason))
+                self.conflicts.append(Conflict(left, right, reason))
 
     def _collapse(self, left: int, right: int, work: list[tuple[int, int]]) -> None:
         """A function meets a first-order node, in an aggregate say: all its components are on that scope."""

@@ -29,7 +29,7 @@ class Edge(NamedTuple):
         return ("use", self.op, self.operand)
 
 
-class Hint(NamedTuple):
+class SoftConstraint(NamedTuple):
     """Not a use, but what the body of a called function says about open nodes of a call.
 
     `LOOSE`, where such a body would like them; `BOUNDARY`, that a loop in there connects them.
@@ -40,16 +40,16 @@ class Hint(NamedTuple):
     op: Operation
     """The call or ``func.constant``."""
     operand: int
-    """A slot of the signature: argument ``i`` is ``i``, result ``j`` is ``~j``."""
+    """A position in the signature: argument ``i`` is ``i``, result ``j`` is ``~j``."""
     kind: int
 
     @property
     def value(self) -> SSAValue:
         """What is passed or returned; the function value where nothing is."""
-        op, slot = self.op, self.operand
-        if 0 <= slot < len(op.operands):
-            return op.operands[slot]
-        return op.results[~slot if slot < 0 and ~slot < len(op.results) else 0]
+        op, position = self.op, self.operand
+        if 0 <= position < len(op.operands):
+            return op.operands[position]
+        return op.results[~position if position < 0 and ~position < len(op.results) else 0]
 
     @property
     def reason(self) -> tuple[str, Operation, int]:

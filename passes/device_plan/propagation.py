@@ -1,12 +1,13 @@
-"""Adoption: where to put the classes in which nothing executes and which no rule decides.
+"""Propagation to open classes: where to put those in which nothing executes and which no rule decides.
 
-Such are arguments, results and carried values that only placed operations touch. Each takes the scope of a
-neighbour: the one that costs the fewest copies, and of copies those count most that stand in the most loops. So
-a loop around placed operations carries its values where these are, whatever stands before and after the loop.
-Among equals a use wins over a definition, and the first wins.
+Such are arguments, results and carried values that only placed operations touch. Each follows a neighbour: onto
+the scope that costs the fewest copies, and of copies those count most that stand in the most loops. So a loop
+around placed operations carries its values where these are, whatever stands before and after it. Among equals
+a use wins over a definition, and the first wins.
 
-The choices depend on each other, through nested loops and calls. They are made for the innermost classes first
-and then revised, one by one and neighbours together, as long as that saves copies.
+The choices depend on each other, through nested loops and calls. They are made for the innermost classes first and
+then revised, one by one and neighbours together, as long as that saves copies. To take the first placed neighbour
+in one or two passes was tried, see docs/planner.md: copy motion does not make up for the copies that it costs.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
-from devscope.dialects.names import op_name
-from devscope.passes.device_plan.edges import BOUNDARY, LOOSE, Edge, Hint
+from devscope.dialects.op_facts import Control, facts_of
+from devscope.passes.device_plan.edges import BOUNDARY, LOOSE, Edge, SoftConstraint
 from devscope.passes.device_plan.loops import LoopNest
 from devscope.passes.device_plan.node_flags import PLACED
-from devscope.passes.device_plan.scope_table import CLASH
+from devscope.passes.device_plan.scope_table import CONFLICT
 from devscope.passes.device_plan.system import System
 
 _ROUNDS = 8
@@ -32,109 +33,111 @@ _TOGETHER = 12
 """How many classes are revised together at most."""
 
 
-class Vote(NamedTuple):
+class Neighbour(NamedTuple):
     """An edge between a class and a neighbour, seen from the class."""
 
-    edge: Edge | Hint
-    other: int
-    """The neighbour's node."""
+    edge: Edge | SoftConstraint
+    node: int
+    """The neighbour's."""
     value: SSAValue
     """What flows, annotations looked through."""
     depth: int
     """In how many loops a copy on this edge stands."""
 
     @property
-    def leaves(self) -> bool:
+    def is_user(self) -> bool:
         """Whether the value flows from the class to the neighbour."""
-        return self.other == self.edge.dst
+        return self.node == self.edge.dst
 
 
-def adopt(system: System, adopted: set[int]) -> set[int]:
-    """Give open classes in which nothing executes a scope from next door; their roots join ``adopted``."""
-    edges = [*system.edges.of_kind(LOOSE, BOUNDARY), *system.hints]
+def propagate(system: System, followers: set[int]) -> None:
+    """Give open classes a scope from next door; those that follow what is placed join ``followers``, by root."""
+    edges = [*system.edges.of_kind(LOOSE, BOUNDARY), *system.soft_constraints]
     progress = bool(edges or system.remat_uses)
     while progress:
-        progress = _Election(system, edges, adopted).hold() or _adopt_from_remats(system, adopted)
-    return adopted
+        progress = _Propagation(system, edges, followers).run() or _follow_placed_constants(system, followers)
 
 
 def _call_depths(system: System, nest: LoopNest) -> dict[int, int]:
     """Per class that a function value is called with, in how many loops such a call stands at most."""
     depths: dict[int, int] = {}
     for edge in system.edges if any(site.op.name == "func.constant" for site in system.sites) else ():
-        made = edge.value.owner
-        for node, op in ((edge.dst, edge.op), (edge.src, made)):
-            if isinstance(op, Operation) and op_name(op) == "func.call_indirect":
+        for node, op in ((edge.dst, edge.op), (edge.src, edge.value.owner)):
+            if isinstance(op, Operation) and facts_of(op).control is Control.CALL_INDIRECT:
                 root = system.domains.find(node)
                 depths[root] = max(nest.of_op(op), depths.get(root, 0))
     return depths
 
 
-def may_adopt(system: System, root: int) -> bool:
+def _is_open(system: System, root: int) -> bool:
     """Whether a class has no device yet, and placing it places no computation."""
     return not system.domains.computes[root] and not system.scopes.has_type[system.domains.scope[root]]
 
 
-def _adopt_from_remats(system: System, adopted: set[int]) -> bool:
+def _follow_placed_constants(system: System, followers: set[int]) -> bool:
     """A carried value that only a placed constant flows into is where the constant was placed."""
     progress = False
     for use in system.remat_uses:
         root = system.domains.find(use.dst)
         scope = system.remat_scopes.get(system.root(use.op.operands[use.operand]))
-        if scope is None or not system.scopes.has_type[scope] or not may_adopt(system, root):
+        if scope is None or not system.scopes.has_type[scope] or not _is_open(system, root):
             continue
-        if system.domains.demand(root, scope, ("adopted", use.op, use.operand)):
-            adopted.add(root)
+        if system.domains.demand(root, scope, ("propagated", use.op, use.operand)):
+            followers.add(root)
             progress = True
     return progress
 
 
-class _Election:
-    """One round of adoption: all classes that may adopt choose, then take what they chose."""
+class _Propagation:
+    """One round: all open classes choose, then take what they chose."""
 
-    def __init__(self, system: System, edges: Sequence[Edge | Hint], adopted: set[int]) -> None:
+    def __init__(self, system: System, edges: Sequence[Edge | SoftConstraint], followers: set[int]) -> None:
         self._system = system
-        self._adopted = adopted
+        self._followers = followers
         self._chosen: dict[int, int] = {}
         """Per root, the number of the scope."""
-        self._votes = self._collect(edges)
+        self._neighbours = self._collect(edges)
 
-    def _collect(self, edges: Sequence[Edge | Hint]) -> dict[int, list[Vote]]:
-        """Per class that may adopt, its edges: loose ones first, uses before definitions."""
+    def _collect(self, edges: Sequence[Edge | SoftConstraint]) -> dict[int, list[Neighbour]]:
+        """Per open class, its edges: loose ones first, uses before definitions."""
         system, find = self._system, self._system.domains.find
         nest = LoopNest(system.graphs)
         called: dict[int, int] | None = None
-        votes: dict[int, tuple[list[Vote], ...]] = {}
+        groups: dict[int, tuple[list[Neighbour], ...]] = {}
         for edge in edges:
             src, dst = find(edge.src), find(edge.dst)
-            if src == dst or not (may_adopt(system, src) or may_adopt(system, dst)):
+            open_ends = [root for root in (src, dst) if _is_open(system, root)] if src != dst else []
+            if not open_ends:
                 continue
             value = system.root(edge.value)
             depth = nest.of_copy(value, edge.op)
-            if isinstance(edge, Hint):
-                # A body that does not get its wish copies in every call.
+            if isinstance(edge, SoftConstraint):
+                # A body that does not get what it prefers copies in every call.
                 called = _call_depths(system, nest) if called is None else called
                 depth = max(nest.of_op(edge.op), called.get(src, 0), called.get(dst, 0))
-            for root, other in ((src, edge.dst), (dst, edge.src)):
-                if may_adopt(system, root):
-                    order = 2 * (edge.kind == BOUNDARY) + (root == dst)
-                    votes.setdefault(root, ([], [], [], []))[order].append(Vote(edge, other, value, depth))
-        return {root: [vote for group in groups for vote in group] for root, groups in votes.items()}
+            for root in open_ends:
+                other = edge.dst if root == src else edge.src
+                group = groups.setdefault(root, ([], [], [], []))[2 * (edge.kind == BOUNDARY) + (root == dst)]
+                group.append(Neighbour(edge, other, value, depth))
+        return {root: [neighbour for group in found for neighbour in group] for root, found in groups.items()}
 
     @cached_property
     def _uses(self) -> dict[SSAValue, list[Edge]]:
         """All uses of the values that flow into these classes: where one needs a copy, that copy is there."""
         uses: dict[SSAValue, list[Edge]] = {
-            vote.value: [] for votes in self._votes.values() for vote in votes if not vote.leaves
+            neighbour.value: []
+            for found in self._neighbours.values()
+            for neighbour in found
+            if not neighbour.is_user
         }
         for edge in self._system.edges:
             if (value := edge.value) in uses:
                 uses[value].append(edge)
         return uses
 
-    def hold(self) -> bool:
+    def run(self) -> bool:
         """Choose, and write the choices into the classes; whether there were any."""
-        order = sorted(self._votes, key=lambda root: -max(vote.depth for vote in self._votes[root]))
+        order = sorted(self._neighbours, key=lambda root: -max(n.depth for n in self._neighbours[root]))
         for _ in range(_ROUNDS):
             if not any([self._choose(root) for root in order]):
                 break
@@ -175,8 +178,8 @@ class _Election:
                 if number and self._best(group[: number + 1], (own, scope)) == scope:
                     self._chosen.update(dict.fromkeys(group[: number + 1], scope))
                     return True
-                for vote in self._votes[group[number]]:
-                    other = self._system.domains.find(vote.other)
+                for neighbour in self._neighbours[group[number]]:
+                    other = self._system.domains.find(neighbour.node)
                     if self._chosen.get(other) == own and other not in seen and len(group) < _TOGETHER:
                         seen.add(other)
                         group.append(other)
@@ -185,41 +188,42 @@ class _Election:
 
     def _candidates(self, root: int) -> list[int]:
         """The scopes of the neighbours that a class may follow, each once, in order of preference."""
-        votes, scopes = self._votes[root], self._system.scopes
-        shallowest = min(vote.depth for vote in votes)
+        neighbours, scopes = self._neighbours[root], self._system.scopes
+        shallowest = min(neighbour.depth for neighbour in neighbours)
         found: dict[int, None] = {}
-        for vote in votes:
-            scope = self._scope(vote.other, {}) if self._may_propose(vote, shallowest) else None
-            if scope is not None and scopes.join(scope, self._system.final(root)) != CLASH:
+        for neighbour in neighbours:
+            scope = self._scope(neighbour.node, {}) if self._may_follow(neighbour, shallowest) else None
+            if scope is not None and scopes.join(scope, self._system.final(root)) != CONFLICT:
                 found[scope] = None
         return list(found)
 
-    def _may_propose(self, vote: Vote, shallowest: int) -> bool:
+    def _may_follow(self, neighbour: Neighbour, shallowest: int) -> bool:
         """Whether a class may follow this neighbour.
 
         Not out of an annotation, which TVM's rule is not to follow, unless the value is carried around a loop.
         """
-        if vote.edge.kind == LOOSE and not vote.leaves and not self._system.flags[vote.edge.src] & PLACED:
-            return vote.depth > shallowest
+        edge = neighbour.edge
+        if edge.kind == LOOSE and not neighbour.is_user and not self._system.flags[edge.src] & PLACED:
+            return neighbour.depth > shallowest
         return True
 
     def _best(self, group: Sequence[int], scopes: Sequence[int]) -> int:
         """The scope, the first among equals, on which ``group`` costs the fewest copies."""
         if len(scopes) == 1:
             return scopes[0]
-        votes = {vote.edge: vote for root in group for vote in self._votes[root]}
-        return min(scopes, key=lambda scope: self._cost(votes, dict.fromkeys(group, scope)))
+        touched = {neighbour.edge: neighbour for root in group for neighbour in self._neighbours[root]}
+        return min(scopes, key=lambda scope: self._cost(touched, dict.fromkeys(group, scope)))
 
-    def _cost(self, votes: Mapping[Edge | Hint, Vote], trial: Mapping[int, int]) -> list[int]:
+    def _cost(self, touched: Mapping[Edge | SoftConstraint, Neighbour], trial: Mapping[int, int]) -> list[int]:
         """Copies per loop depth, the deepest first. One value is copied once per destination."""
         copies: dict[tuple[SSAValue, int], int] = {}
         deepest = 0
-        for edge, _, value, depth in votes.values():
+        for edge, _, value, depth in touched.values():
             deepest = max(deepest, depth)
             src, dst = self._scope(edge.src, trial), self._scope(edge.dst, trial)
-            if src is None or dst is None or self._system.scopes.join(src, dst) != CLASH:
+            if src is None or dst is None or self._system.scopes.join(src, dst) != CONFLICT:
                 continue
-            others = (other for other in self._uses.get(value, ()) if other not in votes)
+            others = (other for other in self._uses.get(value, ()) if other not in touched)
             if not any(self._scope(other.dst, trial) == dst for other in others):
                 copies[value, dst] = max(depth, copies.get((value, dst), 0))
         depths = Counter(copies.values())
@@ -228,14 +232,14 @@ class _Election:
     # Taking
 
     def _take(self, root: int) -> bool:
-        """Write the choice into the class: adopt it from a placed operation, else be one with a neighbour."""
+        """Write the choice into the class: follow what is placed, else be one with a neighbour."""
         scope, domains = self._chosen[root], self._system.domains
-        agreeing = [vote for vote in self._votes[root] if self._scope(vote.other, {}) == scope]
+        agreeing = [neighbour for neighbour in self._neighbours[root] if self._scope(neighbour.node, {}) == scope]
         for edge, other, _, _ in agreeing:
-            if edge.kind == BOUNDARY and domains.find(other) not in self._adopted:
+            if edge.kind == BOUNDARY and domains.find(other) not in self._followers:
                 continue
-            kind = "adopted" if isinstance(edge, Edge) else "wished"
+            kind = "propagated" if isinstance(edge, Edge) else "preferred"
             if domains.demand(root, scope, (kind, edge.op, edge.operand)):
-                self._adopted.add(domains.find(root))
+                self._followers.add(domains.find(root))
                 return True
         return any(domains.unify(edge.src, edge.dst, edge.reason) for edge, _, _, _ in agreeing)

@@ -7,7 +7,7 @@ from devscope.dialects.device import OPEN_SCOPE, ScopeAttr
 OPEN = 0
 """The scope with all fields open."""
 
-CLASH = -1
+CONFLICT = -1
 """The outcome of joining two scopes that no scope satisfies."""
 
 
@@ -31,7 +31,7 @@ class ScopeTable:
         return found
 
     def join(self, left: int, right: int) -> int:
-        """The weakest scope that satisfies both, or `CLASH`."""
+        """The weakest scope that satisfies both, or `CONFLICT`."""
         if left == right or right == OPEN:
             return left
         if left == OPEN:
@@ -40,7 +40,7 @@ class ScopeTable:
         found = self._joins.get(key)
         if found is None:
             joined = self.attributes[left].join(self.attributes[right])
-            found = self._joins[key] = CLASH if joined is None else self.number(joined)
+            found = self._joins[key] = CONFLICT if joined is None else self.number(joined)
         return found
 
     def closed(self, scope: int, default: ScopeAttr) -> int:

@@ -85,13 +85,13 @@ class Library(Protocol):
         ...
 
 
-def slots_of(domains: Domains, signature: Signature) -> list[int]:
+def positions_of(domains: Domains, signature: Signature) -> list[int]:
     """Per first-order node of a signature, what it belongs to: argument ``i`` is ``i``, result ``j`` is ``~j``."""
     return [
-        slot
+        position
         for nodes, sign in ((signature.arguments, 1), (signature.results, -1))
         for index, node in enumerate(nodes)
-        for slot in [index if sign > 0 else ~index] * len(domains.first_order(node))
+        for position in [index if sign > 0 else ~index] * len(domains.first_order(node))
     ]
 
 

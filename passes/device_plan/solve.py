@@ -5,7 +5,7 @@ The demands are in the classes before the first edge is looked at. Then, in this
 1. firm edges into classes that already have a scope: an operation's placement reaches its operands;
 2. the other firm edges: everything without a demand follows its neighbours;
 3. free annotations, each a trial that is taken back when it fails;
-4. adoption and loop boundaries (`propagation.adopt`, `boundaries`).
+4. propagation to open classes and loop boundaries (`propagation`, `unify_boundaries`).
 
 An edge whose ends do not join is cut, and capture copies the value. A value with a cut edge is needed on two
 scopes, so it no longer drags users that nobody placed to its own: they stay open and take the default.
@@ -15,7 +15,7 @@ This subsumes the repair that TVM runs before its solver (issue 15019), siblings
 from __future__ import annotations
 
 from devscope.passes.device_plan.edges import BOUNDARY, FIRM, FREE
-from devscope.passes.device_plan.propagation import adopt
+from devscope.passes.device_plan.propagation import propagate
 from devscope.passes.device_plan.scope_table import OPEN
 from devscope.passes.device_plan.system import System
 
@@ -26,11 +26,13 @@ def unify(system: System) -> None:
     try_free(system)
 
 
-def settle(system: System) -> set[int]:
-    """Step 4. The roots that adopted a scope."""
-    adopted = adopt(system, set())
-    boundaries(system, adopted)
-    return adopt(system, adopted)
+def unify_and_propagate(system: System) -> set[int]:
+    """Step 4. The roots of the classes that follow something placed."""
+    followers: set[int] = set()
+    propagate(system, followers)
+    unify_boundaries(system, followers)
+    propagate(system, followers)
+    return followers
 
 
 def unify_firm(system: System) -> None:
@@ -63,15 +65,15 @@ def try_free(system: System) -> None:
             domains.rollback(mark)
 
 
-def boundaries(system: System, adopted: set[int]) -> None:
+def unify_boundaries(system: System, followers: set[int]) -> None:
     """Unify loop-carried values with what enters and leaves the loop.
 
-    Values that adopted a scope are left alone: a loop that a placed operation pulled to a device does not pull
+    ``followers`` are left alone: a loop that a placed operation pulled to a device does not pull
     what stands before and after it along.
     """
     domains = system.domains
-    for edge in (*system.edges.of_kind(BOUNDARY), *system.hints):
-        if edge.kind == BOUNDARY and domains.find(edge.src) not in adopted:
-            if domains.find(edge.dst) in adopted:
+    for edge in (*system.edges.of_kind(BOUNDARY), *system.soft_constraints):
+        if edge.kind == BOUNDARY and domains.find(edge.src) not in followers:
+            if domains.find(edge.dst) in followers:
                 continue
             domains.unify(edge.src, edge.dst, edge.reason)

@@ -33,8 +33,8 @@ from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.device_plan.domains import HOST_NODE, Clash, Domains, Reason
-from devscope.passes.device_plan.edges import BOUNDARY, FIRM, LOOSE, Edges, Hint
+from devscope.passes.device_plan.domains import HOST_NODE, Conflict, Domains, Reason
+from devscope.passes.device_plan.edges import BOUNDARY, FIRM, LOOSE, Edges, SoftConstraint
 from devscope.passes.device_plan.node_flags import (
     ANNOTATED,
     CARRIED_OUT,
@@ -111,20 +111,20 @@ class System:
     """Declarations that the unit uses: one signature for all uses."""
     sites: list[CallSite] = field(default_factory=list[CallSite])
     """Every use of a function with a body, in the order of the walk."""
-    hints: list[Hint] = field(default_factory=list[Hint])
+    soft_constraints: list[SoftConstraint] = field(default_factory=list[SoftConstraint])
     imported: dict[int, tuple[System, int]] = field(default_factory=dict[int, "tuple[System, int]"])
     """Nodes of calls, and the nodes of the called function's system that they stand for."""
     imported_seconds: list[tuple[int, Operation, Seconds]] = field(
         default_factory=list["tuple[int, Operation, Seconds]"]
     )
     """What executes in called functions where a node of a call is, and the call."""
-    slots: dict[Region, list[int]] = field(default_factory=dict[Region, list[int]])
+    yield_targets: dict[Region, list[int]] = field(default_factory=dict[Region, list[int]])
     """What the operands of a region's terminator flow to."""
     graphs: dict[Region, Dominators] = field(default_factory=dict[Region, Dominators])
     """The control flow of every region of several blocks."""
     remarks: list[Remark] = field(default_factory=list[Remark])
     errors: list[PlanError] = field(default_factory=list[PlanError])
-    """What is wrong with the program, besides the clashes of `Domains`."""
+    """What is wrong with the program, besides the conflicts of `Domains`."""
     choices: dict[int, Reason] = field(default_factory=dict[int, Reason])
     """How completion chose scopes: per node whose class no demand gave a device, if not by default."""
     completed_unions: int | None = None
@@ -215,7 +215,7 @@ class System:
         node = self.nodes[value] = self.undefined[value] = self.fresh(value.type)
         return node
 
-    def spoken(self, node: int) -> int:
+    def representative(self, node: int) -> int:
         """The first-order node that an attribute speaks of: a function value's first result, else argument."""
         function = self.domains.functions.get(node)
         if function is None:
@@ -265,10 +265,10 @@ class System:
         return frame.scope, ("called" if frame.op.name == "func.call" else "frame", frame.op, 0)
 
     def require(self, node: int, scope: int, reason: Reason) -> None:
-        """Demand a scope of every part of a node; where it cannot be, that is a clash."""
+        """Demand a scope of every part of a node; where it cannot be, that is a conflict."""
         for part in self.domains.first_order(node):
             if not self.domains.demand(part, scope, reason):
-                self.domains.clashes.append(Clash(part, self.demanded(scope, reason), reason))
+                self.domains.conflicts.append(Conflict(part, self.demanded(scope, reason), reason))
 
     # Uses
 

@@ -34,7 +34,7 @@ class Part:
     system: System
     copies: list[tuple[DeviceCopyOp, SSAValue, Operation | None]]
     """Copy, value, first use that asked."""
-    made_anew: dict[Operation, list[tuple[Operation, int]]]
+    rematerialised: dict[Operation, list[tuple[Operation, int]]]
     """Per operation of the input that every scope has of its own: itself and its clones, and their scopes."""
 
     @property
@@ -46,7 +46,7 @@ class Part:
                 node = system.executed.nodes[number]
                 yield system.executed.ops[number], node, system.final(node)
             for number in signature.remats:
-                for op, scope in self.made_anew[system.remats[number]]:
+                for op, scope in self.rematerialised[system.remats[number]]:
                     yield op, REMATERIALISED, scope
 
 
@@ -59,7 +59,7 @@ def capture(system: System) -> Part:
     remats = Rematerialiser(system)
     final = system.domains.final_scopes()
     copies = CopyPlanner(system, remats, final)
-    copies.settle_existing()
+    copies.fold_existing()
     copies.resolve_edges()
     copies.fold_chains()
     for signature in system.signatures.values():
@@ -77,7 +77,7 @@ def _write_signature(system: System, signature: Signature) -> None:
 
 def _signature_scope(system: System, node: int) -> ScopeAttr | None:
     """What an argument's or result's attribute says; for a function value, where its first result is."""
-    node = system.spoken(node)
+    node = system.representative(node)
     return None if node == HOST_NODE else system.scopes.attributes[system.final(node)]
 
 

@@ -45,15 +45,15 @@ class CopyPlanner:
 
     # Explicit copies
 
-    def settle_existing(self) -> None:
+    def fold_existing(self) -> None:
         """Close the ends of explicit copies; drop those that change nothing, go back, or repeat another."""
         folded: list[SSAValue] = []
         for op in self._system.copies:
             assert isinstance(op, DeviceCopyOp)
             value = op.operand
             scope = self._scope(op.result)
-            made_anew = self._system.nodes[value] == REMATERIALISED
-            equal = value if made_anew else self._on_scope(value, scope)
+            rematerialised = self._system.nodes[value] == REMATERIALISED
+            equal = value if rematerialised else self._on_scope(value, scope)
             if equal is None:
                 request = self._requests.setdefault((value, scope), Request(value, scope))
                 if request.existing is None:

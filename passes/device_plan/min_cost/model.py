@@ -22,7 +22,7 @@ from devscope.passes.device_plan.min_cost.frequency import Frequencies
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree
 from devscope.passes.device_plan.min_cost.work import NOTHING, Estimator, Work
 from devscope.passes.device_plan.node_flags import REMATERIALISED
-from devscope.passes.device_plan.scope_table import CLASH
+from devscope.passes.device_plan.scope_table import CONFLICT
 from devscope.passes.device_plan.system import Seconds, System
 
 Path = Sequence[tuple[object, float]]
@@ -144,8 +144,8 @@ class _ModelBuilder:
             if self._problem.preferred.setdefault(variable, label) != label or self._computes(use.dst):
                 continue
             closed = self._closed[variable]
-            joined = system.scopes.join(closed[label], scope) if label in closed else CLASH
-            if joined != CLASH:
+            joined = system.scopes.join(closed[label], scope) if label in closed else CONFLICT
+            if joined != CONFLICT:
                 # Its memory too; a copy, since classes of one scope share their options.
                 self._closed[variable] = {**closed, label: joined}
 
@@ -201,7 +201,7 @@ class _ModelBuilder:
             if tree:
                 seconds = self._copy_seconds(self._estimator.bytes(value.type), value not in moved)
                 self._problem.transfers.append(Transfer(source, seconds, tree, available.get(value, frozenset())))
-        self._add_hints()
+        self._add_soft_constraints()
 
     def _use(self, uses: dict[SSAValue, list[tuple[int, Path]]], op: Operation, operand: int, dst: int) -> None:
         value = self._system.root(op.operands[operand])
@@ -233,14 +233,14 @@ class _ModelBuilder:
             found[op.result] = found.get(value, frozenset()) | there
         return found
 
-    def _add_hints(self) -> None:
+    def _add_soft_constraints(self) -> None:
         """Copies in called functions: of arguments to where these would have them, and of results from there."""
-        for hint in self._system.hints:
-            source, user = self._variable_of(hint.src), self._variable_of(hint.dst)
+        for constraint in self._system.soft_constraints:
+            source, user = self._variable_of(constraint.src), self._variable_of(constraint.dst)
             if source != user:
-                block = hint.op.parent
-                path: Path = [(block, self._frequency(hint.op))]
-                seconds = self._copy_seconds(self._estimator.bytes(hint.value.type), elided=False)
+                block = constraint.op.parent
+                path: Path = [(block, self._frequency(constraint.op))]
+                seconds = self._copy_seconds(self._estimator.bytes(constraint.value.type), elided=False)
                 self._problem.transfers.append(Transfer(source, seconds, place_tree([(user, path)])))
 
     def _copy_seconds(self, bytes_: int, elided: bool) -> list[list[float]]:

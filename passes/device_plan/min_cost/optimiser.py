@@ -2,7 +2,7 @@
 
 Variables without a choice separate the problem into parts. A part that has two labels in all is one minimum cut,
 exact at any size; one that has more is a mixed-integer program, exact, up to `PROGRAM_LIMIT`; above, moves are
-repeated until none helps (Boykov, Veksler, Zabih: alpha-expansion and alpha-beta swap).
+repeated until none helps (Boykov, Veksler, Zabih: alpha-expansion and alpha-beta swap), joint moves included.
 
 Where costs are equal, label 0 is preferred. What only passes data on stays where its neighbours are.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 
+from devscope.passes.device_plan.min_cost.joint_moves import improve_jointly
 from devscope.passes.device_plan.min_cost.moves import best_move
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer
 
@@ -33,16 +34,14 @@ class Part:
 
     def cost(self, labels: Sequence[int]) -> int:
         """Units for what the part's variables have an influence on."""
-        work = self.problem.work_units
-        total = sum(work[variable][labels[variable]] for variable in self.variables if variable in work)
-        return total + sum(self.problem.copy_cost(transfer, labels) for transfer in self.transfers)
+        return self.problem.cost(labels, self.variables, self.transfers)
 
 
 def optimise(problem: Problem, program_limit: int = PROGRAM_LIMIT) -> list[int]:
     """A label for every variable, at the least cost that `PROGRAM_LIMIT` allows to find."""
     labels = [candidates[0] for candidates in problem.candidates]
     choice = {variable for variable, candidates in enumerate(problem.candidates) if len(candidates) > 1}
-    _settle_passive(problem, labels, choice)
+    _fix_passive(problem, labels, choice)
     pairs: dict[tuple[int, ...], Part] = {}
     parts: list[Part] = []
     for part in split(problem, choice):
@@ -101,7 +100,7 @@ def split(problem: Problem, choice: set[int]) -> list[Part]:
     return list(parts.values())
 
 
-def _settle_passive(problem: Problem, labels: list[int], choice: set[int]) -> None:
+def _fix_passive(problem: Problem, labels: list[int], choice: set[int]) -> None:
     """Decide about variables without work whose neighbours are all decided, and agree: it costs nothing there.
 
     Without neighbours, they take the first preferred label, else the first that they all may have. This keeps a
@@ -149,8 +148,9 @@ def _solve(part: Part, labels: list[int], program_limit: int) -> list[int]:
     if not starts:
         few = len(part.variables) <= STARTS_LIMIT
         starts = [_uniform(part, labels, label) for label in (part.labels if few else part.labels[:1])]
-    outcomes = [_descend(part, start) for start in starts]
-    best = min(outcomes, key=part.cost)
+    best = min((_descend(part, start) for start in starts), key=part.cost)
+    while (better := improve_jointly(part.problem, part.variables, part.transfers, best)) is not None:
+        best = _descend(part, better)
     return _prefer_first(part, best)
 
 
@@ -164,7 +164,7 @@ def _uniform(part: Part, labels: Sequence[int], label: int) -> list[int]:
 
 
 def _descend(part: Part, labels: list[int]) -> list[int]:
-    """Repeat moves until none makes it better."""
+    """Repeat binary moves until none makes it better."""
     cost = part.cost(labels)
     improved = True
     while improved:

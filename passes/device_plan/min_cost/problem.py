@@ -122,10 +122,16 @@ class Problem:
                 below[node.parent] += below[index]
         return below[0]
 
-    def cost(self, labels: Sequence[int], transfers: Iterable[Transfer] | None = None) -> int:
-        """Units for everything; with ``transfers``, for these and no others."""
-        work = sum(units[labels[variable]] for variable, units in self.work_units.items())
-        return work + sum(self.copy_cost(t, labels) for t in (self.transfers if transfers is None else transfers))
+    def cost(
+        self,
+        labels: Sequence[int],
+        variables: Iterable[int] | None = None,
+        transfers: Iterable[Transfer] | None = None,
+    ) -> int:
+        """Units for everything, or for what ``variables`` compute and ``transfers`` copy."""
+        work = self.work_units
+        total = sum(work[v][labels[v]] for v in (work if variables is None else variables) if v in work)
+        return total + sum(self.copy_cost(t, labels) for t in (self.transfers if transfers is None else transfers))
 
 
 def place_tree(paths: Iterable[tuple[int, Sequence[tuple[object, float]]]]) -> tuple[TreeNode, ...]:

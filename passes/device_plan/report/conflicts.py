@@ -13,9 +13,9 @@ from devscope.dialects.location import source_location
 from devscope.dialects.op_facts import Control, facts_of
 from devscope.dialects.signature import ARGUMENTS, RESULTS
 from devscope.errors import Note, PlanError, SourceLocation
-from devscope.passes.device_plan.domains import Clash, Reason
+from devscope.passes.device_plan.domains import Conflict, Reason
 from devscope.passes.device_plan.report.demand_search import DemandSearch
-from devscope.passes.device_plan.report.diagnostics import TEXTS, Words
+from devscope.passes.device_plan.report.diagnostics import TEXTS, DiagnosticFormatter
 from devscope.passes.device_plan.report.provenance import view_steps
 from devscope.passes.device_plan.system import System
 
@@ -33,7 +33,7 @@ _TAKEN_OVER = frozenset({"assigned", "refined"})
 
 
 class _Steps(NamedTuple):
-    """Why one side of a clash must be where it is."""
+    """Why one side of a conflict must be where it is."""
 
     reasons: list[tuple[Reason, str]]
     """Each with the scope that it demands, if it is a demand."""
@@ -45,28 +45,28 @@ class _Steps(NamedTuple):
         return kind, id(op), index
 
 
-def check(systems: Iterable[System], words: Words) -> None:
+def check(systems: Iterable[System], words: DiagnosticFormatter) -> None:
     """Raise `PlanError` for all that is wrong with the demands in ``systems``; others of it are its `others`.
 
-    Errors come in the order of the source. Of clashes between the same two demands, the first is reported; and
+    Errors come in the order of the source. Of conflicts between the same two demands, the first is reported; and
     none that only follows from what another function demands, if that one is reported.
     """
-    refused = [system for system in systems if system.errors or system.domains.clashes]
+    refused = [system for system in systems if system.errors or system.domains.conflicts]
     if not refused:
         return
     direct = {str(error): error for system in refused for error in system.errors}
     following: dict[str, PlanError] = {}
     chains = _Chains()
-    clashes = [(system, clash) for system in refused for clash in _distinct(system)]
-    clashes.sort(key=lambda pair: _position(_location(pair[1])))
+    conflicts = [(system, conflict) for system in refused for conflict in _distinct(system)]
+    conflicts.sort(key=lambda pair: _position(_location(pair[1])))
     seen: set[frozenset[tuple[str, int, int]]] = set()
-    left_out = max(0, len(clashes) - _MOST_EXAMINED)
-    for system, clash in clashes[:_MOST_EXAMINED]:
-        first, second = chains.both(system, clash)
+    left_out = max(0, len(conflicts) - _MOST_EXAMINED)
+    for system, conflict in conflicts[:_MOST_EXAMINED]:
+        first, second = chains.both(system, conflict)
         demands = frozenset((first.origin, second.origin))
         if demands not in seen:
             seen.add(demands)
-            error = _error(system, clash, first, second, words)
+            error = _error(system, conflict, first, second, words)
             taken_over = not _TAKEN_OVER.isdisjoint((first.origin[0], second.origin[0]))
             (following if taken_over else direct)[str(error)] = error
     errors = sorted((direct or following).values(), key=lambda error: _position(error.location))
@@ -77,8 +77,8 @@ def _position(where: SourceLocation | None) -> tuple[bool, str, int, int]:
     return (True, "", 0, 0) if where is None else (False, where.file, where.line, where.column)
 
 
-def _location(clash: Clash) -> SourceLocation | None:
-    op = clash.reason[1]
+def _location(conflict: Conflict) -> SourceLocation | None:
+    op = conflict.reason[1]
     return source_location(op) if op is not None else None
 
 
@@ -93,15 +93,15 @@ def _combined(errors: Sequence[PlanError], left_out: int) -> PlanError:
     return PlanError(first.message, first.location, first.notes, shown[1:])
 
 
-def _distinct(system: System) -> Iterator[Clash]:
-    """The clashes of a system, less those between classes that clashed before."""
+def _distinct(system: System) -> Iterator[Conflict]:
+    """The conflicts of a system, less those between classes that conflicted before."""
     find = system.domains.find
     seen: set[frozenset[int]] = set()
-    for clash in system.domains.clashes:
-        classes = frozenset((find(clash.left), find(clash.right)))
+    for conflict in system.domains.conflicts:
+        classes = frozenset((find(conflict.left), find(conflict.right)))
         if classes not in seen:
             seen.add(classes)
-            yield clash
+            yield conflict
 
 
 class _Chains:
@@ -110,9 +110,9 @@ class _Chains:
     def __init__(self) -> None:
         self._searches: dict[int, DemandSearch] = {}
 
-    def both(self, system: System, clash: Clash) -> tuple[_Steps, _Steps]:
-        left, right = (system.domains.scope_of(node) for node in (clash.left, clash.right))
-        return self._steps(system, clash.left, right), self._steps(system, clash.right, left)
+    def both(self, system: System, conflict: Conflict) -> tuple[_Steps, _Steps]:
+        left, right = (system.domains.scope_of(node) for node in (conflict.left, conflict.right))
+        return self._steps(system, conflict.left, right), self._steps(system, conflict.right, left)
 
     def _steps(self, system: System, node: int, opposing: int) -> _Steps:
         """From ``node`` to the demand that rules ``opposing`` out."""
@@ -135,23 +135,25 @@ class _Chains:
         return _Steps(list(dict.fromkeys(found)) or [(("program", None, 0), "")])
 
 
-def _error(system: System, clash: Clash, first: _Steps, second: _Steps, words: Words) -> PlanError:
-    left, right = (system.scopes.short(system.domains.scope_of(node)) for node in (clash.left, clash.right))
-    kind, op, index = clash.reason
+def _error(
+    system: System, conflict: Conflict, first: _Steps, second: _Steps, words: DiagnosticFormatter
+) -> PlanError:
+    left, right = (system.scopes.short(system.domains.scope_of(node)) for node in (conflict.left, conflict.right))
+    kind, op, index = conflict.reason
     # The left side of a use is the value, which may be a view of another one.
     views = [(r, "") for r in view_steps(system, op.operands[index])] if kind == "use" and op is not None else []
     return PlanError(
-        f"{_subject(clash.reason, words)} must be on {left} and on {right}",
+        f"{_subject(conflict.reason, words)} must be on {left} and on {right}",
         source_location(op) if op is not None else None,
         [
             *_notes(views + first.reasons, f"on {left} because", words),
             *_notes(second.reasons, f"and on {right} because", words),
-            _suggestion(clash.reason),
+            _suggestion(conflict.reason),
         ],
     )
 
 
-def _notes(reasons: Iterable[tuple[Reason, str]], start: str, words: Words) -> list[Note]:
+def _notes(reasons: Iterable[tuple[Reason, str]], start: str, words: DiagnosticFormatter) -> list[Note]:
     """One note per step."""
     notes: list[Note] = []
     for reason, scope in reasons:
@@ -164,8 +166,8 @@ def _notes(reasons: Iterable[tuple[Reason, str]], start: str, words: Words) -> l
     return notes
 
 
-def _subject(reason: Reason, words: Words) -> str:
-    """What a clash is about."""
+def _subject(reason: Reason, words: DiagnosticFormatter) -> str:
+    """What a conflict is about."""
     kind, op, index = reason
     if op is None:
         return "a value"
@@ -178,7 +180,7 @@ def _subject(reason: Reason, words: Words) -> str:
 
 
 def _suggestion(reason: Reason) -> str:
-    """What to do about a clash."""
+    """What to do about a conflict."""
     kind, op, index = reason
     if kind == "on_call":
         return f"drop {SCOPE_ATTR} from the call: what it passes is copied to where the function wants it"

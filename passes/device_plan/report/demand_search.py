@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from devscope.passes.device_plan.domains import Demand, Domains, Reason
-from devscope.passes.device_plan.scope_table import CLASH
+from devscope.passes.device_plan.scope_table import CONFLICT
 
 
 class DemandSearch:
@@ -32,7 +32,7 @@ class DemandSearch:
         while queue:
             node = queue.popleft()
             for demand in self._demands.get(node, ()):
-                if self._scopes.join(demand.scope, opposing) == CLASH:
+                if self._scopes.join(demand.scope, opposing) == CONFLICT:
                     return _path(came_from, node), demand
             for neighbour, reason in self._neighbours.get(node, ()):
                 if neighbour not in came_from:

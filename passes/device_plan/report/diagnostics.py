@@ -20,7 +20,7 @@ TEXTS: dict[str, str] = {
     "view": "{op} looks at {value}",
     "same": "{op} is on one scope",
     "carried": "result #{index} of {op} is the value that it carries",
-    "adopted": "nothing else places it, and {use} on {scope}",
+    "propagated": "nothing else places it, and {use} on {scope}",
     "attribute": f"{SCOPE_ATTR} on {{op}} says {{scope}}",
     "called": "{op} was placed on {scope}, and what it calls with it",
     "frame": f"{SCOPE_ATTR} on the enclosing {{op}} says {{scope}}",
@@ -42,7 +42,7 @@ TEXTS: dict[str, str] = {
     "callee": "{op} uses {callee}, which has {slot} on {scope}",
     "assigned": "{op} uses {callee} with its {slot} on {scope}",
     "through": "{op} uses {callee}, in which a loop carries its {slot}",
-    "wished": "nothing else places it, and {op} uses {callee}, which would like its {slot} on {scope}",
+    "preferred": "nothing else places it, and {op} uses {callee}, which would like its {slot} on {scope}",
     "refined": "{op} uses {callee}, which was planned for {scope}",
     "first_result": "nothing places argument #{index} of {function}: it is where the first result is ({scope})",
     "chosen": "nothing places it: {scope} has the least cost",
@@ -75,7 +75,7 @@ _USES: dict[str, str] = {
 """Per operation, what using an operand means; all others just use it."""
 
 
-class Words:
+class DiagnosticFormatter:
     """Says what values, operations and reasons are called. ``originals``: of clones, by their names."""
 
     def __init__(self, names: SourceNames | None = None, originals: Mapping[str, str] | None = None) -> None:
@@ -137,7 +137,7 @@ class Words:
 class _Fields(dict[str, str]):
     """What the texts ask for, each worked out when it is asked for."""
 
-    def __init__(self, words: Words, reason: Reason, scope: str, position: bool) -> None:
+    def __init__(self, words: DiagnosticFormatter, reason: Reason, scope: str, position: bool) -> None:
         super().__init__(scope=scope, index=str(reason[2]))
         self._words, self._reason, self._position = words, reason, position
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from devscope.passes.device_plan.capture import Part
     from devscope.passes.device_plan.report.plan import Plan
 
-_UNASKED = frozenset({"default", "adopted", "wished", "first_result"})
+_UNASKED = frozenset({"default", "propagated", "preferred", "first_result"})
 """Kinds of reasons that neither a demand of the program stands behind nor a cost that was worked out."""
 
 _CALLS = frozenset({"func.call", "func.call_indirect"})

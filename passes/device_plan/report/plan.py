@@ -16,7 +16,7 @@ from devscope.dialects.names import op_name
 from devscope.errors import Note
 from devscope.passes.device_plan.capture import Part
 from devscope.passes.device_plan.remarks import Remark
-from devscope.passes.device_plan.report.diagnostics import Words
+from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.report.loop_copies import loop_warnings
 from devscope.passes.device_plan.report.provenance import Explainer
 from devscope.passes.device_plan.report.repeated_calls import function_around
@@ -54,7 +54,7 @@ class Copy:
     dst: ScopeAttr
     bytes: int | None
     """Size of the data; None when it is known at run time only."""
-    asked_by: str
+    required_by: str
     """The first use that needs the copy."""
     operation: DeviceCopyOp
 
@@ -65,7 +65,7 @@ class Clone:
 
     name: str
     original: str
-    asked_by: str
+    required_by: str
     """The first use that needs it."""
 
 
@@ -84,8 +84,8 @@ class Plan:
     names: SourceNames = field(default_factory=SourceNames)
 
     @cached_property
-    def words(self) -> Words:
-        return Words(self.names, {clone.name: clone.original for clone in self.clones})
+    def words(self) -> DiagnosticFormatter:
+        return DiagnosticFormatter(self.names, {clone.name: clone.original for clone in self.clones})
 
     @cached_property
     def explainer(self) -> Explainer:
@@ -202,13 +202,13 @@ class Plan:
                     "src": copy.src.short(),
                     "dst": copy.dst.short(),
                     "bytes": copy.bytes,
-                    "asked_by": copy.asked_by,
+                    "asked_by": copy.required_by,
                     **(_both(*self.why_copied(copy.operation)) if chains else {}),
                 }
                 for copy in self.copies
             ],
             "clones": [
-                {"name": clone.name, "original": clone.original, "asked_by": clone.asked_by}
+                {"name": clone.name, "original": clone.original, "asked_by": clone.required_by}
                 for clone in self.clones
             ],
             "remarks": [str(remark) for remark in self.remarks],
@@ -238,7 +238,7 @@ def _has_scope(value: SSAValue) -> bool:
 
 def _copy_text(copy: Copy) -> str:
     size = "a number of bytes that is known at run time only" if copy.bytes is None else f"{copy.bytes:,} bytes"
-    return f"{copy.value} is copied from {copy.src.short()} to {copy.dst.short()} ({size}) for {copy.asked_by}"
+    return f"{copy.value} is copied from {copy.src.short()} to {copy.dst.short()} ({size}) for {copy.required_by}"
 
 
 def _where(op: Operation) -> str | None:

@@ -16,9 +16,9 @@ from xdsl.ir import Operation, SSAValue
 
 from devscope.errors import Note
 from devscope.passes.device_plan.domains import HOST_NODE, Demand, Reason
-from devscope.passes.device_plan.edges import FIRM, Edge, Hint
+from devscope.passes.device_plan.edges import FIRM, Edge, SoftConstraint
 from devscope.passes.device_plan.node_flags import REMATERIALISED
-from devscope.passes.device_plan.report.diagnostics import Words
+from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.system import System
 
 _AFTER_COMPLETION = frozenset({"refined"})
@@ -94,7 +94,7 @@ class Provenance:
         return self._choices.get(node, ("default", None, 0)), self.system.final(node)
 
     def neighbour(self, node: int, reason: Reason) -> int | None:
-        """The node in another class that an adopted scope came from."""
+        """The node in another class that a propagated scope came from."""
         find = self.system.domains.find
         root, scope = find(node), self.system.final(node)
         for edge in self._edges.get((reason[1], reason[2]), ()):
@@ -115,9 +115,9 @@ class Provenance:
         return None
 
     @cached_property
-    def _edges(self) -> dict[tuple[Operation | None, int], list[Edge | Hint]]:
-        found: dict[tuple[Operation | None, int], list[Edge | Hint]] = {}
-        for edges in (self.system.edges, self.system.hints):
+    def _edges(self) -> dict[tuple[Operation | None, int], list[Edge | SoftConstraint]]:
+        found: dict[tuple[Operation | None, int], list[Edge | SoftConstraint]] = {}
+        for edges in (self.system.edges, self.system.soft_constraints):
             for edge in edges:
                 found.setdefault((edge.op, edge.operand), []).append(edge)
         return found
@@ -134,7 +134,7 @@ class Provenance:
 class Explainer:
     """Chains of reasons in words, across the systems of a module."""
 
-    def __init__(self, systems: Sequence[System], words: Words) -> None:
+    def __init__(self, systems: Sequence[System], words: DiagnosticFormatter) -> None:
         self.words = words
         self._provenance: dict[tuple[int, bool], Provenance] = {}
         self._systems = list(systems)
@@ -198,9 +198,9 @@ class Explainer:
         """Where a decision was taken over from."""
         kind, op, _ = reason
         match kind:
-            case "adopted" | "wished":
+            case "propagated" | "preferred":
                 neighbour = here.neighbour(node, reason)
-                if neighbour is None or kind == "adopted":
+                if neighbour is None or kind == "propagated":
                     return (here, neighbour) if neighbour is not None else None
                 callee, part = here.system.imported.get(neighbour, (here.system, neighbour))
                 inside = self.provenance(callee, summarised=True)

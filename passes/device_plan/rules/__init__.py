@@ -66,8 +66,8 @@ def register_rule(name: str, rule: Rule, enters: bool = False) -> None:
     """Add or replace the rule of an operation (``"my.op"``) or of a dialect (``"my"``).
 
     With ``enters``, the operations in the regions are planned one by one, and the rule must define the
-    regions' block arguments and slots; without it, the values that the regions use from outside belong to the
-    operation.
+    regions' block arguments and `System.yield_targets`; without it, the values that the regions use from outside
+    belong to the operation.
     """
     RULES[name] = Row(rule, enters)
 

@@ -13,7 +13,6 @@ from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.device_plan.domains import HOST_NODE
-from devscope.passes.device_plan.edges import FIRM
 from devscope.passes.device_plan.node_flags import NOT_COMPUTED, PLACED, REMATERIALISED
 from devscope.passes.device_plan.system import System
 
@@ -31,6 +30,7 @@ def compute(system: System, op: Operation, host_operands: Container[int] = NOTHI
     operation's own business and not planned. An operation that touches no data is the host's.
     """
     nodes, flags, node, plain = system.nodes, system.flags, HOST_NODE, False
+    add_edge = system.edges.add
     for index, value in enumerate(op._operands):  # pyright: ignore[reportPrivateUsage]
         source = nodes.get(value)
         if source is None:
@@ -45,13 +45,7 @@ def compute(system: System, op: Operation, host_operands: Container[int] = NOTHI
                 node = execution(system, op)
                 plain = not flags[node]
             if plain and source >= 0 and not flags[source]:
-                # As `Edges.add`, without the call: most of all edges are made here.
-                edges = system.edges
-                edges.src.append(source)
-                edges.dst.append(node)
-                edges.op.append(op)
-                edges.operand.append(index)
-                edges.kind.append(FIRM)
+                add_edge(source, node, op, index)  # what `System.connect` comes to for most edges
             else:
                 system.connect(op, index, value, source, node)
     for result in op.results:

@@ -53,11 +53,11 @@ def select(system: System, op: Operation) -> None:
     for index in (1, 2):
         system.use(op, index, op.operands[index], node)
     system.define(result, node)
-    spoken = system.spoken(node)
-    if spoken != HOST_NODE:
+    representative = system.representative(node)
+    if representative != HOST_NODE:
         if (attribute := op.attributes.get(SCOPE_ATTR)) is not None:
-            system.require(spoken, system.scope_number(attribute, op), ("attribute", op, 0))
-        system.executed.add(op, spoken)
+            system.require(representative, system.scope_number(attribute, op), ("attribute", op, 0))
+        system.executed.add(op, representative)
 
 
 def call_indirect(system: System, op: Operation) -> None:
@@ -124,8 +124,8 @@ def condition(system: System, op: Operation) -> None:
 
 def _end_region(system: System, op: Operation, first: int) -> None:
     region = op.parent_region()
-    slots = system.slots.get(region) if region is not None else None
-    for index, node in enumerate(slots or (), first):
+    targets = system.yield_targets.get(region) if region is not None else None
+    for index, node in enumerate(targets or (), first):
         value = op.operands[index]
         source = system.node_of(value)
         # What merely passes through may be carried on another scope than the one that it comes from.
@@ -140,10 +140,10 @@ def _condition_node(system: System, op: Operation | None) -> int:
 
 def choose(system: System, op: Operation) -> None:
     """``scf.if``, ``scf.index_switch``, ``affine.if`` and their like: each region's yields flow to the results."""
-    slots = [system.fresh(result.type) for result in op.results]
+    targets = [system.fresh(result.type) for result in op.results]
     for region in op.regions:
-        system.slots[region] = slots
-    for result, node in zip(op.results, slots, strict=True):
+        system.yield_targets[region] = targets
+    for result, node in zip(op.results, targets, strict=True):
         system.define(result, node)
 
 
@@ -160,7 +160,7 @@ def for_(system: System, op: Operation) -> None:
     """
     carried = _enter_loop(system, op, len(op.operands) - len(op.results))
     region = op.regions[0]
-    system.slots[region] = carried
+    system.yield_targets[region] = carried
     for argument, node in zip(region.blocks[0].args[1:], carried, strict=True):
         system.define(argument, node)
     _leave_loop(system, op, carried)
@@ -171,7 +171,7 @@ def while_(system: System, op: Operation) -> None:
     before, after = op.regions
     entering = _enter_loop(system, op, 0)
     leaving = [system.fresh(result.type) for result in op.results]
-    system.slots[before], system.slots[after] = leaving, entering
+    system.yield_targets[before], system.yield_targets[after] = leaving, entering
     for region, nodes in ((before, entering), (after, leaving)):
         for argument, node in zip(region.blocks[0].args, nodes, strict=True):
             system.define(argument, node)
@@ -182,7 +182,10 @@ def while_by_tensor(system: System, op: Operation) -> None:
     """``stablehlo.while``: both regions take all carried values; the first gives the tensor that decides."""
     test, body = op.regions
     carried = _enter_loop(system, op, 0)
-    system.slots[test], system.slots[body] = [_condition_node(system, test.blocks[0].last_op)], carried
+    system.yield_targets[test], system.yield_targets[body] = (
+        [_condition_node(system, test.blocks[0].last_op)],
+        carried,
+    )
     for region in (test, body):
         for argument, node in zip(region.blocks[0].args, carried, strict=True):
             system.define(argument, node)

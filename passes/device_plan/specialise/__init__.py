@@ -3,8 +3,8 @@
 Callees are summarised before their callers (`summary`). Then callers are planned before their callees: when a
 caller is complete, its calls say on which scopes they pass and expect data, which is an *assignment*. Each
 distinct assignment of a function becomes one instance of it: the first is the function itself, the others are
-private clones of it. Functions that call each other in circles are one unit, with one assignment for all calls
-inside the circle. A declaration has one signature for all its uses; the first use decides what its attributes
+private clones of it. Functions that call each other in cycles are one unit, with one assignment for all calls
+inside the cycle. A declaration has one signature for all its uses; the first use decides what its attributes
 leave open.
 
 Naming a memory scope late can refine a signature after its callers were planned. Then all is planned again with
@@ -27,8 +27,8 @@ from devscope.passes.device_plan.build import build_signature, build_unit, deman
 from devscope.passes.device_plan.complete import refine
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.conflicts import check
-from devscope.passes.device_plan.report.diagnostics import Words
-from devscope.passes.device_plan.scope_table import CLASH, OPEN, ScopeTable
+from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
+from devscope.passes.device_plan.scope_table import CONFLICT, OPEN, ScopeTable
 from devscope.passes.device_plan.signatures import Assignment, Request, Signature
 from devscope.passes.device_plan.solve import unify
 from devscope.passes.device_plan.specialise.instances import Instance, final_assignment, request_of
@@ -60,7 +60,7 @@ class Specialiser:
         strategy: Strategy,
         pin_to_host: bool,
         most_clones: int,
-        words: Words,
+        words: DiagnosticFormatter,
     ) -> None:
         self._host, self._default = host, default
         self._strategy = strategy
@@ -72,7 +72,7 @@ class Specialiser:
         self.remarks: list[Remark] = []
         self._words = words
         self._refused: list[System] = []
-        """Systems with clashes or other errors."""
+        """Systems with conflicts or other errors."""
         self._summaries: dict[str, Summary] = {}
         self._open: dict[Unit, System] = {}
         """Systems that summaries were made of, and that nobody has completed."""
@@ -131,7 +131,7 @@ class Specialiser:
         return system
 
     def _keep_errors(self, system: System) -> None:
-        if system.errors or system.domains.clashes:
+        if system.errors or system.domains.conflicts:
             self._refused.append(system)
 
     # Bottom-up
@@ -203,7 +203,7 @@ class Specialiser:
         self._keep_errors(system)
         if not self._refused:
             self._strategy.complete(system)
-            self._settle(system)
+            self._refine(system)
         return Instance(unit, functions, system, request)
 
     def _too_many(self, unit: Unit, request: Request) -> PlanError:
@@ -218,7 +218,7 @@ class Specialiser:
             ],
         )
 
-    def _settle(self, system: System) -> None:
+    def _refine(self, system: System) -> None:
         """Refine a completed system, with what is known of its callees."""
         domains = system.domains
         changed = True
@@ -238,7 +238,7 @@ class Specialiser:
         known = self._bound.setdefault(name, assignment)
         if known != assignment:
             joined = tuple(map(self._scopes.join, known, assignment))
-            assert CLASH not in joined
+            assert CONFLICT not in joined
             self._learnt = True
             self._bound[name] = joined
 

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from devscope.passes.device_plan.report.diagnostics import Words
+from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.report.plan import Clone
 from devscope.passes.device_plan.scope_table import OPEN
 from devscope.passes.device_plan.signatures import Assignment, CallSite, Request, Signature
@@ -52,7 +52,7 @@ def request_of(system: System, site: CallSite) -> Request:
     return Request(site.name, assignment, site.op, OPEN if has_frame(site.signature.op) else frame)
 
 
-def insert_clones(module: ModuleOp, instances: Sequence[Instance], words: Words) -> list[Clone]:
+def insert_clones(module: ModuleOp, instances: Sequence[Instance], words: DiagnosticFormatter) -> list[Clone]:
     """Put the clones of completed instances into the module, each after its original, and name them.
 
     Makes every use name the instance that was planned for it. Returns the clones.

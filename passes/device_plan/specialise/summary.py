@@ -6,10 +6,10 @@ that the body makes one form a *class*; a class has the scope that the body dema
 the function gets fresh nodes, one per class. So planning is linear in the program however often functions are
 called, and a caller never sees which other callers there are.
 
-Two things about open classes are softer than demands, and become `System.hints` at the use:
+Two things about open classes are softer than demands, and become `System.soft_constraints` at the use:
 
-* a scope that the class would adopt (`propagation.adopt`), such as an argument's that only placed operations use;
-* that a loop in the body connects classes (`solve.boundaries`), by way of what is computed in the loop.
+* the scope that propagation would give the class, such as an argument's that only placed operations use;
+* that a loop in the body connects classes (`solve.unify_boundaries`), by way of what is computed in the loop.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from devscope.passes.device_plan.domains import HOST_NODE
-from devscope.passes.device_plan.edges import BOUNDARY, LOOSE, Hint
+from devscope.passes.device_plan.edges import BOUNDARY, LOOSE, SoftConstraint
 from devscope.passes.device_plan.node_flags import NOT_COMPUTED, PLACED, PLAIN
-from devscope.passes.device_plan.propagation import adopt
 from devscope.passes.device_plan.scope_table import OPEN
-from devscope.passes.device_plan.signatures import Signature, slots_of
-from devscope.passes.device_plan.solve import boundaries
+from devscope.passes.device_plan.signatures import Signature, positions_of
+from devscope.passes.device_plan.solve import unify_and_propagate
 from devscope.passes.device_plan.system import Seconds, System
 
 
@@ -36,17 +35,17 @@ class SignatureClass:
 
     root: int
     """In the summarised system."""
-    slots: list[int]
-    """What they belong to, see `slots_of`."""
+    positions: list[int]
+    """What they belong to, see `positions_of`."""
     scope: int
     computes: bool
-    wish: int = OPEN
-    """The scope that it would adopt."""
+    preferred: int = OPEN
+    """The scope that propagation would give it."""
     seconds: Seconds = ()
 
 
 @dataclass
-class Hub:
+class LoopSummary:
     """Computation inside loops that connects classes of the signature."""
 
     root: int
@@ -66,7 +65,7 @@ class Summary:
     numbers: list[int]
     """Per first-order node of the signature, its class."""
     classes: list[SignatureClass]
-    hubs: list[Hub]
+    loops: list[LoopSummary]
 
 
 def summarise(system: System, signature: Signature, seconds: Mapping[int, Seconds]) -> Summary:
@@ -79,45 +78,45 @@ def summarise(system: System, signature: Signature, seconds: Mapping[int, Second
     classes: dict[int, SignatureClass] = {}
     numbers: list[int] = []
     numbered: dict[int, int] = {}
-    for node, slot in zip(domains.first_order(signature.node), slots_of(system.domains, signature), strict=True):
+    for node, position in zip(
+        domains.first_order(signature.node), positions_of(system.domains, signature), strict=True
+    ):
         root = domains.find(node)
         if root not in classes:
             classes[root] = SignatureClass(root, [], domains.scope[root], bool(domains.computes[root]))
             classes[root].seconds = seconds.get(root, ())
-        classes[root].slots.append(slot)
+        classes[root].positions.append(position)
         numbers.append(numbered.setdefault(root, len(numbered)))
     listed = list(classes.values())
-    hubs = _look_ahead(system, listed)
-    for hub in hubs:
-        root = domains.find(hub.root)
+    loops = _look_ahead(system, listed)
+    for loop in loops:
+        root = domains.find(loop.root)
         # A loop that the body already made one with a class counts there.
-        hub.seconds = () if root in classes else seconds.get(root, ())
-    return Summary(signature.op, system, signature, numbers, listed, hubs)
+        loop.seconds = () if root in classes else seconds.get(root, ())
+    return Summary(signature.op, system, signature, numbers, listed, loops)
 
 
-def _look_ahead(system: System, classes: Sequence[SignatureClass]) -> list[Hub]:
-    """Find out what adoption and loops would do to ``classes``, and undo it."""
+def _look_ahead(system: System, classes: Sequence[SignatureClass]) -> list[LoopSummary]:
+    """Find out what propagation and loops would do to ``classes``, and undo it."""
     domains = system.domains
     mark, scopes, demands = domains.begin_trial(), domains.scope[:], len(domains.demands)
-    adopted = adopt(system, set())
-    boundaries(system, adopted)
-    adopt(system, adopted)
+    followers = unify_and_propagate(system)
     groups: dict[int, list[int]] = {}
     for number, part in enumerate(classes):
         root = domains.find(part.root)
         groups.setdefault(root, []).append(number)
-        if root in adopted and not system.scopes.has_type[part.scope]:
-            part.wish = domains.scope[root]
-    hubs: list[Hub] = []
+        if root in followers and not system.scopes.has_type[part.scope]:
+            part.preferred = domains.scope[root]
+    loops: list[LoopSummary] = []
     for root, members in groups.items():
         inner = bool(domains.computes[root]) and not any(classes[number].computes for number in members)
         if len(members) > 1 or inner:
-            scope = OPEN if root in adopted else domains.scope[root]
-            hubs.append(Hub(root, scope, inner, members))
+            scope = OPEN if root in followers else domains.scope[root]
+            loops.append(LoopSummary(root, scope, inner, members))
     domains.rollback(mark)
     domains.scope[:] = scopes
     del domains.demands[demands:]
-    return hubs
+    return loops
 
 
 def instantiate(system: System, summary: Summary, op: Operation) -> Signature:
@@ -125,19 +124,19 @@ def instantiate(system: System, summary: Summary, op: Operation) -> Signature:
     domains = system.domains
     nodes: list[int] = []
     for part in summary.classes:
-        # A class with a wish is like a placed operation: a copy is expected next to it, outside of the function,
-        # where calls can share it.
-        node = system.new(NOT_COMPUTED | (PLACED if part.wish != OPEN else PLAIN), part.computes)
+        # A class with a preference is like a placed operation: a copy is expected next to it, outside of the
+        # function, where calls can share it.
+        node = system.new(NOT_COMPUTED | (PLACED if part.preferred != OPEN else PLAIN), part.computes)
         nodes.append(node)
         system.imported[node] = (summary.system, part.root)
         if part.seconds:
             system.imported_seconds.append((node, op, part.seconds))
         if part.scope != OPEN:
-            domains.demand(node, part.scope, ("callee", op, part.slots[0]))
-        if part.wish != OPEN:
-            _wish(system, summary, part, node, op)
-    for hub in summary.hubs:
-        _hub(system, summary, hub, nodes, op)
+            domains.demand(node, part.scope, ("callee", op, part.positions[0]))
+        if part.preferred != OPEN:
+            _instantiate_preference(system, summary, part, node, op)
+    for loop in summary.loops:
+        _instantiate_loop(system, summary, loop, nodes, op)
 
     leaves = iter(summary.numbers)
     functions = summary.system.domains.functions
@@ -156,24 +155,28 @@ def instantiate(system: System, summary: Summary, op: Operation) -> Signature:
     return Signature(summary.func, arguments, results, system.new_function(arguments, results), has_plan=False)
 
 
-def _wish(system: System, summary: Summary, part: SignatureClass, node: int, op: Operation) -> None:
-    """Where the body would like an open class, as an edge that only adoption looks at."""
-    there = system.demanded(part.wish, ("callee", op, part.slots[0]), PLACED)
+def _instantiate_preference(
+    system: System, summary: Summary, part: SignatureClass, node: int, op: Operation
+) -> None:
+    """Where the body would like an open class, as an edge that only propagation looks at."""
+    there = system.demanded(part.preferred, ("callee", op, part.positions[0]), PLACED)
     system.imported[there] = (summary.system, part.root)
-    is_argument = part.slots[0] >= 0
+    is_argument = part.positions[0] >= 0
     src, dst = (node, there) if is_argument else (there, node)
-    system.hints.append(Hint(src, dst, op, part.slots[0], LOOSE))
+    system.soft_constraints.append(SoftConstraint(src, dst, op, part.positions[0], LOOSE))
 
 
-def _hub(system: System, summary: Summary, hub: Hub, nodes: Sequence[int], op: Operation) -> None:
+def _instantiate_loop(
+    system: System, summary: Summary, loop: LoopSummary, nodes: Sequence[int], op: Operation
+) -> None:
     """A loop's computation, connected as loosely as values that enter and leave loops are."""
-    node = system.new(NOT_COMPUTED, hub.computes)
-    system.imported[node] = (summary.system, hub.root)
-    if hub.seconds:
-        system.imported_seconds.append((node, op, hub.seconds))
-    if hub.scope != OPEN:
-        system.domains.demand(node, hub.scope, ("callee", op, summary.classes[hub.classes[0]].slots[0]))
-    for number in hub.classes:
-        slot = summary.classes[number].slots[0]
-        src, dst = (nodes[number], node) if slot >= 0 else (node, nodes[number])
-        system.hints.append(Hint(src, dst, op, slot, BOUNDARY))
+    node = system.new(NOT_COMPUTED, loop.computes)
+    system.imported[node] = (summary.system, loop.root)
+    if loop.seconds:
+        system.imported_seconds.append((node, op, loop.seconds))
+    if loop.scope != OPEN:
+        system.domains.demand(node, loop.scope, ("callee", op, summary.classes[loop.classes[0]].positions[0]))
+    for number in loop.classes:
+        position = summary.classes[number].positions[0]
+        src, dst = (nodes[number], node) if position >= 0 else (node, nodes[number])
+        system.soft_constraints.append(SoftConstraint(src, dst, op, position, BOUNDARY))

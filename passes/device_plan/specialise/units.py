@@ -39,7 +39,7 @@ def has_frame(func: FuncOp) -> bool:
 
 @dataclass(eq=False)
 class Unit:
-    """Functions that are planned together: one, or several that call each other in circles."""
+    """Functions that are planned together: one, or several that call each other in cycles."""
 
     functions: list[FuncOp]
     called: set[str] = field(default_factory=set[str])

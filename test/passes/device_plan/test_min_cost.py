@@ -26,7 +26,7 @@ from devscope.passes.device_plan.complete import complete
 from devscope.passes.device_plan.min_cost.devices import device_name, machine_of
 from devscope.passes.device_plan.min_cost.model import build_model
 from devscope.passes.device_plan.min_cost.optimiser import optimise
-from devscope.passes.device_plan.solve import settle, unify
+from devscope.passes.device_plan.solve import unify, unify_and_propagate
 from devscope.passes.device_plan.system import System
 
 SIZES = {"!s": 8, "!m": 64, "!l": 256}
@@ -250,7 +250,7 @@ class BesideDefault:
         model = build_model(system, described)
         labels = optimise(model.problem)
         unify(system)
-        complete(system, settle(system))
+        complete(system, unify_and_propagate(system))
         scopes = system.scopes.attributes
         by_default = [model.devices.index(device_name(scopes[system.final(root)])) for root in model.roots]
         for label, options in zip(by_default, model.closed, strict=True):

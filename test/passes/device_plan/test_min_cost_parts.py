@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
@@ -89,6 +89,7 @@ def random_problem(rng: random.Random, labels: int, variables: int) -> Problem:
 
 @settings(deadline=None, max_examples=150)
 @SEEDS
+@example(seed=1703)  # Binary moves alone end at twice the optimum.
 def test_the_optimiser_finds_the_optimum(seed: int) -> None:
     rng = random.Random(seed)
     labels = rng.choice((2, 2, 3, 4))

@@ -39,7 +39,7 @@ def test_placements(plan) -> None:
 
 def test_copies(plan) -> None:
     planned = plan(MIXED)
-    copies = [(c.value, c.src.short(), c.dst.short(), c.bytes, c.asked_by) for c in planned.plan.copies]
+    copies = [(c.value, c.src.short(), c.dst.short(), c.bytes, c.required_by) for c in planned.plan.copies]
     assert sorted(copies) == [
         ("%d", "opencl:1", "opencl:0", None, "'ml.op'"),
         ("%e", "opencl:0", "cpu:0", 140, "'arith.addf' (m.mlir:6:3)"),

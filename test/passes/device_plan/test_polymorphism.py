@@ -30,7 +30,7 @@ def test_each_clone_says_who_needs_it(plan) -> None:
         ("f_cuda_0", "f"),
         ("f_opencl_1", "f"),
     ]
-    assert [clone.asked_by for clone in planned.plan.clones] == [
+    assert [clone.required_by for clone in planned.plan.clones] == [
         "'func.call' (m.mlir:9:2)",
         "'func.call' (m.mlir:9:4)",
     ]

@@ -63,7 +63,7 @@ def test_plans_or_explains(plan, rng, annotations: float, default: str, argument
         return
     pairs = {(copy.operation.operands[0], copy.dst) for copy in planned.plan.copies}
     assert len(pairs) == len(planned.plan.copies) == len(planned.copies())
-    assert all(copy.asked_by for copy in planned.plan.copies)
+    assert all(copy.required_by for copy in planned.plan.copies)
     assert all(placement.reason for placement in planned.plan.placements)
     before, after = (Interpreter(module, 1) for module in (parse(text), planned.module))
     for left, right in zip(before.run("main"), after.run("main"), strict=True):
