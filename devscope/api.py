@@ -56,12 +56,19 @@ def compile(
     Raises a `DevscopeError`: InputError (no such file), ParseError, VerifyError, PlanError, LoweringError,
     DeviceNotFoundError, OptionError.
     """
-    from devscope.runtime.executable import Executable
-
     mapping = checked_mapping(devices)
     limits = checked_limits(memory_limits)
     targets = target_overrides(mapping)
     options = CompileOptions(default, arguments, targets, completion, machine, limits, storage, chunks)
+    return executable_for(source, options, mapping, cache)
+
+
+def executable_for(
+    source: Source | Any, options: CompileOptions, mapping: Mapping[str, str], cache: bool
+) -> Executable:
+    """`compile` with options that are complete: those of the targets that ``mapping`` implies included."""
+    from devscope.runtime.executable import Executable
+
     program, key = cached_program(source, options) if cache else (None, None)
     if program is None:
         program = build(source, options)

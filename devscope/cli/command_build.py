@@ -6,9 +6,8 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
+from devscope.cli.compile_options import add_compile_arguments, compile_options, print_warnings, require_source
 from devscope.cli.files import require_place
-from devscope.cli.plan_warnings import print_warnings
 
 NAME = "build"
 HELP = "compile a program into a .dsx file that runs without MLIR"

@@ -7,9 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devscope.cli.arguments import count
-from devscope.cli.compile_options import add_compile_arguments, compile_options, device_mapping, require_file
+from devscope.cli.compile_options import (
+    add_compile_arguments,
+    compile_options,
+    device_mapping,
+    print_warnings,
+    require_file,
+)
 from devscope.cli.files import require_place
-from devscope.cli.plan_warnings import print_warnings
 from devscope.errors import InputError, OptionError
 
 if TYPE_CHECKING:
@@ -90,21 +95,10 @@ def _load(file: Path, arguments: argparse.Namespace) -> Executable:
 
 
 def _compile(file: Path, arguments: argparse.Namespace) -> Executable:
-    from devscope.api import compile
+    from devscope.api import executable_for
 
     options = compile_options(arguments)
-    executable = compile(
-        file,
-        default=options.default,
-        arguments=options.arguments,
-        devices=device_mapping(arguments),
-        completion=options.completion,
-        machine=options.machine,
-        memory_limits=options.memory_limits,
-        storage=options.storage,
-        chunks=options.chunks,
-        cache=not arguments.no_cache,
-    )
+    executable = executable_for(file, options, device_mapping(arguments), not arguments.no_cache)
     print_warnings(executable.program)
     return executable
 

@@ -1,8 +1,9 @@
-"""The options that all commands share which compile a program."""
+"""What all commands share that compile a program: options, the input file, warnings."""
 
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from devscope.memory_limits import checked_limits
 
 if TYPE_CHECKING:
     from devscope.api import CompileOptions
+    from devscope.runtime.program import Program
 
 _DEFAULT = "cpu:0"
 
@@ -95,3 +97,9 @@ def require_source(path: str) -> Path:
             f"'{path}' is a compiled program, or called like one", notes=["this command needs its source"]
         )
     return file
+
+
+def print_warnings(program: Program) -> None:
+    """Print to stderr what ``devscope plan`` warns of; a program from the cache still knows."""
+    for text in program.report.get("plan", {}).get("warnings", ()):
+        print(text, file=sys.stderr)
