@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.memory.conflicts import Owned, used_after_write, uses_around
+from devscope.lowering.memory.aliases import Owned
+from devscope.lowering.memory.conflicts import used_after_write, uses_around
 from devscope.lowering.memory.effects import FILLED, FILLED_DONE, VIEW
 from devscope.lowering.memory.timeline import Step, Timeline
 from devscope.lowering.mlir_util import Builder

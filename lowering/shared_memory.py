@@ -15,8 +15,9 @@ from devscope.lowering import mlir_util
 from devscope.lowering.gpu.outline_kernels import is_whole_copy
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.map_host_writes import map_host_write
+from devscope.lowering.memory.aliases import Owned, owned
 from devscope.lowering.memory.buffers import has_plain_type, space_text
-from devscope.lowering.memory.conflicts import Owned, Use, owned, used_after_write, uses_around
+from devscope.lowering.memory.conflicts import Use, used_after_write, uses_around
 from devscope.lowering.memory.effects import VIEW, VIEW_DONE, WRITTEN
 from devscope.lowering.memory.timeline import Step, Timeline
 from devscope.lowering.mlir_util import Builder

@@ -25,7 +25,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 
-from devscope.lowering.interop.bindings import ir, repair_casters
+from devscope.lowering.interop.bindings import dictionary_items, ir, repair_casters
 from devscope.lowering.interop.payload import PayloadAttr, PayloadTable, PayloadType
 from devscope.lowering.interop.to_mlir import MLIRAttributes
 
@@ -73,7 +73,7 @@ class AttributeBridge:
             ir.TypeAttr: lambda attribute: self.types[attribute.value],
             ir.ArrayAttr: lambda attribute: ArrayAttr([self.attributes[item] for item in attribute]),
             ir.DictAttr: lambda attribute: DictionaryAttr(
-                {item.name: self.attributes[item.attr] for item in attribute}
+                {name: self.attributes[item] for name, item in dictionary_items(attribute).items()}
             ),
             ir.DenseI64ArrayAttr: lambda attribute: DenseArrayBase.from_list(i64, list(attribute)),
             ir.DenseI32ArrayAttr: lambda attribute: DenseArrayBase.from_list(i32, list(attribute)),

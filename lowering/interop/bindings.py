@@ -102,6 +102,11 @@ def register_stablehlo(context: Any) -> bool:
     return False
 
 
+def dictionary_items(dictionary: Any) -> dict[str, Any]:
+    """What an ``ir.DictAttr`` holds. `NamedAttribute.attr` ends the process where this raises TypeError."""
+    return {item.name: dictionary[item.name] for item in dictionary}
+
+
 def repair_casters(context: Any) -> None:
     """Let the bindings return two kinds of attributes on which they raise TypeError.
 

@@ -16,11 +16,15 @@ from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir, repair_casters
 from devscope.lowering.interop.build import append, make_operation
 from devscope.lowering.interop.children import children
-from devscope.lowering.interop.foreign import foreign_class
 from devscope.lowering.interop.location import PayloadLocation
 from devscope.lowering.interop.positions import decode
 from devscope.lowering.interop.properties import HiddenProperties
-from devscope.lowering.interop.unregister_incompatible import Signature, UnregisterIncompatible, signature
+from devscope.lowering.interop.unregister_incompatible import (
+    Signature,
+    UnregisterIncompatible,
+    foreign_class,
+    signature,
+)
 
 _UNKNOWN: type = ir.UnknownLoc
 _NAME = "op_name__"

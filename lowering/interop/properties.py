@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from devscope.errors import LoweringError, ParseError
-from devscope.lowering.interop.bindings import ir, repair_casters
+from devscope.lowering.interop.bindings import dictionary_items, ir, repair_casters
 from devscope.lowering.interop.diagnostics import translate
 from devscope.lowering.interop.positions import decode
 
@@ -111,10 +111,10 @@ class HiddenProperties:
             )
         dictionary = ir.Attribute.parse(text, self._context)
         try:
-            return {item.name: item.attr for item in dictionary}
+            return dictionary_items(dictionary)
         except TypeError:
             repair_casters(self._context)
-            return {item.name: item.attr for item in dictionary}
+            return dictionary_items(dictionary)
 
 
 def _properties_text(op: Any, **limits: int) -> str:

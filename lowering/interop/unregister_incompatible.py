@@ -1,4 +1,4 @@
-"""Operations that xDSL's definitions, made for another version of MLIR, do not accept.
+"""Operations that xDSL's definitions, made for another version of MLIR, do not accept, or that it does not know.
 
 MLIR has verified an imported module, so where xDSL refuses an operation, its definition is out of date. Such
 operations become `UnregisteredOp`s, which any pass can carry along.
@@ -7,12 +7,12 @@ operations become `UnregisteredOp`s, which any pass can carry along.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
-
-from devscope.lowering.interop.foreign import foreign_class
+from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait
 
 Signature = tuple[Hashable, ...]
 """The class of an operation, the types of its operands and results, and which attributes it has."""
@@ -96,3 +96,24 @@ def _walk(root: Operation) -> Iterator[Operation]:
         for region in op.regions:
             for block in region.blocks:
                 stack.extend(block.ops)
+
+
+_RESTRICTING = (IsolatedFromAbove, IsTerminator, NoTerminator)
+"""Traits that forbid more than they permit to a pass that moves, merges or folds operations."""
+
+
+@cache
+def foreign_class(name: str) -> type[Operation]:
+    """The class of unregistered operations ``name``: an `UnregisteredOp` that admits only to restricting traits.
+
+    xDSL's own claims every trait. Its passes then take it for a constant, for one, and move it out of the loop
+    that computes its operands.
+    """
+
+    class ForeignOp(UnregisteredOp.with_name(name)):
+        @classmethod
+        def has_trait(cls, trait: type[OpTrait] | OpTrait, *, value_if_unregistered: bool = True) -> bool:
+            kind = trait if isinstance(trait, type) else type(trait)
+            return value_if_unregistered and issubclass(kind, _RESTRICTING)
+
+    return ForeignOp

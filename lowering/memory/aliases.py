@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from devscope.dialects.op_facts import Control, facts
@@ -15,7 +16,18 @@ _ADDRESS = "memref.extract_aligned_pointer_as_index"
 _YIELDS = frozenset({Control.CONDITION, Control.YIELD})
 
 
-def uses_of(timeline: Timeline, buffer: Any) -> tuple[list[Step], set[Any]] | None:
+@dataclass
+class Owned:
+    """A buffer that is freed once, by its own value. ``uses``: all but that; ``aliases``: the values for it."""
+
+    value: Any
+    made: Step
+    free: Step
+    uses: list[Step]
+    aliases: set[Any]
+
+
+def _uses_of(timeline: Timeline, buffer: Any) -> tuple[list[Step], set[Any]] | None:
     """All steps that use the memory of ``buffer``, the result of an allocation, and the values for it.
 
     None if it escapes. What an operation makes out of buffers is taken for the same memory, but what a call
@@ -34,6 +46,18 @@ def uses_of(timeline: Timeline, buffer: Any) -> tuple[list[Step], set[Any]] | No
                     seen.add(alias)
                     work.append(alias)
     return list(found), seen
+
+
+def owned(timeline: Timeline, value: Any, made: Step) -> Owned | None:
+    """The buffer ``value`` that ``made`` makes; None if it escapes, or is freed otherwise."""
+    found = _uses_of(timeline, value)
+    if found is None:
+        return None
+    uses, aliases = found
+    frees = [use for use in uses if facts(use.name).frees]
+    if len(frees) != 1 or frees[0].operands[0] != value:
+        return None
+    return Owned(value, made, frees[0], [use for use in uses if use is not frees[0]], aliases)
 
 
 def _aliases(step: Step) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.memory.aliases import uses_of
+from devscope.lowering.memory.aliases import owned
 from devscope.lowering.memory.effects import FILLED, VIEW
 from devscope.lowering.memory.timeline import Step, Timeline
 
@@ -88,25 +88,20 @@ def find_buffers(timeline: Timeline, in_loop: bool) -> list[Buffer]:
 def _buffer(timeline: Timeline, alloc: Step, in_loop: bool) -> Buffer | None:
     if not has_plain_type(alloc.op):
         return None
-    found = uses_of(timeline, alloc.results[0])
+    found = owned(timeline, alloc.results[0], alloc)
     if found is None:
         return None
-    uses, aliases = found
-    frees = [use for use in uses if use.name == "memref.dealloc"]
-    if len(frees) != 1 or frees[0].operands[0] != alloc.results[0]:
-        return None
-    free = frees[0]
+    free = found.free
     if free.parent is not alloc.parent or free.block != alloc.block:
         return None
     users: dict[Step, None] = {}
-    for use in uses:
+    for use in found.uses:
         step = use.enclosing(alloc.block, alloc.parent)
         if step is None or step.begin > free.begin:
             return None
-        if step is not free:
-            users[step] = None
-    keeps = any(use.name in _ACROSS and _needs_storage(use, in_loop) for use in uses)
-    return Buffer(alloc, free, sorted(users, key=lambda step: step.begin), aliases, keeps)
+        users[step] = None
+    keeps = any(use.name in _ACROSS and _needs_storage(use, in_loop) for use in found.uses)
+    return Buffer(alloc, free, sorted(users, key=lambda step: step.begin), found.aliases, keeps)
 
 
 def _needs_storage(copy: Step, in_loop: bool) -> bool:

@@ -4,24 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from devscope.lowering.memory.aliases import uses_of
+from devscope.lowering.memory.aliases import Owned
 from devscope.lowering.memory.effects import Effect, effect_of
-from devscope.lowering.memory.timeline import Step, Timeline
-
-_FREE = "memref.dealloc"
-
-
-@dataclass
-class Owned:
-    """A buffer that is freed once, by its own value. ``uses``: all but that; ``aliases``: the values for it."""
-
-    value: Any
-    made: Step
-    free: Step
-    uses: list[Step]
-    aliases: set[Any]
+from devscope.lowering.memory.timeline import Step
 
 
 @dataclass
@@ -35,18 +21,6 @@ class Use:
     @property
     def writes(self) -> bool:
         return self.effect is Effect.WRITE
-
-
-def owned(timeline: Timeline, value: Any, made: Step) -> Owned | None:
-    """The buffer ``value`` that ``made`` makes; None if it escapes, or is freed otherwise."""
-    found = uses_of(timeline, value)
-    if found is None:
-        return None
-    uses, aliases = found
-    frees = [use for use in uses if use.name == _FREE]
-    if len(frees) != 1 or frees[0].operands[0] != value:
-        return None
-    return Owned(value, made, frees[0], [use for use in uses if use is not frees[0]], aliases)
 
 
 def uses_around(buffer: Owned, copy: Step) -> list[Use]:

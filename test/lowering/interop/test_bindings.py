@@ -82,3 +82,19 @@ def test_no_other_module_names_a_package():
     assert len(others) > 10
     package = re.compile(r"\btorch_mlir\b|\b(?:import|from) mlir\b")
     assert not [path for path in others if package.search(path.read_text())]
+
+
+_COMPLEX = """
+from devscope.lowering.interop.session import Session
+for text in ('<{z = VALUE}>', '{d = {z = VALUE}}'):
+    text = text.replace("VALUE", "dense<(1.0,2.0)> : tensor<2xcomplex<f32>>")
+    session = Session()
+    module = session.parse(f'"foo.bar"() {text} : () -> ()')
+    assert str(session.to_mlir(session.to_xdsl(module))) == str(module)
+"""
+
+
+def test_attributes_that_the_bindings_do_not_know_end_no_process():
+    """In a process of its own: the bindings' casters are repaired once for the whole process."""
+    result = subprocess.run([sys.executable, "-P", "-c", _COMPLEX], capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
