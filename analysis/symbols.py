@@ -20,6 +20,8 @@ CALL, INDIRECT, CONSTANT, RETURN = "func.call", "func.call_indirect", "func.cons
 REFERENCES = {CALL: "callee", CONSTANT: "value"}
 """Operations that name a function, and the attribute that does."""
 
+_FOREIGN_BODY = ("device.compiler", "device.primitive")
+
 
 class Symbols(SymbolTable):
     """xDSL's table of the symbols of a module, by kind of function."""
@@ -59,6 +61,11 @@ def function_of(op: Operation) -> FuncOp | None:
     while current is not None and not isinstance(current, FuncOp):
         current = current.parent_op()
     return current
+
+
+def has_foreign_body(function: FuncOp) -> bool:
+    """Whether another compiler owns the body of a function: only its signature is planned and verified."""
+    return any(mark in function.attributes for mark in _FOREIGN_BODY)
 
 
 def is_public(function: FuncOp) -> bool:

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Operation
 
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import CALLS, CONTROL, Need, ScopeAnalysis
-from devscope.analysis.symbols import CALL, CONSTANT
+from devscope.analysis.symbols import CALL, CONSTANT, has_foreign_body
 from devscope.analysis.value_flow import planned_operations
 from devscope.analysis.value_kinds import BUFFER, FUNCTION, HOST, kind_of, memory_space_of
 from devscope.dialects.device import HOST_SCOPE, SCOPE_ATTR, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
@@ -23,9 +23,6 @@ from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import VerifyError
-
-FOREIGN = ("device.compiler", "device.primitive")
-"""Marks of functions whose body is another compiler's."""
 
 _REMEDY = "device-plan keeps what still holds of a plan and inserts the copies that are missing"
 
@@ -56,7 +53,7 @@ class _Verifier:
 
     def check(self) -> None:
         self._check_signature()
-        if self.func.body.first_block is None or any(mark in self.func.attributes for mark in FOREIGN):
+        if self.func.body.first_block is None or has_foreign_body(self.func):
             return
         own = self.func.attributes.get(SCOPE_ATTR)
         if own is not None and not _is_closed(own):

@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from devscope.analysis.symbols import has_foreign_body
 from devscope.passes.device_plan.domains import Domains
 from devscope.passes.device_plan.scope_table import OPEN
 
-if TYPE_CHECKING:
-    from devscope.passes.device_plan.system import System
-
-
 Assignment: TypeAlias = tuple[int, ...]
 """A scope for every first-order node of a function's signature: arguments, then results."""
-
-FOREIGN_BODY = ("device.compiler", "device.primitive")
-"""Marks of functions whose body another compiler owns: their signature is planned, their body is not."""
 
 
 class Frame(NamedTuple):
@@ -74,17 +68,6 @@ class CallSite(NamedTuple):
     """The scope that the call was placed on."""
 
 
-class Library(Protocol):
-    """The functions that a unit uses but does not contain."""
-
-    unknown_names: set[str]
-    """Operations without a rule that were remarked upon."""
-
-    def signature(self, system: System, name: str, op: Operation) -> Signature | None:
-        """The signature of a function for its use by ``op``; None when there is no such function."""
-        ...
-
-
 def positions_of(domains: Domains, signature: Signature) -> list[int]:
     """Per first-order node of a signature, what it belongs to: argument ``i`` is ``i``, result ``j`` is ``~j``."""
     return [
@@ -97,4 +80,4 @@ def positions_of(domains: Domains, signature: Signature) -> list[int]:
 
 def has_plan(func: FuncOp) -> bool:
     """Whether the body is planned: there is one, and nobody else owns it."""
-    return bool(func.body.blocks) and not any(mark in func.attributes for mark in FOREIGN_BODY)
+    return bool(func.body.blocks) and not has_foreign_body(func)

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
@@ -49,7 +49,7 @@ from devscope.passes.device_plan.node_flags import (
 )
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.scope_table import OPEN, ScopeTable
-from devscope.passes.device_plan.signatures import CallSite, Frame, Library, Signature
+from devscope.passes.device_plan.signatures import CallSite, Frame, Signature
 
 
 class RematUse(NamedTuple):
@@ -82,6 +82,17 @@ class Executed:
 
     def __iter__(self) -> Iterator[tuple[Operation, int]]:
         return zip(self.ops, self.nodes, strict=True)
+
+
+class Library(Protocol):
+    """The functions that a unit uses but does not contain."""
+
+    unknown_names: set[str]
+    """Operations without a rule that were remarked upon."""
+
+    def signature(self, system: System, name: str, op: Operation) -> Signature | None:
+        """The signature of a function for its use by ``op``; None when there is no such function."""
+        ...
 
 
 @dataclass

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, RegionOp, ScopeAttr
 from devscope.dialects.scope_attribute import write_scope
@@ -102,14 +103,12 @@ def _consume_annotations(system: System) -> None:
 
 def _inline(region: RegionOp) -> None:
     """Move the body's operations to where the region stands."""
-    block = region.parent
-    assert block is not None
-    for op in list(region.body.block.ops):
-        op.detach()
-        if op.name == "device.yield":
-            op.erase()
-        else:
-            block.insert_op_before(op, region)
+    block = region.body.block
+    end = block.last_op
+    assert end is not None
+    end.detach()
+    end.erase()
+    Rewriter.inline_block(block, InsertPoint.before(region))
 
 
 def _place(system: System, signature: Signature, remats: Rematerialiser, final: Sequence[int]) -> None:

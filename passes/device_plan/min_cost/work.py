@@ -78,7 +78,9 @@ class Estimator:
         if op.regions:
             for inner in op.walk():
                 if inner is not op:
-                    values.update(dict.fromkeys(self._root(v) for v in inner.operands if _is_outside(v, op)))
+                    values.update(
+                        dict.fromkeys(self._root(v) for v in inner.operands if not op.is_ancestor(v.owner))
+                    )
         total = sum(self.bytes(value.type) for value in values if not _is_uninitialised(value))
         return float(total + sum(self.bytes(result.type) for result in op.results))
 
@@ -153,14 +155,6 @@ class Estimator:
 
 def _weight(name: str) -> int:
     return TRANSCENDENTAL_FLOPS if _TRANSCENDENTAL.fullmatch(name) else 1
-
-
-def _is_outside(value: SSAValue, op: Operation) -> bool:
-    owner = value.owner
-    parent = owner if isinstance(owner, Operation) else owner.parent_op()
-    while parent is not None and parent is not op:
-        parent = parent.parent_op()
-    return parent is None
 
 
 def _is_uninitialised(value: SSAValue) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.value_flow import ENTERED, planned_operations
@@ -88,7 +88,7 @@ class _Graph:
         seen: set[SSAValue] = set()
         for user in users:
             for value in user.operands:
-                if kind_of(value.type) == HOST or value in seen or _is_inside(value, op):
+                if kind_of(value.type) == HOST or value in seen or op.is_ancestor(value.owner):
                     continue
                 seen.add(value)
                 yield self._edge(value, op)
@@ -143,15 +143,6 @@ def _touches_data(op: Operation) -> bool:
     return any(kind_of(value.type) != HOST for value in (*op.operands, *op.results)) or any(
         kind_of(value.type) != HOST for inner in op.walk() for value in inner.operands
     )
-
-
-def _is_inside(value: SSAValue, op: Operation) -> bool:
-    """Whether a value is defined in a region of ``op``."""
-    block = value.owner if isinstance(value.owner, Block) else value.owner.parent
-    current = block.parent_op() if block is not None else None
-    while current is not None and current is not op:
-        current = current.parent_op()
-    return current is op
 
 
 def _quoted(text: str) -> str:

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from devscope.analysis.symbols import function_of
 from devscope.analysis.value_kinds import HOST, byte_size, kind_of
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.location import source_location, value_location
@@ -262,9 +263,8 @@ class _Answer:
             value = owner.operands[0]
 
     def _function_of(self, op: Operation | None) -> str:
-        while op is not None and not isinstance(op, FuncOp):
-            op = op.parent_op()
-        return op.sym_name.data if op is not None else "?"
+        function = op if isinstance(op, FuncOp) or op is None else function_of(op)
+        return function.sym_name.data if function is not None else "?"
 
 
 def _indented(notes: Iterable[Note], depth: int = 2) -> list[str]:

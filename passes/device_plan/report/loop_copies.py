@@ -12,25 +12,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from devscope.analysis.symbols import function_of
 from devscope.analysis.value_kinds import byte_size
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.location import source_location, value_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note
+from devscope.passes.device_plan.capture import Part
 from devscope.passes.device_plan.loops import Loop, innermost_loop
 from devscope.passes.device_plan.node_flags import REMATERIALISED
 from devscope.passes.device_plan.remarks import Remark
-from devscope.passes.device_plan.report.repeated_calls import function_around, repeated_functions
-from devscope.passes.device_plan.system import System
-
-if TYPE_CHECKING:
-    from devscope.passes.device_plan.capture import Part
-    from devscope.passes.device_plan.report.plan import Plan
+from devscope.passes.device_plan.report.provenance import Explainer
+from devscope.passes.device_plan.report.repeated_calls import repeated_functions
 
 _UNASKED = frozenset({"default", "propagated", "preferred", "first_result"})
 """Kinds of reasons that neither a demand of the program stands behind nor a cost that was worked out."""
@@ -50,14 +47,14 @@ class _LoopCopy:
     user: Operation | None
 
 
-def loop_warnings(plan: Plan) -> list[Remark]:
+def loop_warnings(parts: Sequence[Part], explainer: Explainer) -> list[Remark]:
     """One warning per copy in a loop; the first one of each loop says what would be better.
 
     And one per copy in a function that a loop calls, of those that are not in a loop of their own.
     """
     warnings: list[Remark] = []
     others: list[_LoopCopy] = []
-    for part in plan.parts:
+    for part in parts:
         loops: dict[Operation | Block, tuple[Loop, list[_LoopCopy]]] = {}
         for op, value, user in part.copies:
             copy, loop = _LoopCopy(op, value, user), innermost_loop(op, part.system.graphs)
@@ -66,40 +63,44 @@ def loop_warnings(plan: Plan) -> list[Remark]:
             else:
                 others.append(copy)
         for loop, copies in loops.values():
-            advice = _Advisor(plan, part, loop).advice(copies)
+            advice = _Advisor(explainer, part, loop).advice(copies)
             times = _trip_count(loop)
             total = f", {times:,} times" if times is not None else ""
             for copy in copies:
-                warnings.append(_warning(plan, copy, f"in every iteration of {_name(plan, loop)}", total, advice))
+                warnings.append(
+                    _warning(explainer, copy, f"in every iteration of {_name(explainer, loop)}", total, advice)
+                )
                 advice = ()
-    return [*warnings, *_in_called_functions(plan, others)]
+    return [*warnings, *_in_called_functions(parts, explainer, others)]
 
 
-def _in_called_functions(plan: Plan, copies: Sequence[_LoopCopy]) -> Iterator[Remark]:
-    repeated = repeated_functions(part.system for part in plan.parts) if copies else {}
+def _in_called_functions(
+    parts: Sequence[Part], explainer: Explainer, copies: Sequence[_LoopCopy]
+) -> Iterator[Remark]:
+    repeated = repeated_functions(part.system for part in parts) if copies else {}
     for copy in copies if repeated else ():
-        function = function_around(copy.op)
+        function = function_of(copy.op)
         call = repeated.get(function) if function is not None else None
         if call is not None:
-            name = plan.words.function(function, position=False)
-            when = f"in every run of {name}, which {plan.words.op(call.op)} starts"
-            yield _warning(plan, copy, f"{when} in every iteration of {_name(plan, call.loop)}", "", ())
+            name = explainer.words.function(function, position=False)
+            when = f"in every run of {name}, which {explainer.words.op(call.op)} starts"
+            yield _warning(explainer, copy, f"{when} in every iteration of {_name(explainer, call.loop)}", "", ())
 
 
-def _warning(plan: Plan, copy: _LoopCopy, when: str, total: str, advice: Sequence[Note]) -> Remark:
+def _warning(explainer: Explainer, copy: _LoopCopy, when: str, total: str, advice: Sequence[Note]) -> Remark:
     op = copy.op
-    what = f"{plan.words.value(copy.value)} is copied from {op.src.short()} to {op.dst.short()}"
+    what = f"{explainer.words.value(copy.value)} is copied from {op.src.short()} to {op.dst.short()}"
     size = byte_size(copy.value.type)
     amount = f"{size:,} bytes each time{total}" if size is not None else f"a size known at run time only{total}"
-    user = plan.words.op(copy.user) if copy.user is not None else "the program itself"
+    user = explainer.words.op(copy.user) if copy.user is not None else "the program itself"
     text = f"{what} {when}: {amount}, asked for by {user}"
     return Remark("warning", text, source_location(op), tuple(advice), op)
 
 
-def _name(plan: Plan, loop: Loop) -> str:
+def _name(explainer: Explainer, loop: Loop) -> str:
     first = loop.first
     if first is loop.start:
-        return plan.words.op(first)
+        return explainer.words.op(first)
     where = source_location(first) if first is not None else None
     return f"the loop of blocks{f' that begins at {where}' if where is not None else ''}"
 
@@ -126,8 +127,8 @@ def _constant(value: SSAValue) -> int | None:
 class _Advisor:
     """Looks for a better plan for one loop."""
 
-    def __init__(self, plan: Plan, part: Part, loop: Loop) -> None:
-        self._plan, self._part, self._loop = plan, part, loop
+    def __init__(self, explainer: Explainer, part: Part, loop: Loop) -> None:
+        self._explainer, self._part, self._loop = explainer, part, loop
         self._operations = list(loop.operations())
         inside = set(self._operations)
         self._computed: dict[int, list[tuple[Operation, int]]] = {}
@@ -158,8 +159,8 @@ class _Advisor:
         carried = [value for value in self._loop.carried() if self._is_on(value, here)]
         if not carried:
             return []
-        name = self._plan.words.value(carried[0])
-        reason = self._plan.explainer.decision(system, system.nodes[carried[0]])
+        name = self._explainer.words.value(carried[0])
+        reason = self._explainer.decision(system, system.nodes[carried[0]])
         return [
             Note(
                 f"the loop computes nothing on {short(here)}, but carries {name} there "
@@ -176,9 +177,12 @@ class _Advisor:
             )
             if op is None:
                 return []
-            reason = self._plan.explainer.decision(self._part.system, node)
+            reason = self._explainer.decision(self._part.system, node)
             notes.append(
-                Note(f"{self._plan.words.op(op, position=False)} is there because {reason}", source_location(op))
+                Note(
+                    f"{self._explainer.words.op(op, position=False)} is there because {reason}",
+                    source_location(op),
+                )
             )
         short = self._part.system.scopes.short
         names = " or ".join(short(scope) for scope in ends)
@@ -195,7 +199,9 @@ class _Advisor:
         return node >= 0 and self._part.system.final(node) == scope
 
     def _is_unasked(self, node: int) -> bool:
-        return reason_kind(self._plan, self._part.system, node) in _UNASKED
+        """Whether no demand decided for ``node``."""
+        provenance = self._explainer.provenance(self._part.system)
+        return provenance.decision(provenance.end(node))[0][0] in _UNASKED
 
     def _names(self, scope: int) -> str:
         # What only looks at data follows it by itself.
@@ -203,12 +209,6 @@ class _Advisor:
         computed = self._computed[scope]
         operations = [op for op, node in computed if not op.operands or nodes.get(op.operands[0]) != node]
         operations = operations or [op for op, _ in computed]
-        names = ", ".join(map(self._plan.words.op, operations[:_NAMED]))
+        names = ", ".join(map(self._explainer.words.op, operations[:_NAMED]))
         more = len(operations) - _NAMED
         return names + (f" and {more} more" if more > 0 else "")
-
-
-def reason_kind(plan: Plan, system: System, node: int) -> str:
-    """The kind of what decided for ``node``."""
-    provenance = plan.explainer.provenance(system)
-    return provenance.decision(provenance.end(node))[0][0]

@@ -9,6 +9,7 @@ from functools import cached_property
 from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.captured_values import captured_uses
+from devscope.analysis.symbols import function_of
 from devscope.analysis.value_kinds import HOST, byte_size, kind_of
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
@@ -19,7 +20,6 @@ from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.report.loop_copies import loop_warnings
 from devscope.passes.device_plan.report.provenance import Explainer
-from devscope.passes.device_plan.report.repeated_calls import function_around
 from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_plan.system import System
 
@@ -40,7 +40,7 @@ class Placement:
     @property
     def function(self) -> str:
         """The name of the function that it stands in."""
-        func = function_around(self.operation)
+        func = function_of(self.operation)
         return func.sym_name.data if func is not None else ""
 
 
@@ -125,7 +125,7 @@ class Plan:
     @cached_property
     def remarks(self) -> list[Remark]:
         """What deserves attention: operations that nothing is known about, and copies inside loops."""
-        return [*self.unknown, *loop_warnings(self)]
+        return [*self.unknown, *loop_warnings(self.parts, self.explainer)]
 
     @cached_property
     def copy_remarks(self) -> list[Remark]:

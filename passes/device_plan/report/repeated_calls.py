@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from devscope.dialects.names import op_name
+from devscope.analysis.symbols import callee_name, function_of
 from devscope.passes.device_plan.loops import Loop, innermost_loop
 from devscope.passes.device_plan.system import System
 
@@ -32,11 +31,9 @@ def repeated_functions(systems: Iterable[System]) -> Mapping[FuncOp, RepeatedCal
     callees: dict[FuncOp, list[FuncOp]] = {}
     for system in systems:
         for site in system.sites:
-            caller = function_around(site.op)
             # Planning may have written the name of a clone.
-            symbol = site.op.get_attr_or_prop(site.key)
-            callee = functions.get(symbol.string_value()) if isinstance(symbol, SymbolRefAttr) else None
-            if caller is None or callee is None or op_name(site.op) != "func.call":
+            caller, callee = function_of(site.op), functions.get(callee_name(site.op) or "")
+            if caller is None or callee is None:
                 continue
             callees.setdefault(caller, []).append(callee)
             if callee not in found and (loop := innermost_loop(site.op, system.graphs)) is not None:
@@ -49,11 +46,3 @@ def repeated_functions(systems: Iterable[System]) -> Mapping[FuncOp, RepeatedCal
                 found[callee] = found[caller]
                 work.append(callee)
     return found
-
-
-def function_around(op: Operation) -> FuncOp | None:
-    """The function that ``op`` stands in."""
-    current: Operation | None = op
-    while current is not None and not isinstance(current, FuncOp):
-        current = current.parent_op()
-    return current

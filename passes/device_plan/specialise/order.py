@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from devscope.analysis.symbols import named_function
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.names import op_name
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
@@ -51,7 +51,8 @@ def _fingerprint(func: FuncOp) -> tuple[bytes, list[str]]:
     for op in func.walk():
         if op is not func:
             digest.update(_line(op, numbers).encode())
-            callees += _symbols(op)
+            if (name := named_function(op)) is not None:
+                callees.append(name)
         for region in op.regions:
             for block in region.blocks:
                 _number(block.args, numbers)
@@ -72,17 +73,7 @@ def _line(op: Operation, numbers: dict[SSAValue, int]) -> str:
 
 def called_names(func: FuncOp) -> list[str]:
     """The functions that a body calls or uses as values, in order of appearance."""
-    return list(dict.fromkeys(name for op in func.walk() for name in _symbols(op)))
-
-
-def _symbols(op: Operation) -> list[str]:
-    """The functions that an operation names as callee or as value."""
-    found = (op.get_attr_or_prop(key) for key in ("callee", "value")) if _may_name_function(op) else ()
-    return [symbol.string_value() for symbol in found if isinstance(symbol, SymbolRefAttr)]
-
-
-def _may_name_function(op: Operation) -> bool:
-    return op.name in ("func.call", "func.constant")
+    return list(dict.fromkeys(name for op in func.walk() if (name := named_function(op)) is not None))
 
 
 def _refine(prints: dict[FuncOp, bytes], callees: dict[FuncOp, list[FuncOp]]) -> dict[FuncOp, bytes]:
