@@ -59,4 +59,17 @@ irdl.dialect @device {
     %0 = irdl.any
     irdl.operands(operand: %0)
   }
+  irdl.operation @flush {
+    %0 = irdl.base "#builtin.integer"
+    irdl.attributes {"slot" = %0}
+  }
+  irdl.operation @publish {
+    %0 = irdl.base "!builtin.memref"
+    irdl.operands(view: %0)
+  }
+  irdl.operation @end_view {
+    %0 = irdl.base "!builtin.memref"
+    %1 = irdl.base "!builtin.memref"
+    irdl.operands(buffer: %0, view: %1)
+  }
 }

@@ -43,6 +43,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from devscope.dialects.launch import InOp, LaunchOp, OutOp
+from devscope.dialects.lowered import EndViewOp, FlushOp, PublishOp
 from devscope.dialects.scope_attr import HOST_SCOPE, OPEN_ID, OPEN_SCOPE, SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
     CALL_ATTR,
@@ -270,7 +271,9 @@ def _types(types: Sequence[Attribute]) -> str:
 
 
 Device = Dialect(
-    "device", [OnDeviceOp, DeviceCopyOp, RegionOp, YieldOp, LaunchOp, InOp, OutOp], [TargetAttr, ScopeAttr]
+    "device",
+    [OnDeviceOp, DeviceCopyOp, RegionOp, YieldOp, LaunchOp, InOp, OutOp, FlushOp, PublishOp, EndViewOp],
+    [TargetAttr, ScopeAttr],
 )
 
 
@@ -279,7 +282,7 @@ def verify_device_attributes(module: ModuleOp) -> None:
 
     Raises `VerifyError`, located where the operation that carries it is: a value that is no scope or target
     (unknown device type, target kind or option, ...), a scope and a target that disagree, an operation of
-    this dialect that does not exist or breaks its rules.
+    this dialect that does not exist, breaks its rules or is for the lowering to make.
     """
     for op in module.walk():
         verify_operation(op, Device)

@@ -14,7 +14,15 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntegerAttr,
+    MemRefType,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+)
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, TypeAttribute
 from xdsl.irdl import (
     AnyOf,
@@ -31,11 +39,12 @@ from xdsl.irdl import (
     VariadicDef,
 )
 
-# The builtin attributes that are one C++ class in MLIR; others, such as IntAttr, have no twin there.
+# The builtin attributes and types that are one C++ class in MLIR; others, such as IntAttr, have no twin there.
 _BUILTIN_NAMES: dict[type[Attribute], str] = {
     ArrayAttr: "#builtin.array",
     DictionaryAttr: "#builtin.dictionary",
     IntegerAttr: "#builtin.integer",
+    MemRefType: "!builtin.memref",
     StringAttr: "#builtin.string",
     SymbolRefAttr: "#builtin.symbol_ref",
     UnitAttr: "#builtin.unit",

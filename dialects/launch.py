@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     attr_def,
@@ -60,8 +60,15 @@ class OutOp(IRDLOperation):
     assembly_format = "$operand attr-dict `:` type($operand)"
 
     def verify_(self) -> None:
-        if not isinstance(self.operand.type, TensorType):
+        if not isinstance(self.operand.type, TensorType) and not _is_on_elements(self):
             raise VerifyException(f"device.out: a kernel leaves results in tensors, not in {self.operand.type}")
+
+
+def _is_on_elements(argument: Operation) -> bool:
+    """Whether an argument is of a launch in a ``linalg.generic``, as the lowering makes it."""
+    launch = argument.parent_op()
+    around = launch.parent_op() if launch is not None else None
+    return around is not None and op_name(around) == "linalg.generic"
 
 
 @irdl_op_definition
@@ -71,7 +78,8 @@ class LaunchOp(IRDLOperation):
     ``sizes``: workgroups along x, y, z; work-items of a workgroup along x, y, z; and, if the kernel has dynamic
     local memory, its bytes per workgroup. The parameters of the kernel are what ``device.in`` name, in order, then
     what ``device.out`` name: memrefs for tensors. There is a result for each ``device.out``, of its type; plain
-    MLIR wants those after the first to be of one type.
+    MLIR wants those after the first to be of one type. Bufferisation takes a launch through the body of a
+    ``linalg.generic``, in which elements stand for the tensors.
 
     ```mlir
     %r = device.launch @saxpy(%g, %one, %one, %b, %one, %one) {

@@ -15,6 +15,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
 from devscope.dialects.location import source_location
+from devscope.dialects.lowered import MadeByLowering
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import HOST_TARGET_ATTR, TARGET_ATTR, TargetAttr
@@ -43,9 +44,10 @@ def verify_operation(op: Operation, dialect: Dialect) -> None:
 
 def _operation_problem(op: Operation, name: str, dialect: Dialect) -> str | None:
     definition = next((known for known in dialect.operations if known.name == name), None)
-    if definition is None:
-        legal = ", ".join(known.name for known in dialect.operations)
-        return f"no such operation; the operations of the {dialect.name} dialect are: {legal}"
+    if definition is None or definition.has_trait(MadeByLowering):
+        problem = "no such operation" if definition is None else "only the lowering makes this operation"
+        legal = ", ".join(known.name for known in dialect.operations if not known.has_trait(MadeByLowering))
+        return f"{problem}; the operations of the {dialect.name} dialect are: {legal}"
     for key, attribute in op.attributes.items():
         if not isinstance(attribute, ScopeAttr | IntegerAttr) and (reason := _why(attribute, dialect)):
             return f"attribute '{key}': {reason}"

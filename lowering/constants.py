@@ -159,9 +159,8 @@ def _resource_array(attribute: Any, dtype: str, literals: Mapping[str, memoryvie
 
 def _blob(attribute: Any) -> bytes:
     """The bindings give no access to a resource's blob, so it is read from the printed form of one op."""
-    holder = ir.Operation.create(
-        "devscope.holder", attributes={"value": attribute}, loc=ir.Location.unknown(attribute.context), ip=False
-    )
+    holder = ir.Module.create(ir.Location.unknown(attribute.context)).operation
+    holder.attributes["device.value"] = attribute
     blob = re.search(r'"0x([0-9A-Fa-f]+)"', holder.get_asm(large_resource_limit=1 << 62))
     if blob is None:
         raise LoweringError(

@@ -11,8 +11,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 
-START = "devscope.start"
-"""An operation of no dialect, with the slot of the device as its only attribute."""
+FLUSH = "device.flush"
 
 _SLOT = "slot"
 
@@ -27,7 +26,7 @@ def mark_flushes(launchers: Any, slot: int) -> None:
         for op in ops:
             if op.name == "func.return":
                 attributes = {_SLOT: ir.IntegerAttr.get(i64, slot)}
-                ir.Operation.create(START, attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op))
+                ir.Operation.create(FLUSH, attributes=attributes, loc=op.location, ip=ir.InsertionPoint(op))
 
 
 def lower_flush(op: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.aliases import Owned
 from devscope.lowering.memory.conflicts import used_after_write, uses_around
-from devscope.lowering.memory.effects import FILLED, FILLED_DONE, VIEW
+from devscope.lowering.memory.effects import FILLED, PUBLISH, VIEW
 from devscope.lowering.memory.timeline import Step, Timeline
 from devscope.lowering.mlir_util import Builder
 
@@ -74,7 +74,7 @@ def _replace(
     place = alloc.results[0]
     filled = ir.UnitAttr.get(alloc.context)
     view = build.op(VIEW, [place], [source.value.type], {FILLED: filled})
-    done = Builder(copy.op).op(FILLED_DONE, [view.results[0]])
+    done = Builder(copy.op).op(PUBLISH, [view.results[0]])
     free = Builder(last.op).op(_FREE, [place])
     free.move_after(done if last is copy else last.op)
     for owned, value in ((source, view.results[0]), (target, place)):
@@ -105,7 +105,7 @@ def _update(
         for step in users:
             step.operands = [value if operand == owned.value else operand for operand in step.operands]
     timeline.users[place] = [viewed, *(step for step in timeline.users[place] if step is not copy), target.free]
-    copy.op, copy.name, copy.operands = done, FILLED_DONE, [seen]
+    copy.op, copy.name, copy.operands = done, PUBLISH, [seen]
     _move(target.made, alloc, copy, begin)
     target.made.operands, target.made.results = list(alloc.operands), [place]
     _move(target.free, free, copy, last.end)

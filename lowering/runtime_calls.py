@@ -15,11 +15,11 @@ from typing import Any
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import is_assertion, lower_assertions
-from devscope.lowering.flush import START, lower_flush
+from devscope.lowering.flush import FLUSH, lower_flush
 from devscope.lowering.gpu.launch_calls import lower_launch
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.buffers import has_plain_type
-from devscope.lowering.memory.effects import FILLED, FILLED_DONE, VIEW, VIEW_DONE, WRITTEN
+from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WRITTEN
 from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
 
@@ -40,11 +40,11 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     places = PlaceCalls()
     work = [item for op in ops if (item := _classify(op, slots, places)) is not None]
     assertions = [op for op in ops if is_assertion(op)]
-    starts = [op for op in ops if op.name == START]
+    flushes = [op for op in ops if op.name == FLUSH]
     mlir_util.retype_memrefs(module.operation, None, lambda space: space is not None)
     for op, rewrite, where in work:
         rewrite(op, where, kernels)
-    for op in starts:
+    for op in flushes:
         lower_flush(op)
     lower_assertions(module, assertions)
     _remove_constant_globals(module)
@@ -77,7 +77,7 @@ def _classify(op: Any, slots: Slots, places: PlaceCalls) -> tuple[Any, Rewrite, 
         return op, places.lower, (_required(_slot_of((*op.results, *op.operands)[0], slots)),)
     values = [*op.operands, *op.results]
     where = tuple(slot for v in values if (slot := _slot_of(v, slots)) is not None)
-    if any(where) or op.name == FILLED_DONE:
+    if any(where) or op.name == PUBLISH:
         return op, rewrite, where
     return (op, _host_alloc, where) if op.name == "memref.alloc" and has_plain_type(op) else None
 
@@ -153,13 +153,13 @@ def _view(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
     mlir_util.replace_op(op, [build.view(raw, sizes, type_)])
 
 
-def _filled_done(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+def _publish(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
     build = Builder(op)
     build.call("devscope_publish_buffer", [build.pointer(op.operands[0])])
     op.erase()
 
 
-def _view_done(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+def _end_view(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
     build = Builder(op)
     pairs = zip(where, op.operands, strict=True)
     operands = [item for slot, value in pairs for item in (build.constant(slot, build.i64), build.pointer(value))]
@@ -237,8 +237,8 @@ _REWRITES: dict[str, Rewrite] = {
     "memref.copy": _copy,
     "memref.load": _load,
     VIEW: _view,
-    VIEW_DONE: _view_done,
-    FILLED_DONE: _filled_done,
+    END_VIEW: _end_view,
+    PUBLISH: _publish,
 }
 
 

@@ -18,7 +18,7 @@ from devscope.lowering.map_host_writes import map_host_write
 from devscope.lowering.memory.aliases import Owned, owned
 from devscope.lowering.memory.buffers import has_plain_type, space_text
 from devscope.lowering.memory.conflicts import Use, used_after_write, uses_around
-from devscope.lowering.memory.effects import VIEW, VIEW_DONE, WRITTEN
+from devscope.lowering.memory.effects import END_VIEW, VIEW, WRITTEN
 from devscope.lowering.memory.timeline import Step, Timeline
 from devscope.lowering.mlir_util import Builder
 
@@ -132,7 +132,7 @@ class _Function:
         else:
             assert view.parent is not None
             place = [op for op in mlir_util.children(view.parent.op) if op.block == view.block][-1]
-        Builder(place).op(VIEW_DONE, [view.operands[0], view.results[0]])
+        Builder(place).op(END_VIEW, [view.operands[0], view.results[0]])
 
     def _source_of(self, value: Any) -> Owned | None:
         """What is copied, all of a buffer that is freed in the block that it is made in."""

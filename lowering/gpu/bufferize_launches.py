@@ -3,7 +3,7 @@
 One-shot bufferisation knows no ``device.launch``. What it knows is ``linalg.generic``, whose outputs are initial
 values of its results just as what ``device.out`` names: so a launch goes through it in the body of one, which
 reads all tensors and writes all outputs. Where results can have the memory of their initial values, and where
-these have to be copied, is then decided by the rules for all tensors.
+these have to be copied, is then decided by the rules for all tensors. The launch itself is about elements there.
 """
 
 from __future__ import annotations
@@ -16,9 +16,7 @@ from devscope.lowering.gpu.user_kernels import UserKernel
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 
-_LAUNCH = "device.launch"
-_CARRIED = "devscope.launch"
-"""An operation of no dialect: the kernel as an attribute; arguments, with elements for tensors, and sizes."""
+_LAUNCH, _OUT = "device.launch", "device.out"
 
 
 def carry_launches(module: Any) -> None:
@@ -32,9 +30,8 @@ def carry_launches(module: Any) -> None:
 
 def _carry(launch: Any) -> None:
     context = launch.context
-    arguments = [(op.operands[0], op.name == "device.out") for op in mlir_util.children(launch)]
-    ordered = [v for v, out in arguments if not out] + [v for v, out in arguments if out]
-    tensors = [value for value in ordered if isinstance(value.type, ir.RankedTensorType)]
+    arguments = [op for op in _arguments(launch) if isinstance(op.operands[0].type, ir.RankedTensorType)]
+    tensors = [op.operands[0] for op in arguments]
     outs = len(launch.results)
     maps, iterators = _loops([ir.RankedTensorType(value.type).rank for value in tensors], outs)
     generic = ir.Operation.create(
@@ -52,18 +49,20 @@ def _carry(launch: Any) -> None:
     )
     elements = [ir.RankedTensorType(value.type).element_type for value in tensors]
     body = ir.Block.create_at_start(generic.regions[0], elements, [launch.location] * len(elements))
-    of_tensor = iter(body.arguments)
-    values = [next(of_tensor) if isinstance(v.type, ir.RankedTensorType) else v for v in ordered]
-    carried = ir.Operation.create(
-        _CARRIED,
-        operands=[*values, *launch.operands],
-        attributes={"kernel": launch.attributes["kernel"]},
-        loc=launch.location,
-    )
-    body.append(carried)
-    written = list(body.arguments)[len(tensors) - outs :]
-    body.append(ir.Operation.create("linalg.yield", operands=written, loc=launch.location))
-    mlir_util.replace_op(launch, generic.results)
+    for result, new in zip(launch.results, generic.results, strict=True):
+        result.replace_all_uses_with(new)
+    launch.detach_from_parent()
+    body.append(launch)
+    for op, element in zip(arguments, body.arguments, strict=True):
+        op.operands[0] = element
+    for result, element in zip(launch.results, elements[len(tensors) - outs :], strict=True):
+        result.set_type(element)
+    body.append(ir.Operation.create("linalg.yield", operands=list(launch.results), loc=launch.location))
+
+
+def _arguments(launch: Any) -> list[Any]:
+    """What name the arguments of a kernel, in the order of its parameters."""
+    return sorted(mlir_util.children(launch), key=lambda op: op.name == _OUT)
 
 
 def _loops(ranks: Sequence[int], outs: int) -> tuple[str, str]:
@@ -95,12 +94,12 @@ def call_kernels(module: Any, kernels: Mapping[str, UserKernel]) -> None:
         kernel = kernels[ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value]
         if kernel.name not in declared:
             declared.add(kernel.name)
-            module.body.append(_declaration(kernel, len(launch.operands) - len(kernel.parameters)))
+            module.body.append(_declaration(kernel, len(launch.operands)))
         _call(generic, launch, kernel)
 
 
 def _carried_by(generic: Any) -> Any | None:
-    return next((op for op in mlir_util.children(generic) if op.name == _CARRIED), None)
+    return next((op for op in mlir_util.children(generic) if op.name == _LAUNCH), None)
 
 
 def _declaration(kernel: UserKernel, sizes: int) -> Any:
@@ -123,22 +122,21 @@ def _call(generic: Any, launch: Any, kernel: UserKernel) -> None:
     build = Builder(generic)
     block = mlir_util.entry_block(generic)
     buffer_of = dict(zip(block.arguments, generic.operands, strict=True))
-    ins, _ = ir.DenseI32ArrayAttr(generic.attributes["operandSegmentSizes"])
-    outs = set(list(block.arguments)[ins:])
     values: list[Any] = []
     copied: list[tuple[Any, Any]] = []
-    for value, parameter in zip(list(launch.operands)[: len(kernel.parameters)], kernel.parameters, strict=True):
+    for op, parameter in zip(_arguments(launch), kernel.parameters, strict=True):
+        value = op.operands[0]
         if value not in buffer_of:
             values.append(value)
             continue
         buffer = buffer_of[value]
         dense = _dense(build, buffer)
-        if dense is not buffer and value in outs:
+        if dense is not buffer and op.name == _OUT:
             copied.append((dense, buffer))
         # A kernel may leave open what the program knows of a shape.
         fits = dense.type == parameter
         values.append(dense if fits else build.value("memref.cast", [dense], parameter))
-    build.call(kernel.name, [*values, *list(launch.operands)[len(kernel.parameters) :]])
+    build.call(kernel.name, [*values, *launch.operands])
     for dense, buffer in copied:
         build.op("memref.copy", [dense, buffer])
     generic.erase()

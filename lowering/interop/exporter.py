@@ -191,7 +191,7 @@ class _Export:
         if location is UNKNOWN_LOC:
             return self._unknown
         # Made in xDSL: through the text of an operation, because the bindings parse no location alone.
-        text = f'"devscope.placed"() : () -> () {location}'
+        text = f"builtin.module {{}} {location}"
         found = self._locations.get(text)
         if found is None:
             found = self._locations[text] = ir.Operation.parse(text, context=self._context).location

@@ -19,9 +19,9 @@ ATTRIBUTE = "devscope.writes"
 VIEW = "memref.memory_space_cast"
 """A buffer as another memory's: nothing is copied."""
 
-VIEW_DONE = "devscope.view_done"
-"""An operation of no dialect: what uses the second operand, a device's view of the first one, comes before what
-uses the first one from here on."""
+END_VIEW = "device.end_view"
+"""What uses the second operand, a device's view of the first one, comes before what uses the first one from here
+on."""
 
 WRITTEN = "devscope.written"
 """On the view of a device's buffer that has contents: the host writes there, too."""
@@ -29,8 +29,8 @@ WRITTEN = "devscope.written"
 FILLED = "devscope.filled"
 """On the view of a device's buffer without contents: the host makes them there."""
 
-FILLED_DONE = "devscope.filled_done"
-"""An operation of no dialect: the contents that were made through the operand, a view, are complete."""
+PUBLISH = "device.publish"
+"""The contents that were made through the operand, a view, are complete."""
 
 _CARRIERS = LOOPS | {Control.YIELD, Control.CONDITION}
 """They use no elements. Where control flow carries a buffer on, its other values are followed."""
@@ -48,7 +48,7 @@ def effect_of(name: str, op: Any, operands: Sequence[Any], buffer: Any) -> Effec
     known = facts(name)
     if known.view_of is not None or known.frees or known.query or known.control in _CARRIERS:
         return Effect.NOTHING
-    if name in (VIEW_DONE, FILLED_DONE):
+    if name in (END_VIEW, PUBLISH):
         return Effect.NOTHING
     return Effect.WRITE if any(buffer == value for value in _written(name, op, operands)) else Effect.READ
 

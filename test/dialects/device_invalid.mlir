@@ -61,3 +61,19 @@ func.func @unknown_op(%x: tensor<4xf32>) {
 
 // expected-error @+1 {{expected dynamic attribute}}
 #misspelled = #device.scop<"opencl", 0, "", "">
+
+// -----
+
+func.func @published_tensor(%x: tensor<4xf32>) {
+  // expected-error @+1 {{expected base type 'builtin.memref' but got 'builtin.tensor'}}
+  "device.publish"(%x) : (tensor<4xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @flush_of_nothing() {
+  // expected-error @+1 {{attribute "slot" is expected but not provided}}
+  "device.flush"() : () -> ()
+  return
+}

@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, BuiltinAttribute, Operation, ParametrizedAttribut
 from xdsl.irdl import irdl_attr_definition
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.utils.exceptions import VerifyException
 
 from devscope.dialects.context import make_context
 from devscope.dialects.device import (
@@ -183,6 +184,25 @@ def test_unknown_operations_of_the_dialect() -> None:
         "device.on: no such operation; the operations of the device dialect are: "
         "device.on_device, device.device_copy, device.region, device.yield, device.launch, device.in, device.out"
     )
+
+
+def test_operations_that_only_the_lowering_makes() -> None:
+    module = parse("device.flush 0")
+    module.verify()
+    with pytest.raises(VerifyError, match=r"device\.flush: only the lowering makes this operation"):
+        verify_device_attributes(module)
+
+
+def test_what_the_lowering_makes_is_verified() -> None:
+    with pytest.raises(VerifyException, match="-1 is no number of a device"):
+        parse("device.flush -1").verify()
+    module = parse("""
+      func.func @f(%b: memref<4xf32>, %v: memref<8xf32>) {
+        device.end_view %v of %b : memref<8xf32> of memref<4xf32>
+        func.return
+      }""")
+    with pytest.raises(VerifyException, match="is no view of all of memref<4xf32>"):
+        module.verify()
 
 
 def test_operations_that_an_importer_left_unregistered() -> None:

@@ -84,7 +84,7 @@ func.func @two_devices(%x: tensor<8xf32>) -> tensor<8xf32> {
 // CHECK:         %[[D:.*]] = memref.alloc() {{.*}}devscope.storage = array<i64: {{[0-9]+}}, -1, 32>} : memref<8xf32, #opencl0>
 // CHECK:         %[[V:.*]] = memref.memory_space_cast %[[D]] : memref<8xf32, #opencl0> to memref<8xf32, #opencl1>
 // CHECK:         call @{{.*}}_opencl1_{{.*}}(%[[V]], %{{.*}})
-// CHECK:         "devscope.view_done"(%[[D]], %[[V]])
+// CHECK:         "device.end_view"(%[[D]], %[[V]])
 // CHECK:         memref.dealloc %[[D]]
 // CALLS-LABEL: func.func @devscope_function_two_devices(
 // CALLS:         call @devscope_view_buffer(%c1_i64{{[_0-9]*}}, %{{.*}}, %{{.*}}, %c2_i64{{[_0-9]*}})
@@ -102,7 +102,7 @@ func.func @made(%x: tensor<8xf32>) -> tensor<8xf32> {
 // CHECK:         %[[D:.*]] = memref.alloc() {{.*}}devscope.storage = array<i64: {{[0-9]+}}, -1, 32>} : memref<8xf32, #opencl0>
 // CHECK:         %[[H:.*]] = memref.memory_space_cast %[[D]] {devscope.filled} : memref<8xf32, #opencl0> to memref<8xf32>
 // CHECK:         linalg.generic {{.*}} outs(%[[H]] : memref<8xf32>)
-// CHECK:         "devscope.filled_done"(%[[H]])
+// CHECK:         "device.publish"(%[[H]])
 // CHECK:         call @{{.*}}_opencl0_{{.*}}(%[[D]], %{{.*}}, %{{.*}})
 // CALLS-LABEL: func.func @devscope_function_made(
 // CALLS:         call @devscope_map_new_buffer(

@@ -153,7 +153,7 @@ _COPY_E = "%e = memref.alloc() : !e\n memref.copy %d, %e : !d to !e"
 _USE_E = "func.call @kernel2(%e) {devscope.writes = array<i64>} : (!e) -> ()"
 _WRITE_E = "func.call @kernel2(%e) {devscope.writes = array<i64: 0>} : (!e) -> ()"
 _FREE_E = "memref.dealloc %e : !e"
-_DONE = "devscope.view_done"
+_DONE = "device.end_view"
 _K, _K2, _D, _FOR, _IF = "@kernel", "@kernel2", f'"{_DONE}"', "scf.for", "scf.if"
 _VIEW = "memref.memory_space_cast"
 _ORDERED = (_K, _K2, _D, _FOR, _IF, _VIEW, "memref.dealloc")
@@ -303,7 +303,7 @@ _FOR = "scf.for %i = %c0 to %n step %c1 {"
 def test_made_in_place(lines: tuple[str, ...], expected: int) -> None:
     found, text = views(*lines)
     assert found == expected
-    assert text.count("{devscope.filled}") == text.count("devscope.filled_done") == min(expected, 1)
+    assert text.count("{devscope.filled}") == text.count("device.publish") == min(expected, 1)
     assert text.count("memref.copy") == "\n".join(lines).count("memref.copy") - expected
     assert text.count("memref.alloc(") == text.count("memref.dealloc")
 
