@@ -12,21 +12,13 @@ from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import ENDS, OPERATIONS, Control, facts_of
 from devscope.errors import LoweringError
 
-#: Region operations that the host executes; their bodies hold operations of their own scopes.
-CONTROL_FLOW = frozenset({"scf.if", "scf.for", "scf.while", "scf.index_switch", "scf.execute_region"})
-_TERMINATORS = frozenset(
-    {"cf.br", "cf.cond_br", "cf.switch", "func.return", "scf.condition", "scf.yield", "ub.unreachable"}
-)
-_SCALAR_DIALECTS = frozenset({"arith", "math", "index", "complex"})
-_SHAPE_OPS = frozenset({"tensor.dim", "tensor.rank", "affine.apply", "affine.min", "affine.max"})
-#: Tensor operations without tensor operands: cheaper to make again than to pass around.
-_REMATERIALISED = frozenset({"arith.constant", "tensor.empty", "tensor.splat"})
-#: Other names for the memory of the first operand.
-_VIEWS = frozenset(
-    {"tensor.bitcast", "tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice"}
-)
+CONTROL_FLOW = frozenset(name for name, row in OPERATIONS.items() if name.startswith("scf.") and row.is_entered)
+"""Region operations that the host executes; their bodies hold operations of their own scopes."""
+
+_SCALAR_DIALECTS = frozenset({"affine", "arith", "complex", "index", "math"})
 
 
 class Role(Enum):
@@ -42,29 +34,39 @@ def is_tensor(value: SSAValue) -> bool:
     return isinstance(value.type, TensorType | UnrankedTensorType)
 
 
+def _is_buffer(value: SSAValue) -> bool:
+    return isinstance(value.type, MemRefType | UnrankedMemRefType)
+
+
 def touches_tensors(op: Operation) -> bool:
     return any(is_tensor(v) for v in (*op.operands, *op.results))
 
 
 def is_terminator(op: Operation) -> bool:
-    return op_name(op) in _TERMINATORS
+    control = facts_of(op).control
+    return control in ENDS or control is Control.UNREACHABLE
 
 
 def is_scalar_code(op: Operation) -> bool:
-    """True for pure operations on scalars and for shape queries."""
-    name = op_name(op)
-    if name in _SHAPE_OPS:
-        return True
-    return name.split(".", 1)[0] in _SCALAR_DIALECTS and not touches_tensors(op) and not op.regions
+    """True for pure operations on scalars, and for queries of the shapes of tensors."""
+    if op.regions:
+        return False
+    if any(is_tensor(value) for value in op.operands):
+        return facts_of(op).query and not any(is_tensor(result) for result in op.results)
+    if op_name(op).partition(".")[0] not in _SCALAR_DIALECTS:
+        return False
+    return not any(is_tensor(v) for v in op.results) and not any(_is_buffer(v) for v in op.operands)
 
 
 def is_rematerialised(op: Operation) -> bool:
-    return op_name(op) in _REMATERIALISED
+    """Whether it is cheaper to make the results again, from scalars, than to pass them around."""
+    row = facts_of(op)
+    return (row.rematerialised or row.fills) and not any(is_tensor(value) for value in op.operands)
 
 
 def is_free(op: Operation) -> bool:
     """Whether the host computes nothing: copies between devices, and views."""
-    return isinstance(op, DeviceCopyOp) or op_name(op) in _VIEWS
+    return isinstance(op, DeviceCopyOp) or (facts_of(op).view_of is not None and touches_tensors(op))
 
 
 def body_operations(op: Operation) -> list[Operation]:
@@ -116,9 +118,7 @@ class Classifier:
     def _check_buffers(self, op: Operation) -> None:
         """Raise LoweringError for memrefs on devices, which have no owner that could free them."""
         for value in (*op.operands, *op.results):
-            if not isinstance(value.type, MemRefType | UnrankedMemRefType):
-                continue
-            if not self.is_host(scope := self._scopes.of_value(value)):
+            if _is_buffer(value) and not self.is_host(scope := self._scopes.of_value(value)):
                 raise LoweringError(
                     f"'{op_name(op)}' has a memref on {scope.short()}; only tensors can be there",
                     source_location(op),

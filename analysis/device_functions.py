@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import DictionaryAttr
@@ -57,7 +57,7 @@ def device_functions(
     return candidates
 
 
-def portable_functions(functions: Sequence[func.FuncOp]) -> list[func.FuncOp]:
+def portable_functions(functions: Iterable[func.FuncOp]) -> list[func.FuncOp]:
     """Private functions over scalars that any target can run: scalar code, control flow, calls of their like."""
     found = {
         function.sym_name.data: function

@@ -22,7 +22,7 @@ STAGES = (
     ("MLIR -> xDSL", "devscope.lowering.interop.session", "Session.to_xdsl"),
     ("plan", "devscope.pipeline", "plan_module"),
     ("verify", "devscope.pipeline", "verify_module"),
-    ("split", "devscope.pipeline", "split_module"),
+    ("split", "devscope.pipeline", "DeviceSplitPass.run"),
     ("split", "devscope.lowering.stages", "cut_module"),
     ("xDSL -> MLIR", "devscope.lowering.interop.session", "Session.to_mlir"),
     ("MLIR, host", "devscope.lowering.stages", "_lower_host_functions"),

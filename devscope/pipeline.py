@@ -27,9 +27,9 @@ from devscope.passes import simplify_across_functions
 from devscope.passes.device_plan import Plan, PlanOptions, plan_module
 from devscope.passes.device_plan.remarks import LoopWarnings
 from devscope.passes.device_plan.report.source_names import SourceNames
-from devscope.passes.device_split import split_module
+from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_verify import DeviceVerifyPass, verify_module
-from devscope.passes.device_verify_split import verify_split_module
+from devscope.passes.device_verify_split import DeviceVerifySplitPass
 
 if TYPE_CHECKING:
     from devscope.analysis.machine import Machine
@@ -103,16 +103,15 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     _check_targets(planned.module, options)
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
-    if planned.plan.copies:
-        _move_copies(planned, report)
-    split_module(planned.module, HOST, binding)
-    verify_split_module(planned.module)
     analyses = AnalysisManager(planned.module, HOST)
+    if planned.plan.copies:
+        _move_copies(analyses, planned.plan, report)
+    analyses.run(DeviceSplitPass(targets=tuple(f"{device}={kind}" for device, kind in options.targets.items())))
+    analyses.run(DeviceVerifySplitPass())
     if simplify_across_functions(analyses):
-        _order_for_devices(planned.module, options.chunks)
-        analyses.invalidate()
+        _order_for_devices(analyses, options.chunks)
     analyses.run(DeviceVerifyPass())
-    verify_split_module(planned.module)
+    analyses.run(DeviceVerifySplitPass())
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))
     shared = planned.machine.shared_pairs() if planned.machine is not None else frozenset[frozenset[str]]()
@@ -125,27 +124,27 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
 # Programs for the host alone do without what these two import.
 
 
-def _move_copies(planned: PlannedProgram, report: dict[str, object]) -> None:
-    from devscope.passes.device_move_copies import move_copies
+def _move_copies(analyses: AnalysisManager, plan: Plan, report: dict[str, object]) -> None:
+    from devscope.passes.device_move_copies import DeviceMoveCopiesPass
 
-    warnings = LoopWarnings(planned.plan.remarks)
-    if move_copies(planned.module):
+    warnings = LoopWarnings(plan.remarks)
+    if analyses.run(DeviceMoveCopiesPass()):
         report["warnings"] = warnings.left()
 
 
-def _order_for_devices(module: ModuleOp, chunks: int) -> None:
+def _order_for_devices(analyses: AnalysisManager, chunks: int) -> None:
     """Few copies, devices that start early, and a host that waits late, in a split and simplified module."""
-    from devscope.passes.device_move_copies import move_copies
-    from devscope.passes.device_overlap import overlap_module
-    from devscope.passes.device_pipeline_loops import pipeline_loops
+    from devscope.passes.device_move_copies import DeviceMoveCopiesPass
+    from devscope.passes.device_overlap import DeviceOverlapPass
+    from devscope.passes.device_pipeline_loops import DevicePipelineLoopsPass
 
-    move_copies(module)  # once more: dead operations needed copies, too
+    analyses.run(DeviceMoveCopiesPass())  # once more: dead operations needed copies, too
     if chunks > 1:
-        from devscope.passes.device_chunk_copies import chunk_copies
+        from devscope.passes import device_chunk_copies
 
-        chunk_copies(module, HOST, chunks)
-    pipeline_loops(module, HOST)
-    overlap_module(module, HOST)
+        analyses.run(device_chunk_copies.DeviceChunkCopiesPass(chunks, device_chunk_copies.LEAST_BYTES))
+    analyses.run(DevicePipelineLoopsPass())
+    analyses.run(DeviceOverlapPass())
 
 
 def _check_targets(module: ModuleOp, options: CompileOptions) -> None:

@@ -52,12 +52,13 @@ def simplify_across_functions(analyses: AnalysisManager) -> bool:
     """
     # Imported here because programs for the host alone do without.
     from devscope.analysis.placed_functions import functions_on_devices
+    from devscope.analysis.symbols import Symbols
     from devscope.passes.device_inline import DeviceInlinePass
     from devscope.passes.device_merge import DeviceMergePass
     from devscope.passes.device_sccp import DeviceSccpPass
     from devscope.passes.device_unused import DeviceUnusedPass
 
-    if not functions_on_devices(analyses.module):
+    if not functions_on_devices(analyses.get(Symbols)):
         return False
     for one in (DeviceInlinePass(), DeviceSccpPass(), DeviceUnusedPass(), DeviceMergePass()):
         analyses.run(one)

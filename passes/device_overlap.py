@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import pairwise
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 
 from devscope.analysis.captured_values import free_values
 from devscope.analysis.classify import CONTROL_FLOW, is_rematerialised, is_scalar_code, is_terminator
 from devscope.analysis.effects import has_side_effects
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import split_by_host
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
@@ -28,7 +27,7 @@ from devscope.dialects.names import op_name
 
 
 @dataclass(frozen=True)
-class DeviceOverlapPass(ModulePass):
+class DeviceOverlapPass(ManagedPass):
     """Let devices start early and the host wait late."""
 
     name = "device-overlap"
@@ -36,8 +35,10 @@ class DeviceOverlapPass(ModulePass):
     host: str = "cpu:0"
     """The scope that host functions run on."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        overlap_module(op, ScopeAttr.parse_text(self.host))
+    def run(self, analyses: AnalysisManager) -> bool:
+        functions, on_devices = split_by_host(analyses)
+        ranks = _Ranks(analyses.host, on_devices)
+        return any([_reorder(function, ranks) for function in functions if on_devices])
 
 
 class _Rank(IntEnum):
@@ -51,20 +52,17 @@ class _Rank(IntEnum):
     TO_HOST = 5
 
 
-def overlap_module(module: ModuleOp, host: ScopeAttr) -> None:
-    """Reorder the host functions of a split module."""
-    functions, on_devices = split_by_host(module, host)
-    if not on_devices:
-        return
-    ranks = _Ranks(host, on_devices)
-    for function in functions:
-        blocks = list(function.body.blocks)
-        while blocks:
-            block = blocks.pop()
-            for op in block.ops:
-                if _is_control_flow(op):
-                    blocks.extend(b for region in op.regions for b in region.blocks)
-            _order(block, ranks)
+def _reorder(function: FuncOp, ranks: _Ranks) -> bool:
+    """Reorder the code of a host function; whether that changed anything."""
+    changed = False
+    blocks = list(function.body.blocks)
+    while blocks:
+        block = blocks.pop()
+        for op in block.ops:
+            if _is_control_flow(op):
+                blocks.extend(b for region in op.regions for b in region.blocks)
+        changed |= _order(block, ranks)
+    return changed
 
 
 def _is_control_flow(op: Operation) -> bool:
@@ -98,11 +96,11 @@ class _Ranks:
         )
 
 
-def _order(block: Block, ranks: _Ranks) -> None:
+def _order(block: Block, ranks: _Ranks) -> bool:
     """List scheduling: of the operations whose operands are there, the one of the best rank is next."""
     ops = [op for op in block.ops if not is_terminator(op)]
     if not any(isinstance(op, DeviceCopyOp) or ranks.uses_device(op) for op in ops):
-        return
+        return False
     position = {op: number for number, op in enumerate(ops)}
     needs = [_needs(block, op, position) for op in ops]
     effects = [number for number, op in enumerate(ops) if _keeps_its_place(op, ranks)]
@@ -127,8 +125,10 @@ def _order(block: Block, ranks: _Ranks) -> None:
             waiting[user] -= 1
             if waiting[user] == 0:
                 heapq.heappush(ready, (rank[user], user))
-    if order != sorted(order):
-        _place(block, [ops[number] for number in order])
+    if order == sorted(order):
+        return False
+    _place(block, [ops[number] for number in order])
+    return True
 
 
 def _needs(block: Block, op: Operation, position: dict[Operation, int]) -> set[int]:

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 
 from devscope.analysis.call_kinds import CallKind, call_kind, is_host_code
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.user_kernels import kernel_name, kernels_of
+from devscope.analysis.user_kernels import kernel_name
 from devscope.analysis.user_kernels.check import check_launch
 from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
@@ -36,10 +35,15 @@ _HOST_ONLY = frozenset({"device.device_copy", "func.call_indirect", "func.consta
 _HOST_ONLY_DIALECTS = frozenset({"async", "bufferization", "gpu", "llvm", "memref"})
 
 
-def verify_split_module(module: ModuleOp, host: ScopeAttr | None = None) -> None:
-    """Raise `VerifyError`, located, for the first promise that ``module`` breaks; see the module's docstring."""
-    analysis = ScopeAnalysis(module) if host is None else ScopeAnalysis(module, host)
-    verifier = _Verifier(analysis, kernels_of(module))
+def verify_split_module(module: ModuleOp) -> None:
+    """`verify_split` for a module that nobody has analysed."""
+    verify_split(AnalysisManager(module))
+
+
+def verify_split(analyses: AnalysisManager) -> None:
+    """Raise `VerifyError`, located, for the first promise that a module breaks; see the module's docstring."""
+    analysis = analyses.get(ScopeAnalysis)
+    verifier = _Verifier(analysis, analysis.symbols.kernels)
     for function in (*analysis.symbols.functions.values(), *verifier.kernels.values()):
         verifier.check_function(function)
     for function in analysis.symbols.functions.values():
@@ -167,12 +171,13 @@ def _error(op: Operation, message: str) -> VerifyError:
 
 
 @dataclass(frozen=True)
-class DeviceVerifySplitPass(ModulePass):
-    """Check a split module, see `verify_split_module`. Changes nothing."""
+class DeviceVerifySplitPass(ManagedPass):
+    """Check a split module, see `verify_split`. Changes nothing."""
 
     name = "device-verify-split"
 
     host: str = "cpu:0"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        verify_split_module(op, ScopeAttr.parse_text(self.host))
+    def run(self, analyses: AnalysisManager) -> bool:
+        verify_split(analyses)
+        return False

@@ -8,23 +8,20 @@ A target that stands already is never overwritten; only a missing host part (``d
 | public, private and not on one device, without a body | the host's |
 | private, all on one device | the device's, without a host part |
 | private over scalars, that kernels can call | by who calls it, see `portable_functions` |
-| hand-written kernel | by what launches it, see `user_kernels` |
+| user kernel | by what launches it, see `user_kernels` |
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
 
 from devscope.analysis.device_functions import device_functions
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.symbols import is_public
+from devscope.analysis.symbols import Symbols, is_public
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
-from devscope.analysis.user_kernels import functions_of
 from devscope.dialects.device import HOST_TARGET_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.scope_attribute import scope_on
@@ -34,7 +31,7 @@ from devscope.passes.device_bind_target.user_kernels import bind_kernels, inline
 
 
 @dataclass(frozen=True)
-class DeviceBindTargetPass(ModulePass):
+class DeviceBindTargetPass(ManagedPass):
     """Give every function of a planned module a target; never overwrite one."""
 
     name = "device-bind-target"
@@ -44,21 +41,23 @@ class DeviceBindTargetPass(ModulePass):
     targets: tuple[str, ...] = ()
     """Overrides of targets, ``DEVICE=KIND`` each, as of ``device-split``."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        bind_targets(op, ScopeAttr.parse_text(self.host), TargetBinding.parse(self.targets))
+    def run(self, analyses: AnalysisManager) -> bool:
+        bind_targets(analyses, TargetBinding.parse(self.targets))
+        return True
 
 
-def bind_targets(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
-    """Bind the functions of ``module`` in place; it must be planned. Binding it again changes nothing.
+def bind_targets(analyses: AnalysisManager, binding: TargetBinding) -> None:
+    """Bind the functions of a planned module in place. Binding it again changes nothing.
 
     Raises VerifyError, located, for a host part that is for a device, and for a function without a body that is
     for one: only the host can call what is defined elsewhere.
     """
-    inline_in_kernels(module)
-    bind_portable_functions(module, host, binding)
-    bind_kernels(module, host, binding)
-    functions = functions_of(module)
-    on_device = device_functions(functions, ScopeAnalysis(module, host), host)
+    inline_in_kernels(analyses)
+    bind_portable_functions(analyses, binding)
+    bind_kernels(analyses, binding)
+    host = analyses.host
+    functions = list(analyses.get(Symbols).functions.values())
+    on_device = device_functions(functions, analyses.get(ScopeAnalysis), host)
     for function in functions:
         scope = on_device.get(function.sym_name.data)
         if scope is not None:

@@ -7,17 +7,16 @@ original is the first device's, and every other side calls a private copy, ``NAM
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from devscope.analysis.device_functions import portable_functions
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.symbols import named_function
+from devscope.analysis.symbols import Symbols, named_function
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
-from devscope.analysis.user_kernels import functions_of
 from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.rewriting.functions import clone_function, fresh_name, redirect, taken_names
 
@@ -25,21 +24,22 @@ Side = tuple[ScopeAttr, TargetAttr]
 """Where calling code runs, and what it is compiled for."""
 
 
-def bind_portable_functions(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
+def bind_portable_functions(analyses: AnalysisManager, binding: TargetBinding) -> None:
     """Write ``device.target`` and ``device.scope`` on the portable functions of a planned module.
 
     A target that stands already stays: sides that it does not serve get copies, and if it serves none of those
     that call it, the original is gone.
     """
-    portable = {f.sym_name.data: f for f in portable_functions(functions_of(module))}
+    portable = {f.sym_name.data: f for f in portable_functions(analyses.get(Symbols).functions.values())}
     if not portable:
         return
-    host_side = (host.memory_location, binding.target_of(host))
-    calls = _Calls(module, portable, host_side, binding)
-    sides = calls.sides()
+    host_side = (analyses.host.memory_location, binding.target_of(analyses.host))
+    calls = list(_calls(analyses, portable, host_side, binding))
+    callers = [(name, side) for op, side in calls if (name := named_function(op)) is not None]
+    sides = _sides(portable, callers)
     idle = [f for name, f in portable.items() if not sides[name] and TARGET_ATTR in f.attributes]
-    sides = calls.sides((f.sym_name.data, _own_side(f, (), host_side)) for f in idle)
-    taken = taken_names(module)
+    sides = _sides(portable, [*callers, *((f.sym_name.data, _own_side(f, (), host_side)) for f in idle)])
+    taken = taken_names(analyses.module)
     versions: dict[tuple[str, Side], func.FuncOp] = {}
     for name, function in portable.items():
         own = _own_side(function, sides[name], host_side)
@@ -54,12 +54,13 @@ def bind_portable_functions(module: ModuleOp, host: ScopeAttr, binding: TargetBi
         else:
             function.detach()
             function.erase(safe_erase=False)
-    for op, side in calls.direct:
+    for op, side in calls:
         _send(op, side, versions)
     for (_, side), function in versions.items():
         for op in function.walk():
             if named_function(op) in portable:
                 _send(op, side, versions)
+    analyses.invalidate()
 
 
 def _own_side(function: func.FuncOp, sides: Sequence[Side], host_side: Side) -> Side:
@@ -92,46 +93,31 @@ def _send(op: Operation, side: Side, versions: dict[tuple[str, Side], func.FuncO
         redirect(op, version.sym_name.data)
 
 
-class _Calls:
-    """The calls of portable functions, and the sides that they are made from."""
-
-    def __init__(self, module: ModuleOp, portable: Iterable[str], host_side: Side, binding: TargetBinding) -> None:
-        self._portable = set(portable)
-        self._host_side = host_side
-        self._binding = binding
-        self.direct: list[tuple[Operation, Side]] = []
-        """Calls outside of portable functions."""
-        self._inner: dict[str, list[str]] = {name: [] for name in self._portable}
-        analysis = ScopeAnalysis(module)
-        for function in functions_of(module):
-            caller = function.sym_name.data
-            for op in function.walk():
-                callee = named_function(op)
-                if callee not in self._portable:
-                    continue
-                if caller in self._portable:
-                    self._inner[caller].append(callee)
+def _calls(
+    analyses: AnalysisManager, portable: Container[str | None], host_side: Side, binding: TargetBinding
+) -> Iterator[tuple[Operation, Side]]:
+    """The calls of portable functions that others make, and what names them as values; each with its side."""
+    scopes = analyses.get(ScopeAnalysis)
+    for name, function in scopes.symbols.functions.items():
+        for op in function.walk() if name not in portable else ():
+            if named_function(op) in portable:
+                # Only the bodies of computations run on a device; what stands between them runs on the host.
+                scope = analyses.host if scopes.computation(op) is op else scopes.of_op(op)
+                if scope.is_open or scope.same_device(analyses.host) or binding.in_host_memory(scope):
+                    yield op, host_side
                 else:
-                    self.direct.append((op, self._side(op, function, analysis)))
+                    target = binding.target_in(scope, function.attributes.get(TARGET_ATTR))
+                    yield op, (scope.memory_location, target)
 
-    def sides(self, others: Iterable[tuple[str, Side]] = ()) -> dict[str, list[Side]]:
-        """The sides that reach each portable function, first ones first; ``others`` are further callers."""
-        found: dict[str, dict[Side, None]] = {name: {} for name in self._inner}
-        work = [(name, side) for op, side in self.direct if (name := named_function(op)) is not None]
-        work.extend(others)
-        work.reverse()
-        while work:
-            name, side = work.pop()
-            if side not in found[name]:
-                found[name][side] = None
-                work.extend((callee, side) for callee in self._inner[name])
-        return {name: list(sides) for name, sides in found.items()}
 
-    def _side(self, op: Operation, function: func.FuncOp, analysis: ScopeAnalysis) -> Side:
-        """Only the bodies of computations run on a device; what stands between them runs on the host."""
-        if analysis.computation(op) is op:
-            return self._host_side
-        scope = analysis.of_op(op)
-        if scope.is_open or scope.same_device(self._host_side[0]) or self._binding.in_host_memory(scope):
-            return self._host_side
-        return scope.memory_location, self._binding.target_in(scope, function.attributes.get(TARGET_ATTR))
+def _sides(portable: Mapping[str, func.FuncOp], callers: Iterable[tuple[str, Side]]) -> dict[str, list[Side]]:
+    """The sides that reach each portable function from ``callers`` on, first ones first."""
+    found: dict[str, dict[Side, None]] = {name: {} for name in portable}
+    work = list(callers)[::-1]
+    while work:
+        name, side = work.pop()
+        if side not in found[name]:
+            found[name][side] = None
+            callees = (named_function(op) for op in portable[name].walk())
+            work += ((callee, side) for callee in callees if callee is not None and callee in portable)
+    return {name: list(sides) for name, sides in found.items()}

@@ -1,14 +1,15 @@
-"""Binds hand-written kernels to what launches them."""
+"""Binds user kernels to what launches them."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.symbols import callee_name, function_of
+from devscope.analysis.symbols import Symbols, function_of
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
-from devscope.analysis.user_kernels import functions_of, kernel_name, kernels_of, launches_in
+from devscope.analysis.user_kernels import kernel_name, launches_in
 from devscope.analysis.user_kernels.calls import calls_in
 from devscope.analysis.user_kernels.check import check_launch
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
@@ -21,17 +22,17 @@ _Side = tuple[ScopeAttr, TargetAttr]
 """Where a kernel runs, and what it is compiled for."""
 
 
-def bind_kernels(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
+def bind_kernels(analyses: AnalysisManager, binding: TargetBinding) -> None:
     """Write ``device.target`` and ``device.scope`` on the kernels of a planned module, by where they are launched.
 
     A kernel that several devices or targets launch stays with the first; the others launch private copies,
     ``NAME_opencl1``. One that has a target already stays with the side of that target, if there is one. Raises
     VerifyError, located, for a launch on the host.
     """
-    kernels = kernels_of(module)
+    module, kernels = analyses.module, analyses.get(Symbols).kernels
     if not kernels:
         return
-    analysis = ScopeAnalysis(module, host)
+    analysis = analyses.get(ScopeAnalysis)
     launches: dict[str, dict[_Side, list[LaunchOp]]] = {}
     for launch in launches_in(module):
         check_launch(launch)
@@ -48,16 +49,21 @@ def bind_kernels(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> N
                     launch.kernel = SymbolRefAttr(kernel.sym_name)
             kernel.attributes[SCOPE_ATTR] = scope
             kernel.attributes[TARGET_ATTR] = target
+    analyses.invalidate()
 
 
-def inline_in_kernels(module: ModuleOp) -> None:
-    """Replace the calls in the kernels of ``module``, which `check_calls` accepts, by what they call."""
-    functions = {function.sym_name.data: function for function in functions_of(module)}
-    work = [op for kernel in kernels_of(module).values() for op in calls_in(kernel)]
+def inline_in_kernels(analyses: AnalysisManager) -> None:
+    """Replace the calls in user kernels, which `check_calls` accepts, by what they call."""
+    symbols = analyses.get(Symbols)
+    work = [op for kernel in symbols.kernels.values() for op in calls_in(kernel)]
+    if not work:
+        return
     while work:
         call = work.pop()
-        callee = functions[callee_name(call) or ""]
+        callee = symbols.callee(call)
+        assert callee is not None
         work += (inner for op in inline_call(call, callee) for inner in calls_in(op))
+    analyses.invalidate()
 
 
 def _side(launch: LaunchOp, analysis: ScopeAnalysis, binding: TargetBinding) -> _Side:

@@ -21,22 +21,20 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from devscope.analysis.manager import AnalysisManager
+from devscope.analysis.call_graph import CallGraph
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import functions_on_devices
-from devscope.analysis.symbols import callee_name
+from devscope.analysis.symbols import Symbols
 from devscope.analysis.target_binding import HOST_KIND
-from devscope.analysis.user_kernels import functions_of
 from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.errors import OptionError
 from devscope.passes.device_chunk_copies.chunk_sizes import ChunkSizes
-from devscope.passes.device_chunk_copies.sliced_function import RowFunction, of_rows
+from devscope.passes.device_chunk_copies.sliced_function import SlicedFunction, of_rows
 from devscope.passes.device_plan.min_cost.sizes import Sizes
 from devscope.passes.device_unused import remove_unused
 from devscope.rewriting.functions import fresh_name, redirect, taken_names
@@ -46,7 +44,7 @@ LEAST_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
-class DeviceChunkCopiesPass(ModulePass):
+class DeviceChunkCopiesPass(ManagedPass):
     """Copy large data to devices, compute with it and copy results back in chunks of rows."""
 
     name = "device-chunk-copies"
@@ -62,35 +60,28 @@ class DeviceChunkCopiesPass(ModulePass):
         if self.chunks < 1:
             raise OptionError(f"{self.chunks} is not a number of chunks", notes=["legal: 1 (as a whole) and more"])
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        chunk_copies(op, ScopeAttr.parse_text(self.host), self.chunks, self.least)
+    def run(self, analyses: AnalysisManager) -> bool:
+        """Put calls of device functions into loops over chunks, where that is legal and of use."""
+        functions = _copied_to(analyses.get(Symbols))
+        work = {f: found for f in functions if (found := SlicedFunction.of(f)) is not None}
+        calls = [(op, work[f]) for op, _, f in analyses.get(CallGraph).calls if f is not None and f in work]
+        names = taken_names(analyses.module)
+        changed = False
+        for op, function in calls:
+            launch = _Launch.of(op, function, analyses.host)
+            sizes = launch.sizes(self.chunks, self.least) if launch is not None else None
+            if launch is not None and sizes is not None:
+                launch.chunk(sizes, names)
+                changed = True
+        if changed:
+            analyses.invalidate()
+            remove_unused(analyses)
+        return changed
 
 
-def chunk_copies(module: ModuleOp, host: ScopeAttr, chunks: int, least: int | None = None) -> None:
-    """Put calls of device functions of a split module into loops over chunks, where that is legal and of use."""
-    work = {f.sym_name.data: found for f in _copied_to(module) if (found := RowFunction.of(f)) is not None}
-    if not work:
-        return
-    calls = [op for f in functions_of(module) for op in f.walk() if callee_name(op) in work]
-    names = taken_names(module)
-    changed = False
-    for call in calls:
-        name = callee_name(call)
-        assert name is not None
-        launch = _Launch.of(call, work[name], host)
-        if launch is None:
-            continue
-        sizes = launch.sizes(chunks, LEAST_BYTES if least is None else least)
-        if sizes is not None:
-            launch.chunk(sizes, names)
-            changed = True
-    if changed:
-        remove_unused(AnalysisManager(module))
-
-
-def _copied_to(module: ModuleOp) -> Iterator[FuncOp]:
+def _copied_to(symbols: Symbols) -> Iterator[FuncOp]:
     """The functions of devices with memory of their own."""
-    for function in functions_on_devices(module):
+    for function in functions_on_devices(symbols):
         target = function.attributes.get(TARGET_ATTR)
         if not isinstance(target, TargetAttr) or target.kind_name != HOST_KIND:
             yield function
@@ -101,12 +92,12 @@ class _Launch:
     """A call of a function that goes by rows, with its copies: per argument and result that is made of rows."""
 
     call: Operation
-    work: RowFunction
+    work: SlicedFunction
     copies_in: list[DeviceCopyOp | None]
     copies_out: list[list[DeviceCopyOp]]
 
     @classmethod
-    def of(cls, call: Operation, work: RowFunction, host: ScopeAttr) -> _Launch | None:
+    def of(cls, call: Operation, work: SlicedFunction, host: ScopeAttr) -> _Launch | None:
         """None where rows are used by others on the device too, or come from there."""
         copies_in: list[DeviceCopyOp | None] = []
         for value, by_rows in zip(call.operands, work.arguments, strict=True):

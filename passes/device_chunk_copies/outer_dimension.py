@@ -1,4 +1,4 @@
-"""Which rows of its operands an operation needs for some rows of its results.
+"""Slicing along the outer dimension: which rows of its operands an operation needs for some rows of its results.
 
 An operation goes *by rows* if row i of each result takes row i of some operands and all of the others: elementwise
 ones, reductions and products along other dimensions, and whatever has a batch for its outermost dimension.
@@ -15,15 +15,8 @@ from xdsl.ir.affine import AffineDimExpr, AffineMap
 
 from devscope.analysis.classify import is_tensor
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 
-#: Named operations whose operands all have the result's shape; those that carry indexing maps need not be here.
-_ELEMENTWISE = frozenset(
-    "linalg." + name
-    for name in (
-        *("abs", "add", "ceil", "copy", "div", "div_unsigned", "erf", "exp", "fill", "floor", "log", "map", "max"),
-        *("min", "mul", "negf", "powf", "reciprocal", "round", "rsqrt", "select", "sqrt", "square", "sub", "tanh"),
-    )
-)
 #: Convolutions and poolings whose images and results have the batch outermost; the second operand is the window.
 _WINDOWED = re.compile(r"linalg\.(conv|depthwise_conv|pooling)(_[123]d)?_n[a-z]+(_|$)")
 
@@ -43,7 +36,7 @@ def row_operands(op: Operation) -> list[bool] | None:
         return _by_maps(op, [one.data for one in maps.data if isinstance(one, AffineMapAttr)])
     if _asks_for_index(op, 0):
         return None
-    if name in _ELEMENTWISE:
+    if facts_of(op).elementwise:
         return _tensors(op)
     if name == "linalg.matvec" or _WINDOWED.match(name):
         return [is_tensor(value) and number != 1 for number, value in enumerate(op.operands)]

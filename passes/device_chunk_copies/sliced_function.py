@@ -1,4 +1,4 @@
-"""A device function whose results can be had some rows at a time, and the functions that do it."""
+"""Slicing along the outer dimension: device functions whose results can be had some rows at a time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VALUE = "value"
 
 
 @dataclass(frozen=True)
-class RowFunction:
+class SlicedFunction:
     """A function that goes by rows.
 
     ``rows``: how many there are, or `DYNAMIC_INDEX`; ``arguments``: which arguments are needed row by row. All
@@ -48,7 +48,7 @@ class RowFunction:
     _by_rows: frozenset[SSAValue]
 
     @classmethod
-    def of(cls, function: FuncOp) -> RowFunction | None:
+    def of(cls, function: FuncOp) -> SlicedFunction | None:
         """None where some result takes more of an argument than the same rows, or all of what is computed."""
         block = function.body.first_block
         if block is None or block is not function.body.last_block or not isinstance(block.last_op, ReturnOp):

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.value_flow import CHOICES, LOOPS
 from devscope.dialects.names import op_name
 from devscope.passes.device_move_copies.carry import carry_copied
@@ -26,13 +25,13 @@ from devscope.passes.device_move_copies.sink import sink_copies
 
 
 @dataclass(frozen=True)
-class DeviceMoveCopiesPass(ModulePass):
+class DeviceMoveCopiesPass(ManagedPass):
     """Share copies, sink them into the branches that need them, and take them out of loops."""
 
     name = "device-move-copies"
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        move_copies(op)
+    def run(self, analyses: AnalysisManager) -> bool:
+        return move_copies(analyses.module)
 
 
 def move_copies(module: ModuleOp) -> bool:

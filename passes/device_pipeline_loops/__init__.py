@@ -19,14 +19,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import IndexType, IntegerType, ModuleOp
+from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 
 from devscope.analysis.captured_values import free_values
 from devscope.analysis.classify import is_rematerialised
 from devscope.analysis.effects import has_side_effects
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import split_by_host
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
@@ -35,7 +34,7 @@ from devscope.passes.device_pipeline_loops.pipelined_loop import PipelinedLoop, 
 
 
 @dataclass(frozen=True)
-class DevicePipelineLoopsPass(ModulePass):
+class DevicePipelineLoopsPass(ManagedPass):
     """Begin the device's work of a loop's next iteration before waiting for this one's."""
 
     name = "device-pipeline-loops"
@@ -43,22 +42,18 @@ class DevicePipelineLoopsPass(ModulePass):
     host: str = "cpu:0"
     """The scope that host functions run on."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        pipeline_loops(op, ScopeAttr.parse_text(self.host))
-
-
-def pipeline_loops(module: ModuleOp, host: ScopeAttr) -> None:
-    """Pipeline the loops of the host functions of a split module, where that is legal and of use."""
-    functions, on_devices = split_by_host(module, host)
-    if not on_devices:
-        return
-    for function in functions:
+    def run(self, analyses: AnalysisManager) -> bool:
+        """Pipeline the loops of the host functions of a split module, where that is legal and of use."""
+        functions, on_devices = split_by_host(analyses)
         pipelined: list[Block] = []
-        loops = [op for op in function.walk() if op_name(op) == "scf.for"]
+        loops = [op for f in functions if on_devices for op in f.walk() if op_name(op) == "scf.for"]
         for loop in reversed(loops):  # those inside others first
             block = loop.parent
-            if not any(loop.is_ancestor(inner) for inner in pipelined) and _pipeline(loop, host, on_devices):
+            if any(loop.is_ancestor(inner) for inner in pipelined):
+                continue
+            if _pipeline(loop, analyses.host, on_devices):
                 pipelined += [block] if block is not None else []
+        return bool(pipelined)
 
 
 def _pipeline(loop: Operation, host: ScopeAttr, on_devices: set[str]) -> bool:

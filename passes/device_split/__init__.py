@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.context import Context
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation
-from xdsl.passes import ModulePass
 
 from devscope.analysis.captured_values import users_in
 from devscope.analysis.classify import CONTROL_FLOW, Classifier
 from devscope.analysis.device_functions import device_functions
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
-from devscope.analysis.user_kernels import drop_idle_kernels, functions_of
+from devscope.analysis.user_kernels import drop_idle_kernels
 from devscope.dialects.device import (
     HOST_TARGET_ATTR,
     NOALIAS_ATTR,
@@ -35,15 +34,15 @@ from devscope.dialects.scope_attribute import drop_scopes
 from devscope.errors import VerifyError
 from devscope.passes.device_bind_target import bind_targets
 from devscope.passes.device_split.calls import separate_kinds, write_kinds
-from devscope.passes.device_split.device_regions import BlockSplit, Piece, split_block
+from devscope.passes.device_split.device_regions import BlockSplit, DeviceRegion, split_block
 from devscope.passes.device_split.memory_locations import reduce_to_memory_locations
-from devscope.passes.device_split.outline import erase_operations, outline_piece
+from devscope.passes.device_split.outline import erase_operations, outline_region
 from devscope.rewriting.functions import taken_names, unique_name
 
 
 @dataclass(frozen=True)
-class DeviceSplitPass(ModulePass):
-    """Outline maximal same-scope pieces of a planned module into device functions."""
+class DeviceSplitPass(ManagedPass):
+    """Outline maximal same-scope regions of a planned module into device functions."""
 
     name = "device-split"
 
@@ -52,18 +51,20 @@ class DeviceSplitPass(ModulePass):
     targets: tuple[str, ...] = ()
     """Overrides of targets, ``DEVICE=KIND`` each: ``opencl:1=cpu`` builds code for opencl:1 for the host."""
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        split_module(op, ScopeAttr.parse_text(self.host), TargetBinding.parse(self.targets))
+    def run(self, analyses: AnalysisManager) -> bool:
+        split_module(analyses, TargetBinding.parse(self.targets))
+        return True
 
 
-def split_module(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> None:
-    """Split ``module`` in place. It must be planned: ``device-verify`` holds for it.
+def split_module(analyses: AnalysisManager, binding: TargetBinding) -> None:
+    """Split a module in place. It must be planned: ``device-verify`` holds for it.
 
     Functions without a target are bound first, see ``device-bind-target``.
     """
-    bind_targets(module, host, binding)
-    scopes = ScopeAnalysis(module)
-    functions = functions_of(module)
+    bind_targets(analyses, binding)
+    module, host = analyses.module, analyses.host
+    scopes = analyses.get(ScopeAnalysis)
+    functions = list(scopes.symbols.functions.values())
     on_device = device_functions(functions, scopes, host)
     classifier = Classifier(scopes, host, on_device)
     taken = taken_names(module)
@@ -79,12 +80,13 @@ def split_module(module: ModuleOp, host: ScopeAttr, binding: TargetBinding) -> N
             drop_scopes(function.body)
     reduce_to_memory_locations(module)
     drop_idle_kernels(module)
-    separate_kinds(module)
-    write_kinds(module)
+    analyses.invalidate()
+    separate_kinds(analyses)
+    write_kinds(analyses)
 
 
 def _finish_host_code(function: func.FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
-    """What is left of a function once its pieces are gone is compiled for its host part."""
+    """What is left of a function once its regions are gone is compiled for its host part."""
     part = function.attributes.pop(HOST_TARGET_ATTR, None)
     target = function.attributes[TARGET_ATTR]
     if not isinstance(target, TargetAttr) or target.kind_name != HOST_KIND:
@@ -125,13 +127,13 @@ def _split_function(
             if op_name(inner) in CONTROL_FLOW:
                 blocks.extend(b for region in inner.regions for b in region.blocks)
         dead = _only_cloned(block, split)
-        if split.pieces:
+        if split.regions:
             _reorder(block, split)
-        names = [_piece_name(function, piece, taken) for piece in split.pieces]
-        # Last piece first: a piece then sees the original values of the pieces before it.
-        for piece, name in reversed(list(zip(split.pieces, names, strict=True))):
-            outlined = outline_piece(
-                piece, split.clonable_on(piece.scope), dead, name, binding.target_in(piece.scope, bound)
+        names = [_region_name(function, region, taken) for region in split.regions]
+        # Last region first: a region then sees the original values of the regions before it.
+        for region, name in reversed(list(zip(split.regions, names, strict=True))):
+            outlined = outline_region(
+                region, split.clonable_on(region.scope), dead, name, binding.target_in(region.scope, bound)
             )
             if outlined is not None:
                 module.body.block.insert_op_after(outlined, function)
@@ -144,16 +146,16 @@ def _split_function(
             op.attributes.pop(SCOPE_ATTR, None)
 
 
-def _piece_name(function: func.FuncOp, piece: Piece, taken: set[str]) -> str:
-    return unique_name(f"{function.sym_name.data}_{piece.scope.symbol_name}", taken)
+def _region_name(function: func.FuncOp, region: DeviceRegion, taken: set[str]) -> str:
+    return unique_name(f"{function.sym_name.data}_{region.scope.symbol_name}", taken)
 
 
 def _reorder(block: Block, split: BlockSplit) -> None:
-    """Order by level; pieces come first on theirs, so that each becomes contiguous."""
+    """Order by level; regions come first on theirs, so that each becomes contiguous."""
     position = {op: number for number, op in enumerate(block.ops)}
-    piece_of = {op: number for number, piece in enumerate(split.pieces) for op in piece.members}
+    region_of = {op: number for number, region in enumerate(split.regions) for op in region.members}
     movable = [op for op in position if op in split.levels]
-    movable.sort(key=lambda op: (split.levels[op], op not in piece_of, piece_of.get(op, 0), position[op]))
+    movable.sort(key=lambda op: (split.levels[op], op not in region_of, region_of.get(op, 0), position[op]))
     last = block.last_op
     for op in movable:
         op.detach()
@@ -164,17 +166,17 @@ def _reorder(block: Block, split: BlockSplit) -> None:
 
 
 def _only_cloned(block: Block, split: BlockSplit) -> set[Operation]:
-    """Scalar code that only pieces use, each through a copy of its own, so that the original will go."""
-    outlined = [piece for piece in split.pieces if not piece.is_call]
-    piece_scopes = {op: piece.scope for piece in outlined for op in piece.members}
+    """Scalar code that only regions use, each through a copy of its own, so that the original will go."""
+    outlined = [region for region in split.regions if not region.is_call]
+    region_scopes = {op: region.scope for region in outlined for op in region.members}
     used_on: dict[Operation, set[ScopeAttr]] = {}
     dead: set[Operation] = set()
     for op in reversed([op for op in block.ops if op in split.clonable]):
         users = users_in(block, op)
-        scopes = {piece_scopes[user] for user in users if user is not None and user in piece_scopes}
+        scopes = {region_scopes[user] for user in users if user is not None and user in region_scopes}
         scopes.update(scope for user in users if user is not None for scope in used_on.get(user, ()))
         used_on[op] = scopes
-        if all(user in piece_scopes or user in dead for user in users) and all(
+        if all(user in region_scopes or user in dead for user in users) and all(
             split.can_clone(op, scope) for scope in scopes
         ):
             dead.add(op)

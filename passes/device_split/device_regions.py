@@ -1,7 +1,7 @@
-"""Groups the device operations of a block into maximal pieces that can run as one function.
+"""Groups the device operations of a block into maximal regions that can run as one function.
 
 An operation's *level* counts how often control has to change between scopes before it can run. Operations
-of one scope on one level form a piece: no operation outside can lie between two members, because it would
+of one scope on one level form a region: no operation outside can lie between two members, because it would
 have raised the level of the second. Scalar code is transparent, since it is cloned to where it is needed.
 """
 
@@ -19,14 +19,14 @@ from devscope.dialects.device import ScopeAttr
 
 
 @dataclass
-class Piece:
+class DeviceRegion:
     scope: ScopeAttr
     level: int
     members: list[Operation]
 
     @property
     def is_call(self) -> bool:
-        """Whether the piece is but one call of a function that lies on the device as a whole."""
+        """Whether the region is but one call of a function that lies on the device as a whole."""
         return len(self.members) == 1 and callee_name(self.members[0]) is not None
 
 
@@ -34,21 +34,21 @@ class Piece:
 class BlockSplit:
     """How one block falls apart."""
 
-    pieces: list[Piece] = field(default_factory=list[Piece])
+    regions: list[DeviceRegion] = field(default_factory=list[DeviceRegion])
     levels: dict[Operation, int] = field(default_factory=dict[Operation, int])
     clonable: set[Operation] = field(default_factory=set[Operation])
     """Scalar code, and constants and empties all of whose users are device work."""
     tied: dict[Operation, ScopeAttr] = field(default_factory=dict[Operation, ScopeAttr])
-    """Shape queries: they are cloned to where their tensor lives; other pieces get their result passed."""
+    """Shape queries: they are cloned to where their tensor lives; other regions get their result passed."""
     control_flow: list[Operation] = field(default_factory=list[Operation])
     """Host operations with regions: their blocks are split on their own."""
 
     def can_clone(self, op: Operation, scope: ScopeAttr) -> bool:
-        """Whether a piece on ``scope`` can have its own copy of ``op``."""
+        """Whether a region on ``scope`` can have its own copy of ``op``."""
         return op in self.clonable and self.tied.get(op, scope) == scope
 
     def clonable_on(self, scope: ScopeAttr) -> set[Operation]:
-        """All operations of which a piece on ``scope`` can have its own copy."""
+        """All operations of which a region on ``scope`` can have its own copy."""
         return {op for op in self.clonable if self.tied.get(op, scope) == scope}
 
 
@@ -61,16 +61,16 @@ def split_block(block: Block, classifier: Classifier) -> BlockSplit:
     result.tied = {op: scope for op in result.clonable if (scope := classifier.queried_scope(op)) is not None}
     _assign_levels(ops, roles, needs, result)
     _sink_sources(ops, roles, needs, result)
-    pieces: dict[tuple[ScopeAttr, int], Piece] = {}
+    regions: dict[tuple[ScopeAttr, int], DeviceRegion] = {}
     for op in ops:
         role, scope = roles[op]
         if role is Role.DEVICE and op not in result.clonable:
             level = result.levels[op]
-            piece = pieces.setdefault((scope, level), Piece(scope, level, []))
-            piece.members.append(op)
+            region = regions.setdefault((scope, level), DeviceRegion(scope, level, []))
+            region.members.append(op)
         elif role is Role.HOST and op.regions:
             result.control_flow.append(op)
-    result.pieces = sorted(pieces.values(), key=lambda piece: piece.level)
+    result.regions = sorted(regions.values(), key=lambda region: region.level)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Moves a piece of a block into a new private function and leaves a call."""
+"""Moves a region of a block into a new private function and leaves a call."""
 
 from __future__ import annotations
 
@@ -12,49 +12,49 @@ from devscope.analysis.captured_values import free_values
 from devscope.analysis.classify import is_tensor
 from devscope.dialects.device import NOALIAS_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.scope_attribute import unplaced
-from devscope.passes.device_split.device_regions import Piece
+from devscope.passes.device_split.device_regions import DeviceRegion
 
 
-def outline_piece(
-    piece: Piece, clonable: set[Operation], dead: set[Operation], name: str, target: TargetAttr
+def outline_region(
+    region: DeviceRegion, clonable: set[Operation], dead: set[Operation], name: str, target: TargetAttr
 ) -> func.FuncOp | None:
-    """Build the device function of ``piece`` and put a call of it in the piece's place.
+    """Build the device function of ``region`` and put a call of it in the region's place.
 
-    Parameters are the values that the piece uses but does not make: tensors first, then scalars, each by
-    name; results are those that anything but ``dead`` code uses. Returns None if the piece is already a
+    Parameters are the values that the region uses but does not make: tensors first, then scalars, each by
+    name; results are those that anything but ``dead`` code uses. Returns None if the region is already a
     single call of a device function, which then stays.
     """
-    if piece.is_call:
+    if region.is_call:
         return None
-    inputs = _inputs(piece, clonable)
-    outputs = _outputs(piece, dead)
+    inputs = _inputs(region, clonable)
+    outputs = _outputs(region, dead)
     block = Block(arg_types=[v.type for v in inputs])
     mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
     for value, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = value.name_hint
-    for op in piece.members:
+    for op in region.members:
         for value in free_values(op):
             _clone_scalar_code(value, clonable, mapping, block)
         block.add_op(unplaced(op, mapping))
     block.add_op(func.ReturnOp(*(mapping[v] for v in outputs)))
-    function = _function(name, block, outputs, piece.scope, target)
-    function.location = piece.members[0].location
+    function = _function(name, block, outputs, region.scope, target)
+    function.location = region.members[0].location
     call = func.CallOp(SymbolRefAttr(name), inputs, [v.type for v in outputs])
-    call.location = piece.members[0].location
-    last = piece.members[-1]
+    call.location = region.members[0].location
+    last = region.members[-1]
     assert last.parent is not None
     last.parent.insert_op_after(call, last)
     for value, result in zip(outputs, call.results, strict=True):
         result.name_hint = value.name_hint
         value.replace_all_uses_with(result)
-    erase_operations(reversed(piece.members))  # dead code may still use their results
+    erase_operations(reversed(region.members))  # dead code may still use their results
     return function
 
 
-def _inputs(piece: Piece, clonable: set[Operation]) -> list[SSAValue]:
-    members = set(piece.members)
+def _inputs(region: DeviceRegion, clonable: set[Operation]) -> list[SSAValue]:
+    members = set(region.members)
     found: dict[SSAValue, None] = {}
-    stack = [v for op in reversed(piece.members) for v in reversed(free_values(op))]
+    stack = [v for op in reversed(region.members) for v in reversed(free_values(op))]
     seen: set[SSAValue] = set()
     while stack:
         value = stack.pop()
@@ -76,12 +76,12 @@ def _parameter_order(value: SSAValue) -> tuple[bool, bool, str]:
     return not is_tensor(value), value.name_hint is None, value.name_hint or ""
 
 
-def _outputs(piece: Piece, dead: set[Operation]) -> list[SSAValue]:
-    """Results that something outside the piece uses."""
-    inside = {inner for op in piece.members for inner in op.walk()}
+def _outputs(region: DeviceRegion, dead: set[Operation]) -> list[SSAValue]:
+    """Results that something outside the region uses."""
+    inside = {inner for op in region.members for inner in op.walk()}
     return [
         result
-        for op in piece.members
+        for op in region.members
         for result in op.results
         if any(use.operation not in inside and use.operation not in dead for use in result.uses)
     ]

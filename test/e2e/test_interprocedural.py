@@ -93,7 +93,7 @@ def test_random_programs_compute_the_same_without(number: int, monkeypatch: pyte
 def test_every_pass_leaves_a_module_that_verifies(number: int) -> None:
     program = Generator(np.random.default_rng([SEED, number, 5])).program()
     planned = pipeline.plan_source(program.text, CompileOptions(("cpu:0", "opencl:0")[number % 2], "host"))
-    split_module(planned.module, pipeline.HOST, TargetBinding())
+    split_module(AnalysisManager(planned.module), TargetBinding())
     for change in (inline_calls, propagate_constants, remove_unused, merge_equal_functions):
         change(AnalysisManager(planned.module))
         planned.module.verify()
@@ -114,7 +114,7 @@ def test_programs_for_the_host_are_left_alone() -> None:
       return %0 : i32
     }"""
     planned = pipeline.plan_source(source, CompileOptions("cpu:0", "host"))
-    split_module(planned.module, pipeline.HOST, TargetBinding())
+    split_module(AnalysisManager(planned.module), TargetBinding())
     before = str(planned.module)
     assert not simplify_across_functions(AnalysisManager(planned.module))
     assert str(planned.module) == before

@@ -6,6 +6,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.parser import Parser
 
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.context import make_context
 from devscope.dialects.device import NOALIAS_ATTR, ScopeAttr, TargetAttr
@@ -29,7 +30,7 @@ def split(body: str, others: str = "") -> ModuleOp:
     """
     text = text.replace("DEV", '#device.scope<"opencl", 0 : i64, "", "">').replace("!t", "tensor<?xf32>")
     module = Parser(make_context(), text).parse_module()
-    split_module(module, HOST, TargetBinding())
+    split_module(AnalysisManager(module), TargetBinding())
     verify_split_module(module)
     return module
 
@@ -92,5 +93,5 @@ def test_targets_of_functions_are_defaults_of_their_scopes() -> None:
 def test_splitting_again_changes_nothing() -> None:
     module = split("%r = arith.addf %a, %b {device.scope = DEV} : !t")
     text = str(module)
-    split_module(module, HOST, TargetBinding())
+    split_module(AnalysisManager(module), TargetBinding())
     assert str(module) == text
