@@ -7,6 +7,10 @@ from collections.abc import Iterable, Iterator
 from xdsl.ir import Block, Region
 
 
+def is_single_block(region: Region) -> bool:
+    return region.first_block is not None and region.first_block is region.last_block
+
+
 def reverse_post_order(region: Region) -> list[Block]:
     """The blocks of a region, each after its dominators; unreachable ones last, as they stand.
 

@@ -26,7 +26,7 @@ from xdsl.transforms.dead_code_elimination import region_dce
 from devscope.analysis.classify import is_rematerialised
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.scope_attribute import unplaced
-from devscope.rewriting.copies import copies_of, dominates, first_of_chain, there_and_back
+from devscope.rewriting.copies import copies_of, dominates, fold_copy
 from devscope.rewriting.scope_rewriter import rewrite_keeping_scopes
 
 
@@ -35,17 +35,9 @@ class FoldCopyChain(RewritePattern):
 
     @op_type_rewrite_pattern
     def match_and_rewrite(self, op: DeviceCopyOp, rewriter: PatternRewriter) -> None:
-        if op.src == op.dst:
-            rewriter.replace(op, (), (op.operand,))
-            return
-        original = there_and_back(op)
-        inner = first_of_chain(op)
-        if original is not None:
-            rewriter.replace(op, (), (original,))
-        elif inner is not None:
-            # Where the first copy stood: the second may stand in a loop.
-            direct = rewriter.insert(DeviceCopyOp(inner.operand, inner.src, op.dst), InsertPoint.before(inner))
-            rewriter.replace(op, (), (direct.result,))
+        value = fold_copy(op)
+        if value is not None:
+            rewriter.replace(op, (), (value,))
 
 
 class ShareCopy(RewritePattern):

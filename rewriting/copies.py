@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.insertion import InsertionPoints
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
@@ -34,13 +34,34 @@ def dominates(op: Operation, user: Operation) -> bool:
     return outer is not None and op.is_before_in_block(outer)
 
 
-def there_and_back(copy: DeviceCopyOp) -> SSAValue | None:
-    """What ``copy`` brings back to where it came from; None if it does not."""
+def fold_copy(copy: DeviceCopyOp) -> SSAValue | None:
+    """What makes ``copy`` needless; None if nothing does.
+
+    S -> S is no copy; S -> T -> S is the value itself; S -> T -> U is S -> U, in the first copy's place, if nothing
+    else uses T: the second may stand in a loop. The first copy then goes to U.
+    """
+    if copy.src == copy.dst:
+        return copy.operand
     first = copy.operand.owner
-    return first.operand if isinstance(first, DeviceCopyOp) and first.src == copy.dst else None
+    if not isinstance(first, DeviceCopyOp):
+        return None
+    if first.src == copy.dst:
+        return first.operand
+    if not first.result.has_one_use():
+        return None
+    first.dst = copy.dst
+    return first.result
 
 
-def first_of_chain(copy: DeviceCopyOp) -> DeviceCopyOp | None:
-    """The copy that made what ``copy`` copies, if nothing else uses it."""
-    first = copy.operand.owner
-    return first if isinstance(first, DeviceCopyOp) and first.result.has_one_use() else None
+def insert_copy(value: SSAValue, src: ScopeAttr, dst: ScopeAttr, like: Operation, before: Operation) -> SSAValue:
+    """A new copy of ``value`` in front of an operation, located where ``like`` is."""
+    copy = DeviceCopyOp(value, src, dst)
+    copy.location = like.location
+    Rewriter.insert_op(copy, InsertPoint.before(before))
+    return copy.result
+
+
+def move_before(op: Operation, anchor: Operation) -> None:
+    """Put an operation that stands elsewhere in front of ``anchor``."""
+    op.detach()
+    Rewriter.insert_op(op, InsertPoint.before(anchor))

@@ -4,24 +4,30 @@ Tensors are values, so a copy makes the same wherever it stands: copies are move
 of computations stay as they are. Works on any module for which ``device-verify`` holds. Copies that users wrote
 move like others. A path never gets more copies than it had, but for one: where a loop does not run at all, the
 copies in front of it and behind it do, once each.
+
+The walk is this pass's own: xDSL's walker recurses where regions are inside each other, and goes through the
+bodies of computations.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Region, SSAValue
+from xdsl.rewriter import Rewriter
 
+from devscope.analysis.dominance import Dominators, is_single_block
 from devscope.analysis.manager import AnalysisManager, ManagedPass
-from devscope.analysis.value_flow import CHOICES, LOOPS
-from devscope.dialects.names import op_name
-from devscope.passes.device_move_copies.carry import carry_copied
-from devscope.passes.device_move_copies.copy_index import Outline
-from devscope.passes.device_move_copies.hoist import hoist_copies
-from devscope.passes.device_move_copies.join import join_copies, join_results, split_results
-from devscope.passes.device_move_copies.merge import fold_chains, merge_copies
-from devscope.passes.device_move_copies.sink import sink_copies
+from devscope.analysis.value_flow import planned_operations
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.dialects.op_facts import LOOPS, Control, facts_of
+from devscope.passes.device_move_copies.branches import join_copies, join_results, sink_copy, split_results
+from devscope.passes.device_move_copies.loops import carry_copied, hoist_copies
+from devscope.rewriting.copies import fold_copy
 
 
 @dataclass(frozen=True)
@@ -40,23 +46,63 @@ def move_copies(module: ModuleOp) -> bool:
     for function in module.body.block.ops:
         if isinstance(function, FuncOp) and function.body.blocks:
             # A round moves copies over any number of branches and loops. The next one sees what has become equal.
-            while _round(Outline(function)):
+            while _round(function):
                 changed = True
     return changed
 
 
-def _round(outline: Outline) -> bool:
-    if not outline.copies:
+def _round(function: FuncOp) -> bool:
+    ops = list(planned_operations(function))
+    copies = [op for op in ops if isinstance(op, DeviceCopyOp)]
+    if not copies:
         return False
-    changed = merge_copies(outline)
-    changed |= fold_chains(outline)
-    changed |= sink_copies(outline)
-    for op in reversed(outline.nests):  # those inside others first
-        name = op_name(op)
-        if name in CHOICES:
-            changed |= join_copies(op, outline)
-            changed |= join_results(op, outline) or split_results(op, outline)
-        elif name in LOOPS:
-            changed |= hoist_copies(op, outline)
-            changed |= carry_copied(op, outline)
+    changed = _merge(copies)
+    for copy in copies:
+        value = fold_copy(copy) if copy.parent is not None else None
+        if value is not None:
+            Rewriter.replace_op(copy, [], [value])
+            changed = True
+    # The last first: copies of copies come before what they copy, and all go to the start, in their order.
+    for copy in reversed(copies):
+        changed |= copy.parent is not None and sink_copy(copy)
+    for op in reversed(ops):  # those inside others first
+        control = facts_of(op).control if op.regions else None
+        if control is Control.CHOICE:
+            changed |= join_copies(op)
+            changed |= join_results(op) or split_results(op)
+        elif control in LOOPS:
+            changed |= hoist_copies(op)
+            changed |= carry_copied(op)
     return changed
+
+
+def _merge(copies: list[DeviceCopyOp]) -> bool:
+    """Merge copies, each after those that dominate it, into those; whether there were any."""
+    changed = False
+    seen: dict[tuple[SSAValue, ScopeAttr], dict[Block, DeviceCopyOp]] = {}
+    graphs: dict[Region, Dominators] = {}
+    for copy in copies:
+        assert copy.parent is not None
+        equal = seen.setdefault((copy.operand, copy.dst), {})
+        dominating = _dominating(copy.parent, graphs) if equal else ()
+        earlier = next((equal[block] for block in dominating if block in equal), None)
+        if earlier is None:
+            equal[copy.parent] = copy
+        else:
+            Rewriter.replace_op(copy, [], [earlier.result])
+            changed = True
+    return changed
+
+
+def _dominating(block: Block, graphs: dict[Region, Dominators]) -> Iterator[Block]:
+    """``block`` and all blocks that dominate it, those around it included, the nearest first."""
+    current: Block | None = block
+    while current is not None:
+        yield current
+        region = current.parent
+        if region is not None and not is_single_block(region):
+            if region not in graphs:
+                graphs[region] = Dominators(region)
+            yield from islice(graphs[region].dominators(current), 1, None)
+        parent = current.parent_op()
+        current = None if parent is None or isinstance(parent, FuncOp) else parent.parent

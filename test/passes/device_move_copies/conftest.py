@@ -8,4 +8,4 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "plan")]
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "device_plan")]

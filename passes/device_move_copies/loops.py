@@ -1,0 +1,246 @@
+"""Copies around loops: in front where they copy what is from outside, behind where iterations need it elsewhere.
+
+Out of a loop go only copies that every iteration runs: one under a branch inside may run never, and stays there. A
+loop that runs no iteration then has one copy more than before, as with the copies that the planner makes; other
+loops have fewer.
+
+A loop carries a value where its iterations need it, not where they bring it back to.
+
+    for p = x: { d = copy p to T; t = f(d); o = copy t to S; yield o }
+
+computes nothing with ``p`` and ``o`` on S. It becomes, with one copy in front of it and one behind it,
+
+    d = copy x to T; r = for p = d: { t = f(p); yield t }; copy r to S
+
+Values that the loop passes round change together. They do so if each of them is on S for copies to T and shapes
+only, and comes from T at the end of an iteration or is another one of them, and if a loop of one iteration already
+has no more copies than before. A loop of no iteration then has two for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from xdsl.ir import Block, Operation, SSAValue, Use
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from devscope.analysis.classify import is_rematerialised
+from devscope.analysis.dominance import is_single_block
+from devscope.analysis.symbols import function_of
+from devscope.analysis.value_flow import first_carried
+from devscope.analysis.value_kinds import TENSOR, kind_of
+from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr
+from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
+from devscope.dialects.scope_attribute import scope_around, unplaced, write_scope
+from devscope.rewriting.copies import insert_copy, move_before
+
+
+def hoist_copies(loop: Operation) -> bool:
+    """Move copies in front of a loop; whether there were any. Loops inside must have been done before."""
+    changed = False
+    for region in loop.regions:
+        for op in list(region.block.ops) if is_single_block(region) else ():
+            if isinstance(op, DeviceCopyOp) and not loop.is_ancestor(op.operand.owner):
+                move_before(op, loop)
+                changed = True
+    return changed
+
+
+@dataclass(frozen=True)
+class Carried:
+    """One carried value. Operands are named by their operation and number."""
+
+    argument: SSAValue
+    """What it is inside."""
+    result: SSAValue | None
+    """What it is behind the loop."""
+    first: tuple[Operation, int] | None
+    """The operand that it is in the first iteration, if it enters the loop from outside."""
+    next: tuple[Operation, int]
+    """The operand at the end of a block that it is next."""
+
+
+def carried_values(loop: Operation) -> list[Carried]:
+    """The tensors that an ``scf.for`` or ``scf.while`` carries; none for other loops.
+
+    An ``scf.while`` has two kinds: what enters its first region, and what goes from there to the second and out.
+    """
+    if not all(map(is_single_block, loop.regions)):
+        return []
+    found: Iterator[Carried] = iter(())
+    if op_name(loop) == "scf.for":
+        found = _of_for(loop)
+    elif op_name(loop) == "scf.while":
+        found = _of_while(loop)
+    return [carried for carried in found if kind_of(carried.argument.type) == TENSOR]
+
+
+def _of_for(loop: Operation) -> Iterator[Carried]:
+    body, first = loop.regions[0].block, first_carried(loop)
+    end = body.last_op
+    assert end is not None
+    for number, (argument, result) in enumerate(zip(body.args[1:], loop.results, strict=True)):
+        yield Carried(argument, result, (loop, first + number), (end, number))
+
+
+def _of_while(loop: Operation) -> Iterator[Carried]:
+    before, after = (region.block for region in loop.regions)
+    condition, end = before.last_op, after.last_op
+    assert condition is not None
+    assert end is not None
+    for number, argument in enumerate(before.args):
+        yield Carried(argument, None, (loop, number), (end, number))
+    for number, (argument, result) in enumerate(zip(after.args, loop.results, strict=True)):
+        yield Carried(argument, result, None, (condition, 1 + number))
+
+
+def carry_copied(loop: Operation) -> bool:
+    """Carry values on the scope where a loop needs them; whether there were any. Loops inside come before."""
+    changed = False
+    values = carried_values(loop)
+    arguments = {carried.argument: carried for carried in values}
+    ends = {carried.next: carried for carried in values}
+    for carried in values:
+        for here, there in _scopes(carried):
+            group = _Group(loop, here, there)
+            if group.collect(carried, arguments, ends) and group.saves_copies():
+                group.carry()
+                changed = True
+                break
+    return changed
+
+
+def _scopes(carried: Carried) -> list[tuple[ScopeAttr, ScopeAttr]]:
+    """Where a value is, and where copies say that it could be instead."""
+    found = {(copy.src, copy.dst): None for copy in _direct_copies(carried)}
+    last = _operand(carried.next).owner
+    if isinstance(last, DeviceCopyOp):
+        found[last.dst, last.src] = None
+    return list(found)
+
+
+def _direct_copies(carried: Carried) -> list[DeviceCopyOp]:
+    """Copies of a value that every iteration makes."""
+    users = (use.operation for use in carried.argument.uses)
+    block = carried.argument.owner
+    return [user for user in users if isinstance(user, DeviceCopyOp) and user.parent is block]
+
+
+def _operand(place: tuple[Operation, int]) -> SSAValue:
+    return place[0].operands[place[1]]
+
+
+def _erase_unused_constant(value: SSAValue) -> None:
+    owner = value.owner
+    if isinstance(owner, Operation) and is_rematerialised(owner) and value.first_use is None:
+        Rewriter.erase_op(owner)
+
+
+class _Group:
+    """Values of a loop that go from one scope to another together."""
+
+    def __init__(self, loop: Operation, here: ScopeAttr, there: ScopeAttr) -> None:
+        self._loop, self._here, self._there = loop, here, there
+        self._values: dict[Carried, DeviceCopyOp | None] = {}
+        """Each with the copy that brings its value back at the end of an iteration."""
+
+    def collect(
+        self, seed: Carried, arguments: dict[SSAValue, Carried], ends: dict[tuple[Operation, int], Carried]
+    ) -> bool:
+        """Find the values that go with ``seed``; False if they cannot go."""
+        work: list[Carried | None] = [seed]
+        while work:
+            carried = work.pop()
+            if carried is None:
+                return False
+            if carried in self._values:
+                continue
+            value = _operand(carried.next)
+            back = self._values[carried] = self._copy_back(value)
+            if back is None:
+                work.append(arguments.get(value))
+            work += (ends.get((use.operation, use.index)) for use in self._uses_here(carried.argument))
+        return True
+
+    def saves_copies(self) -> bool:
+        """Whether an iteration has fewer copies than before, and one with those around the loop no more."""
+        entering = sum(
+            any(copy.dst == self._there for copy in _direct_copies(carried)) for carried in self._values
+        )
+        back = [
+            carried.next[0].parent is copy.parent for carried, copy in self._values.items() if copy is not None
+        ]
+        firsts = {_operand(carried.first) for carried in self._values if carried.first is not None}
+        results = [c.result for c in self._values if c.result is not None and self._uses_here(c.result)]
+        around = sum(map(self._needs_copy, firsts)) + len(results)
+        return entering + sum(back) > 0 and around <= entering + len(back)
+
+    def carry(self) -> None:
+        entered: dict[SSAValue, SSAValue] = {}
+        for carried, back in self._values.items():
+            if carried.first is not None:
+                first = _operand(carried.first)
+                if first not in entered:
+                    entered[first] = self._enter(first, (_direct_copies(carried) or [self._loop])[0])
+                carried.first[0].operands[carried.first[1]] = entered[first]
+                _erase_unused_constant(first)
+            self._drop_copies(carried.argument)
+            if carried.result is not None:
+                self._leave(carried.result, back or self._loop)
+            if back is not None:
+                Rewriter.replace_op(back, [], [back.operand])
+
+    def _copy_back(self, value: SSAValue) -> DeviceCopyOp | None:
+        """The copy that makes a value which only goes into the next iteration, if it comes from there."""
+        copy = value.owner
+        if not isinstance(copy, DeviceCopyOp) or not value.has_one_use():
+            return None
+        return copy if (copy.src, copy.dst) == (self._there, self._here) else None
+
+    def _uses_here(self, value: SSAValue) -> list[Use]:
+        """The uses that need a value where it is."""
+        return [use for use in value.uses if not self._is_free(use.operation)]
+
+    def _is_free(self, op: Operation) -> bool:
+        return facts_of(op).query or (isinstance(op, DeviceCopyOp) and op.dst == self._there)
+
+    def _drop_copies(self, value: SSAValue) -> None:
+        for use in list(value.uses):
+            if isinstance(use.operation, DeviceCopyOp) and use.operation.dst == self._there:
+                Rewriter.replace_op(use.operation, [], [value])
+
+    def _needs_copy(self, value: SSAValue) -> bool:
+        owner = value.owner
+        if isinstance(owner, DeviceCopyOp):
+            return owner.src != self._there
+        return isinstance(owner, Block) or not self._is_rematerialised(owner)
+
+    def _is_rematerialised(self, op: Operation) -> bool:
+        """Whether a constant or the like can stand on the other scope: split modules have no such code."""
+        function = function_of(op)
+        return is_rematerialised(op) and (function is None or TARGET_ATTR not in function.attributes)
+
+    def _enter(self, value: SSAValue, like: Operation) -> SSAValue:
+        """The value on the other scope, in front of the loop."""
+        owner = value.owner
+        if isinstance(owner, DeviceCopyOp) and owner.src == self._there:
+            return owner.operand
+        if isinstance(owner, Block) or not self._is_rematerialised(owner):
+            return insert_copy(value, self._here, self._there, like, self._loop)
+        made = unplaced(owner)
+        write_scope(made, self._there, scope_around(self._loop) == self._there)
+        Rewriter.insert_op(made, InsertPoint.before(self._loop))
+        return made.results[0]
+
+    def _leave(self, result: SSAValue, like: Operation) -> None:
+        """Let what needs the result of the loop where it was use a copy of it."""
+        uses = self._uses_here(result)  # without those that the copies now give it
+        self._drop_copies(result)
+        if uses:
+            after = self._loop.next_op
+            assert after is not None
+            copy = insert_copy(result, self._there, self._here, like, after)
+            for use in uses:
+                use.operation.operands[use.index] = copy
