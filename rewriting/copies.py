@@ -37,8 +37,8 @@ def dominates(op: Operation, user: Operation) -> bool:
 def fold_copy(copy: DeviceCopyOp) -> SSAValue | None:
     """What makes ``copy`` needless; None if nothing does.
 
-    S -> S is no copy; S -> T -> S is the value itself; S -> T -> U is S -> U, in the first copy's place, if nothing
-    else uses T: the second may stand in a loop. The first copy then goes to U.
+    S -> S is no copy; S -> T -> S is the value itself; S -> T -> U is S -> U, in the first copy's place, if
+    nothing else uses T: the second may stand in a loop. The first copy then goes to U.
     """
     if copy.src == copy.dst:
         return copy.operand
