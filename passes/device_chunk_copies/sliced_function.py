@@ -20,11 +20,11 @@ from xdsl.rewriter import Rewriter
 from devscope.analysis.captured_values import users_in
 from devscope.analysis.classify import is_rematerialised, is_scalar_code, is_tensor
 from devscope.analysis.effects import has_side_effects
+from devscope.analysis.loops import constant_index
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.names import op_name
 from devscope.dialects.signature import ARGUMENTS, RESULTS
 from devscope.passes.device_chunk_copies.outer_dimension import row_operands
-from devscope.passes.device_pipeline_loops.pipelined_loop import constant_index
 from devscope.passes.device_sccp.facts import element_of, splat
 from devscope.rewriting.functions import clone_function
 

@@ -25,12 +25,13 @@ from xdsl.ir import Block, Operation
 from devscope.analysis.captured_values import free_values
 from devscope.analysis.classify import is_rematerialised
 from devscope.analysis.effects import has_side_effects
+from devscope.analysis.loops import constant_index
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import split_by_host
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.passes.device_pipeline_loops.pipelined_loop import PipelinedLoop, constant_bounds, constant_index
+from devscope.passes.device_pipeline_loops.pipelined_loop import PipelinedLoop, constant_bounds
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from xdsl.rewriter import Rewriter
 
 from devscope.analysis.captured_values import free_values
 from devscope.analysis.classify import is_rematerialised, is_scalar_code
+from devscope.analysis.loops import constant_index
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.names import op_name
@@ -121,15 +122,6 @@ def constant_bounds(loop: Operation) -> tuple[int, int, int] | None:
     """Lower bound, upper bound and step of an ``scf.for``, if all are constants."""
     first, end, step = (constant_index(value) for value in loop.operands[:_BOUNDS])
     return None if first is None or end is None or step is None else (first, end, step)
-
-
-def constant_index(value: SSAValue) -> int | None:
-    """The value of an integer constant."""
-    owner = value.owner
-    if not isinstance(owner, Operation) or op_name(owner) != "arith.constant":
-        return None
-    number = {**owner.attributes, **owner.properties}.get("value")
-    return number.value.data if isinstance(number, IntegerAttr) else None
 
 
 def _is_cheap(op: Operation) -> bool:

@@ -19,9 +19,9 @@ from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue
 
+from devscope.analysis.loops import LoopNest
 from devscope.dialects.op_facts import Control, facts_of
 from devscope.passes.device_plan.edges import BOUNDARY, LOOSE, Edge, SoftConstraint
-from devscope.passes.device_plan.loops import LoopNest
 from devscope.passes.device_plan.node_flags import PLACED
 from devscope.passes.device_plan.scope_table import CONFLICT
 from devscope.passes.device_plan.system import System

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from devscope.analysis.frequencies import Frequencies
 from devscope.analysis.machine import Machine
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.errors import OptionError
 from devscope.passes.device_plan.domains import HOST_NODE
 from devscope.passes.device_plan.min_cost.devices import device_name
-from devscope.passes.device_plan.min_cost.frequency import Frequencies
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree
 from devscope.passes.device_plan.min_cost.work import NOTHING, Estimator, Work
 from devscope.passes.device_plan.node_flags import REMATERIALISED

@@ -11,10 +11,10 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from devscope.analysis.loops import trips
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts, facts_of
 from devscope.passes.device_plan.min_cost.contractions import contraction_flops
-from devscope.passes.device_plan.min_cost.frequency import trips
 from devscope.passes.device_plan.min_cost.sizes import Sizes, element_bytes
 
 TRANSCENDENTAL_FLOPS = 8

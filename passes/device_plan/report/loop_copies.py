@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
+from devscope.analysis.loops import Loop, innermost_loop, trip_count
 from devscope.analysis.symbols import function_of
 from devscope.analysis.value_kinds import byte_size
 from devscope.dialects.device import DeviceCopyOp
@@ -23,7 +23,6 @@ from devscope.dialects.location import source_location, value_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note
 from devscope.passes.device_plan.capture import Part
-from devscope.passes.device_plan.loops import Loop, innermost_loop
 from devscope.passes.device_plan.node_flags import REMATERIALISED
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.provenance import Explainer
@@ -64,7 +63,7 @@ def loop_warnings(parts: Sequence[Part], explainer: Explainer) -> list[Remark]:
                 others.append(copy)
         for loop, copies in loops.values():
             advice = _Advisor(explainer, part, loop).advice(copies)
-            times = _trip_count(loop)
+            times = trip_count(loop.start) if isinstance(loop.start, Operation) else None
             total = f", {times:,} times" if times is not None else ""
             for copy in copies:
                 warnings.append(
@@ -103,25 +102,6 @@ def _name(explainer: Explainer, loop: Loop) -> str:
         return explainer.words.op(first)
     where = source_location(first) if first is not None else None
     return f"the loop of blocks{f' that begins at {where}' if where is not None else ''}"
-
-
-def _trip_count(loop: Loop) -> int | None:
-    """Iterations of an ``scf.for`` whose bounds and step are constants."""
-    op = loop.start
-    if not isinstance(op, Operation) or op_name(op) != "scf.for":
-        return None
-    lower, upper, step = (_constant(value) for value in op.operands[:3])
-    if lower is None or upper is None or not step or step < 0:
-        return None
-    return max(0, -(-(upper - lower) // step))
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    if not isinstance(owner, Operation) or op_name(owner) != "arith.constant":
-        return None
-    attribute = owner.get_attr_or_prop("value")
-    return attribute.value.data if isinstance(attribute, IntegerAttr) else None
 
 
 class _Advisor:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
+from devscope.analysis.loops import Loop, innermost_loop
 from devscope.analysis.symbols import callee_name, function_of
-from devscope.passes.device_plan.loops import Loop, innermost_loop
 from devscope.passes.device_plan.system import System
 
 

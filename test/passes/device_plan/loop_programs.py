@@ -12,10 +12,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.dominance import Dominators
+from devscope.analysis.loops import LoopNest
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.passes.device_plan.loops import LoopNest
 
 
 class LoopProgram:

@@ -13,13 +13,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 
+from devscope.analysis.frequencies import Frequencies
 from devscope.analysis.machine import Device, Link, Machine
 from devscope.dialects.device import ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.errors import OptionError
 from devscope.passes.device_plan import PlanOptions, plan_module
 from devscope.passes.device_plan.min_cost.cut import SINK, SOURCE, UNLIMITED, Network
-from devscope.passes.device_plan.min_cost.frequency import Frequencies
 from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree
 from devscope.passes.device_plan.min_cost.work import Estimator, Work

@@ -1,11 +1,14 @@
-"""Loops, of operations and of blocks: how often a copy would run, and which loop an operation stands in."""
+"""Loops, of operations and of blocks: which one an operation stands in, how deep, and how often they run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir.affine import AffineConstantExpr
 
 from devscope.analysis.dominance import Dominators
 from devscope.analysis.value_flow import LOOPS
@@ -108,3 +111,92 @@ def _header(graph: Dominators, block: Block) -> Block | None:
         return None
     headers = [header for header in graph.order if graph.in_loop(header, block)]
     return max(headers, key=graph.loops_around)
+
+
+_DYNAMIC = -(2**63)
+"""What MLIR writes for an index that an operand has."""
+
+
+def trips(op: Operation, assumed: int) -> float:
+    """How often one run of ``op`` runs each of its regions; a share of 1 for branches.
+
+    ``assumed`` is how often a while loop runs, and a counted one along dimensions whose bounds are not constant.
+    """
+    match op_name(op):
+        case "scf.if" | "affine.if" | "stablehlo.if":
+            return 0.5
+        case "scf.index_switch" | "stablehlo.case":
+            return 1.0 / len(op.regions)
+        case "scf.while" | "stablehlo.while":
+            return float(assumed)
+        case _:
+            counts = _dimensions(op)
+            return float(math.prod(assumed if count is None else count for count in counts))
+
+
+def trip_count(op: Operation) -> int | None:
+    """The iterations of a counted loop with constant bounds; None for all else."""
+    counts = [count for count in _dimensions(op) if count is not None]
+    return math.prod(counts) if counts and len(counts) == len(_dimensions(op)) else None
+
+
+def _dimensions(op: Operation) -> list[int | None]:
+    """The extents of a counted loop's iteration space, None where bounds or step are not constant."""
+    match op_name(op):
+        case "scf.for":
+            return _extents([[constant_index(value)] for value in op.operands[:3]])
+        case "scf.parallel":
+            rank = len(op.regions[0].blocks[0].args)
+            bounds = [constant_index(value) for value in op.operands[: 3 * rank]]
+            return _extents([bounds[:rank], bounds[rank : 2 * rank], bounds[2 * rank :]])
+        case "scf.forall":
+            return _extents([_static(op, key) for key in ("staticLowerBound", "staticUpperBound", "staticStep")])
+        case "affine.for":
+            return _affine_extents(op, ("lowerBoundMap", "upperBoundMap", "step"))
+        case "affine.parallel":
+            return _affine_extents(op, ("lowerBoundsMap", "upperBoundsMap", "steps"))
+        case _:
+            return []
+
+
+def _extents(bounds: Sequence[Sequence[int | None]]) -> list[int | None]:
+    """From lower and upper bounds and steps of all dimensions."""
+    return [
+        None
+        if first is None or last is None or stride is None or stride <= 0
+        else max(-((first - last) // stride), 0)
+        for first, last, stride in zip(*bounds, strict=True)
+    ]
+
+
+def constant_index(value: SSAValue) -> int | None:
+    """The value of an integer constant."""
+    owner = value.owner
+    if isinstance(owner, Operation) and op_name(owner) in ("arith.constant", "index.constant"):
+        attribute = owner.get_attr_or_prop("value")
+        return attribute.value.data if isinstance(attribute, IntegerAttr) else None
+    return None
+
+
+def _affine_extents(op: Operation, keys: tuple[str, str, str]) -> list[int | None]:
+    """`_extents` of a loop whose bounds are maps. The least or greatest of several is not known."""
+    strides = _static(op, keys[2])
+    bounds: list[list[int | None]] = []
+    for key in keys[:2]:
+        attribute = op.get_attr_or_prop(key)
+        results = attribute.data.results if isinstance(attribute, AffineMapAttr) else ()
+        constants = [result.value if isinstance(result, AffineConstantExpr) else None for result in results]
+        bounds.append(constants if len(constants) == len(strides) else [None] * len(strides))
+    return _extents([*bounds, strides])
+
+
+def _static(op: Operation, key: str) -> list[int | None]:
+    attribute = op.get_attr_or_prop(key)
+    if isinstance(attribute, IntegerAttr):
+        return [attribute.value.data]
+    if isinstance(attribute, ArrayAttr):
+        return [one.value.data if isinstance(one, IntegerAttr) else None for one in attribute]
+    if not isinstance(attribute, DenseArrayBase):
+        return []
+    values: Iterable[int] = attribute.get_values()
+    return [None if value == _DYNAMIC else value for value in values]

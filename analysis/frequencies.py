@@ -1,7 +1,6 @@
 """How often a block runs per call of its function, and in which blocks a copy for a use may stand.
 
-* counted loops (``scf.for``, ``scf.forall``, ``scf.parallel``, ``affine.for``, ``affine.parallel``) with constant
-  bounds run their body as often as these say, all other loops an assumed number of times;
+* loops run their body as often as their bounds say (`loops.trips`), else an assumed number of times;
 * each branch of an ``scf.if`` runs half of the times, of an ``scf.index_switch`` the same share of them, and so
   for ``affine`` and ``stablehlo``;
 * between blocks, a loop is left once in the assumed number of times; other successors are equally likely.
@@ -9,102 +8,24 @@
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
-from xdsl.ir.affine import AffineConstantExpr
 
-from devscope.analysis.dominance import Dominators
+from devscope.analysis.dominance import Dominators, DominatorTrees
 from devscope.analysis.insertion import BRANCHES, region_in
+from devscope.analysis.loops import trips
 from devscope.dialects.names import op_name
-
-_DYNAMIC = -(2**63)
-"""What MLIR writes for an index that an operand has."""
-
-
-def trips(op: Operation, assumed: int) -> float:
-    """How often one run of ``op`` runs each of its regions; a share of 1 for branches."""
-    name = op_name(op)
-    match name:
-        case "scf.if" | "affine.if" | "stablehlo.if":
-            return 0.5
-        case "scf.index_switch" | "stablehlo.case":
-            return 1.0 / len(op.regions)
-        case "scf.while" | "stablehlo.while":
-            return float(assumed)
-        case "scf.for":
-            return _steps([[_constant(value)] for value in op.operands[:3]], assumed)
-        case "scf.parallel":
-            rank = len(op.regions[0].blocks[0].args)
-            bounds = [_constant(value) for value in op.operands[: 3 * rank]]
-            return _steps([bounds[:rank], bounds[rank : 2 * rank], bounds[2 * rank :]], assumed)
-        case "scf.forall":
-            keys = ("staticLowerBound", "staticUpperBound", "staticStep")
-            return _steps([_static(op, key) for key in keys], assumed)
-        case "affine.for":
-            return _affine_steps(op, ("lowerBoundMap", "upperBoundMap", "step"), assumed)
-        case "affine.parallel":
-            return _affine_steps(op, ("lowerBoundsMap", "upperBoundsMap", "steps"), assumed)
-        case _:
-            return 1.0
-
-
-def _steps(bounds: Sequence[Sequence[int | None]], assumed: int) -> float:
-    """The size of an iteration space, from lower and upper bounds and steps of all dimensions.
-
-    ``assumed`` along dimensions that are not constant.
-    """
-    total = 1.0
-    for first, last, stride in zip(*bounds, strict=True):
-        if first is None or last is None or stride is None or stride <= 0:
-            total *= assumed
-        else:
-            total *= max(math.ceil((last - first) / stride), 0)
-    return total
-
-
-def _constant(value: SSAValue) -> int | None:
-    owner = value.owner
-    if isinstance(owner, Operation) and op_name(owner) in ("arith.constant", "index.constant"):
-        attribute = owner.get_attr_or_prop("value")
-        return attribute.value.data if isinstance(attribute, IntegerAttr) else None
-    return None
-
-
-def _affine_steps(op: Operation, keys: tuple[str, str, str], assumed: int) -> float:
-    """`_steps` of a loop whose bounds are maps. One that is the least or greatest of several counts as unknown."""
-    strides = _static(op, keys[2])
-    bounds: list[list[int | None]] = []
-    for key in keys[:2]:
-        attribute = op.get_attr_or_prop(key)
-        results = attribute.data.results if isinstance(attribute, AffineMapAttr) else ()
-        constants = [result.value if isinstance(result, AffineConstantExpr) else None for result in results]
-        bounds.append(constants if len(constants) == len(strides) else [None] * len(strides))
-    return _steps([*bounds, strides], assumed)
-
-
-def _static(op: Operation, key: str) -> list[int | None]:
-    attribute = op.get_attr_or_prop(key)
-    if isinstance(attribute, IntegerAttr):
-        return [attribute.value.data]
-    if isinstance(attribute, ArrayAttr):
-        return [one.value.data if isinstance(one, IntegerAttr) else None for one in attribute]
-    if not isinstance(attribute, DenseArrayBase):
-        return []
-    values: Iterable[int] = attribute.get_values()
-    return [None if value == _DYNAMIC else value for value in values]
 
 
 class Frequencies:
     """Frequencies and places of blocks. ``graphs`` are control-flow graphs that somebody made already."""
 
-    def __init__(self, trip_count: int, graphs: dict[Region, Dominators] | None = None) -> None:
+    def __init__(self, trip_count: int, graphs: Mapping[Region, Dominators] | None = None) -> None:
         self._assumed = trip_count
-        self._graphs = dict(graphs or {})
+        self._graphs = DominatorTrees(graphs or {})
         self._blocks: dict[Block, float] = {}
         self._within: dict[Region, dict[Block, float]] = {}
 
@@ -131,14 +52,8 @@ class Frequencies:
             return 1.0
         found = self._within.get(region)
         if found is None:
-            found = self._within[region] = block_frequencies(self._graph(region), self._assumed)
+            found = self._within[region] = block_frequencies(self._graphs[region], self._assumed)
         return found[block]
-
-    def _graph(self, region: Region) -> Dominators:
-        found = self._graphs.get(region)
-        if found is None:
-            found = self._graphs[region] = Dominators(region)
-        return found
 
     def places(self, value: SSAValue, user: Operation) -> tuple[Block, ...]:
         """The blocks in which a copy of ``value`` for ``user`` may stand, outermost first.
@@ -157,7 +72,7 @@ class Frequencies:
                 assert parent is not None
                 anchor = parent
             if anchor.parent is not start and anchor.parent is not None and start.parent is not None:
-                places += self._graph(start.parent).path(start, anchor.parent)
+                places += self._graphs[start.parent].path(start, anchor.parent)
             if anchor is user or op_name(anchor) not in BRANCHES:
                 break
             start = region_in(anchor, user).blocks[0]

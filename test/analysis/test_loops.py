@@ -1,10 +1,13 @@
-"""How often the regions of affine and StableHLO control flow run, as min-cost sees it."""
+"""How often the regions of affine and StableHLO control flow run."""
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
 
-from devscope.passes.device_plan.min_cost.frequency import trips
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from devscope.analysis.loops import trip_count, trips
 
 BODY = "({ ^bb0(%i: index): affine.yield })"
 
@@ -36,7 +39,24 @@ def affine_for(lower: str, upper: str, operands: str = "") -> str:
     ],
     ids=["for", "dynamic", "minimum", "parallel", "while", "if", "case"],
 )
-def test_trips(text: str, times: float, parse) -> None:
-    module = parse(f"func.func @main(%n: index, %t: !t) {{ {text} func.return }}")
+def test_trips(text: str, times: float, parse_program: Callable[[str], ModuleOp]) -> None:
+    module = parse_program(f"func.func @main(%n: index, %t: !t) {{ {text} func.return }}")
     (op,) = (op for op in module.walk() if op.regions and op.parent_op() is not None and op.name != "func.func")
     assert trips(op, 10) == times
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (affine_for("() -> (2)", "() -> (12)"), 4),
+        (affine_for("() -> (0)", "()[s0] -> (s0)", "%n"), None),
+        ('"stablehlo.while"(%t) ({ ^bb0(%x: !t): }, { ^bb1(%x: !t): }) : (!t) -> !t', None),
+        ('"stablehlo.if"(%t) ({}, {}) : (!t) -> ()', None),
+    ],
+)
+def test_only_constant_bounds_have_a_trip_count(
+    text: str, count: int | None, parse_program: Callable[[str], ModuleOp]
+) -> None:
+    module = parse_program(f"func.func @main(%n: index, %t: !t) {{ {text} func.return }}")
+    (op,) = (op for op in module.walk() if op.regions and op.parent_op() is not None and op.name != "func.func")
+    assert trip_count(op) == count
