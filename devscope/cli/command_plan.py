@@ -106,7 +106,7 @@ def _placement_row(placement: Placement, file: str) -> tuple[str, ...]:
 
 def _copy_row(copy: Copy, file: str) -> tuple[str, ...]:
     size = "dynamic" if copy.bytes is None else f"{copy.bytes:,}"
-    return _short(copy.value, file), copy.src.short(), copy.dst.short(), size, _short(copy.asked_by, file)
+    return _short(copy.value, file), copy.src.short(), copy.dst.short(), size, _short(copy.required_by, file)
 
 
 def _total(copies: list[Copy]) -> str:
