@@ -16,8 +16,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from devscope.lowering.codegen.device_emitter import shared_emitter
 from devscope.lowering.codegen.host_object import compile_host_object
-from devscope.lowering.codegen.spirv import shared_emitter
 from devscope.runtime import DeviceSpec, Entry, Executable, KernelSpec, Program, TensorSpec
 from devscope.runtime.native import ENTRY_PREFIX, call_symbol
 

@@ -1,27 +1,47 @@
-"""Tensors -> buffers, by one-shot bufferisation, with what it has to be told first."""
+"""Functions over tensors -> functions over buffers: the stages that the code of every target goes through."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from devscope.lowering import mlir_util, pipelines
+from devscope.lowering import mlir_util
+from devscope.lowering.constants import ConstantTable, extract_constants
+from devscope.lowering.control_flow import lift_control_flow
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.pipelines import pipeline
 from devscope.lowering.result_buffers import separate_results
+from devscope.lowering.target import Options, Target
+from devscope.lowering.tensors import prepare_tensors
 
 
-def bufferize(module: Any, run_passes: RunPasses, before: Callable[[Any], None] | None = None) -> None:
-    """Replace the tensors of ``module``; its functions have a single block and protected arguments.
+def to_buffers(
+    module: Any,
+    target: Target,
+    options: Options,
+    run_passes: RunPasses,
+    constants: ConstantTable,
+    before: Callable[[Any], None] | None = None,
+) -> None:
+    """Lower ``module``; nobody frees the buffers yet. ``before`` is called right before one-shot bufferisation.
 
-    ``before`` is called with ``module`` right before one-shot bufferisation.
+    Raises LoweringError for what ``target`` cannot compile.
     """
+    check_module(module, target.name)
+    for function in mlir_util.functions(module):
+        if mlir_util.has_body(function):
+            _protect_arguments(function)
+    lift_control_flow(module, run_passes)
+    extract_constants(module, constants, target.inline_elements)
+    prepare_tensors(module, run_passes, target, options)
     separate_results(module)
     _read_where_copied(module)
-    run_passes(module.operation, pipelines.ALLOCATE)
+    run_passes(module.operation, pipeline("allocate"))
     if before is not None:
         before(module)
-    run_passes(module.operation, pipelines.BUFFERIZE)
+    run_passes(module.operation, pipeline("bufferize"))
 
 
 def _read_where_copied(module: Any) -> None:
@@ -38,3 +58,18 @@ def _read_where_copied(module: Any) -> None:
             continue
         read = source.owner.operation.clone(ip=ir.InsertionPoint(op))
         op.operands[0] = read.results[0]
+
+
+def _protect_arguments(func: Any) -> None:
+    """Arguments belong to the caller: bufferisation must not write into them."""
+    context = func.context
+    count = len(mlir_util.function_type(func).inputs)
+    old = list(ir.ArrayAttr(func.attributes["arg_attrs"])) if "arg_attrs" in func.attributes else []
+    entries = [ir.DictAttr(a) for a in old] or [ir.DictAttr.get({}, context)] * count
+    protected = {"bufferization.writable": ir.BoolAttr.get(False, context)}
+    merged: list[Any] = []
+    for entry, type_ in zip(entries, mlir_util.function_type(func).inputs, strict=True):
+        named = {entry[i].name: entry[i].attr for i in range(len(entry))}
+        is_tensor = isinstance(type_, ir.RankedTensorType)
+        merged.append(ir.DictAttr.get({**named, **(protected if is_tensor else {})}, context))
+    func.attributes["arg_attrs"] = ir.ArrayAttr.get(merged, context)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from devscope.lowering import mlir_util, pipelines
+from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.pipelines import pipeline
 
 
 def lift_control_flow(module: Any, run_passes: RunPasses) -> None:
     """Rewrite the functions of ``module`` so that each has a single block: ``cf`` becomes ``scf``."""
-    run_passes(module.operation, pipelines.LIFT_CONTROL_FLOW)
+    run_passes(module.operation, pipeline("lift_control_flow"))
     for op in list(mlir_util.walk(module.operation)):
         if op.name == "ub.poison" and isinstance(op.results[0].type, ir.ShapedType):
             _replace_poison(op)

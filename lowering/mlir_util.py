@@ -36,6 +36,12 @@ def symbol_name(op: Any) -> str:
     return ir.StringAttr(op.attributes["sym_name"]).value
 
 
+def text_but_name(func: Any) -> str:
+    """The text of a function without its name, the same for equal functions of a module."""
+    # Attributes are written out, not by aliases, which have names by the order in which they occur.
+    return func.get_asm(use_local_scope=True).replace(f"@{symbol_name(func)}(", "@(", 1)
+
+
 def has_body(func: Any) -> bool:
     return len(func.regions[0].blocks) > 0
 

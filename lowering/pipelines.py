@@ -1,76 +1,41 @@
-"""MLIR pass pipelines, as data: what upstream runs, in which order, for which stage.
+"""Pipelines and schedules are files: what upstream's passes and transforms do, in which order.
 
-Every string here goes to ``Session.run_passes`` unchanged. A new target adds strings, not branches.
+``NAME.pipeline`` is text of MLIR's pass manager, with comments; ``NAME.mlir`` a module of the transform dialect.
+Both stand in folders ``pipelines`` and ``schedules`` of this package and of each target's: ``cpu/to_llvm`` is
+``cpu/pipelines/to_llvm.pipeline``.
 """
 
 from __future__ import annotations
 
-#: Named elementwise ops become ``linalg.generic`` so that producers fuse into consumers. Contractions,
-#: convolutions and pooling keep their names: fusing a producer into their inner loops would recompute it.
-ELEMENTWISE_NAMED_OPS = (
-    "linalg.abs",
-    "linalg.add",
-    "linalg.broadcast",
-    "linalg.ceil",
-    "linalg.div",
-    "linalg.div_unsigned",
-    "linalg.elementwise",
-    "linalg.erf",
-    "linalg.exp",
-    "linalg.floor",
-    "linalg.log",
-    "linalg.map",
-    "linalg.max",
-    "linalg.min",
-    "linalg.mul",
-    "linalg.negf",
-    "linalg.powf",
-    "linalg.reciprocal",
-    "linalg.round",
-    "linalg.rsqrt",
-    "linalg.select",
-    "linalg.sqrt",
-    "linalg.square",
-    "linalg.sub",
-    "linalg.tanh",
-    "linalg.transpose",
-)
+from functools import cache
+from pathlib import Path
+from typing import Any
 
-#: arith/math on tensors -> linalg.generic, so that every payload op is a linalg op from here on.
-ELEMENTWISE_TO_LINALG = "builtin.module(func.func(convert-elementwise-to-linalg))"
+from devscope.lowering import mlir_util
+from devscope.lowering.interop import bindings
+from devscope.lowering.interop.bindings import ir
 
-#: The first round of fusion only makes unused inits empty, whose sizes are then asked of the producers: an extra
-#: use that keeps producers from being fused until the sizes are traced back to the arguments.
-FUSE = (
-    "builtin.module(func.func(linalg-fuse-elementwise-ops),resolve-ranked-shaped-type-result-dims,"
-    "func.func(canonicalize,cse,linalg-fuse-elementwise-ops,canonicalize,cse,"
-    "linalg-fold-unit-extent-dims,canonicalize,cse))"
-)
+_ROOT = Path(__file__).parent
 
-ALLOCATE = "builtin.module(eliminate-empty-tensors,func.func(empty-tensor-to-alloc-tensor))"
 
-BUFFERIZE = (
-    "builtin.module("
-    "one-shot-bufferize{bufferize-function-boundaries=true allow-return-allocs-from-loops=true"
-    " function-boundary-type-conversion=identity-layout-map},"
-    "canonicalize,cse,func.func(buffer-loop-hoisting))"
-)
+@cache
+def pipeline(name: str, **values: str) -> str:
+    """The text of a pipeline, with ``values`` in the place of ``$NAME``."""
+    lines = _read(name, "pipelines", ".pipeline").splitlines()
+    text = " ".join(line.strip() for line in lines if not line.lstrip().startswith("//"))
+    for key, value in values.items():
+        text = text.replace(f"${key}", value)
+    return text
 
-#: Ownership based: works through scf loops and branches. cf loops must be lifted to scf first.
-OWN = "builtin.module(ownership-based-buffer-deallocation,canonicalize,buffer-deallocation-simplification)"
 
-CLEAN_UP = "builtin.module(canonicalize,cse)"
+def apply_schedule(module: Any, name: str, sequence: str) -> None:
+    """Run a named sequence of a schedule on ``module``."""
+    script = ir.Module.parse(_read(name, "schedules", ".mlir"), module.context)
+    entry = next(op for op in mlir_util.children(script.operation) if mlir_util.symbol_name(op) == sequence)
+    bindings.transform_interpreter().apply_named_sequence(module.operation, entry, script.operation)
 
-#: The first canonicalisation elides clones of what is freed right after.
-LOWER_DEALLOCATIONS = (
-    "builtin.module(canonicalize,buffer-deallocation-simplification,"
-    "bufferization-lower-deallocations,convert-bufferization-to-memref,cse,canonicalize)"
-)
 
-DEALLOCATE = (
-    "builtin.module("
-    "ownership-based-buffer-deallocation,canonicalize,buffer-deallocation-simplification,"
-    "bufferization-lower-deallocations,convert-bufferization-to-memref,cse,canonicalize)"
-)
-
-LIFT_CONTROL_FLOW = "builtin.module(func.func(lift-cf-to-scf),canonicalize)"
+@cache
+def _read(name: str, folder: str, suffix: str) -> str:
+    path = _ROOT / name
+    return (path.parent / folder / (path.name + suffix)).read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from devscope.lowering import mlir_util
-from devscope.lowering.gpu.outline_kernels import is_whole_copy
+from devscope.lowering.copies import is_whole_copy
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.map_host_writes import map_host_write
 from devscope.lowering.memory.aliases import Owned, owned

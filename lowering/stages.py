@@ -2,44 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
 
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
-from devscope.lowering import device, mlir_util, pipelines
+from devscope.lowering import mlir_util
 from devscope.lowering.boundary import cut_module
-from devscope.lowering.bufferize import bufferize
-from devscope.lowering.codegen.host_object import HostObject, compile_host_object
-from devscope.lowering.codegen.host_options import check_host_options
-from devscope.lowering.constants import ConstantTable, extract_constants
-from devscope.lowering.control_flow import lift_control_flow
-from devscope.lowering.cpu import target as host
+from devscope.lowering.bufferize import to_buffers
+from devscope.lowering.constants import ConstantTable
 from devscope.lowering.entries import ENTRY_PREFIX, add_entry
 from devscope.lowering.flush import mark_flushes
-from devscope.lowering.gpu.outline_kernels import DeviceBinary
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
-from devscope.lowering.legal import check_module, check_names
+from devscope.lowering.legal import check_names
 from devscope.lowering.memory.link_functions import hidden_launches, link_functions, merge_modules
 from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
 from devscope.lowering.memory.report import Memory, memory_of_devices
+from devscope.lowering.pipelines import pipeline
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
 from devscope.lowering.signature import function_signature, public_functions
-from devscope.lowering.tensors import UNIT_STRIDE_INNERMOST, prepare_tensors
-from devscope.lowering.virtual_devices import KERNEL_TARGETS, DevicePart, VirtualDevice, find_devices
+from devscope.lowering.target import DeviceBinary, HostTarget, Options, Target, find_target
+from devscope.lowering.virtual_devices import DevicePart, VirtualDevice, find_devices
 from devscope.rewriting.functions import taken_names
 from devscope.runtime.native import call_symbol
 from devscope.runtime.program import ArenaSpec, ConstantSpec, Entry, Program
-
-#: Host constants up to this many elements are immediate data; larger ones go to the constant table.
-_INLINE_ELEMENTS = 16
 
 #: The states of a program that an observer sees, in order.
 STAGES = ("host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
@@ -86,17 +80,21 @@ def compile_split_module(
             "the module has no public function with a body",
             notes=["what a program offers to its callers is its public functions: drop 'private' from one"],
         )
-    host_target = _host_target(module)
+    host = find_target(HOST_KIND)
+    assert isinstance(host, HostTarget)
+    options = _host_options(module, host)
     cut = cut_module(module, binding)
     devices = find_devices(cut, binding)
-    for kind in {virtual.kind for virtual in devices}:
-        KERNEL_TARGETS[kind].prepare()
+    for part in (part for virtual in devices for part in virtual.parts):
+        _check_options(part.target, part.attribute, part.module.body.block.first_op)
+        part.target.prepare()
     constants = ConstantTable(literals or {})
     with session.context:
+        memory_options = memory_options or MemoryOptions()
         lowered = _lower_all(
-            session, cut.host, devices, list(signatures), constants, memory_options or MemoryOptions(), observe
+            session, cut.host, host, options, devices, list(signatures), constants, memory_options, observe
         )
-    code = _host_object(lowered.text, lowered.symbols.values(), host_target)
+    code = host.compile_object(lowered.text, list(lowered.symbols.values()), options)
     return Program(
         entries={
             name: Entry(call_symbol(lowered.symbols[name]), *signature) for name, signature in signatures.items()
@@ -117,6 +115,8 @@ def compile_split_module(
 def _lower_all(
     session: Session,
     host_part: ModuleOp,
+    host: HostTarget,
+    options: Options,
     devices: list[VirtualDevice],
     entries: list[str],
     constants: ConstantTable,
@@ -125,14 +125,19 @@ def _lower_all(
 ) -> _Lowered:
     """Lower the host's code and all devices', whose binaries are filled in."""
     module = session.to_mlir(host_part)
-    _lower_host_functions(session, module, constants, bool(devices))
+    to_buffers(module, host, options, session.run_passes, constants)
+    if devices:
+        from devscope.lowering.direct_copies import copy_directly
+
+        copy_directly(module)
+    session.run_passes(module, pipeline("own"))
     observe("host-buffers", module)
     kernels: dict[str, int] = {}
     taken = {mlir_util.symbol_name(op) for op in mlir_util.functions(module)}
     taken |= {name for virtual in devices for part in virtual.parts for name in taken_names(part.module)}
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
-        launchers = session.to_mlir(part.module)
-        kernels.update(virtual.add(_lower_device(session, launchers, part, constants, taken, observe)))
+        launchers, binary = _lower_device(session, part, constants, taken, observe)
+        kernels.update(virtual.add(binary))
         mark_flushes(launchers, virtual.slot)
         merge_modules(module, launchers)
     functions = link_functions(module, session.run_passes)
@@ -152,75 +157,55 @@ def _lower_all(
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
     lower_to_runtime_calls(module, slots, kernels)
     observe("host", module)
-    text = host.to_llvm_text(module, session.run_passes)
+    text = host.to_llvm(module, session.run_passes)
     observe("host-llvm", text)
     return _Lowered(text, symbols, memory, shared)
 
 
-def _host_object(text: str, entries: Iterable[str], target: TargetAttr) -> HostObject:
-    cpu, features = _cpu_and_features(target)
-    level = int(target.option_values.get("opt", 3))
-    return compile_host_object(text, list(entries), cpu=cpu, features=features, level=level)
-
-
-def _host_target(module: ModuleOp) -> TargetAttr:
-    """The target of all host code, which becomes one object: what functions say of it must agree."""
-    chosen = TargetAttr.get(HOST_KIND)
+def _host_options(module: ModuleOp, target: HostTarget) -> Options:
+    """The options for all host code, which becomes one object: what functions say of them must agree."""
+    chosen = TargetAttr.get(target.name)
     for op in module.body.block.ops:
-        target = op.attributes.get(TARGET_ATTR) if isinstance(op, func.FuncOp) else None
-        if not isinstance(target, TargetAttr) or target.kind_name != HOST_KIND or not target.option_values:
+        attribute = op.attributes.get(TARGET_ATTR) if isinstance(op, func.FuncOp) else None
+        if not isinstance(attribute, TargetAttr) or attribute.kind != chosen.kind or not attribute.option_values:
             continue
-        if chosen.option_values and target != chosen:
+        if chosen.option_values and attribute != chosen:
             raise LoweringError(
-                f"'{TARGET_ATTR}' is {target.short()} here and {chosen.short()} on another function",
+                f"'{TARGET_ATTR}' is {attribute.short()} here and {chosen.short()} on another function",
                 source_location(op),
                 ["all functions on the host are compiled for one target"],
             )
-        chosen = target
-        try:
-            check_host_options(*_cpu_and_features(target))
-        except OptionError as error:
-            error.location = source_location(op)
-            raise
-    return chosen
+        chosen = attribute
+        _check_options(target, chosen, op)
+    return chosen.option_values
 
 
-def _cpu_and_features(target: TargetAttr) -> tuple[str, str]:
-    options = target.option_values
-    return str(options.get("cpu", "")), str(options.get("features", ""))
-
-
-def _lower_host_functions(session: Session, module: Any, constants: ConstantTable, with_devices: bool) -> None:
-    check_module(module, HOST_KIND)
-    for function in mlir_util.functions(module):
-        if mlir_util.has_body(function):
-            device.protect_arguments(function)
-    lift_control_flow(module, session.run_passes)
-    extract_constants(module, constants, most_inline=_INLINE_ELEMENTS)
-    prepare_tensors(module, session.run_passes, UNIT_STRIDE_INNERMOST)
-    bufferize(module, session.run_passes)
-    if with_devices:
-        from devscope.lowering.direct_copies import copy_directly
-
-        copy_directly(module)
-    session.run_passes(module, pipelines.OWN)
+def _check_options(target: Target, attribute: TargetAttr, op: Operation | None) -> None:
+    """Raise OptionError, located at ``op``, for options that ``target`` cannot compile for."""
+    try:
+        target.check_options(attribute.option_values)
+    except OptionError as error:
+        error.location = source_location(op) if op is not None else None
+        raise
 
 
 def _lower_device(
-    session: Session, module: Any, part: DevicePart, constants: ConstantTable, taken: set[str], observe: Observer
-) -> DeviceBinary:
-    """Turn the functions of ``module`` into launchers and compile their kernels."""
-    target = KERNEL_TARGETS[part.target.kind_name]
-    options = part.target.option_values
+    session: Session, part: DevicePart, constants: ConstantTable, taken: set[str], observe: Observer
+) -> tuple[Any, DeviceBinary]:
+    """The launchers of a part, which are host code, and its kernels, compiled."""
+    from devscope.lowering.gpu.launchers import check_types, lower_device_functions, take_kernels
+
+    target, options = part.target, part.attribute.option_values
+    module = session.to_mlir(part.module)
     space = ir.Attribute.parse(_space_text(session, part.scope))
-    schedule = target.schedule(options)
-    device.lower_device_functions(module, space, constants, schedule, session.run_passes, taken, target.kind)
+    lower_device_functions(module, space, target, options, session.run_passes, constants, taken)
     observe("launchers", module)
-    gpu_modules = device.take_kernels(module)
+    gpu_modules = take_kernels(module)
     observe("kernels", gpu_modules)
     if not gpu_modules.body.operations:
-        return DeviceBinary()
-    return target.compile_kernels(gpu_modules, session.run_passes, options)
+        return module, DeviceBinary()
+    check_types(gpu_modules, target, options)
+    return module, target.compile_kernels(gpu_modules, session.run_passes, options)
 
 
 def _space_text(session: Session, scope: ScopeAttr) -> str:

@@ -6,18 +6,14 @@ from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp
 
-from devscope.analysis.target_binding import HOST_KIND, TargetBinding
+from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError
 from devscope.lowering.boundary import CutModules
-from devscope.lowering.gpu.outline_kernels import DeviceBinary
-from devscope.lowering.opencl import target as opencl
 from devscope.lowering.runtime_calls import HOST_SLOT
+from devscope.lowering.target import DeviceBinary, KernelTarget, find_target, target_names
 from devscope.runtime.program import DeviceSpec, KernelSpec
-
-#: Target kinds with a code generator for kernels.
-KERNEL_TARGETS = {opencl.TARGET.kind: opencl.TARGET}
 
 
 @dataclass
@@ -25,8 +21,14 @@ class DevicePart:
     """The code of one virtual device for one target, on its way through the lowering."""
 
     scope: ScopeAttr
-    target: TargetAttr
+    attribute: TargetAttr
     module: ModuleOp
+
+    @property
+    def target(self) -> KernelTarget:
+        target = find_target(self.attribute.kind_name)
+        assert isinstance(target, KernelTarget)
+        return target
 
 
 @dataclass
@@ -62,7 +64,7 @@ def find_devices(cut: CutModules, binding: TargetBinding) -> list[VirtualDevice]
     for scope in cut.scopes:
         parts = [DevicePart(where, target, part) for (where, target), part in cut.parts.items() if where == scope]
         key = scope.type_name, max(scope.id_value, 0)
-        kind = parts[0].target.kind_name if parts else binding.target_of(scope).kind_name
+        kind = parts[0].attribute.kind_name if parts else binding.target_of(scope).kind_name
         virtual = found.setdefault(key, VirtualDevice(HOST_SLOT + 1 + len(found), kind, [], []))
         virtual.scopes.append(scope)
         virtual.parts += parts
@@ -75,21 +77,21 @@ def _check_kinds(virtual: VirtualDevice) -> None:
     """What is compiled for a device must be of one kind, since it works on the same memory."""
     for part in virtual.parts:
         first = part.module.body.block.first_op
-        if part.target.kind_name != virtual.kind:
+        if part.attribute.kind_name != virtual.kind:
             raise LoweringError(
-                f"'{TARGET_ATTR}' is {part.target.short()} here and of kind '{virtual.kind}' on another function "
-                f"on {part.scope.short()}",
+                f"'{TARGET_ATTR}' is {part.attribute.short()} here and of kind '{virtual.kind}' on another "
+                f"function on {part.scope.short()}",
                 source_location(first) if first is not None else None,
                 ["the targets of one device differ in their options only"],
             )
-    if virtual.kind not in KERNEL_TARGETS:
+    if not isinstance(find_target(virtual.kind), KernelTarget):
         scope = virtual.scopes[0]
         first = virtual.parts[0].module.body.block.first_op if virtual.parts else None
         raise LoweringError(
             f"no code generator for target '{virtual.kind}', which '{scope.short()}' asks for",
             source_location(first) if first is not None else None,
             [
-                f"targets with one: {HOST_KIND}, {', '.join(KERNEL_TARGETS)}",
+                f"targets with one: {', '.join(target_names())}",
                 f"build it for another target: --devices {scope.type_name}:{max(scope.id_value, 0)}=opencl:0",
             ],
         )

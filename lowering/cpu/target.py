@@ -1,32 +1,63 @@
-"""The host: bufferised functions -> loops -> LLVM dialect -> LLVM IR text."""
+"""The host: bufferised functions -> loops -> LLVM dialect -> LLVM IR -> an object."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from devscope.dialects.target import get_target_kind
 from devscope.lowering import mlir_util
+from devscope.lowering.codegen.host_object import HostObject, compile_host_object
+from devscope.lowering.codegen.host_options import check_host_options
 from devscope.lowering.codegen.llvm_text import to_llvm22
-from devscope.lowering.gpu.outline_kernels import copy_as_linalg, is_whole_copy
+from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.llvm_dialect import require_fully_lowered, to_llvm_ir
 from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.pipelines import pipeline
+from devscope.lowering.target import HostTarget, Options, Rule, Schedule
 
-_TO_LLVM = (
-    "builtin.module("
-    "func.func(convert-linalg-to-loops,scf-forall-to-for),expand-strided-metadata,lower-affine,"
-    "func.func(math-expand-ops{ops=rsqrt,tan}),"
-    # before math becomes calls of libm: those must not get C wrappers
-    "convert-scf-to-cf,convert-math-to-funcs,convert-vector-to-llvm,convert-math-to-llvm,"
-    "convert-math-to-libm,arith-expand,finalize-memref-to-llvm{use-generic-functions=true},convert-func-to-llvm,convert-arith-to-llvm,"
-    "convert-index-to-llvm,convert-cf-to-llvm,convert-ub-to-llvm,reconcile-unrealized-casts,canonicalize,cse)"
+
+def _loops(sequence: str, *names: str) -> Rule[Schedule]:
+    return Rule(Schedule("cpu/unit_stride_innermost", sequence), [f"linalg.{name}" for name in names])
+
+
+_SCHEDULES = (
+    _loops("matmul", "matmul"),
+    _loops("batch_matmul", "batch_matmul"),
+    _loops("vecmat", "vecmat"),
+    _loops("conv_nchw", "conv_2d_nchw_fchw"),
+    _loops("conv_nhwc", "conv_2d_nhwc_hwcf"),
+    _loops("pooling_nchw", "pooling_nchw_max", "pooling_nchw_sum"),
+    _loops("pooling_nhwc", "pooling_nhwc_max", "pooling_nhwc_sum"),
 )
 
 
-def to_llvm_text(module: Any, run_passes: RunPasses) -> str:
+def _to_llvm(module: Any, run_passes: RunPasses) -> str:
     """LLVM IR of a bufferised host module without memory spaces or device operations."""
     for op in list(mlir_util.walk(module.operation)):
         # A strided memref.copy would call a C++ support library; as linalg it becomes a loop.
         if op.name == "memref.copy" and not is_whole_copy(op):
             copy_as_linalg(op)
-    run_passes(module.operation, _TO_LLVM)
+    run_passes(module.operation, pipeline("cpu/to_llvm"))
     require_fully_lowered(module.operation, "cpu")
     return to_llvm22(to_llvm_ir(module))
+
+
+def _compile_object(text: str, entries: Sequence[str], options: Options) -> HostObject:
+    cpu, features = _cpu_and_features(options)
+    level = int(options.get("opt", 3))
+    return compile_host_object(text, entries, cpu=cpu, features=features, level=level)
+
+
+def _cpu_and_features(options: Options) -> tuple[str, str]:
+    return str(options.get("cpu", "")), str(options.get("features", ""))
+
+
+TARGET = HostTarget(
+    kind=get_target_kind("cpu"),
+    schedules=_SCHEDULES,
+    check_options=lambda options: check_host_options(*_cpu_and_features(options)),
+    inline_elements=16,
+    to_llvm=_to_llvm,
+    compile_object=_compile_object,
+)

@@ -8,101 +8,72 @@ schedule of its target, and becomes one ``gpu.func``. Scalars, shapes and host c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import drop_assertions
-from devscope.lowering.gpu.equal_kernels import merge_equal_kernels
+from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.effects import mark_writes
 from devscope.lowering.memory.elementwise import mark_call
 from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.pipelines import pipeline
+from devscope.lowering.target import GridSchedule, KernelTarget, Options, choose
 
 _CONTROL_FLOW = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_region"}
 #: Operations that may stand between the scalar stores that one kernel performs together.
 _BETWEEN_STORES = {"arith.constant"}
 
-_TO_PARALLEL_LOOPS = "func.func(convert-linalg-to-parallel-loops,canonicalize,cse)"
-_MAP_TO_GRID = (
-    "func.func(scf-parallel-loop-tiling{{parallel-loop-tile-sizes={tiles} no-min-max-bounds=true}},"
-    "gpu-map-parallel-loops{{mapping-policy=innermost-first}},convert-parallel-loops-to-gpu)"
-)
-_OUTLINE = "builtin.module(lower-affine,canonicalize,gpu-kernel-outlining,canonicalize,cse)"
 
-
-@dataclass(frozen=True)
-class GridSchedule:
-    """Workgroup shape of a target: how many work-items, and how many of them along the innermost loop."""
-
-    workgroup: int = 256
-    innermost: int = 64
-
-    def tiles(self, trip_counts: Sequence[int | None]) -> list[int]:
-        """Tile sizes for a parallel loop nest, outermost first; unknown trip counts are ``None``.
-
-        The innermost loop gets the most work-items because consecutive work-items then touch
-        consecutive memory; loops shorter than their share give the rest to the next loop outwards.
-        """
-        tiles = [1] * len(trip_counts)
-        left = self.workgroup
-        for index in reversed(range(len(trip_counts))):
-            share = min(left, self.innermost) if index == len(trip_counts) - 1 and index > 0 else left
-            count = trip_counts[index]
-            while count is not None and share > 1 and share // 2 >= count:
-                share //= 2
-            tiles[index] = max(share, 1)
-            left //= tiles[index]
-        return tiles
-
-
-@dataclass(frozen=True)
-class DeviceBinary:
-    """A binary of all kernels of one device, and for each kernel its name and argument sizes in bytes."""
-
-    data: bytes = b""
-    kernels: list[tuple[str, list[int]]] = field(default_factory=list[tuple[str, list[int]]])
-
-    def numbers(self) -> dict[str, int]:
-        return {name: number for number, (name, _) in enumerate(self.kernels)}
-
-
-@dataclass(frozen=True)
-class KernelTarget:
-    """A target kind that compiles kernels: ``schedule`` and ``compile_kernels`` take the target's options.
-
-    ``prepare`` is called early, once it is known that the target is needed: what it starts in the background is
-    there when kernels are compiled.
-    """
-
-    kind: str
-    schedule: Callable[[Mapping[str, Any]], GridSchedule]
-    compile_kernels: Callable[[Any, RunPasses, Mapping[str, Any]], DeviceBinary]
-    prepare: Callable[[], object]
-
-
-def outline_kernels(module: Any, run_passes: RunPasses, schedule: GridSchedule, taken: set[str]) -> None:
+def outline_kernels(
+    module: Any, run_passes: RunPasses, target: KernelTarget, options: Options, taken: set[str]
+) -> None:
     """Move the device work of every launcher of ``module`` into ``gpu.module`` kernels.
 
     ``module`` holds bufferised device functions whose device memrefs carry a memory space (host scratch
     memory has none). Afterwards launchers contain ``gpu.launch_func`` operations, one per kernel. ``taken``
     are the names of the program, to which those of the kernels are added: its parts are linked together.
     """
-    kernels: list[Any] = []
+    kernels: dict[str, _Kernel] = {}
+    count = 0
     for func in [f for f in mlir_util.functions(module) if mlir_util.has_body(f)]:
         constants = mlir_util.constants(func)
         for root in _kernel_roots(func):
-            kernels.append(_outline(module, func, root, constants, len(kernels), taken))
+            grid = choose(target.grids, root[0], options)
+            assert grid is not None, f"target '{target.name}' has no grid for {root[0].name}"
+            function, call = _outline(module, func, root, constants, count, taken)
+            count += 1
+            _call_equal(kernels, _Kernel(function, grid.with_options(options)), call)
     if not kernels:
         return
-    for kernel in merge_equal_kernels(module, kernels):
-        run_passes(kernel, _TO_PARALLEL_LOOPS)
-        _wrap_serial_body(kernel)
-        tiles = schedule.tiles(_trip_counts(_parallel_loops(kernel), mlir_util.constants(kernel)))
-        run_passes(kernel, _MAP_TO_GRID.format(tiles=",".join(map(str, tiles))))
+    for kernel in kernels.values():
+        run_passes(kernel.function, pipeline("gpu/to_parallel_loops"))
+        _wrap_serial_body(kernel.function)
+        loops = _parallel_loops(kernel.function)
+        tiles = kernel.grid.tiles(_trip_counts(loops, mlir_util.constants(kernel.function)))
+        run_passes(kernel.function, pipeline("gpu/map_to_grid", tiles=",".join(map(str, tiles))))
     module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
-    run_passes(module.operation, _OUTLINE)
+    run_passes(module.operation, pipeline("gpu/outline"))
+
+
+@dataclass
+class _Kernel:
+    function: Any
+    grid: GridSchedule
+
+
+def _call_equal(kernels: dict[str, _Kernel], kernel: _Kernel, call: Any) -> None:
+    """Enter ``kernel`` in ``kernels``, or drop it and let ``call`` call an equal one: a device holds each once.
+
+    Upstream's duplicate-function-elimination would do, but takes all declarations of one type for equal, too, and
+    functions that other modules refer to.
+    """
+    first = kernels.setdefault(f"{kernel.grid} {mlir_util.text_but_name(kernel.function)}", kernel)
+    if first is not kernel:
+        call.attributes["callee"] = ir.FlatSymbolRefAttr.get(mlir_util.symbol_name(first.function), call.context)
+        kernel.function.erase()
 
 
 def _kernel_roots(func: Any) -> list[list[Any]]:
@@ -149,19 +120,10 @@ def _is_device_work(op: Any) -> bool:
     return op.name == "memref.copy" and all(map(_on_device, op.operands)) and not is_whole_copy(op)
 
 
-def is_whole_copy(copy: Any) -> bool:
-    """True if both sides of a ``memref.copy`` are contiguous buffers that start at offset 0."""
-    return all(ir.MemRefType(v.type).layout == ir.AffineMapAttr.get(_identity(v)) for v in copy.operands)
-
-
-def _identity(value: Any) -> Any:
-    return ir.AffineMap.get_identity(ir.MemRefType(value.type).rank, value.type.context)
-
-
 def _outline(
     module: Any, launcher: Any, group: list[Any], known: Mapping[Any, Any], index: int, taken: set[str]
-) -> Any:
-    """Move ``group`` into a new private function and call it in the old place; returns the function.
+) -> tuple[Any, Any]:
+    """Move ``group`` into a new private function and call it in the old place; returns the function and the call.
 
     ``known`` are the constants of ``launcher``, which the new function gets copies of.
     """
@@ -213,33 +175,7 @@ def _outline(
                 copy_as_linalg(op)
         block.append(ir.Operation.create("func.return"))
     drop_assertions(kernel)
-    return kernel
-
-
-def copy_as_linalg(copy: Any) -> None:
-    """``memref.copy`` -> ``linalg.generic`` that yields its input: the form that parallel loops come from."""
-    source, target = copy.operands
-    rank = ir.MemRefType(target.type).rank
-    context = copy.context
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank, context))
-    element = ir.MemRefType(target.type).element_type
-    # Parsed as one array: see HEAVY_DIALECT for what looking at one of its items would cost.
-    iterators = ir.Attribute.parse(f"[{', '.join(['#linalg.iterator_type<parallel>'] * rank)}]", context)
-    generic = ir.Operation.create(
-        "linalg.generic",
-        operands=[source, target],
-        attributes={
-            "indexing_maps": ir.ArrayAttr.get([identity, identity], context),
-            "iterator_types": iterators,
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1], context),
-        },
-        regions=1,
-        loc=copy.location,
-        ip=ir.InsertionPoint(copy),
-    )
-    body = ir.Block.create_at_start(generic.regions[0], [element, element], [copy.location] * 2)
-    body.append(ir.Operation.create("linalg.yield", operands=[body.arguments[0]], loc=copy.location))
-    copy.erase()
+    return kernel, call
 
 
 def _parallel_loops(kernel: Any) -> Any:

@@ -47,7 +47,7 @@ def take_user_kernels(module: Any, taken: set[str]) -> dict[str, UserKernel]:
         if _KERNEL not in func.attributes or not any(map(mlir_util.is_memref, parameters)):
             continue
         name = mlir_util.symbol_name(func)
-        text = func.get_asm(use_local_scope=True).replace(f"@{name}(", "@(", 1)
+        text = mlir_util.text_but_name(func)
         if text not in first:
             module_name = f"{name}_kernel"
             while module_name in taken:

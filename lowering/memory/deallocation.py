@@ -10,9 +10,10 @@ from __future__ import annotations
 from typing import Any
 
 from devscope.dialects.op_facts import facts
-from devscope.lowering import mlir_util, pipelines
+from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.pipelines import pipeline
 
 _DEALLOC = "bufferization.dealloc"
 
@@ -23,7 +24,7 @@ def lower_deallocations(module: Any, run_passes: RunPasses) -> None:
     for func in mlir_util.functions(module):
         if mlir_util.has_body(func):
             left |= _Function(func).free_known()
-    run_passes(module, pipelines.LOWER_DEALLOCATIONS if left else pipelines.CLEAN_UP)
+    run_passes(module, pipeline("lower_deallocations" if left else "clean_up"))
 
 
 class _Function:

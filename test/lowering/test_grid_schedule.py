@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devscope.lowering.gpu.outline_kernels import GridSchedule
+from devscope.lowering.target import GridSchedule
 
 TRIP_COUNTS = st.lists(st.none() | st.integers(0, 5000), min_size=1, max_size=6)
 

@@ -44,11 +44,12 @@ func.func @launches(%x: tensor<8xf32>, %n: index) -> (tensor<8xf32>, tensor<8xf3
 // LAUNCH-SAME:      {devscope.static_local = 2 : i64}
 // LAUNCH-NOT:   @equal
 
-// Local memory is what the kernel's last arguments are; arguments and views of them are in the device's memory, and
+// Local memory of static size is an attribution; arguments and views of them are in the device's memory, and
 // other allocations private to a work-item.
 // KERNEL:       gpu.func @kernel(%[[X:.*]]: memref<?xf32, #opencl0>, %[[Y:.*]]: memref<?xf32, #opencl0>)
-// KERNEL-SAME:    workgroup(%{{.*}} : memref<4x4xi64, 3>, %{{.*}} : memref<2xf16, 3>, %{{.*}} : memref<1xi8, 3>) kernel
+// KERNEL-SAME:    workgroup(%{{.*}} : memref<4x4xi64, #gpu.address_space<workgroup>>, %{{.*}} : memref<2xf16, #gpu.address_space<workgroup>>) kernel
 // KERNEL:         memref.alloca() : memref<3xf32>
+// KERNEL:         gpu.dynamic_shared_memory : memref<?xi8, #gpu.address_space<workgroup>>
 // KERNEL:         memref.subview %[[X]]{{.*}} to memref<2xf32, strided<[1], offset: 1>, #opencl0>
 // KERNEL:         gpu.barrier
 // KERNEL:         gpu.return

@@ -1,25 +1,41 @@
-"""SPIR-V from LLVM IR text, through the helper process of ``spirv_worker``."""
+"""Code of devices from LLVM IR text, through the helper process of ``device_worker``."""
 
 from __future__ import annotations
 
 import atexit
+import json
 import struct
 import subprocess
 import sys
 import threading
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from devscope.errors import LoweringError
 
-_REQUEST = struct.Struct("<QI")
+_REQUEST = struct.Struct("<QQ")
 _REPLY = struct.Struct("<Q")
 
 
-class SpirvEmitter:
+@dataclass(frozen=True)
+class Machine:
+    """What LLVM compiles for, in its terms; ``name`` for messages. ``assembly``: text, not an object."""
+
+    name: str
+    triple: str
+    cpu: str = ""
+    features: str = ""
+    assembly: bool = False
+
+
+SPIRV = Machine("SPIR-V", "spirv64-unknown-unknown")
+
+
+class DeviceEmitter:
     """Owns one helper process; start it early, its start-up then overlaps with other work."""
 
     def __init__(self) -> None:
-        script = Path(__file__).with_name("spirv_worker.py")
+        script = Path(__file__).with_name("device_worker.py")
         self._process = subprocess.Popen(
             [sys.executable, "-I", str(script)],
             stdin=subprocess.PIPE,
@@ -28,29 +44,30 @@ class SpirvEmitter:
         )
         self._lock = threading.Lock()
 
-    def emit(self, text: str, level: int = 2) -> bytes:
-        """Compile textual LLVM IR (LLVM 22 syntax) to a SPIR-V binary.
+    def emit(self, text: str, machine: Machine = SPIRV) -> bytes:
+        """Compile textual LLVM IR (LLVM 22 syntax) for ``machine``.
 
         Raises LoweringError with LLVM's message if the backend refuses the module or dies.
         """
-        source = text.encode()
+        source, header = text.encode(), json.dumps(asdict(machine)).encode()
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
         with self._lock:
             try:
-                stdin.write(_REQUEST.pack(len(source), level) + source)
+                stdin.write(_REQUEST.pack(len(header), len(source)) + header + source)
                 stdin.flush()
-                header = stdout.read(_REPLY.size)
+                size = stdout.read(_REPLY.size)
             except BrokenPipeError:
-                header = b""
-            if len(header) < _REPLY.size:
+                size = b""
+            if len(size) < _REPLY.size:
                 raise LoweringError(
-                    "the SPIR-V helper process ended", notes=[f"exit status {self._process.poll()}"]
+                    "the helper process that compiles kernels ended",
+                    notes=[f"exit status {self._process.poll()}"],
                 )
-            reply = stdout.read(_REPLY.unpack(header)[0])
+            reply = stdout.read(_REPLY.unpack(size)[0])
         if reply[0]:
-            raise LoweringError("LLVM's SPIR-V backend refused the kernels", notes=[reply[1:].decode()])
+            raise LoweringError(f"LLVM's {machine.name} backend refused the kernels", notes=[reply[1:].decode()])
         return reply[1:]
 
     def alive(self) -> bool:
@@ -62,15 +79,15 @@ class SpirvEmitter:
         self._process.wait(timeout=10)
 
 
-_shared: SpirvEmitter | None = None
+_shared: DeviceEmitter | None = None
 _shared_lock = threading.Lock()
 
 
-def shared_emitter() -> SpirvEmitter:
+def shared_emitter() -> DeviceEmitter:
     """The process-wide emitter, started on first use."""
     global _shared
     with _shared_lock:
         if _shared is None or not _shared.alive():
-            _shared = SpirvEmitter()
+            _shared = DeviceEmitter()
             atexit.register(_shared.close)
         return _shared

@@ -1,11 +1,11 @@
-"""The helper process that emits SPIR-V."""
+"""The helper process that emits code of devices."""
 
 from __future__ import annotations
 
 import pytest
 
 from devscope.errors import LoweringError
-from devscope.lowering.codegen.spirv import SpirvEmitter, shared_emitter
+from devscope.lowering.codegen.device_emitter import DeviceEmitter, shared_emitter
 
 KERNEL = """
 declare spir_func i64 @_Z13get_global_idj(i32)
@@ -38,7 +38,7 @@ def test_bad_ir_is_an_error_and_the_helper_lives_on() -> None:
 
 def test_an_abort_of_the_backend_is_an_error() -> None:
     """LLVM aborts on bfloat arithmetic without the SPIR-V extension; only the child process dies."""
-    emitter = SpirvEmitter()
+    emitter = DeviceEmitter()
     try:
         with pytest.raises(LoweringError):
             emitter.emit(

@@ -1,0 +1,182 @@
+"""What a target is: how code of one target kind is compiled, in one object.
+
+A target kind (`devscope.dialects.target`) has a name, a device type and a schema of options; a `Target` adds what
+the stages (`stages`) ask for: schedules and pipelines, which are files (`pipelines`), what is legal, and the code
+generator. The targets that come with devscope are the modules ``devscope.lowering.<kind>.target``, each with a
+``TARGET``, imported when a program needs them; others are made known by `register_target`.
+docs/adding-a-target.md walks through one.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, TypeVar
+
+from devscope.dialects.target import OptionValue, TargetKind
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import RunPasses
+
+Options = Mapping[str, OptionValue]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rule(Generic[T]):
+    """A row of a table: ``choice`` is what is taken for operations that meet all conditions; None is met by all.
+
+    ``ops``: names. ``element``: the element type of the result, such as ``"f32"``. ``static``: whether all shapes
+    are known. ``options``: values of the target's options.
+    """
+
+    choice: T
+    ops: Collection[str] | None = None
+    element: str | None = None
+    static: bool | None = None
+    options: Options = field(default_factory=dict[str, OptionValue])
+
+    def holds(self, op: Any, options: Options) -> bool:
+        if self.ops is not None and op.name not in self.ops:
+            return False
+        if any(options.get(name) != value for name, value in self.options.items()):
+            return False
+        if self.element is None and self.static is None:
+            return True
+        shaped = [ir.ShapedType(v.type) for v in (*op.operands, *op.results) if isinstance(v.type, ir.ShapedType)]
+        if self.element is not None and (not shaped or str(shaped[-1].element_type) != self.element):
+            return False
+        return self.static is None or self.static == all(type_.has_static_shape for type_ in shaped)
+
+
+def choose(rules: Sequence[Rule[T]], op: Any, options: Options) -> T | None:
+    """What the first rule that holds for ``op`` says."""
+    return next((rule.choice for rule in rules if rule.holds(op, options)), None)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A named sequence of a file of transforms, for operations on tensors marked with the sequence's name."""
+
+    file: str
+    sequence: str
+
+
+@dataclass(frozen=True)
+class GridSchedule:
+    """Workgroup shape: how many work-items, and how many of them along the innermost loop."""
+
+    workgroup: int = 256
+    innermost: int = 64
+
+    def with_options(self, options: Options) -> GridSchedule:
+        """A target's option ``workgroup`` takes precedence."""
+        return replace(self, workgroup=int(options.get("workgroup", self.workgroup)))
+
+    def tiles(self, trip_counts: Sequence[int | None]) -> list[int]:
+        """Tile sizes for a parallel loop nest, outermost first; unknown trip counts are ``None``.
+
+        The innermost loop gets the most work-items because consecutive work-items then touch
+        consecutive memory; loops shorter than their share give the rest to the next loop outwards.
+        """
+        tiles = [1] * len(trip_counts)
+        left = self.workgroup
+        for index in reversed(range(len(trip_counts))):
+            share = min(left, self.innermost) if index == len(trip_counts) - 1 and index > 0 else left
+            count = trip_counts[index]
+            while count is not None and share > 1 and share // 2 >= count:
+                share //= 2
+            tiles[index] = max(share, 1)
+            left //= tiles[index]
+        return tiles
+
+
+@dataclass(frozen=True)
+class DeviceBinary:
+    """A binary of all kernels of one device, and for each kernel its name and argument sizes in bytes."""
+
+    data: bytes = b""
+    kernels: list[tuple[str, list[int]]] = field(default_factory=list[tuple[str, list[int]]])
+
+
+@dataclass(frozen=True)
+class ElementTypes:
+    """What a device computes with: integers of up to ``integer_bits``, and ``floats``.
+
+    ``optional``: types that it may lack, with the target option that says so.
+    """
+
+    floats: Collection[str] = ("f16", "f32", "f64")
+    integer_bits: int = 64
+    optional: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+def _accept(options: Options) -> None:
+    """Every value that the schema of the target kind allows will do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target:
+    """How code for ``kind`` is compiled.
+
+    ``schedules``: for operations on tensors. ``check_options`` raises OptionError for a value that the schema
+    allows and the compiler does not know. ``inline_elements``: constants of so many elements are immediate data;
+    the data of larger ones reaches the device once, through the runtime.
+    """
+
+    kind: TargetKind
+    schedules: Sequence[Rule[Schedule]] = ()
+    check_options: Callable[[Options], None] = _accept
+    inline_elements: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.kind.name
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostTarget(Target):
+    """``to_llvm`` gives the LLVM IR of bufferised code, ``compile_object`` its object code with named entries."""
+
+    to_llvm: Callable[[Any, RunPasses], str]
+    compile_object: Callable[[str, Sequence[str], Options], Any]
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelTarget(Target):
+    """A target whose code is kernels that the host launches.
+
+    ``grids``: the schedules of kernels, chosen by their first operation. ``compile_kernels`` compiles a builtin
+    module of ``gpu.module`` operations, whose types are among ``types``. ``prepare`` is called early, once it is
+    known that the target is needed: what it starts in the background is there when kernels are compiled.
+    """
+
+    compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary]
+    grids: Sequence[Rule[GridSchedule]] = (Rule(GridSchedule()),)
+    types: ElementTypes = ElementTypes()
+    prepare: Callable[[], object] = _nothing
+
+
+_BUILT_IN = ("cpu", "opencl")
+_registered: dict[str, Target] = {}
+
+
+def register_target(target: Target) -> None:
+    """Make ``target`` what compiles for its kind, which is registered, too."""
+    _registered[target.name] = target
+
+
+def find_target(kind: str) -> Target | None:
+    """The target for a target kind; None where nothing compiles for it."""
+    if kind in _BUILT_IN and kind not in _registered:
+        register_target(importlib.import_module(f"devscope.lowering.{kind}.target").TARGET)
+    return _registered.get(kind)
+
+
+def target_names() -> list[str]:
+    """The target kinds that something can compile for."""
+    return sorted({*_BUILT_IN, *_registered})
