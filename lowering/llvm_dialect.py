@@ -11,6 +11,8 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.positions import file_line_col
 
 _CAST = "builtin.unrealized_conversion_cast"
+_TRANSLATED = ("llvm.", "nvvm.")
+"""Dialects that MLIR translates to LLVM IR."""
 
 
 def mlir_location(op: Any) -> SourceLocation | None:
@@ -20,13 +22,13 @@ def mlir_location(op: Any) -> SourceLocation | None:
 
 
 def require_fully_lowered(root: Any, target: str) -> None:
-    """Raise LoweringError naming the first operations that are not in the LLVM dialect.
+    """Raise LoweringError naming the first operations that are not in a dialect which becomes LLVM IR.
 
     MLIR's translation to LLVM IR crashes the process on such operations, so it must not see them.
     """
     left: dict[str, SourceLocation | None] = {}
     for op in mlir_util.walk(root):
-        if not op.name.startswith("llvm.") and op.name != "builtin.module":
+        if not op.name.startswith(_TRANSLATED) and op.name != "builtin.module":
             left.setdefault(op.name, mlir_location(op))
     if left:
         # A cast is what a neighbour's failed conversion leaves behind, not the cause.

@@ -46,6 +46,23 @@ def has_body(func: Any) -> bool:
     return len(func.regions[0].blocks) > 0
 
 
+def declare(block: Any, name: str, type_: Any, location: Any | None = None) -> Any:
+    """Append a private function without a body."""
+    context = type_.context
+    function = ir.Operation.create(
+        "func.func",
+        attributes={
+            "sym_name": ir.StringAttr.get(name, context),
+            "sym_visibility": ir.StringAttr.get("private", context),
+            "function_type": ir.TypeAttr.get(type_),
+        },
+        regions=1,
+        loc=ir.Location.unknown(context) if location is None else location,
+    )
+    block.append(function)
+    return function
+
+
 def entry_block(func: Any) -> Any:
     return func.regions[0].blocks[0]
 

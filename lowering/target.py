@@ -161,7 +161,7 @@ class KernelTarget(Target):
     prepare: Callable[[], object] = _nothing
 
 
-_BUILT_IN = ("cpu", "opencl")
+_BUILT_IN = ("cpu", "cuda", "opencl")
 _registered: dict[str, Target] = {}
 
 

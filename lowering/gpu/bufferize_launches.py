@@ -94,28 +94,14 @@ def call_kernels(module: Any, kernels: Mapping[str, UserKernel]) -> None:
         kernel = kernels[ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value]
         if kernel.name not in declared:
             declared.add(kernel.name)
-            module.body.append(_declaration(kernel, len(launch.operands)))
+            sizes = [ir.IndexType.get(module.context)] * len(launch.operands)
+            type_ = ir.FunctionType.get([*kernel.parameters, *sizes], [], context=module.context)
+            mlir_util.declare(module.body, kernel.name, type_, kernel.func.location)
         _call(generic, launch, kernel)
 
 
 def _carried_by(generic: Any) -> Any | None:
     return next((op for op in mlir_util.children(generic) if op.name == _LAUNCH), None)
-
-
-def _declaration(kernel: UserKernel, sizes: int) -> Any:
-    context = kernel.func.context
-    index = ir.IndexType.get(context)
-    type_ = ir.FunctionType.get([*kernel.parameters, *[index] * sizes], [], context=context)
-    return ir.Operation.create(
-        "func.func",
-        attributes={
-            "sym_name": ir.StringAttr.get(kernel.name, context),
-            "sym_visibility": ir.StringAttr.get("private", context),
-            "function_type": ir.TypeAttr.get(type_),
-        },
-        regions=1,
-        loc=kernel.func.location,
-    )
 
 
 def _call(generic: Any, launch: Any, kernel: UserKernel) -> None:

@@ -142,16 +142,7 @@ def _outline(
     taken.add(name)
     with ir.Location.unknown(context) if first.location is None else first.location:
         type_ = ir.FunctionType.get([v.type for v in arguments], [], context=context)
-        kernel = ir.Operation.create(
-            "func.func",
-            attributes={
-                "sym_name": ir.StringAttr.get(name, context),
-                "sym_visibility": ir.StringAttr.get("private", context),
-                "function_type": ir.TypeAttr.get(type_),
-            },
-            regions=1,
-        )
-        module.body.append(kernel)
+        kernel = mlir_util.declare(module.body, name, type_, first.location)
         block = ir.Block.create_at_start(
             kernel.regions[0], [v.type for v in arguments], [first.location] * len(arguments)
         )

@@ -25,17 +25,17 @@ def compile_kernels(
     run_passes: RunPasses,
     target: str,
     machine: Machine,
-    prepare: Callable[[Any], None],
+    prepare: Callable[[Any, RunPasses], None],
     finish: Callable[[str], str] = str,
 ) -> DeviceBinary:
     """Compile ``gpu.module`` operations for ``machine`` with the pipeline ``gpu_to_llvm`` of ``target``.
 
-    ``prepare`` is called with ``gpu_modules`` first, ``finish`` changes the LLVM IR. Raises LoweringError for an
-    operation that the device cannot run.
+    ``prepare`` is called with ``gpu_modules`` first and may put functions beside them; ``finish`` changes LLVM IR.
+    Raises LoweringError for an operation that the device cannot run.
     """
     kernels = _signatures(gpu_modules)
     written = _written_pointers(gpu_modules)
-    prepare(gpu_modules)
+    prepare(gpu_modules, run_passes)
     i64 = ir.IntegerType.get_signless(64, gpu_modules.context)
     space = ir.IntegerAttr.get(i64, _GLOBAL_MEMORY)
     mlir_util.retype_memrefs(gpu_modules.operation, space, lambda old: str(old).startswith("#device."))
@@ -50,6 +50,25 @@ def compile_kernels(
     except LoweringError as error:
         error.location = _named_kernel(gpu_modules, error)
         raise
+
+
+def call_functions(gpu_modules: Any, symbol_of: Callable[[Any], str | None]) -> None:
+    """Replace the operations that ``symbol_of`` has a name for by calls of a function of that name."""
+    context = gpu_modules.context
+    for gpu_module in mlir_util.children(gpu_modules.operation):
+        if gpu_module.name != "gpu.module":
+            continue
+        declared: set[str] = set()
+        for op in list(mlir_util.walk(gpu_module)):
+            symbol = symbol_of(op)
+            if symbol is None:
+                continue
+            inputs, results = [v.type for v in op.operands], [v.type for v in op.results]
+            if symbol not in declared:
+                declared.add(symbol)
+                type_ = ir.FunctionType.get(inputs, results, context=context)
+                mlir_util.declare(gpu_module.regions[0].blocks[0], symbol, type_)
+            mlir_util.replace_op(op, mlir_util.Builder(op).call(symbol, op.operands, results).results)
 
 
 def _written_pointers(gpu_modules: Any) -> dict[str, list[int]]:
@@ -109,16 +128,14 @@ def _mark_noalias(module: Any, written: dict[str, list[int]]) -> None:
 
 def _merge(gpu_modules: Any) -> None:
     """Move the functions of every ``gpu.module`` to the top: one binary per device builds fastest."""
-    names: set[str] = set()
-    for gpu_module in mlir_util.children(gpu_modules.operation):
+    tops = mlir_util.children(gpu_modules.operation)
+    names = {mlir_util.symbol_name(op) for op in tops if op.name != "gpu.module"}
+    for gpu_module in [op for op in tops if op.name == "gpu.module"]:
         for op in mlir_util.children(gpu_module):
-            if "sym_name" not in op.attributes:
-                continue
-            name = mlir_util.symbol_name(op)
-            if name in names:  # declarations of built-ins repeat; kernel names are unique by construction
-                continue
-            names.add(name)
-            gpu_modules.body.append(op)
+            # Declarations of functions repeat; kernel names are unique by construction.
+            if "sym_name" in op.attributes and mlir_util.symbol_name(op) not in names:
+                names.add(mlir_util.symbol_name(op))
+                gpu_modules.body.append(op)
         gpu_module.erase()
 
 

@@ -6,10 +6,9 @@ import re
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
-from devscope.lowering import mlir_util
 from devscope.lowering.codegen.device_emitter import SPIRV, shared_emitter
 from devscope.lowering.gpu.local_memory import pass_local_memory
-from devscope.lowering.gpu.to_llvm import compile_kernels
+from devscope.lowering.gpu.to_llvm import call_functions, compile_kernels
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.target import DeviceBinary, ElementTypes, KernelTarget, Options
@@ -57,43 +56,17 @@ def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) 
     return compile_kernels(gpu_modules, run_passes, "opencl", SPIRV, _prepare, _set_calling_convention)
 
 
-def _prepare(gpu_modules: Any) -> None:
+def _prepare(gpu_modules: Any, run_passes: RunPasses) -> None:
+    """The driver inlines its built-in functions and vectorises across them."""
     pass_local_memory(gpu_modules)
-    for gpu_module in mlir_util.children(gpu_modules.operation):
-        _call_builtins(gpu_module)
+    call_functions(gpu_modules, _built_in)
 
 
-def _call_builtins(gpu_module: Any) -> None:
-    """Replace math ops by calls of OpenCL's built-in functions, which the driver inlines and vectorises."""
-    context = gpu_module.context
-    body = gpu_module.regions[0].blocks[0]
-    declared: set[str] = set()
-    for op in list(mlir_util.walk(gpu_module)):
-        builtin = _BUILTINS.get(op.name)
-        if builtin is None or not isinstance(op.results[0].type, ir.FloatType):
-            continue
-        element = op.results[0].type
-        symbol = _mangled(builtin, str(element), len(op.operands))
-        if symbol not in declared:
-            declared.add(symbol)
-            _declare(body, symbol, ir.FunctionType.get([element] * len(op.operands), [element], context))
-        call = mlir_util.Builder(op).call(symbol, op.operands, [element])
-        mlir_util.replace_op(op, call.results)
-
-
-def _declare(body: Any, symbol: str, type_: Any) -> None:
-    context = type_.context
-    declaration = ir.Operation.create(
-        "func.func",
-        attributes={
-            "sym_name": ir.StringAttr.get(symbol, context),
-            "sym_visibility": ir.StringAttr.get("private", context),
-            "function_type": ir.TypeAttr.get(type_),
-        },
-        regions=1,
-        loc=ir.Location.unknown(context),
-    )
-    body.append(declaration)
+def _built_in(op: Any) -> str | None:
+    name = _BUILTINS.get(op.name)
+    if name is None or not isinstance(op.results[0].type, ir.FloatType):
+        return None
+    return _mangled(name, str(op.results[0].type), len(op.operands))
 
 
 #: A declaration or a call of one of the functions that `_mangled` names, in LLVM IR.

@@ -1,0 +1,91 @@
+"""CUDA: kernels -> gpu dialect -> NVVM and LLVM dialects -> PTX, which a driver compiles when it loads a program.
+
+Nothing of NVIDIA's toolkit is needed: mathematical functions are devscope's own (`math_functions`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from devscope.dialects.target import get_target_kind
+from devscope.errors import OptionError
+from devscope.lowering import mlir_util
+from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
+from devscope.lowering.gpu.to_llvm import call_functions, compile_kernels
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.math_functions import math_function
+from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.pipelines import pipeline
+from devscope.lowering.target import DeviceBinary, KernelTarget, Options
+
+#: The first version of PTX for each architecture. Later devices run what was compiled for an earlier one.
+_PTX_OF = {
+    "sm_75": "6.3",
+    "sm_80": "7.0",
+    "sm_86": "7.1",
+    "sm_87": "7.4",
+    "sm_89": "7.8",
+    "sm_90": "7.8",
+    "sm_100": "8.6",
+    "sm_103": "8.8",
+    "sm_120": "8.7",
+}
+_DEFAULT = "sm_75"
+_VERSIONS = ["6.3", "6.4", "6.5", *(f"7.{n}" for n in range(9)), *(f"8.{n}" for n in range(9)), "9.0"]
+
+
+def _check_options(options: Options) -> None:
+    arch, ptx = _arch_and_ptx(options)
+    if arch not in _PTX_OF:
+        raise OptionError(
+            f"option 'arch' of target kind 'cuda': '{arch}' is not known", notes=[f"legal: {', '.join(_PTX_OF)}"]
+        )
+    legal = _VERSIONS[_VERSIONS.index(_PTX_OF[arch]) :]
+    if ptx not in legal:
+        raise OptionError(
+            f"option 'ptx' of target kind 'cuda': {arch} has no PTX {ptx}", notes=[f"legal: {', '.join(legal)}"]
+        )
+
+
+def _arch_and_ptx(options: Options) -> tuple[str, str]:
+    arch = str(options.get("arch", _DEFAULT))
+    return arch, str(options.get("ptx", _PTX_OF.get(arch)))
+
+
+def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) -> DeviceBinary:
+    arch, ptx = _arch_and_ptx(options)
+    machine = Machine("PTX", "nvptx64-nvidia-cuda", arch, f"+ptx{ptx.replace('.', '')}", assembly=True)
+    return compile_kernels(gpu_modules, run_passes, "cuda", machine, _call_math)
+
+
+#: Operations of `arith` that convert-gpu-to-nvvm makes calls of NVIDIA's library, too.
+_LIBRARY = {f"arith.{name}" for name in ("maximumf", "maxnumf", "minimumf", "minnumf", "remf")}
+
+
+def _call_math(gpu_modules: Any, run_passes: RunPasses) -> None:
+    """Every operation of `math` becomes a call of a function of ours."""
+    run_passes(gpu_modules.operation, pipeline("cuda/math"))
+    texts: dict[str, str] = {}
+
+    def symbol_of(op: Any) -> str | None:
+        if not op.name.startswith("math.") and op.name not in _LIBRARY:
+            return None
+        operands, result = [str(operand.type) for operand in op.operands], str(op.results[0].type)
+        symbol = "_".join(["devscope", op.name.partition(".")[2], *operands])
+        texts.setdefault(symbol, math_function(symbol, op.name, operands, result))
+        return symbol
+
+    call_functions(gpu_modules, symbol_of)
+    functions = ir.Module.parse("".join(texts.values()), gpu_modules.context)
+    run_passes(functions.operation, pipeline("gpu/to_llvm"))
+    for function in mlir_util.children(functions.operation):
+        function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>", gpu_modules.context)
+        gpu_modules.body.append(function)
+
+
+TARGET = KernelTarget(
+    kind=get_target_kind("cuda"),
+    compile_kernels=_compile_kernels,
+    check_options=_check_options,
+    prepare=shared_emitter,
+)

@@ -1,0 +1,268 @@
+"""Elementary functions in plain arithmetic, for devices without a library of them.
+
+Each is a function over f32 or f64 of `arith` and of what every machine has of `math`, such as fma. Written once:
+constants and the number of terms depend on the type. Errors are a few units in the last place; sin and cos lose
+accuracy beyond 1e5 (f32) and 1e9 (f64). MLIR has polynomials, too (math-polynomial-approximation), but the
+bindings register no pass for them; what math-expand-ops reduces to these functions is not repeated here.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+
+_PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
+_LN2 = Fraction("0.693147180559945309417232121458176568075500134360255254120680009493393621969694")
+_LN10 = Fraction("2.302585092994045684017991454684364207601101488628772976033327900967572609677352")
+
+#: (1 + 2x) exp(x^2) erfc(x) for x >= 0 in powers of (x - 3.75) / (x + 3.75), from a Chebyshev fit.
+_ERFC = """
+    1.2375126308378277 -0.14024059858554938 0.0035854154855512743 0.0822767384900878
+    -0.10880393014617268 0.09230432116179438 -0.0586933985052154 0.028362277412011572
+    -0.009746580370510124 0.0017556258336868503 0.00029371821517467815 -0.00029015377084015535
+    5.163308605504162e-05 2.2382904112880967e-05 -1.1407235659687495e-05 -9.704734488808305e-07
+    1.6950491986832922e-06 -6.147665088081936e-08 -2.0146026394891003e-07 2.677684894688032e-08
+    2.0314588159690856e-09 -5.3466521510044485e-09 8.30317693589323e-09 6.223563546061885e-10
+    -1.7428634733048428e-09
+"""
+
+
+class Value:
+    """A value of a function that is being written: operators append operations. Numbers become constants."""
+
+    def __init__(self, lines: list[str], name: str, type_: str) -> None:
+        self._lines, self.name, self.type = lines, name, type_
+
+    def make(self, text: str, type_: str = "") -> Value:
+        value = Value(self._lines, f"%v{len(self._lines)}", type_ or self.type)
+        self._lines.append(f"{value.name} = {text}")
+        return value
+
+    def const(self, value: float | Value) -> Value:
+        if isinstance(value, Value):
+            return value
+        is_float = self.type[0] == "f"
+        literal = f"0x{bits(value, self.type):0{int(self.type[1:]) // 4}X}" if is_float else str(value)
+        return self.make(f"arith.constant {literal} : {self.type}")
+
+    def op(self, name: str, *others: float | Value) -> Value:
+        operands = [self.name, *(self.const(other).name for other in others)]
+        return self.make(f"{name} {', '.join(operands)} : {self.type}")
+
+    def __add__(self, other: float | Value) -> Value:
+        return self.op("arith.addf" if self.type[0] == "f" else "arith.addi", other)
+
+    def __sub__(self, other: float | Value) -> Value:
+        return self.op("arith.subf" if self.type[0] == "f" else "arith.subi", other)
+
+    def __mul__(self, other: float | Value) -> Value:
+        return self.op("arith.mulf", other)
+
+    def __truediv__(self, other: float | Value) -> Value:
+        return self.op("arith.divf", other)
+
+    def __rsub__(self, other: float) -> Value:
+        return self.const(other) - self
+
+    def __rtruediv__(self, other: float) -> Value:
+        return self.const(other) / self
+
+    def fma(self, factor: float | Value, summand: float | Value) -> Value:
+        return self.op("math.fma", factor, summand)
+
+    def test(self, predicate: str, other: float | Value) -> Value:
+        return self.make(f"arith.cmpf {predicate}, {self.name}, {self.const(other).name} : {self.type}", "i1")
+
+    def choose(self, yes: float | Value, no: Value) -> Value:
+        """Of a condition: ``yes`` where it holds."""
+        return no.make(f"arith.select {self.name}, {no.const(yes).name}, {no.name} : {no.type}")
+
+    def cast(self, op: str, kind: str) -> Value:
+        type_ = kind + self.type[1:]
+        return self.make(f"arith.{op} {self.name} : {self.type} to {type_}", type_)
+
+    def polynomial(self, coefficients: Sequence[float]) -> Value:
+        """Horner's scheme; ``coefficients`` from the constant one on."""
+        result = self.const(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            result = result.fma(self, coefficient)
+        return result
+
+
+def bits(value: float, type_: str) -> int:
+    float_, integer = ("<f", "<I") if type_ == "f32" else ("<d", "<Q")
+    return struct.unpack(integer, struct.pack(float_, value))[0]
+
+
+_MANTISSA = {"f32": 23, "f64": 52}
+_BIAS = {"f32": 127, "f64": 1023}
+
+
+def _terms(x: Value, single: int, double: int) -> range:
+    return range(single if x.type == "f32" else double)
+
+
+def _parts(value: Fraction, type_: str) -> list[float]:
+    """``value`` as an unevaluated sum of three numbers of a type."""
+    found: list[float] = []
+    for _ in range(3):
+        unit = Fraction(2) ** (math.frexp(float(value))[1] - _MANTISSA[type_] - 1)
+        found.append(float(round(value / unit) * unit))
+        value -= Fraction(found[-1])
+    return found
+
+
+def _expm1_parts(x: Value) -> tuple[Value, Value]:
+    """exp(r) - 1, and n in the low bits of a number, where x = n ln 2 + r and n is an integer."""
+    limit = (_BIAS[x.type] + _MANTISSA[x.type] + 3) * float(_LN2)  # beyond, the result is 0 or infinite
+    x = x.test("olt", -limit).choose(-limit, x)
+    x = x.test("ogt", limit).choose(limit, x)
+    shift = 1.5 * 2.0 ** _MANTISSA[x.type]
+    shifted = x.fma(float(1 / _LN2), shift)
+    n = shifted - shift
+    high, low, _ = _parts(_LN2, x.type)
+    r = n.fma(-low, n.fma(-high, x))
+    series = r.polynomial([1 / math.factorial(k + 2) for k in _terms(x, 6, 13)])
+    return (r * r).fma(series, r), shifted.cast("bitcast", "i") - bits(shift, x.type)
+
+
+def _scale(x: Value, n: Value) -> Value:
+    """x times 2^n in two steps, since 2^n may be too large by itself."""
+    half = n.op("arith.shrsi", 1)
+    for part in (half, n - half):
+        x = x * (part + _BIAS[x.type]).op("arith.shli", _MANTISSA[x.type]).cast("bitcast", "f")
+    return x
+
+
+def _exp(x: Value) -> Value:
+    p, n = _expm1_parts(x)
+    return _scale(p + 1.0, n)
+
+
+def _expm1(x: Value) -> Value:
+    p, n = _expm1_parts(x)
+    power = _scale(x.const(1.0), n)
+    return x.test("ogt", 40.0).choose(_scale(p + 1.0, n), p.fma(power, power - 1.0))
+
+
+def _log(x: Value, base: Fraction = Fraction(1)) -> Value:
+    """e log 2 + log m, where x = m 2^e and m is between the roots of 1/2 and 2."""
+    tiny = x.test("olt", 2.0 ** (1 - _BIAS[x.type]))
+    mantissa = _MANTISSA[x.type]
+    y = tiny.choose(x * 2.0**mantissa, x).cast("bitcast", "i")
+    e = (y - bits(math.sqrt(0.5), x.type)).op("arith.shrsi", mantissa)
+    f = (y - e.op("arith.shli", mantissa)).cast("bitcast", "f") - 1.0
+    e = e.cast("sitofp", "f")
+    e = tiny.choose(e - mantissa, e)
+    s = f / (f + 2.0)
+    z = s * s
+    log_m = f - s * (f - z * z.polynomial([2 / (2 * k + 3) for k in _terms(x, 5, 11)]))
+    high, low, _ = _parts(_LN2 / base, x.type)
+    result = e.fma(high, e.fma(low, log_m * float(1 / base)))
+    result = x.test("oeq", 0.0).choose(-math.inf, result)
+    result = x.test("oeq", math.inf).choose(x, result)
+    return x.test("oge", 0.0).choose(result, x.const(math.nan))
+
+
+def _log1p(x: Value) -> Value:
+    u = x + 1.0
+    result = u.test("oeq", math.inf).choose(u, _log(u) * x / (u - 1.0))
+    return u.test("oeq", 1.0).choose(x, result)
+
+
+def _sine(x: Value, quarters: float) -> Value:
+    """sin(x + quarters pi/2), by x = n pi/2 + r."""
+    n = (x * float(2 / _PI)).op("math.roundeven")
+    r = x
+    for part in _parts(_PI / 2, x.type):
+        r = n.fma(-part, r)
+    z = r * r
+    sine = z.polynomial([(-1.0) ** (k + 1) / math.factorial(2 * k + 3) for k in _terms(x, 4, 8)])
+    cosine = z.polynomial([(-1.0) ** k / math.factorial(2 * k) for k in _terms(x, 6, 9)])
+    half = (n + quarters) * 0.5
+    value = half.op("math.floor").test("oeq", half).choose((r * z).fma(sine, r), cosine)
+    half = half.op("math.floor") * 0.5
+    return half.op("math.floor").test("oeq", half).choose(value, 0.0 - value)
+
+
+def _atan(x: Value) -> Value:
+    a = x.op("math.absf")
+    big = a.test("ogt", 1.0)
+    t = big.choose(1.0 / a, a)
+    for _ in range(2):  # tan(u / 2) from tan u
+        t = t / ((t * t + 1.0).op("math.sqrt") + 1.0)
+    z = t * t
+    angle = t * z.polynomial([(-1.0) ** k / (2 * k + 1) for k in _terms(x, 6, 12)]) * 4.0
+    return big.choose(float(_PI / 2) - angle, angle).op("math.copysign", x)
+
+
+def _atan2(y: Value, x: Value) -> Value:
+    a, b = y.op("math.absf"), x.op("math.absf")
+    ratio = a.test("oeq", b).choose(1.0, a / b)
+    angle = _atan(a.test("oeq", 0.0).choose(0.0, ratio))
+    left = x.const(1.0).op("math.copysign", x).test("olt", 0.0)
+    angle = left.choose(float(_PI) - angle, angle).op("math.copysign", y)
+    return x.test("uno", y).choose(x + y, angle)
+
+
+def _cbrt(x: Value) -> Value:
+    a = x.op("math.absf")
+    y = _exp(_log(a) / 3.0)
+    y = y - (y - a / (y * y)) / 3.0  # Newton
+    finite = (a * 0.0).test("oeq", 0.0).choose(y, a)
+    return a.test("oeq", 0.0).choose(x, finite.op("math.copysign", x))
+
+
+def _erfc(x: Value) -> Value:
+    a = x.op("math.absf")
+    a = a.test("ogt", 30.0).choose(30.0, a)
+    t = (a - 3.75) / (a + 3.75)
+    value = t.polynomial([float(term) for term in _ERFC.split()]) / (a * 2.0 + 1.0) * _exp(0.0 - a * a)
+    return x.test("olt", 0.0).choose(2.0 - value, value)
+
+
+def _erf(x: Value) -> Value:
+    z = x * x
+    series = [(-1.0) ** k / (math.factorial(k) * (2 * k + 1)) for k in _terms(x, 10, 19)]
+    small = x * z.polynomial(series) * (2 / math.sqrt(math.pi))
+    return z.test("olt", 1.0).choose(small, 1.0 - _erfc(x))
+
+
+_FUNCTIONS: dict[str, Callable[..., Value]] = {
+    "acos": lambda x: _atan(((1.0 - x) / (x + 1.0)).op("math.sqrt")) * 2.0,
+    "asin": lambda x: _atan(x / ((1.0 - x) * (x + 1.0)).op("math.sqrt")),
+    "atan": _atan,
+    "atan2": _atan2,
+    "cbrt": _cbrt,
+    "cos": lambda x: _sine(x, 1.0),
+    "erf": _erf,
+    "erfc": _erfc,
+    "exp": _exp,
+    "expm1": _expm1,
+    "log": _log,
+    "log10": lambda x: _log(x, _LN10),
+    "log1p": _log1p,
+    "log2": lambda x: _log(x, _LN2),
+    "sin": lambda x: _sine(x, 0.0),
+}
+
+
+def math_function(symbol: str, op: str, operands: Sequence[str], result: str) -> str:
+    """A ``func.func`` that computes an operation of `math`, as text, which has that operation if need be.
+
+    ``operands`` and ``result`` are types.
+    """
+    lines: list[str] = []
+    arguments = [Value(lines, f"%arg{number}", type_) for number, type_ in enumerate(operands)]
+    names = ", ".join(argument.name for argument in arguments)
+    write = _FUNCTIONS.get(op.removeprefix("math.")) if result in _MANTISSA else None
+    value = Value(lines, "%result", result)
+    if write is not None:
+        value = write(*arguments)
+    else:
+        lines.append(f'%result = "{op}"({names}) : ({", ".join(operands)}) -> {result}')
+    parameters = ", ".join(f"{argument.name}: {argument.type}" for argument in arguments)
+    body = "\n  ".join([*lines, f"return {value.name} : {result}"])
+    return f"func.func @{symbol}({parameters}) -> {result} {{\n  {body}\n}}\n"

@@ -1,0 +1,19 @@
+"""CUDA devices: none yet. Programs are compiled for them, but nothing loads NVIDIA's driver or runs kernels."""
+
+from __future__ import annotations
+
+from devscope.runtime.drivers import Device, Driver
+
+
+class CudaDriver(Driver):
+    type = "cuda"
+    advice = (
+        "devscope compiles for CUDA, but does not run that yet: compile the program for another device, such as "
+        "--devices cuda:0=opencl:0"
+    )
+
+    def devices(self) -> list[Device]:
+        return []
+
+
+DRIVER = CudaDriver()

@@ -1,0 +1,93 @@
+"""Elementary functions in plain arithmetic, run on the host."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+import pytest
+from scipy import special
+
+from devscope.lowering.codegen.llvm_text import to_llvm22
+from devscope.lowering.interop.session import Session
+from devscope.lowering.llvm_dialect import to_llvm_ir
+from devscope.lowering.math_functions import math_function
+from devscope.lowering.pipelines import pipeline
+
+#: The reference and the range of arguments; where the function leaves it, it is tried at special values.
+FUNCTIONS: dict[str, tuple[Callable[..., Any], float, float]] = {
+    "acos": (np.arccos, -1, 1),
+    "asin": (np.arcsin, -1, 1),
+    "atan": (np.arctan, -20, 20),
+    "atan2": (np.arctan2, -3, 3),
+    "cbrt": (np.cbrt, -50, 50),
+    "cos": (np.cos, -100, 100),
+    "erf": (special.erf, -6, 6),
+    "erfc": (special.erfc, -6, 5),
+    "exp": (np.exp, -80, 80),
+    "expm1": (np.expm1, -20, 20),
+    "log": (np.log, 1e-30, 100),
+    "log10": (np.log10, 1e-30, 100),
+    "log1p": (np.log1p, -0.99, 50),
+    "log2": (np.log2, 1e-30, 100),
+    "sin": (np.sin, -100, 100),
+}
+TYPES = {"f32": (ctypes.c_float, np.float32), "f64": (ctypes.c_double, np.float64)}
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 1e-10, -1e-10, 1e-40, 4.0, 1000.0, -1000.0, math.inf, -math.inf, math.nan)
+
+
+def arity(name: str) -> int:
+    return 2 if name == "atan2" else 1
+
+
+@functools.cache
+def compiled() -> Any:
+    texts = [
+        math_function(f"{name}_{type_}", f"math.{name}", [type_] * arity(name), type_)
+        for name in FUNCTIONS
+        for type_ in TYPES
+    ]
+    session = Session()
+    module = session.parse("".join(texts))
+    session.run_passes(module, pipeline("gpu/to_llvm"))
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(to_llvm22(to_llvm_ir(module))), machine)
+    engine.finalize_object()
+    return engine
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_it_computes_what_numpy_computes(name: str, type_: str) -> None:
+    reference, low, high = FUNCTIONS[name]
+    c_type, dtype = TYPES[type_]
+    count = arity(name)
+    function = ctypes.CFUNCTYPE(c_type, *[c_type] * count)(compiled().get_function_address(f"{name}_{type_}"))
+    rng = np.random.default_rng(7)
+    near = rng.uniform(max(low, -1e-3), min(high, 1e-3), (50, count))
+    arguments = np.concatenate([rng.uniform(low, high, (300, count)), near]).astype(dtype)
+    arguments = np.concatenate([arguments, np.array([[x] * count for x in SPECIAL], dtype)])
+    found = np.array([function(*map(float, row)) for row in arguments])
+    with np.errstate(all="ignore"):
+        expected = np.asarray(reference(*arguments.astype(np.float64).T)).astype(dtype).astype(np.float64)
+    unit = float(np.finfo(dtype).eps)
+    # Sine and cosine are reduced, and squares are rounded: their errors are relative to the argument's size.
+    absolute = unit if name in ("sin", "cos") else 4 * float(np.finfo(dtype).smallest_subnormal)
+    relative = 40 * unit if name == "erfc" else 6 * unit
+    np.testing.assert_allclose(found, expected, rtol=relative, atol=absolute, equal_nan=True)
+
+
+def test_powers_of_two_are_exact() -> None:
+    log2 = ctypes.CFUNCTYPE(ctypes.c_float, ctypes.c_float)(compiled().get_function_address("log2_f32"))
+    assert [log2(2.0**n) for n in range(-126, 128)] == list(range(-126, 128))
+
+
+def test_what_has_no_polynomial_stays() -> None:
+    assert 'math.ctlz"(%arg0) : (i32) -> i32' in math_function("f", "math.ctlz", ["i32"], "i32")
