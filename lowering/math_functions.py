@@ -230,11 +230,10 @@ def _erf(x: Value) -> Value:
     return z.test("olt", 1.0).choose(small, 1.0 - _erfc(x))
 
 
-_FUNCTIONS: dict[str, Callable[..., Value]] = {
+_FUNCTIONS: dict[str, Callable[[Value], Value]] = {
     "acos": lambda x: _atan(((1.0 - x) / (x + 1.0)).op("math.sqrt")) * 2.0,
     "asin": lambda x: _atan(x / ((1.0 - x) * (x + 1.0)).op("math.sqrt")),
     "atan": _atan,
-    "atan2": _atan2,
     "cbrt": _cbrt,
     "cos": lambda x: _sine(x, 1.0),
     "erf": _erf,
@@ -256,12 +255,14 @@ def math_function(symbol: str, op: str, operands: Sequence[str], result: str) ->
     """
     lines: list[str] = []
     arguments = [Value(lines, f"%arg{number}", type_) for number, type_ in enumerate(operands)]
-    names = ", ".join(argument.name for argument in arguments)
-    write = _FUNCTIONS.get(op.removeprefix("math.")) if result in _MANTISSA else None
-    value = Value(lines, "%result", result)
-    if write is not None:
-        value = write(*arguments)
+    name = op.removeprefix("math.") if result in _MANTISSA else ""
+    if name == "atan2":
+        value = _atan2(*arguments)
+    elif name in _FUNCTIONS:
+        value = _FUNCTIONS[name](arguments[0])
     else:
+        names = ", ".join(argument.name for argument in arguments)
+        value = Value(lines, "%result", result)
         lines.append(f'%result = "{op}"({names}) : ({", ".join(operands)}) -> {result}')
     parameters = ", ".join(f"{argument.name}: {argument.type}" for argument in arguments)
     body = "\n  ".join([*lines, f"return {value.name} : {result}"])

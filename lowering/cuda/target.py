@@ -5,6 +5,7 @@ Nothing of NVIDIA's toolkit is needed: mathematical functions are devscope's own
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
@@ -55,7 +56,18 @@ def _arch_and_ptx(options: Options) -> tuple[str, str]:
 def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) -> DeviceBinary:
     arch, ptx = _arch_and_ptx(options)
     machine = Machine("PTX", "nvptx64-nvidia-cuda", arch, f"+ptx{ptx.replace('.', '')}", assembly=True)
-    return compile_kernels(gpu_modules, run_passes, "cuda", machine, _call_math)
+    return compile_kernels(gpu_modules, run_passes, "cuda", machine, _call_math, _declare_dynamic)
+
+
+_DYNAMIC = re.compile(r"^(@__dynamic_shmem__\d+) = internal (addrspace\(3\) global \[0 x i8\]) \w+", re.MULTILINE)
+
+
+def _declare_dynamic(text: str) -> str:
+    """Memory whose size a launch gives begins behind all other shared memory: PTX has an external array for it.
+
+    convert-gpu-to-nvvm defines one of size 0, which PTX places among the others.
+    """
+    return _DYNAMIC.sub(r"\1 = external \2", text)
 
 
 #: Operations of `arith` that convert-gpu-to-nvvm makes calls of NVIDIA's library, too.

@@ -12,7 +12,7 @@ import pytest
 
 import devscope
 from devscope.compile_options import CompileOptions
-from devscope.errors import DeviceNotFoundError, OptionError
+from devscope.errors import DeviceNotFoundError
 from devscope.lowering.cuda import target
 from devscope.runtime.executable import Executable
 from devscope.runtime.file_format import save_program
@@ -34,7 +34,7 @@ CASES = [
 def build(text: str) -> Program:
     """The program with all its devices of type cuda."""
     text = text.replace('"opencl"', '"cuda"')
-    text = re.sub(r'(#device\.target<"cuda"), \{[^}]*\}', r"\1", text)  # options of OpenCL
+    text = re.sub(r'(#device\.target<"cuda"), \{[^}]*\}', r"\1, {}", text)  # options of OpenCL
     return devscope.build(text, CompileOptions(default="cuda:0"))
 
 
@@ -75,3 +75,58 @@ def test_program(name: str, arch: str, tmp_path: Path, monkeypatch: pytest.Monke
             assert entries == {kernel.name for kernel in device.kernels if kernel.binary == number}
             assert ".extern .func" not in text, "nothing but the driver is needed"
             assemble(ptx, arch, tmp_path)
+
+
+KERNEL = """
+#wg = #gpu.address_space<workgroup>
+func.func @main(%x: tensor<8xf32>, %n: index) -> tensor<8xf32> {
+  %c1 = arith.constant 1 : index
+  %e = tensor.empty() : tensor<8xf32>
+  %0 = "device.launch"(%n, %c1, %c1, %n, %c1, %c1, %n) ({
+    "device.in"(%x) : (tensor<8xf32>) -> ()
+    "device.out"(%e) : (tensor<8xf32>) -> ()
+  }) {kernel = @kernel, device.scope = #device.scope<"cuda", 0 : i64, "", "">}
+    : (index, index, index, index, index, index, index) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func private @kernel(%x: memref<?xf32>, %y: memref<?xf32>) attributes {device.kernel} {
+  %c0 = arith.constant 0 : index
+  %t = gpu.thread_id x
+  %a = memref.alloca() : memref<4x4xf32, #wg>
+  %bytes = gpu.dynamic_shared_memory : memref<?xi8, #wg>
+  %b = memref.view %bytes[%c0][%t] : memref<?xi8, #wg> to memref<?xf32, #wg>
+  %0 = memref.load %x[%t] : memref<?xf32>
+  memref.store %0, %a[%t, %c0] : memref<4x4xf32, #wg>
+  memref.store %0, %b[%t] : memref<?xf32, #wg>
+  gpu.barrier
+  %1 = memref.load %a[%c0, %t] : memref<4x4xf32, #wg>
+  %2 = memref.load %b[%c0] : memref<?xf32, #wg>
+  %3 = arith.addf %1, %2 : f32
+  memref.store %3, %y[%t] : memref<?xf32>
+  return
+}
+"""
+
+
+def test_local_memory_of_a_hand_written_kernel() -> None:
+    """Of static size it is a variable, of dynamic size what a launch asks for; both are noted as for OpenCL."""
+    (device,) = devscope.build(KERNEL).devices
+    (kernel,) = device.kernels
+    ptx = device.binaries[0].decode()
+    assert re.search(r"\.shared \.align \d+ \.b8 \w+\[64\]", ptx)
+    assert ".extern .shared" in ptx
+    assert "bar.sync" in ptx or "barrier.sync" in ptx
+    assert kernel.arg_sizes == [0, 0, 8, 8, 8, 0, 0, 8, 8, 8, -64, DYNAMIC_LOCAL_SIZE]
+
+
+def test_a_saved_program_needs_the_device(tmp_path: Path) -> None:
+    file = tmp_path / "kernel.dsx"
+    save_program(devscope.build(KERNEL), file)
+    with pytest.raises(DeviceNotFoundError, match="needs device 'cuda:0'"):
+        Executable.load(file)
+
+
+def test_a_program_for_opencl_is_compiled_for_cuda() -> None:
+    text = KERNEL.replace('"cuda"', '"opencl"')
+    program = devscope.build(text, CompileOptions(targets={"opencl:0": "cuda"}))
+    assert [(device.name, device.compiled_for) for device in program.devices] == [("opencl:0", "cuda")]

@@ -45,7 +45,8 @@ ON_HOST = {"opencl:0": "cpu:0"}
         ("// \udcff\n" + TANH, DevscopeError, "not Unicode"),
         (TANH.replace("= #dev}", "= 3 : i32}"), VerifyError, "must be a scope"),
         (TANH.replace("math.tanh", "math.nothing"), ParseError, "custom op 'math.nothing' is unknown"),
-        (TANH.replace('"opencl"', '"cuda"'), LoweringError, "no code generator for target 'cuda'"),
+        (TANH.replace('"opencl"', '"rocm"'), LoweringError, "no code generator for target 'rocm'"),
+        (TANH.replace('"opencl"', '"cuda"'), DeviceNotFoundError, "needs device 'cuda:0'"),
         (TANH.replace('"opencl", 0', '"opencl", 77'), DeviceNotFoundError, "needs device 'opencl:77'"),
         (
             TANH.replace("%x: tensor<4xf32>", "%x: tensor<4xf32> {device.scope = #host}")
@@ -80,7 +81,7 @@ def test_sources(folder: Path, source: Any, kind: type[DevscopeError], message: 
         ({"devices": {"opencl:1": "cpu:0"}}, OptionError, "names 'opencl:1', which the program does not use"),
         ({"devices": {"cuda:0": "opencl:0"}}, OptionError, "names 'cuda:0', which the program does not use"),
         ({"devices": {"opencl:0": "opencl:77"}}, DeviceNotFoundError, "mapped to 'opencl:77'"),
-        ({"devices": {"opencl:0": "cuda:0"}}, LoweringError, "no code generator for target 'cuda'"),
+        ({"devices": {"opencl:0": "rocm:0"}}, LoweringError, "no code generator for target 'rocm'"),
     ],
 )
 @pytest.mark.parametrize("cache", [True, False])

@@ -63,8 +63,8 @@ HELP = "options are listed by: devscope"
             "this machine has: cpu:0",
         ),
         (
-            [*RUN, "--devices", "opencl:0=cuda:0"],
-            "tanh.mlir:4:8: error: no code generator for target 'cuda', which 'opencl:0' asks for",
+            [*RUN, "--devices", "opencl:0=rocm:0"],
+            "tanh.mlir:4:8: error: no code generator for target 'rocm', which 'opencl:0' asks for",
             "",
         ),
         ([*RUN, "--entry", "f"], "error: the program has no public function 'f'", "public functions: main"),

@@ -279,9 +279,21 @@ LOWERING_ERRORS = {
         "write it as a loop",
     ),
     "no code generator": (
-        TANH.replace('"opencl"', '"cuda"'),
-        "4:8: error: no code generator for target 'cuda', which 'cuda:0' asks for",
-        "--devices cuda:0=opencl:0",
+        TANH.replace('"opencl"', '"rocm"'),
+        "4:8: error: no code generator for target 'rocm', which 'rocm:0' asks for",
+        "--devices rocm:0=opencl:0",
+    ),
+    "CUDA architecture": (
+        TANH.replace('"opencl", 0 : i64, ""', '"cuda", 0 : i64, #device.target<"cuda", {arch = "sm_42"}>'),
+        "4:8: error: option 'arch' of target kind 'cuda': 'sm_42' is not known",
+        "legal: sm_75, sm_80",
+    ),
+    "PTX version": (
+        TANH.replace(
+            '"opencl", 0 : i64, ""', '"cuda", 0 : i64, #device.target<"cuda", {arch = "sm_90", ptx = "6.3"}>'
+        ),
+        "4:8: error: option 'ptx' of target kind 'cuda': sm_90 has no PTX 6.3",
+        "legal: 7.8, 8.0",
     ),
     "reserved name": (
         TANH + "func.func private @devscope_alloc(i64, i64) -> index\n",
