@@ -112,7 +112,7 @@ def plan_module(module: ModuleOp, options: PlanOptions | None = None, names: Sou
     default = close_scope(options.default, host)
     pin_to_host = options.arguments == "host"
     names = names or SourceNames()
-    words = DiagnosticFormatter(names)
+    formatter = DiagnosticFormatter(names)
     check_kernels(module)
     functions = functions_of(module)
     with gc_paused(), one_constant_per_use(functions) as split:
@@ -122,10 +122,10 @@ def plan_module(module: ModuleOp, options: PlanOptions | None = None, names: Sou
             if min_cost is None
             else Strategy(min_cost, unifies=False, measure=min_cost.measure)
         )
-        specialiser = Specialiser(functions, host, default, strategy, pin_to_host, options.clones, words)
+        specialiser = Specialiser(functions, host, default, strategy, pin_to_host, options.clones, formatter)
         instances = specialiser.run()
         externals = specialiser.externals()
-        clones = insert_clones(module, instances, words)
+        clones = insert_clones(module, instances, formatter)
         if split:
             split += [func for instance in instances for func in instance.functions.values()]
         parts = [capture(system) for system in (*(instance.system for instance in instances), externals)]

@@ -20,7 +20,7 @@ from devscope.passes.device_plan.domains import HOST_NODE, Reason
 from devscope.passes.device_plan.node_flags import HEADER, NOT_COMPUTED, PLACED
 from devscope.passes.device_plan.rules import Row, row_of, unknown
 from devscope.passes.device_plan.scope_table import OPEN
-from devscope.passes.device_plan.signatures import Frame, Request, Signature, has_plan, positions_of
+from devscope.passes.device_plan.signatures import Frame, InstanceRequest, Signature, has_plan, positions_of
 from devscope.passes.device_plan.system import System
 
 
@@ -28,7 +28,7 @@ def build_unit(
     system: System,
     functions: Mapping[str, FuncOp],
     pin_to_host: bool = False,
-    requests: Mapping[str, Request] | None = None,
+    requests: Mapping[str, InstanceRequest] | None = None,
 ) -> None:
     """Add the constraints of ``functions``, by the names that calls among them use.
 
@@ -62,7 +62,7 @@ def build_signature(system: System, func: FuncOp, pin_to_host: bool = False) -> 
     return Signature(func, arguments, results, node, has_plan(func))
 
 
-def demand_assignment(system: System, signature: Signature, request: Request) -> None:
+def demand_assignment(system: System, signature: Signature, request: InstanceRequest) -> None:
     """Require of a signature what a caller chose."""
     for node, position, scope in zip(
         system.domains.first_order(signature.node),

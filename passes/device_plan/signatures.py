@@ -23,7 +23,7 @@ class Frame(NamedTuple):
     op: Operation
 
 
-class Request(NamedTuple):
+class InstanceRequest(NamedTuple):
     """What a use of a function chose for its signature."""
 
     name: str

@@ -16,7 +16,7 @@ from devscope.passes.device_plan.system import System
 
 
 @dataclass
-class Request:
+class NeededCopy:
     """The uses that need one value on one scope."""
 
     value: SSAValue
@@ -33,7 +33,7 @@ class CopyPlanner:
         self._system = system
         self._final = final
         self._remats = remats
-        self._requests: dict[tuple[SSAValue, int], Request] = {}
+        self._needed: dict[tuple[SSAValue, int], NeededCopy] = {}
         self._source: dict[SSAValue, SSAValue] = {}
         """Results of explicit copies, and what they copy."""
         self._points = InsertionPoints()
@@ -55,13 +55,13 @@ class CopyPlanner:
             rematerialised = self._system.nodes[value] == REMATERIALISED
             equal = value if rematerialised else self._on_scope(value, scope)
             if equal is None:
-                request = self._requests.setdefault((value, scope), Request(value, scope))
-                if request.existing is None:
-                    request.existing = op
+                need = self._needed.setdefault((value, scope), NeededCopy(value, scope))
+                if need.existing is None:
+                    need.existing = op
                     self._source[op.result] = value
                     self._write_ends(op, self._scope(value), scope)
                     continue
-                equal = request.existing.result
+                equal = need.existing.result
             elif equal is not value:
                 folded.append(value)
             op.result.replace_all_uses_with(equal)
@@ -87,7 +87,7 @@ class CopyPlanner:
         for value in values:
             while value.first_use is None and value in self._source:
                 source = self._source.pop(value)
-                self._requests.pop((source, self._scope(value)))
+                self._needed.pop((source, self._scope(value)))
                 op = value.owner
                 assert isinstance(op, Operation)
                 op.detach()
@@ -122,44 +122,44 @@ class CopyPlanner:
         if equal is not None:
             set_operand(op, index, equal)
             return
-        request = self._requests.get((value, scope))
-        if request is None:
-            request = self._requests[value, scope] = Request(value, scope)
-        request.uses.append((op, index))
+        need = self._needed.get((value, scope))
+        if need is None:
+            need = self._needed[value, scope] = NeededCopy(value, scope)
+        need.uses.append((op, index))
 
     # Chains
 
     def fold_chains(self) -> None:
         """Copy directly what explicit copies take by way of a scope where nothing uses it."""
-        onward: dict[SSAValue, list[Request]] = {}
-        for request in self._requests.values():
-            if request.value in self._source:
-                onward.setdefault(request.value, []).append(request)
+        onward: dict[SSAValue, list[NeededCopy]] = {}
+        for need in self._needed.values():
+            if need.value in self._source:
+                onward.setdefault(need.value, []).append(need)
         # The last of a chain first: then what it copies is folded in its turn.
         for value, found in reversed(onward.items()):
-            requests = [r for r in found if self._requests.get((r.value, r.scope)) is r]
-            copied = {(op, index) for request in requests for op, index in request.uses}
-            copied |= {(request.existing, 0) for request in requests if request.existing is not None}
+            needs = [r for r in found if self._needed.get((r.value, r.scope)) is r]
+            copied = {(op, index) for need in needs for op, index in need.uses}
+            copied |= {(need.existing, 0) for need in needs if need.existing is not None}
             source = self._source.get(value)
-            itself = self._requests.get((source, self._scope(value))) if source is not None else None
+            itself = self._needed.get((source, self._scope(value))) if source is not None else None
             if source is None or (itself is not None and itself.uses):
                 continue  # It is gone, or a copy that is about to be used for itself.
-            if requests and all((use.operation, use.index) in copied for use in value.uses):
-                for request in requests:
-                    self._copy_from(source, request)
+            if needs and all((use.operation, use.index) in copied for use in value.uses):
+                for need in needs:
+                    self._copy_from(source, need)
                 self._drop_unused([value])
-                onward.get(source, []).extend(requests)
+                onward.get(source, []).extend(needs)
 
-    def _copy_from(self, source: SSAValue, request: Request) -> None:
-        """Let a request copy ``source``, of which its value is a copy."""
-        del self._requests[request.value, request.scope]
-        other = self._requests.setdefault((source, request.scope), request)
-        request.value = source
-        op = request.existing
-        for user, index in request.uses:
+    def _copy_from(self, source: SSAValue, need: NeededCopy) -> None:
+        """Copy ``source``, of which the needed value is a copy, instead."""
+        del self._needed[need.value, need.scope]
+        other = self._needed.setdefault((source, need.scope), need)
+        need.value = source
+        op = need.existing
+        for user, index in need.uses:
             user.operands[index] = source
-        if other is not request:
-            other.uses += request.uses
+        if other is not need:
+            other.uses += need.uses
             if op is None or other.existing is None:
                 other.existing = other.existing or op
             else:
@@ -171,7 +171,7 @@ class CopyPlanner:
         if op is not None:
             op.operands[0] = source
             self._source[op.result] = source
-            self._write_ends(op, self._scope(source), request.scope)
+            self._write_ends(op, self._scope(source), need.scope)
 
     # Insertion
 
@@ -180,46 +180,46 @@ class CopyPlanner:
 
         An explicit copy was asked for by nobody but the user.
         """
-        missing = [request for request in self._requests.values() if request.existing is None]
+        missing = [need for need in self._needed.values() if need.existing is None]
         made: list[tuple[DeviceCopyOp, Operation | None]] = []
-        if len(missing) < len(self._requests):
+        if len(missing) < len(self._needed):
             pending: dict[SSAValue, list[Operation]] = {}
-            for request in missing:
-                pending.setdefault(request.value, []).extend(op for op, _ in request.uses)
-            for request in self._requests.values():
-                if request.existing is not None:
-                    self._move_if_needed(request, pending)
-                    made.append((request.existing, None))
-        made += [(self._create(request), request.uses[0][0]) for request in missing]
+            for need in missing:
+                pending.setdefault(need.value, []).extend(op for op, _ in need.uses)
+            for need in self._needed.values():
+                if need.existing is not None:
+                    self._move_if_needed(need, pending)
+                    made.append((need.existing, None))
+        made += [(self._create(need), need.uses[0][0]) for need in missing]
         return made
 
-    def _move_if_needed(self, request: Request, pending: dict[SSAValue, list[Operation]]) -> None:
+    def _move_if_needed(self, need: NeededCopy, pending: dict[SSAValue, list[Operation]]) -> None:
         """Let an explicit copy serve all uses of its value on its scope, from where it stands if it can."""
-        op = request.existing
+        op = need.existing
         assert op is not None
-        for user, index in request.uses:
+        for user, index in need.uses:
             set_operand(user, index, op.result)
         users = [use.operation for use in op.result.uses] + pending.get(op.result, [])
-        if users and not self._points.may_stay(op, request.value, users):
-            point = self._points.point(request.value, users)
+        if users and not self._points.may_stay(op, need.value, users):
+            point = self._points.point(need.value, users)
             op.detach()
-            self._insert(op, request.value, point)
+            self._insert(op, need.value, point)
 
-    def _create(self, request: Request) -> DeviceCopyOp:
+    def _create(self, need: NeededCopy) -> DeviceCopyOp:
         attributes = self._system.scopes.attributes
         op = DeviceCopyOp.create(
-            operands=[request.value],
-            result_types=[request.value.type],
+            operands=[need.value],
+            result_types=[need.value.type],
             attributes={
-                "src": attributes[self._scope(request.value)],
-                "dst": attributes[request.scope],
+                "src": attributes[self._scope(need.value)],
+                "dst": attributes[need.scope],
             },
-            location=request.uses[0][0].location,
+            location=need.uses[0][0].location,
         )
-        point = self._points.point(request.value, [user for user, _ in request.uses])
-        for user, index in request.uses:
+        point = self._points.point(need.value, [user for user, _ in need.uses])
+        for user, index in need.uses:
             set_operand(user, index, op.result)
-        self._insert(op, request.value, point)
+        self._insert(op, need.value, point)
         return op
 
     def _insert(self, op: Operation, value: SSAValue, point: Point) -> None:

@@ -45,7 +45,7 @@ class _Steps(NamedTuple):
         return kind, id(op), index
 
 
-def check(systems: Iterable[System], words: DiagnosticFormatter) -> None:
+def check(systems: Iterable[System], formatter: DiagnosticFormatter) -> None:
     """Raise `PlanError` for all that is wrong with the demands in ``systems``; others of it are its `others`.
 
     Errors come in the order of the source. Of conflicts between the same two demands, the first is reported; and
@@ -66,7 +66,7 @@ def check(systems: Iterable[System], words: DiagnosticFormatter) -> None:
         demands = frozenset((first.origin, second.origin))
         if demands not in seen:
             seen.add(demands)
-            error = _error(system, conflict, first, second, words)
+            error = _error(system, conflict, first, second, formatter)
             taken_over = not _TAKEN_OVER.isdisjoint((first.origin[0], second.origin[0]))
             (following if taken_over else direct)[str(error)] = error
     errors = sorted((direct or following).values(), key=lambda error: _position(error.location))
@@ -136,28 +136,28 @@ class _Chains:
 
 
 def _error(
-    system: System, conflict: Conflict, first: _Steps, second: _Steps, words: DiagnosticFormatter
+    system: System, conflict: Conflict, first: _Steps, second: _Steps, formatter: DiagnosticFormatter
 ) -> PlanError:
     left, right = (system.scopes.short(system.domains.scope_of(node)) for node in (conflict.left, conflict.right))
     kind, op, index = conflict.reason
     # The left side of a use is the value, which may be a view of another one.
     views = [(r, "") for r in view_steps(system, op.operands[index])] if kind == "use" and op is not None else []
     return PlanError(
-        f"{_subject(conflict.reason, words)} must be on {left} and on {right}",
+        f"{_subject(conflict.reason, formatter)} must be on {left} and on {right}",
         source_location(op) if op is not None else None,
         [
-            *_notes(views + first.reasons, f"on {left} because", words),
-            *_notes(second.reasons, f"and on {right} because", words),
+            *_notes(views + first.reasons, f"on {left} because", formatter),
+            *_notes(second.reasons, f"and on {right} because", formatter),
             _suggestion(conflict.reason),
         ],
     )
 
 
-def _notes(reasons: Iterable[tuple[Reason, str]], start: str, words: DiagnosticFormatter) -> list[Note]:
+def _notes(reasons: Iterable[tuple[Reason, str]], start: str, formatter: DiagnosticFormatter) -> list[Note]:
     """One note per step."""
     notes: list[Note] = []
     for reason, scope in reasons:
-        note = words.note(reason, scope)
+        note = formatter.note(reason, scope)
         notes.append(Note(f"{start} {note.text}", note.location))
         start = "and"
     if len(notes) > _MOST_STEPS:
@@ -166,17 +166,17 @@ def _notes(reasons: Iterable[tuple[Reason, str]], start: str, words: DiagnosticF
     return notes
 
 
-def _subject(reason: Reason, words: DiagnosticFormatter) -> str:
+def _subject(reason: Reason, formatter: DiagnosticFormatter) -> str:
     """What a conflict is about."""
     kind, op, index = reason
     if op is None:
         return "a value"
     if "{use}" in TEXTS[kind] or "{value}" in TEXTS[kind] or kind == "copy_operand":
-        return words.operand(op, index)
+        return formatter.operand(op, index)
     if kind in (ARGUMENTS, RESULTS):
         side = "argument" if kind == ARGUMENTS else "result"
-        return f"{side} #{index} of {words.function(op)}"
-    return words.op(op, position=False)
+        return f"{side} #{index} of {formatter.function(op)}"
+    return formatter.op(op, position=False)
 
 
 def _suggestion(reason: Reason) -> str:

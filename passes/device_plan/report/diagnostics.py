@@ -48,7 +48,7 @@ TEXTS: dict[str, str] = {
     "chosen": "nothing places it: {scope} has the least cost",
     "default": "default scope",
     "program": "the program demands it",
-    "made_anew": "made again on every scope that needs it",
+    "rematerialised": "made again on every scope that needs it",
 }
 """Per kind of reason, its text. ``{scope}`` is empty where the reason is a link and not a demand."""
 
@@ -137,19 +137,19 @@ class DiagnosticFormatter:
 class _Fields(dict[str, str]):
     """What the texts ask for, each worked out when it is asked for."""
 
-    def __init__(self, words: DiagnosticFormatter, reason: Reason, scope: str, position: bool) -> None:
+    def __init__(self, formatter: DiagnosticFormatter, reason: Reason, scope: str, position: bool) -> None:
         super().__init__(scope=scope, index=str(reason[2]))
-        self._words, self._reason, self._position = words, reason, position
+        self._formatter, self._reason, self._position = formatter, reason, position
 
     def __missing__(self, key: str) -> str:
         _, op, index = self._reason
-        words, position = self._words, self._position
+        formatter, position = self._formatter, self._position
         find: dict[str, Callable[[], str]] = {
-            "op": lambda: words.op(op, position),
-            "function": lambda: words.function(op, position),
-            "value": lambda: words.operand(op, index) if op is not None else "a value",
-            "callee": lambda: words.callee(op),
-            "parent": lambda: words.op(op.parent_op() if op is not None else None),
+            "op": lambda: formatter.op(op, position),
+            "function": lambda: formatter.function(op, position),
+            "value": lambda: formatter.operand(op, index) if op is not None else "a value",
+            "callee": lambda: formatter.callee(op),
+            "parent": lambda: formatter.op(op.parent_op() if op is not None else None),
             "slot": lambda: f"argument #{index}" if index >= 0 else f"result #{~index}",
             "use": lambda: self._use(op),
         }

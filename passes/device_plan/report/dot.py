@@ -66,7 +66,7 @@ class _Graph:
         yield "  }"
 
     def _argument(self, value: BlockArgument) -> str:
-        label = f"{self._plan.words.value(value)}\n{value.type}"
+        label = f"{self._plan.formatter.value(value)}\n{value.type}"
         return self._node(value, label, self._analysis.of_value(value).short(), "shape=ellipse, ")
 
     def _operation(self, op: Operation) -> str:

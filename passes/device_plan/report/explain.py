@@ -153,7 +153,7 @@ class _Answer:
     def _about_values(self, entries: Sequence[_Entry]) -> str:
         """A paragraph about values of one node."""
         first = entries[0]
-        names = ", ".join(self._plan.words.value(entry.value) for entry in entries)
+        names = ", ".join(self._plan.formatter.value(entry.value) for entry in entries)
         where = value_location(first.value)
         place = f" ({where})" if where is not None else ""
         function = self._called(self._function(first))
@@ -190,7 +190,7 @@ class _Answer:
 
     def _some_users(self, users: Sequence[Operation]) -> str:
         distinct = list(dict.fromkeys(users))
-        names = ", ".join(self._plan.words.op(op) for op in distinct[:3])
+        names = ", ".join(self._plan.formatter.op(op) for op in distinct[:3])
         return (names or "nobody") + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
 
     def _remade(self, entry: _Entry) -> str:
@@ -201,7 +201,7 @@ class _Answer:
             operand = use.op.operands[use.operand]
             if operand is entry.value or value_location(operand) == value_location(entry.value) is not None:
                 scope = self._scope(part, use.dst)
-                lines[f"  on {scope} for {self._plan.words.op(use.op)}"] = None
+                lines[f"  on {scope} for {self._plan.formatter.op(use.op)}"] = None
                 lines.update(dict.fromkeys(_indented(self._plan.explainer.chain(part.system, use.dst), 4)))
         return "".join(f"{line}\n" for line in lines)
 
@@ -218,19 +218,19 @@ class _Answer:
         """An operation without results of its own to speak of: where it runs, or what it uses where."""
         if any(value in part.system.nodes for value in op.results) or isinstance(op, DeviceCopyOp):
             return
-        words, explainer = self._plan.words, self._plan.explainer
+        formatter, explainer = self._plan.formatter, self._plan.explainer
         place = self._plan.place_of(op)
         if place is not None and place[1] == REMATERIALISED:
             return  # A clone of what the line defines.
         if place is not None:
             node = place[1]
-            head = f"{words.op(op)} in {self._called(self._function_of(op))} runs on {self._scope(part, node)}"
+            head = f"{formatter.op(op)} in {self._called(self._function_of(op))} runs on {self._scope(part, node)}"
             yield "".join(f"{line}\n" for line in (head, *_indented(explainer.chain(part.system, node))))
             return
         for index in range(len(op.operands)):
             node = explainer.provenance(part.system).destination(op, index)
             if node is not None and node != HOST_NODE:
-                use = words.reason(("use", op, index))
+                use = formatter.reason(("use", op, index))
                 chain = _indented(explainer.chain(part.system, node))
                 yield "".join(f"{line}\n" for line in (f"{use}, on {self._scope(part, node)}", *chain))
 

@@ -81,17 +81,17 @@ def _in_called_functions(
         function = function_of(copy.op)
         call = repeated.get(function) if function is not None else None
         if call is not None:
-            name = explainer.words.function(function, position=False)
-            when = f"in every run of {name}, which {explainer.words.op(call.op)} starts"
+            name = explainer.formatter.function(function, position=False)
+            when = f"in every run of {name}, which {explainer.formatter.op(call.op)} starts"
             yield _warning(explainer, copy, f"{when} in every iteration of {_name(explainer, call.loop)}", "", ())
 
 
 def _warning(explainer: Explainer, copy: _LoopCopy, when: str, total: str, advice: Sequence[Note]) -> Remark:
     op = copy.op
-    what = f"{explainer.words.value(copy.value)} is copied from {op.src.short()} to {op.dst.short()}"
+    what = f"{explainer.formatter.value(copy.value)} is copied from {op.src.short()} to {op.dst.short()}"
     size = byte_size(copy.value.type)
     amount = f"{size:,} bytes each time{total}" if size is not None else f"a size known at run time only{total}"
-    user = explainer.words.op(copy.user) if copy.user is not None else "the program itself"
+    user = explainer.formatter.op(copy.user) if copy.user is not None else "the program itself"
     text = f"{what} {when}: {amount}, asked for by {user}"
     return Remark("warning", text, source_location(op), tuple(advice), op)
 
@@ -99,7 +99,7 @@ def _warning(explainer: Explainer, copy: _LoopCopy, when: str, total: str, advic
 def _name(explainer: Explainer, loop: Loop) -> str:
     first = loop.first
     if first is loop.start:
-        return explainer.words.op(first)
+        return explainer.formatter.op(first)
     where = source_location(first) if first is not None else None
     return f"the loop of blocks{f' that begins at {where}' if where is not None else ''}"
 
@@ -139,7 +139,7 @@ class _Advisor:
         carried = [value for value in self._loop.carried() if self._is_on(value, here)]
         if not carried:
             return []
-        name = self._explainer.words.value(carried[0])
+        name = self._explainer.formatter.value(carried[0])
         reason = self._explainer.decision(system, system.nodes[carried[0]])
         return [
             Note(
@@ -160,7 +160,7 @@ class _Advisor:
             reason = self._explainer.decision(self._part.system, node)
             notes.append(
                 Note(
-                    f"{self._explainer.words.op(op, position=False)} is there because {reason}",
+                    f"{self._explainer.formatter.op(op, position=False)} is there because {reason}",
                     source_location(op),
                 )
             )
@@ -189,6 +189,6 @@ class _Advisor:
         computed = self._computed[scope]
         operations = [op for op, node in computed if not op.operands or nodes.get(op.operands[0]) != node]
         operations = operations or [op for op, _ in computed]
-        names = ", ".join(map(self._explainer.words.op, operations[:_NAMED]))
+        names = ", ".join(map(self._explainer.formatter.op, operations[:_NAMED]))
         more = len(operations) - _NAMED
         return names + (f" and {more} more" if more > 0 else "")

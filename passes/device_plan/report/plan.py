@@ -84,13 +84,13 @@ class Plan:
     names: SourceNames = field(default_factory=SourceNames)
 
     @cached_property
-    def words(self) -> DiagnosticFormatter:
+    def formatter(self) -> DiagnosticFormatter:
         return DiagnosticFormatter(self.names, {clone.name: clone.original for clone in self.clones})
 
     @cached_property
     def explainer(self) -> Explainer:
         """The chains of reasons behind the plan."""
-        return Explainer([part.system for part in self.parts], self.words)
+        return Explainer([part.system for part in self.parts], self.formatter)
 
     @cached_property
     def placements(self) -> list[Placement]:
@@ -111,11 +111,11 @@ class Plan:
         """Every copy of the module."""
         return [
             Copy(
-                self.words.value(value),
+                self.formatter.value(value),
                 op.src,
                 op.dst,
                 byte_size(value.type),
-                self.words.op(user) if user is not None else "the input",
+                self.formatter.op(user) if user is not None else "the input",
                 op,
             )
             for part in self.parts
@@ -140,8 +140,8 @@ class Plan:
                     at = part.system.scopes.short(scope)
                     used = ((op, index) for index, value in enumerate(op.operands) if _has_scope(value))
                     read = next(used, None) or next(captured_uses(op), None)
-                    what = self.words.operand(*read) if read is not None else "a result"
-                    yield f"{self.words.op(op, False)} reads {what} back from {at}", op
+                    what = self.formatter.operand(*read) if read is not None else "a result"
+                    yield f"{self.formatter.op(op, False)} reads {what} back from {at}", op
 
     # Why
 
@@ -169,7 +169,7 @@ class Plan:
         use = next((use for use in op.result.uses if use.operation is user), None)
         if use is None:
             return source, [Note("the program copies it there", source_location(op))]
-        ask = self.words.note(("use", use.operation, use.index))
+        ask = self.formatter.note(("use", use.operation, use.index))
         node = self.explainer.provenance(system).destination(use.operation, use.index)
         return source, list(
             dict.fromkeys((ask, *(self.explainer.chain(system, node) if node is not None else ())))

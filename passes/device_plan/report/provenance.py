@@ -134,8 +134,8 @@ class Provenance:
 class Explainer:
     """Chains of reasons in words, across the systems of a module."""
 
-    def __init__(self, systems: Sequence[System], words: DiagnosticFormatter) -> None:
-        self.words = words
+    def __init__(self, systems: Sequence[System], formatter: DiagnosticFormatter) -> None:
+        self.formatter = formatter
         self._provenance: dict[tuple[int, bool], Provenance] = {}
         self._systems = list(systems)
         self._decisions: dict[tuple[Reason, int], str] = {}
@@ -146,7 +146,7 @@ class Explainer:
 
     def chain_of_value(self, system: System, value: SSAValue) -> list[Note]:
         """Why ``value`` is where it is."""
-        views = [self.words.note(reason) for reason in view_steps(system, value)]
+        views = [self.formatter.note(reason) for reason in view_steps(system, value)]
         # A function value is where its first part is.
         node = system.node_of(value)
         parts = [node] if node < 0 else [*system.domains.first_order(node), HOST_NODE]
@@ -157,19 +157,19 @@ class Explainer:
         if node == HOST_NODE:
             return [Note("scalars are on the host")]
         if node == REMATERIALISED:
-            return [self.words.note(("made_anew", None, 0))]
+            return [self.formatter.note(("rematerialised", None, 0))]
         return list(dict.fromkeys(self._notes(self._steps(system, node))))
 
     def decision(self, system: System, node: int) -> str:
         """The last step of a node's chain before it leaves the class, in one sentence."""
         if node == REMATERIALISED:
-            return self.words.reason(("made_anew", None, 0))
+            return self.formatter.reason(("rematerialised", None, 0))
         provenance = self.provenance(system)
         decided = provenance.decision(provenance.end(node))
         text = self._decisions.get(decided)  # mostly one for many nodes
         if text is None:
             reason, scope = decided
-            text = self._decisions[decided] = self.words.reason(reason, system.scopes.short(scope))
+            text = self._decisions[decided] = self.formatter.reason(reason, system.scopes.short(scope))
         return text
 
     def _notes(self, steps: Iterable[tuple[Reason, str]]) -> Iterator[Note]:
@@ -177,7 +177,7 @@ class Explainer:
             if reason[0] == "default":
                 yield Note(f"no demand reaches it: default scope, {scope}")
             elif reason[1] is not None or reason[0] not in ("same", "use"):
-                yield self.words.note(reason, scope)
+                yield self.formatter.note(reason, scope)
 
     def _steps(self, system: System, node: int) -> Iterator[tuple[Reason, str]]:
         """Reasons, each with the scope that it demands if it is a demand."""

@@ -87,7 +87,7 @@ def _row_by_facts(known: Facts) -> Row | None:
     if known.query:
         return Row(compute.inspect)
     if known.rematerialised:
-        return Row(compute.generate)
+        return Row(compute.rematerialise)
     if known.fills:
         return Row(compute.fill)
     if known.reads_scalars:

@@ -139,7 +139,7 @@ def view(system: System, op: Operation, host_operands: Container[int] = NOTHING,
         return
     node = system.node_of(op.operands[source])
     if node == REMATERIALISED and all(i == source or kind_of(v.type) == HOST for i, v in enumerate(op.operands)):
-        _rematerialise(system, op)
+        _mark_rematerialised(system, op)
     elif node in (HOST_NODE, REMATERIALISED):
         compute(system, op, host_operands)
     else:
@@ -185,20 +185,20 @@ def inspect(system: System, op: Operation) -> None:
             system.define(result, system.demanded(system.host_scope, ("shape_result", op, 0)))
 
 
-def generate(system: System, op: Operation) -> None:
+def rematerialise(system: System, op: Operation) -> None:
     """A constant or uninitialised tensor: made again on every scope that needs it, never copied."""
     if all(kind_of(result.type) == HOST for result in op.results):
         return
     if any(kind_of(value.type) != HOST for value in op.operands):
         compute(system, op)
     else:
-        _rematerialise(system, op)
+        _mark_rematerialised(system, op)
 
 
 def fill(system: System, op: Operation) -> None:
     """A scalar spread over a tensor that is itself made anew, is made anew too."""
     if _is_fresh(system, op):
-        _rematerialise(system, op)
+        _mark_rematerialised(system, op)
     else:
         compute(system, op)
 
@@ -209,7 +209,7 @@ def _is_fresh(system: System, op: Operation) -> bool:
     return bool(op.results) and all(node in (HOST_NODE, REMATERIALISED) for node in nodes)
 
 
-def _rematerialise(system: System, op: Operation) -> None:
+def _mark_rematerialised(system: System, op: Operation) -> None:
     system.remats.append(op)
     placement = system.placement(op)
     for result in op.results:

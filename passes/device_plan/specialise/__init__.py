@@ -29,7 +29,7 @@ from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.conflicts import check
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.scope_table import CONFLICT, OPEN, ScopeTable
-from devscope.passes.device_plan.signatures import Assignment, Request, Signature
+from devscope.passes.device_plan.signatures import Assignment, InstanceRequest, Signature
 from devscope.passes.device_plan.solve import unify
 from devscope.passes.device_plan.specialise.instances import Instance, final_assignment, request_of
 from devscope.passes.device_plan.specialise.summary import Summary, instantiate, summarise
@@ -60,7 +60,7 @@ class Specialiser:
         strategy: Strategy,
         pin_to_host: bool,
         most_clones: int,
-        words: DiagnosticFormatter,
+        formatter: DiagnosticFormatter,
     ) -> None:
         self._host, self._default = host, default
         self._strategy = strategy
@@ -70,7 +70,7 @@ class Specialiser:
         self.graph: CallGraph = build_call_graph(functions)
         self.unknown_names: set[str] = set()
         self.remarks: list[Remark] = []
-        self._words = words
+        self._formatter = formatter
         self._refused: list[System] = []
         """Systems with conflicts or other errors."""
         self._summaries: dict[str, Summary] = {}
@@ -101,7 +101,7 @@ class Specialiser:
                 system = self._new_system()
                 build_unit(system, {func.sym_name.data: func for func in unit.functions})
                 self._refused.append(system)
-        check(self._refused, self._words)
+        check(self._refused, self._formatter)
 
     # The library: what a unit's rules ask for.
 
@@ -117,7 +117,7 @@ class Specialiser:
         if found is None:
             found = system.externals[name] = build_signature(system, func)
             if name in self._bound:
-                demand_assignment(system, found, Request(name, self._bound[name], None))
+                demand_assignment(system, found, InstanceRequest(name, self._bound[name], None))
         return found
 
     def externals(self) -> System:
@@ -125,7 +125,7 @@ class Specialiser:
         system = self._new_system()
         for name, func in self.graph.externals.items():
             self.signature(system, name, func)
-        check([system], self._words)
+        check([system], self._formatter)
         self._strategy.complete(system)
         system.signatures = system.externals
         return system
@@ -155,7 +155,7 @@ class Specialiser:
 
     def _plan_all(self) -> list[Instance]:
         self._learnt = False
-        requests: dict[Unit, list[Request]] = {}
+        requests: dict[Unit, list[InstanceRequest]] = {}
         planned: list[Instance] = []
         for unit in reversed(self.graph.units):
             for instance in self._plan_unit(unit, requests.pop(unit, [])):
@@ -163,10 +163,10 @@ class Specialiser:
                 for request in self._requests(instance.system) if not self._refused else ():
                     requests.setdefault(self.graph.unit_of[request.name], []).append(request)
         self._open.clear()
-        check(self._refused, self._words)
+        check(self._refused, self._formatter)
         return planned
 
-    def _plan_unit(self, unit: Unit, requests: Sequence[Request]) -> list[Instance]:
+    def _plan_unit(self, unit: Unit, requests: Sequence[InstanceRequest]) -> list[Instance]:
         pinned = self._pin_to_host and unit.is_public
         instances: list[Instance] = []
         if pinned or not requests:
@@ -183,7 +183,9 @@ class Specialiser:
             found.asked.add(request.key)
         return instances
 
-    def _instance(self, unit: Unit, request: Request | None, pinned: bool, others: Sequence[Instance]) -> Instance:
+    def _instance(
+        self, unit: Unit, request: InstanceRequest | None, pinned: bool, others: Sequence[Instance]
+    ) -> Instance:
         functions = {func.sym_name.data: func for func in unit.functions}
         if others:
             if len(others) > self._most_clones:
@@ -206,7 +208,7 @@ class Specialiser:
             self._refine(system)
         return Instance(unit, functions, system, request)
 
-    def _too_many(self, unit: Unit, request: Request) -> PlanError:
+    def _too_many(self, unit: Unit, request: InstanceRequest) -> PlanError:
         func = next(func for func in unit.functions if func.sym_name.data == request.name)
         return PlanError(
             f"@{request.name} is used with more than {self._most_clones + 1} different assignments of scopes",
@@ -242,13 +244,13 @@ class Specialiser:
             self._learnt = True
             self._bound[name] = joined
 
-    def _learn_refinement(self, instance: Instance, request: Request) -> None:
+    def _learn_refinement(self, instance: Instance, request: InstanceRequest) -> None:
         final = instance.assignment(request.name)
         if final != request.assignment:
             self._refined[request.key] = final
             self._learnt = True
 
-    def _requests(self, system: System) -> Iterable[Request]:
+    def _requests(self, system: System) -> Iterable[InstanceRequest]:
         """What a completed system asks of functions outside of its unit."""
         for site in system.sites:
             if site.name not in system.signatures:

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.report.plan import Clone
 from devscope.passes.device_plan.scope_table import OPEN
-from devscope.passes.device_plan.signatures import Assignment, CallSite, Request, Signature
+from devscope.passes.device_plan.signatures import Assignment, CallSite, InstanceRequest, Signature
 from devscope.passes.device_plan.specialise.units import Unit, has_frame
 from devscope.passes.device_plan.system import System
 
@@ -25,7 +25,7 @@ class Instance:
     functions: dict[str, FuncOp]
     """By the names that the unit has for them: the functions themselves, or clones."""
     system: System
-    request: Request | None
+    request: InstanceRequest | None
     """The first one, which it was planned for."""
     asked: set[tuple[str, Assignment, int]] = field(default_factory=set[tuple[str, Assignment, int]])
     """The keys of all requests that it serves."""
@@ -33,7 +33,7 @@ class Instance:
     def assignment(self, name: str) -> Assignment:
         return final_assignment(self.system, self.system.signatures[name])
 
-    def serves(self, request: Request) -> bool:
+    def serves(self, request: InstanceRequest) -> bool:
         """Whether another request may use this instance, too."""
         frame = self.request.frame if self.request is not None else OPEN
         return request.frame in (OPEN, frame) and self.assignment(request.name) == request.assignment
@@ -44,15 +44,15 @@ def final_assignment(system: System, signature: Signature) -> Assignment:
     return tuple(map(system.final, system.domains.first_order(signature.node)))
 
 
-def request_of(system: System, site: CallSite) -> Request:
+def request_of(system: System, site: CallSite) -> InstanceRequest:
     """What a use of a function in a completed system asks for."""
     assignment = final_assignment(system, site.signature)
     # The scope of a placed call may have left the device's number open.
     frame = assignment[0] if assignment and site.frame != OPEN else site.frame
-    return Request(site.name, assignment, site.op, OPEN if has_frame(site.signature.op) else frame)
+    return InstanceRequest(site.name, assignment, site.op, OPEN if has_frame(site.signature.op) else frame)
 
 
-def insert_clones(module: ModuleOp, instances: Sequence[Instance], words: DiagnosticFormatter) -> list[Clone]:
+def insert_clones(module: ModuleOp, instances: Sequence[Instance], formatter: DiagnosticFormatter) -> list[Clone]:
     """Put the clones of completed instances into the module, each after its original, and name them.
 
     Makes every use name the instance that was planned for it. Returns the clones.
@@ -73,7 +73,7 @@ def insert_clones(module: ModuleOp, instances: Sequence[Instance], words: Diagno
                     Clone(
                         func.sym_name.data,
                         name,
-                        words.op(instance.request.op if instance.request is not None else None),
+                        formatter.op(instance.request.op if instance.request is not None else None),
                     )
                 )
         reached.update((key, instance.functions[key[0]]) for key in instance.asked)
