@@ -39,7 +39,7 @@ lit: $(VENV)/.dev
 	$(BIN)/lit -v -j2 test
 
 pytest: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist worksteal test
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest -n 2 --dist worksteal test
 
 # New random programs until something fails, or for so many minutes: make fuzz MINUTES=10
 fuzz: $(VENV)/.dev

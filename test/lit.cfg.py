@@ -17,7 +17,7 @@ import lit.formats
 ROOT = Path(__file__).resolve().parent.parent
 # -P: what lies in the directory where a test runs must not shadow a package.
 PYTHON = f"{shlex.quote(sys.executable)} -P"
-TIMEOUT_S = 60
+TIMEOUT_S = 300
 
 config.name = "devscope"
 config.test_format = lit.formats.ShTest(execute_external=False)
