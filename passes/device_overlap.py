@@ -24,6 +24,7 @@ from devscope.analysis.placed_functions import split_by_host
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
+from devscope.rewriting.blocks import reorder
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def _order(block: Block, ranks: _Ranks) -> bool:
                 heapq.heappush(ready, (rank[user], user))
     if order == sorted(order):
         return False
-    _place(block, [ops[number] for number in order])
+    reorder(block, [ops[number] for number in order])
     return True
 
 
@@ -153,14 +154,3 @@ def _keeps_its_place(op: Operation, ranks: _Ranks) -> bool:
             if not is_terminator(inner)
         )
     return has_side_effects(op)
-
-
-def _place(block: Block, order: list[Operation]) -> None:
-    last = block.last_op
-    ends = last is not None and is_terminator(last)
-    for op in order:
-        op.detach()
-        if ends and last is not None:
-            block.insert_op_before(op, last)
-        else:
-            block.add_op(op)

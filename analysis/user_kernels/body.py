@@ -1,4 +1,4 @@
-"""What the body of a hand-written kernel may hold: code of one work-item."""
+"""What the body of a user kernel may hold: code of one work-item."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import MemRefType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 from devscope.errors import VerifyError
 
 _DIALECTS = frozenset({"arith", "cf", "complex", "index", "math", "memref", "scf", "ub", "vector"})
@@ -27,24 +28,8 @@ _NOT_IN_KERNELS = frozenset(
     }
 )
 _DYNAMIC = "gpu.dynamic_shared_memory"
-_VIEWS = frozenset(
-    {
-        *("memref.assume_alignment", "memref.cast", "memref.collapse_shape", "memref.expand_shape"),
-        *("memref.reinterpret_cast", "memref.subview", "memref.transpose", "memref.view"),
-    }
-)
-_SOURCES = _VIEWS | {"memref.alloca", _DYNAMIC}
-_STORES = {
-    "memref.store": 1,
-    "memref.atomic_rmw": 1,
-    "memref.generic_atomic_rmw": 0,
-    "vector.store": 1,
-    "vector.transfer_write": 1,
-    "vector.maskedstore": 0,
-    "vector.scatter": 0,
-    "vector.compressstore": 0,
-}
-"""Operations that write to memory, and the operand that says where."""
+_SOURCES = frozenset({"memref.alloca", _DYNAMIC})
+"""Where a kernel gets buffers from, apart from its parameters and from views."""
 
 
 def check_body(kernel: FuncOp) -> None:
@@ -94,7 +79,8 @@ def _is_device_code(name: str) -> bool:
 
 def _check_buffers(op: Operation, name: str) -> None:
     """Buffers do not flow through control flow: so what a kernel writes to is known."""
-    values: list[SSAValue] = [] if name in _SOURCES else list(op.results)
+    is_source = name in _SOURCES or facts_of(op).view_of is not None
+    values: list[SSAValue] = [] if is_source else list(op.results)
     if name.startswith("cf."):
         values += op.operands
     values += (argument for region in op.regions for block in region.blocks for argument in block.args)
@@ -117,29 +103,22 @@ def first_store(kernel: FuncOp, parameter: int) -> Operation | None:
     work = list(aliases)
     while work:
         for use in work.pop().uses:
-            if op_name(use.operation) in _VIEWS and use.index == 0:
+            if facts_of(use.operation).view_of == use.index:
                 result = use.operation.results[0]
                 if result not in aliases:
                     aliases.add(result)
                     work.append(result)
     for op in _operations(kernel):
-        target = _STORES.get(op_name(op))
-        if target is not None and op.operands[target] in aliases:
+        if any(op.operands[target] in aliases for target in facts_of(op).writes or ()):
             return op
     return None
 
 
 def _operations(kernel: FuncOp) -> Iterator[Operation]:
-    """The operations of a body as they stand, outer before inner."""
-    blocks: list[Iterator[Operation]] = [iter(_flat(list(kernel.body.blocks)))]
-    while blocks:
-        op = next(blocks[-1], None)
-        if op is None:
-            blocks.pop()
-            continue
-        yield op
-        blocks.append(iter(_flat([block for region in op.regions for block in region.blocks])))
-
-
-def _flat(blocks: list[Block]) -> list[Operation]:
-    return [op for block in blocks for op in block.ops]
+    """The operations of a body as they stand, outer before inner; no deeper on Python's stack for deeper nests."""
+    stack: list[Operation] = [kernel]
+    while stack:
+        op = stack.pop()
+        if op is not kernel:
+            yield op
+        stack += [inner for region in op.regions for block in region.blocks for inner in block.ops][::-1]

@@ -34,9 +34,10 @@ from devscope.dialects.scope_attribute import drop_scopes
 from devscope.errors import VerifyError
 from devscope.passes.device_bind_target import bind_targets
 from devscope.passes.device_split.calls import separate_kinds, write_kinds
-from devscope.passes.device_split.device_regions import BlockSplit, DeviceRegion, split_block
+from devscope.passes.device_split.device_regions import BlockSplit, DeviceRegion
 from devscope.passes.device_split.memory_locations import reduce_to_memory_locations
-from devscope.passes.device_split.outline import erase_operations, outline_region
+from devscope.passes.device_split.outline import outline_region
+from devscope.rewriting.blocks import erase_operations, reorder
 from devscope.rewriting.functions import taken_names, unique_name
 
 
@@ -122,7 +123,7 @@ def _split_function(
     split_blocks: list[Block] = []
     while blocks:
         block = blocks.pop()
-        split = split_block(block, classifier)
+        split = BlockSplit(block, classifier)
         for inner in split.control_flow:
             if op_name(inner) in CONTROL_FLOW:
                 blocks.extend(b for region in inner.regions for b in region.blocks)
@@ -156,13 +157,7 @@ def _reorder(block: Block, split: BlockSplit) -> None:
     region_of = {op: number for number, region in enumerate(split.regions) for op in region.members}
     movable = [op for op in position if op in split.levels]
     movable.sort(key=lambda op: (split.levels[op], op not in region_of, region_of.get(op, 0), position[op]))
-    last = block.last_op
-    for op in movable:
-        op.detach()
-        if last is not None and last not in split.levels:
-            block.insert_op_before(op, last)
-        else:
-            block.add_op(op)
+    reorder(block, movable)
 
 
 def _only_cloned(block: Block, split: BlockSplit) -> set[Operation]:

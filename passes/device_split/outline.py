@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr, SymbolRefAttr, UnitAttr
@@ -13,6 +13,7 @@ from devscope.analysis.classify import is_tensor
 from devscope.dialects.device import NOALIAS_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.scope_attribute import unplaced
 from devscope.passes.device_split.device_regions import DeviceRegion
+from devscope.rewriting.blocks import erase_operations
 
 
 def outline_region(
@@ -26,23 +27,20 @@ def outline_region(
     """
     if region.is_call:
         return None
-    inputs = _inputs(region, clonable)
+    last = region.members[-1]
+    assert last.parent is not None
+    code, inputs = _code_and_inputs(region, clonable)
     outputs = _outputs(region, dead)
     block = Block(arg_types=[v.type for v in inputs])
     mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
     for value, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = value.name_hint
-    for op in region.members:
-        for value in free_values(op):
-            _clone_scalar_code(value, clonable, mapping, block)
-        block.add_op(unplaced(op, mapping))
+    block.add_ops([unplaced(op, mapping) for op in last.parent.ops if op in code])
     block.add_op(func.ReturnOp(*(mapping[v] for v in outputs)))
     function = _function(name, block, outputs, region.scope, target)
     function.location = region.members[0].location
     call = func.CallOp(SymbolRefAttr(name), inputs, [v.type for v in outputs])
     call.location = region.members[0].location
-    last = region.members[-1]
-    assert last.parent is not None
     last.parent.insert_op_after(call, last)
     for value, result in zip(outputs, call.results, strict=True):
         result.name_hint = value.name_hint
@@ -51,24 +49,20 @@ def outline_region(
     return function
 
 
-def _inputs(region: DeviceRegion, clonable: set[Operation]) -> list[SSAValue]:
-    members = set(region.members)
+def _code_and_inputs(region: DeviceRegion, clonable: set[Operation]) -> tuple[set[Operation], list[SSAValue]]:
+    """The operations of a region and those that it needs copies of; and what these use but do not make."""
+    code = set(region.members)
     found: dict[SSAValue, None] = {}
     stack = [v for op in reversed(region.members) for v in reversed(free_values(op))]
-    seen: set[SSAValue] = set()
     while stack:
         value = stack.pop()
-        if value in seen:
-            continue
-        seen.add(value)
         owner = value.owner
-        if isinstance(owner, Operation) and owner in members:
-            continue
-        if isinstance(owner, Operation) and owner in clonable:
+        if not isinstance(owner, Operation) or (owner not in code and owner not in clonable):
+            found[value] = None
+        elif owner not in code:
+            code.add(owner)
             stack.extend(reversed(free_values(owner)))
-        else:
-            found.setdefault(value)
-    return sorted(found, key=_parameter_order)
+    return code, sorted(found, key=_parameter_order)
 
 
 def _parameter_order(value: SSAValue) -> tuple[bool, bool, str]:
@@ -85,24 +79,6 @@ def _outputs(region: DeviceRegion, dead: set[Operation]) -> list[SSAValue]:
         for result in op.results
         if any(use.operation not in inside and use.operation not in dead for use in result.uses)
     ]
-
-
-def _clone_scalar_code(
-    value: SSAValue, clonable: set[Operation], mapping: dict[SSAValue, SSAValue], block: Block
-) -> None:
-    """Clone what computes ``value`` into ``block``, dependencies first."""
-    stack = [value]
-    while stack:
-        owner = stack[-1].owner
-        if stack[-1] in mapping or not isinstance(owner, Operation) or owner not in clonable:
-            stack.pop()
-            continue
-        missing = [v for v in free_values(owner) if v not in mapping and v.owner in clonable]
-        if missing:
-            stack.extend(missing)
-        else:
-            block.add_op(unplaced(owner, mapping))
-            stack.pop()
 
 
 def _function(
@@ -125,10 +101,3 @@ def _function(
 def _scope_dictionary(value: SSAValue, scope: ScopeAttr) -> DictionaryAttr:
     entries: dict[str, Attribute] = {SCOPE_ATTR: scope} if is_tensor(value) else {}
     return DictionaryAttr(entries)
-
-
-def erase_operations(ops: Iterable[Operation]) -> None:
-    """Erase operations that only use each other's results."""
-    for op in list(ops):
-        op.detach()
-        op.erase(safe_erase=False)

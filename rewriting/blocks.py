@@ -1,0 +1,25 @@
+"""Rewriting the operations of one block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.ir import Block, Operation
+
+
+def reorder(block: Block, ops: Sequence[Operation]) -> None:
+    """Put all operations of a block, but for its terminator if that is not among ``ops``, into this order."""
+    end = block.last_op if block.last_op not in set(ops) else None
+    for op in ops:
+        op.detach()
+        if end is not None:
+            block.insert_op_before(op, end)
+        else:
+            block.add_op(op)
+
+
+def erase_operations(ops: Iterable[Operation]) -> None:
+    """Erase operations that only use each other's results."""
+    for op in list(ops):
+        op.detach()
+        op.erase(safe_erase=False)
