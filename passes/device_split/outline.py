@@ -27,20 +27,23 @@ def outline_region(
     """
     if region.is_call:
         return None
-    last = region.members[-1]
-    assert last.parent is not None
-    code, inputs = _code_and_inputs(region, clonable)
+    inputs = _inputs(region, clonable)
     outputs = _outputs(region, dead)
     block = Block(arg_types=[v.type for v in inputs])
     mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
     for value, argument in zip(inputs, block.args, strict=True):
         argument.name_hint = value.name_hint
-    block.add_ops([unplaced(op, mapping) for op in last.parent.ops if op in code])
+    for op in region.members:
+        for value in free_values(op):
+            _clone_scalar_code(value, clonable, mapping, block)
+        block.add_op(unplaced(op, mapping))
     block.add_op(func.ReturnOp(*(mapping[v] for v in outputs)))
     function = _function(name, block, outputs, region.scope, target)
     function.location = region.members[0].location
     call = func.CallOp(SymbolRefAttr(name), inputs, [v.type for v in outputs])
     call.location = region.members[0].location
+    last = region.members[-1]
+    assert last.parent is not None
     last.parent.insert_op_after(call, last)
     for value, result in zip(outputs, call.results, strict=True):
         result.name_hint = value.name_hint
@@ -49,20 +52,19 @@ def outline_region(
     return function
 
 
-def _code_and_inputs(region: DeviceRegion, clonable: set[Operation]) -> tuple[set[Operation], list[SSAValue]]:
-    """The operations of a region and those that it needs copies of; and what these use but do not make."""
+def _inputs(region: DeviceRegion, clonable: set[Operation]) -> list[SSAValue]:
     code = set(region.members)
     found: dict[SSAValue, None] = {}
     stack = [v for op in reversed(region.members) for v in reversed(free_values(op))]
     while stack:
         value = stack.pop()
         owner = value.owner
-        if not isinstance(owner, Operation) or (owner not in code and owner not in clonable):
-            found[value] = None
-        elif owner not in code:
+        if isinstance(owner, Operation) and owner in clonable and owner not in code:
             code.add(owner)
             stack.extend(reversed(free_values(owner)))
-    return code, sorted(found, key=_parameter_order)
+        elif not isinstance(owner, Operation) or owner not in code:
+            found[value] = None
+    return sorted(found, key=_parameter_order)
 
 
 def _parameter_order(value: SSAValue) -> tuple[bool, bool, str]:
@@ -79,6 +81,24 @@ def _outputs(region: DeviceRegion, dead: set[Operation]) -> list[SSAValue]:
         for result in op.results
         if any(use.operation not in inside and use.operation not in dead for use in result.uses)
     ]
+
+
+def _clone_scalar_code(
+    value: SSAValue, clonable: set[Operation], mapping: dict[SSAValue, SSAValue], block: Block
+) -> None:
+    """Clone what computes ``value`` into ``block``, dependencies first."""
+    stack = [value]
+    while stack:
+        owner = stack[-1].owner
+        if stack[-1] in mapping or not isinstance(owner, Operation) or owner not in clonable:
+            stack.pop()
+            continue
+        missing = [v for v in free_values(owner) if v not in mapping and v.owner in clonable]
+        if missing:
+            stack.extend(missing)
+        else:
+            block.add_op(unplaced(owner, mapping))
+            stack.pop()
 
 
 def _function(
