@@ -30,7 +30,7 @@ class Symbols(SymbolTable):
         super().__init__(module)
         functions = {name: op for name, op in self._symbol_table.items() if isinstance(op, FuncOp)}
         self.functions = {name: op for name, op in functions.items() if not is_kernel(op)}
-        """The functions but for hand-written kernels, in module order."""
+        """The functions but for user kernels, in module order."""
         self.kernels = {name: op for name, op in functions.items() if is_kernel(op)}
 
     @classmethod
@@ -74,7 +74,7 @@ def is_public(function: FuncOp) -> bool:
 
 
 def is_kernel(function: FuncOp) -> bool:
-    """Whether a function is a hand-written kernel. The device functions of a split module are over tensors."""
+    """Whether a function is a user kernel. The device functions of a split module are over tensors."""
     return KERNEL_ATTR in function.attributes and any(
         isinstance(type_, MemRefType) for type_ in function.function_type.inputs
     )

@@ -1,4 +1,4 @@
-"""``device.launch``: a hand-written kernel on tensors, and the operations that say what it gets.
+"""``device.launch``: a user (hand-written) kernel on tensors, and the operations that say what it gets.
 
 Arguments stand one by one in the body because IRDL knows no list of operands of different types (`irdl_export`).
 """

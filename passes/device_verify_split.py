@@ -6,7 +6,7 @@ It shares no code with the split but the definition of what a call is (`analysis
 * a function for a device is private and has a body; it holds nothing that only the host can do;
 * a function for the host holds no work of a device;
 * every value is defined in the function that uses it;
-* launches stand in code for a device and name a hand-written kernel of its target, whose parameters they fit;
+* launches stand in code for a device and name a user kernel of its target, whose parameters they fit;
 * calls name a function of the module and agree with its signature; code for a device calls its own device only,
   a kernel its own target only; no function is both launched and called as an external one.
 """

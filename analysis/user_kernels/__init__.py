@@ -1,4 +1,4 @@
-"""The hand-written kernels of a module, and the operations that launch them.
+"""User (hand-written) kernels of a module, and the operations that launch them.
 
 A kernel is a private function over buffers with ``device.kernel``. It is device code as it stands: planning,
 splitting and what runs after them leave its body alone.
@@ -15,7 +15,7 @@ from devscope.dialects.device import LaunchOp
 
 
 def kernels_of(module: ModuleOp) -> dict[str, FuncOp]:
-    """The hand-written kernels, by name."""
+    """The user kernels, by name."""
     return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and is_kernel(op)}
 
 

@@ -1,4 +1,4 @@
-"""Calls in hand-written kernels: of private functions over scalars, which device-bind-target inlines."""
+"""Calls in user kernels: of private functions over scalars, which device-bind-target inlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks launches and hand-written kernels before anything is planned.
+"""Checks launches and user kernels before anything is planned.
 
 MLIR has verified each operation of them; here stands what holds between a launch and its kernel, and what a kernel
 may do.
@@ -27,7 +27,7 @@ _REFERENCES = {"func.call": ("callee", "called"), "func.constant": ("value", "us
 
 
 def check_kernels(module: ModuleOp) -> None:
-    """Raise `VerifyError`, located, for the first hand-written kernel of ``module`` that cannot be one, or launch.
+    """Raise `VerifyError`, located, for the first user kernel of ``module`` that cannot be one, or launch.
 
     A kernel is a private function with a body and without results, that launches name and nothing calls. Launches
     in a module without kernels are left to `check_launch`.
