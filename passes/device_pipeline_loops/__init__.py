@@ -25,13 +25,13 @@ from xdsl.ir import Block, Operation
 from devscope.analysis.captured_values import free_values
 from devscope.analysis.classify import is_rematerialised
 from devscope.analysis.effects import has_side_effects
-from devscope.analysis.loops import constant_index
+from devscope.analysis.loops import constant_index, trip_count
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import split_by_host
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.passes.device_pipeline_loops.pipelined_loop import PipelinedLoop, constant_bounds
+from devscope.passes.device_pipeline_loops.pipelined_loop import PipelinedLoop
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def _may_repeat(loop: Operation) -> bool:
     step = constant_index(loop.operands[2])
     if step is not None and step <= 0:
         return False
-    bounds = constant_bounds(loop)
-    return bounds is None or bounds[0] + bounds[2] < bounds[1]
+    count = trip_count(loop)
+    return count is None or count > 1
 
 
 def _ancestors(ops: Iterable[Operation], body: Block) -> set[Operation]:
