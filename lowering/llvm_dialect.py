@@ -11,7 +11,7 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.positions import file_line_col
 
 _CAST = "builtin.unrealized_conversion_cast"
-_TRANSLATED = ("llvm.", "nvvm.")
+_TRANSLATED = ("llvm.", "nvvm.", "rocdl.")
 """Dialects that MLIR translates to LLVM IR."""
 
 

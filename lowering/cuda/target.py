@@ -1,6 +1,6 @@
 """CUDA: kernels -> gpu dialect -> NVVM and LLVM dialects -> PTX, which a driver compiles when it loads a program.
 
-Nothing of NVIDIA's toolkit is needed: mathematical functions are devscope's own (`math_functions`).
+Nothing of NVIDIA's toolkit is needed: mathematical functions are devscope's own (`gpu.math_calls`).
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ from typing import Any
 
 from devscope.dialects.target import get_target_kind
 from devscope.errors import OptionError
-from devscope.lowering import mlir_util
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
-from devscope.lowering.gpu.to_llvm import call_functions, compile_kernels
-from devscope.lowering.interop.bindings import ir
-from devscope.lowering.math_functions import math_function
+from devscope.lowering.gpu.math_calls import call_math_functions
+from devscope.lowering.gpu.to_llvm import compile_kernels
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, KernelTarget, Options
@@ -56,7 +54,10 @@ def _arch_and_ptx(options: Options) -> tuple[str, str]:
 def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) -> DeviceBinary:
     arch, ptx = _arch_and_ptx(options)
     machine = Machine("PTX", "nvptx64-nvidia-cuda", arch, f"+ptx{ptx.replace('.', '')}", assembly=True)
-    return compile_kernels(gpu_modules, run_passes, "cuda", machine, _call_math, _declare_dynamic)
+    gpu_to_llvm = pipeline("cuda/gpu_to_llvm")
+    return compile_kernels(
+        gpu_modules, run_passes, "cuda", gpu_to_llvm, machine, call_math_functions, _declare_dynamic
+    )
 
 
 _DYNAMIC = re.compile(r"^(@__dynamic_shmem__\d+) = internal (addrspace\(3\) global \[0 x i8\]) \w+", re.MULTILINE)
@@ -68,31 +69,6 @@ def _declare_dynamic(text: str) -> str:
     convert-gpu-to-nvvm defines one of size 0, which PTX places among the others.
     """
     return _DYNAMIC.sub(r"\1 = external \2", text)
-
-
-#: Operations of `arith` that convert-gpu-to-nvvm makes calls of NVIDIA's library, too.
-_LIBRARY = {f"arith.{name}" for name in ("maximumf", "maxnumf", "minimumf", "minnumf", "remf")}
-
-
-def _call_math(gpu_modules: Any, run_passes: RunPasses) -> None:
-    """Every operation of `math` becomes a call of a function of ours."""
-    run_passes(gpu_modules.operation, pipeline("cuda/math"))
-    texts: dict[str, str] = {}
-
-    def symbol_of(op: Any) -> str | None:
-        if not op.name.startswith("math.") and op.name not in _LIBRARY:
-            return None
-        operands, result = [str(operand.type) for operand in op.operands], str(op.results[0].type)
-        symbol = "_".join(["devscope", op.name.partition(".")[2], *operands])
-        texts.setdefault(symbol, math_function(symbol, op.name, operands, result))
-        return symbol
-
-    call_functions(gpu_modules, symbol_of)
-    functions = ir.Module.parse("".join(texts.values()), gpu_modules.context)
-    run_passes(functions.operation, pipeline("gpu/to_llvm"))
-    for function in mlir_util.children(functions.operation):
-        function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>", gpu_modules.context)
-        gpu_modules.body.append(function)
 
 
 TARGET = KernelTarget(

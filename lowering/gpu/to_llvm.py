@@ -24,11 +24,12 @@ def compile_kernels(
     gpu_modules: Any,
     run_passes: RunPasses,
     target: str,
+    gpu_to_llvm: str,
     machine: Machine,
     prepare: Callable[[Any, RunPasses], None],
     finish: Callable[[str], str] = str,
 ) -> DeviceBinary:
-    """Compile ``gpu.module`` operations for ``machine`` with the pipeline ``gpu_to_llvm`` of ``target``.
+    """Compile ``gpu.module`` operations for ``machine``; the pipeline ``gpu_to_llvm`` replaces the gpu dialect.
 
     ``prepare`` is called with ``gpu_modules`` first and may put functions beside them; ``finish`` changes LLVM IR.
     Raises LoweringError for an operation that the device cannot run.
@@ -39,7 +40,7 @@ def compile_kernels(
     i64 = ir.IntegerType.get_signless(64, gpu_modules.context)
     space = ir.IntegerAttr.get(i64, _GLOBAL_MEMORY)
     mlir_util.retype_memrefs(gpu_modules.operation, space, lambda old: str(old).startswith("#device."))
-    run_passes(gpu_modules.operation, pipeline(f"{target}/gpu_to_llvm"))
+    run_passes(gpu_modules.operation, gpu_to_llvm)
     _merge(gpu_modules)
     run_passes(gpu_modules.operation, pipeline("gpu/to_llvm"))
     _mark_noalias(gpu_modules, written)

@@ -11,6 +11,7 @@ from devscope.lowering.gpu.local_memory import pass_local_memory
 from devscope.lowering.gpu.to_llvm import call_functions, compile_kernels
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, ElementTypes, KernelTarget, Options
 
 #: math op -> OpenCL C built-in (OpenCL C specification 3.0, section 6.15.2).
@@ -53,7 +54,10 @@ _BUILTINS = {
 
 
 def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) -> DeviceBinary:
-    return compile_kernels(gpu_modules, run_passes, "opencl", SPIRV, _prepare, _set_calling_convention)
+    gpu_to_llvm = pipeline("opencl/gpu_to_llvm")
+    return compile_kernels(
+        gpu_modules, run_passes, "opencl", gpu_to_llvm, SPIRV, _prepare, _set_calling_convention
+    )
 
 
 def _prepare(gpu_modules: Any, run_passes: RunPasses) -> None:
