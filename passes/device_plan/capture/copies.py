@@ -130,7 +130,11 @@ class CopyPlanner:
     # Chains
 
     def fold_chains(self) -> None:
-        """Copy directly what explicit copies take by way of a scope where nothing uses it."""
+        """Copy directly what explicit copies take by way of a scope where nothing uses it.
+
+        `rewriting.copies.fold_copy` folds one copy into another. That is not enough here: needed copies that share
+        the value are folded all or none, before they exist, or planning the outcome again would change it.
+        """
         onward: dict[SSAValue, list[NeededCopy]] = {}
         for need in self._needed.values():
             if need.value in self._source:
