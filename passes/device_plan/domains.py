@@ -120,7 +120,7 @@ class Domains:
         self.computes = bytearray()
         """Per root: whether some operation executes on its class, so that placing it places computation."""
         self.flags: list[int] = []
-        """Per node, what the constraint system knows of it; see `system`."""
+        """Per node, what the constraint system knows of it; see `node_flags`."""
         self.functions: dict[int, FunctionDomain] = {}
         self.demands: list[Demand] = []
         self.conflicts: list[Conflict] = []

@@ -204,8 +204,8 @@ class Explainer:
                     return (here, neighbour) if neighbour is not None else None
                 callee, part = here.system.imported.get(neighbour, (here.system, neighbour))
                 inside = self.provenance(callee, summarised=True)
-                wished = inside.placed_neighbour(part, here.system.final(neighbour))
-                return (inside, wished) if wished is not None else None
+                placed = inside.placed_neighbour(part, here.system.final(neighbour))
+                return (inside, placed) if placed is not None else None
             case "callee" if node in here.system.imported:
                 callee, part = here.system.imported[node]
                 inside = self.provenance(callee, summarised=True)
