@@ -28,7 +28,7 @@ from devscope.passes.device_plan import Plan, PlanOptions, plan_module
 from devscope.passes.device_plan.remarks import LoopWarnings
 from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_split import DeviceSplitPass
-from devscope.passes.device_verify import DeviceVerifyPass, verify_module
+from devscope.passes.device_verify import DeviceVerifyPass
 from devscope.passes.device_verify_split import DeviceVerifySplitPass
 
 if TYPE_CHECKING:
@@ -53,6 +53,7 @@ class PlannedProgram:
     """See `ParsedSource.literals`."""
     machine: Machine | None
     """What the options say of the machine."""
+    analyses: AnalysisManager
 
 
 @contextmanager
@@ -81,8 +82,9 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
         machine=machine if options.completion == "min-cost" else None,
     )
     plan = plan_module(module, plan_options, SourceNames(parsed.texts))
-    verify_module(module)
-    return PlannedProgram(session, module, plan, parsed.literals, machine)
+    analyses = AnalysisManager(module, HOST)
+    analyses.run(DeviceVerifyPass())
+    return PlannedProgram(session, module, plan, parsed.literals, machine, analyses)
 
 
 def _machine(options: CompileOptions) -> Machine | None:
@@ -103,7 +105,7 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     _check_targets(planned.module, options)
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
-    analyses = AnalysisManager(planned.module, HOST)
+    analyses = planned.analyses
     if planned.plan.copies:
         _move_copies(analyses, planned.plan, report)
     analyses.run(DeviceSplitPass(targets=tuple(f"{device}={kind}" for device, kind in options.targets.items())))

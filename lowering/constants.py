@@ -17,7 +17,13 @@ from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.llvm_dialect import mlir_location
-from devscope.lowering.runtime_calls import CONSTANT_PREFIX
+
+CONSTANT_PREFIX = "devscope_constant_"
+
+
+def constant_number(symbol: str) -> int:
+    """The entry of the constant table that a symbol stands for; one entry may have several symbols."""
+    return int(symbol.removeprefix(CONSTANT_PREFIX).partition("_")[0])
 
 
 class ConstantTable:

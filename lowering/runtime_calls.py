@@ -15,6 +15,7 @@ from typing import Any
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import is_assertion, lower_assertions
+from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
 from devscope.lowering.flush import FLUSH, lower_flush
 from devscope.lowering.gpu.launch_calls import lower_launch
 from devscope.lowering.interop.bindings import ir
@@ -25,7 +26,6 @@ from devscope.lowering.mlir_util import Builder
 
 HOST_SLOT = 0
 #: Symbols of ``memref.global`` operations that stand for entries of the program's constant table.
-CONSTANT_PREFIX = "devscope_constant_"
 
 Slots = Mapping[str, int]
 
@@ -205,11 +205,6 @@ def _load(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
 
 def _is_constant_symbol(op: Any) -> bool:
     return ir.FlatSymbolRefAttr(op.attributes["name"]).value.startswith(CONSTANT_PREFIX)
-
-
-def constant_number(symbol: str) -> int:
-    """The entry of the constant table that a symbol stands for; one entry may have several symbols."""
-    return int(symbol.removeprefix(CONSTANT_PREFIX).partition("_")[0])
 
 
 def _constant(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:

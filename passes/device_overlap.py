@@ -21,7 +21,7 @@ from devscope.analysis.classify import CONTROL_FLOW, is_rematerialised, is_scala
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import split_by_host
-from devscope.analysis.symbols import callee_name
+from devscope.analysis.symbols import Symbols, callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.rewriting.blocks import reorder
@@ -32,6 +32,7 @@ class DeviceOverlapPass(ManagedPass):
     """Let devices start early and the host wait late."""
 
     name = "device-overlap"
+    preserved = frozenset({Symbols})
 
     host: str = "cpu:0"
     """The scope that host functions run on."""

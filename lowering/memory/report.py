@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from devscope.errors import Note, PlanError
+from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
 from devscope.lowering.llvm_dialect import mlir_location
 from devscope.lowering.memory.buffers import Buffer
 from devscope.lowering.memory.plan import Arena
-from devscope.lowering.runtime_calls import CONSTANT_PREFIX, constant_number
 from devscope.runtime.format_bytes import format_bytes
 
 _SHOWN = 5

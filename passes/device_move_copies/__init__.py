@@ -22,6 +22,7 @@ from xdsl.rewriter import Rewriter
 
 from devscope.analysis.dominance import Dominators, is_single_block
 from devscope.analysis.manager import AnalysisManager, ManagedPass
+from devscope.analysis.symbols import Symbols
 from devscope.analysis.value_flow import planned_operations
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.op_facts import LOOPS, Control, facts_of
@@ -35,6 +36,7 @@ class DeviceMoveCopiesPass(ManagedPass):
     """Share copies, sink them into the branches that need them, and take them out of loops."""
 
     name = "device-move-copies"
+    preserved = frozenset({Symbols})
 
     def run(self, analyses: AnalysisManager) -> bool:
         return move_copies(analyses.module)

@@ -28,7 +28,7 @@ from devscope.analysis.effects import has_side_effects
 from devscope.analysis.loops import constant_index, trip_count
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import split_by_host
-from devscope.analysis.symbols import callee_name
+from devscope.analysis.symbols import Symbols, callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.passes.device_pipeline_loops.pipelined_loop import PipelinedLoop
@@ -39,6 +39,7 @@ class DevicePipelineLoopsPass(ManagedPass):
     """Begin the device's work of a loop's next iteration before waiting for this one's."""
 
     name = "device-pipeline-loops"
+    preserved = frozenset({Symbols})
 
     host: str = "cpu:0"
     """The scope that host functions run on."""

@@ -19,7 +19,7 @@ from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import scope_of_function
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.symbols import CALL
+from devscope.analysis.symbols import CALL, Symbols
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.names import op_name
 from devscope.passes.device_sccp.control_flow import fold_control_flow
@@ -34,6 +34,7 @@ class DeviceSccpPass(ManagedPass):
     """Propagate constants and extents through all calls of a split module, and fold what they decide."""
 
     name = "device-sccp"
+    preserved = frozenset({Symbols})
 
     def run(self, analyses: AnalysisManager) -> bool:
         return propagate_constants(analyses)

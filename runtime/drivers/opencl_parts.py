@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 
 from devscope.runtime.drivers import opencl_api as cl
-from devscope.runtime.drivers.opencl import OpenCLDevice, SharedContext, opencl_devices
+from devscope.runtime.drivers.opencl_device import OpenCLDevice, SharedContext, opencl_devices
 
 
 def compute_unit(name: str) -> OpenCLDevice | None:

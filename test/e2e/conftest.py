@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from devscope.analysis.machine import Machine, nominal_machine
 from devscope.analysis.machine_file import machine_toml
 from devscope.runtime.cache import DIRECTORY_VARIABLE
-from devscope.runtime.drivers.opencl import opencl_devices
+from devscope.runtime.drivers.opencl_device import opencl_devices
 
 
 @pytest.fixture(scope="session", autouse=True)

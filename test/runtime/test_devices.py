@@ -15,9 +15,9 @@ import pytest
 from devscope.errors import DeviceError, DeviceNotFoundError, OptionError
 from devscope.runtime import driver_problems, list_devices
 from devscope.runtime.devices import resolve_devices
-from devscope.runtime.drivers import opencl, opencl_libraries
+from devscope.runtime.drivers import opencl, opencl_device, opencl_libraries
 from devscope.runtime.drivers.cpu import HOST
-from devscope.runtime.drivers.opencl import SharedContext
+from devscope.runtime.drivers.opencl_device import SharedContext
 from devscope.runtime.drivers.opencl_parts import compute_unit
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.program import DeviceSpec, Program
@@ -97,8 +97,8 @@ def test_compute_units_share_a_context(device: Any) -> None:
         {"opencl:0": "opencl", "opencl:1": "opencl"}, {"opencl:0": "opencl:0.0", "opencl:1": f"opencl:0.{last}"}
     )
     one, two = (found[name] for name in ("opencl:0", "opencl:1"))
-    assert isinstance(one, opencl.OpenCLDevice)
-    assert isinstance(two, opencl.OpenCLDevice)
+    assert isinstance(one, opencl_device.OpenCLDevice)
+    assert isinstance(two, opencl_device.OpenCLDevice)
     assert (one.compute_units, two.compute_units) == (1, 1)
     assert one.context() == two.context()
     assert (one.handle == two.handle) == (last == 0)
@@ -138,18 +138,18 @@ def test_broken_driver_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 def test_library_without_the_api(device: Any) -> None:
     with pytest.raises(OSError, match="does not export the OpenCL API"):
-        opencl.OpenCLLibrary("libc.so.6")
+        opencl_device.OpenCLLibrary("libc.so.6")
 
 
 LIST = """
 import sys
-from devscope.runtime.drivers import opencl, opencl_libraries
+from devscope.runtime.drivers import opencl_device, opencl_libraries
 if sys.argv[1] == "loader":
     opencl_libraries._cpu_runtimes = lambda: iter(())
 if sys.argv[1] == "vendor":
     opencl_libraries._cpu_runtimes = opencl_libraries._loaders = lambda: iter(())
     opencl_libraries.VENDORS = sys.argv[2]
-devices, problems = opencl.opencl_devices()
+devices, problems = opencl_device.opencl_devices()
 print([(d.name, d.description, d.library.path) for d in devices])
 device = devices[0]
 device.release_queue(device.create_queue())
@@ -211,7 +211,7 @@ def test_format_bytes(count: int, text: str) -> None:
 
 
 def test_who_reaches_whose_memory(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = opencl.opencl_devices()[0]
+    found = opencl_device.opencl_devices()[0]
     first = found[0]
     near = [("cpu:0", info.name) for info in found if info.shares_memory]
     assert memory_groups()[: len(near)] == near
@@ -229,7 +229,7 @@ def test_who_reaches_whose_memory(device: Any, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_program_that_relies_on_shared_memory(device: Any) -> None:
     """Devices of one type that do not share a context do not reach each other's memory."""
-    found = opencl.opencl_devices()[0][0]
+    found = opencl_device.opencl_devices()[0][0]
     other = replace(found, name="opencl:7", shared_context=SharedContext(found.library, [found.handle]))
     program = Program({}, b"", "", devices=[DeviceSpec(n + 1, "opencl", n, "opencl") for n in range(2)])
     program.shared = [(1, 2)]
