@@ -24,9 +24,9 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.symbols import callee_name, is_kernel
+from devscope.analysis.symbols import Symbols, callee_name, is_kernel
 from devscope.analysis.target_binding import TargetBinding
-from devscope.analysis.user_kernels import drop_idle_kernels, functions_of
+from devscope.analysis.user_kernels import drop_idle_kernels
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
@@ -71,9 +71,9 @@ def cut_module(module: ModuleOp, binding: TargetBinding) -> CutModules:
 
 def _declare_external_functions(parts: list[ModuleOp]) -> None:
     """Declare in each part what it calls of another one, whose launchers it is linked with."""
-    functions = {f.sym_name.data: f for part in parts for f in functions_of(part)}
+    functions = {name: f for part in parts for name, f in Symbols(part).functions.items()}
     for part in parts:
-        present = {f.sym_name.data for f in functions_of(part)}
+        present = set(Symbols(part).functions)
         for op in list(part.walk()):
             callee = callee_name(op)
             if callee is None or callee in present:

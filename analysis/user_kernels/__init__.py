@@ -7,21 +7,10 @@ splitting and what runs after them leave its body alone.
 from __future__ import annotations
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from devscope.analysis.symbols import is_kernel
+from devscope.analysis.symbols import Symbols
 from devscope.dialects.device import LaunchOp
-
-
-def kernels_of(module: ModuleOp) -> dict[str, FuncOp]:
-    """The user kernels, by name."""
-    return {op.sym_name.data: op for op in module.body.block.ops if isinstance(op, FuncOp) and is_kernel(op)}
-
-
-def functions_of(module: ModuleOp) -> list[FuncOp]:
-    """The functions of a module but for user kernels, whose bodies are device code already."""
-    return [op for op in module.body.block.ops if isinstance(op, FuncOp) and not is_kernel(op)]
 
 
 def launches_in(op: Operation) -> list[LaunchOp]:
@@ -36,7 +25,7 @@ def kernel_name(launch: LaunchOp) -> str:
 
 def drop_idle_kernels(module: ModuleOp) -> None:
     """Erase the kernels that nothing launches."""
-    kernels = kernels_of(module)
+    kernels = Symbols(module).kernels
     launched = {kernel_name(launch) for launch in launches_in(module)} if kernels else set[str]()
     for name, kernel in kernels.items():
         if name not in launched:

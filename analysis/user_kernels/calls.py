@@ -11,7 +11,6 @@ from xdsl.ir import Operation
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.device_functions import portable_functions
 from devscope.analysis.symbols import callee_name
-from devscope.analysis.user_kernels import functions_of
 from devscope.dialects.location import source_location
 from devscope.errors import VerifyError
 
@@ -21,8 +20,8 @@ def check_calls(module: ModuleOp, kernels: Iterable[FuncOp]) -> None:
     calls = [(kernel, op) for kernel in kernels for op in calls_in(kernel)]
     if not calls:
         return
-    portable = {function.sym_name.data: function for function in portable_functions(functions_of(module))}
     graph = CallGraph(module)
+    portable = {f.sym_name.data: f for f in portable_functions(graph.symbols.functions.values())}
     for kernel, op in calls:
         name = callee_name(op) or ""
         if name not in portable:

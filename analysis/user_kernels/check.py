@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, SymbolRefAttr, TensorType, UnregisteredOp
+from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, TensorType, UnregisteredOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
-from devscope.analysis.symbols import is_kernel
-from devscope.analysis.user_kernels import kernel_name, kernels_of, launches_in
+from devscope.analysis.symbols import CALL, Symbols, is_kernel, named_function
+from devscope.analysis.user_kernels import kernel_name, launches_in
 from devscope.analysis.user_kernels.body import check_body, first_store, uses_local_memory
 from devscope.analysis.user_kernels.calls import check_calls
 from devscope.dialects.device import KERNEL_ATTR, Device, LaunchOp
@@ -23,8 +23,6 @@ from devscope.dialects.names import op_name
 from devscope.dialects.verifier import verify_operation
 from devscope.errors import Note, VerifyError
 
-_REFERENCES = {"func.call": ("callee", "called"), "func.constant": ("value", "used as a value")}
-
 
 def check_kernels(module: ModuleOp) -> None:
     """Raise `VerifyError`, located, for the first user kernel of ``module`` that cannot be one, or launch.
@@ -32,7 +30,7 @@ def check_kernels(module: ModuleOp) -> None:
     A kernel is a private function with a body and without results, that launches name and nothing calls. Launches
     in a module without kernels are left to `check_launch`.
     """
-    kernels = kernels_of(module)
+    kernels = Symbols(module).kernels
     for kernel in kernels.values():
         _check_kernel(kernel)
         check_body(kernel)
@@ -48,13 +46,10 @@ def _refuse_calls(module: ModuleOp, kernels: Mapping[str, FuncOp]) -> None:
     """Nothing but a launch may name a kernel."""
     launches = {kernel_name(launch): launch for launch in reversed(launches_in(module))}
     for op in module.walk():
-        if (reference := _REFERENCES.get(op_name(op))) is None:
+        name = named_function(op)
+        if name is None or name not in kernels:
             continue
-        attribute, how = reference
-        symbol = op.get_attr_or_prop(attribute)
-        name = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else ""
-        if name not in kernels:
-            continue
+        how = "called" if op_name(op) == CALL else "used as a value"
         launch = launches.get(name)
         if launch is None:
             raise VerifyError(
@@ -97,13 +92,14 @@ def check_launch(launch: Operation) -> None:
     for op in launch.body.block.ops:
         if isinstance(op, UnregisteredOp):
             verify_operation(op, Device)
-    functions = _functions_around(launch)
-    if functions is None:
+    module = launch.get_toplevel_object()
+    if not isinstance(module, ModuleOp):
         return  # in a clone that planning made of a function
     name = kernel_name(launch)
-    kernel = functions.get(name)
+    symbols = Symbols(module)
+    kernel = symbols.kernels.get(name) or symbols.functions.get(name)
     if kernel is None:
-        known = ", ".join(name for name, function in functions.items() if is_kernel(function))
+        known = ", ".join(symbols.kernels)
         raise VerifyError(
             f"'{name}' is launched, but the module has no such function",
             source_location(launch),
@@ -122,15 +118,6 @@ def check_launch(launch: Operation) -> None:
     _check_parameters(launch, kernel, [value.type for value in values])
     _check_writes(launch, kernel)
     _check_local_memory(launch, kernel)
-
-
-def _functions_around(op: Operation) -> dict[str, FuncOp] | None:
-    current: Operation | None = op
-    while current is not None and not isinstance(current, ModuleOp):
-        current = current.parent_op()
-    if current is None:
-        return None
-    return {op.sym_name.data: op for op in current.body.block.ops if isinstance(op, FuncOp)}
 
 
 def _check_parameters(launch: LaunchOp, kernel: FuncOp, given: Sequence[Attribute]) -> None:
