@@ -10,7 +10,8 @@ from functools import cache
 _PACKAGES = tuple(
     f"devscope{name}" for name in ("", ".analysis", ".dialects", ".lowering", ".passes", ".rewriting", ".runtime")
 )
-_SUFFIXES = (".py", ".mlir")
+# What decides on a program: the runtime itself is linked when one is loaded, but for its layout.
+_SUFFIXES = (".py", ".mlir", ".pipeline", ".h")
 _DEPENDENCIES = ("llvmlite", "mlir", "scipy", "torch_mlir", "xdsl")
 
 

@@ -1,0 +1,17 @@
+"""The cache key of compiled programs knows every kind of file that the compiler is made of."""
+
+from importlib import resources
+from pathlib import Path
+
+from devscope import fingerprint
+
+OF_NO_PROGRAM = {".c", ".in", ".o", ".pyc", ".txt"}
+"""The runtime, which is linked when a program is loaded, and lists for the command line."""
+
+
+def test_every_kind_of_file_counts() -> None:
+    found: set[str] = set()
+    for package in fingerprint._PACKAGES:
+        folder = Path(str(resources.files(package)))
+        found |= {path.suffix for path in folder.rglob("*") if path.is_file()}
+    assert found - OF_NO_PROGRAM == set(fingerprint._SUFFIXES)
