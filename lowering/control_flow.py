@@ -42,7 +42,9 @@ def _replace_poison(op: Any) -> None:
 
 
 def _replace_switch(op: Any) -> None:
-    """A chain of ``scf.if``: one-shot bufferisation writes to tensors that a switch yields even if read-only."""
+    """A chain of ``scf.if``. A workaround: one-shot bufferisation of a switch (llvm-project pull request 67666)
+    writes to tensors that it yields even if they are read-only.
+    """
     selector = op.operands[0]
     default, *cases = [region.blocks[0] for region in op.regions]
     types = [result.type for result in op.results]

@@ -1,7 +1,8 @@
 """Results of one call never share memory.
 
-One-shot bufferisation knows which results of a call may be its arguments, but takes results for distinct from
-each other: a caller that updates one in place would change the other.
+A workaround: one-shot bufferisation knows which results of a call may be its arguments (MLIR's `FuncAnalysisState`
+has these, in FuncBufferizableOpInterfaceImpl.cpp), but takes results for distinct from each other. A caller that
+updates one in place would change the other.
 """
 
 from __future__ import annotations
