@@ -21,7 +21,6 @@ STAGES = (
     ("MLIR -> xDSL", "devscope.pipeline", "Session"),
     ("MLIR -> xDSL", "devscope.lowering.interop.session", "Session.to_xdsl"),
     ("plan", "devscope.pipeline", "plan_module"),
-    ("verify", "devscope.pipeline", "verify_module"),
     ("verify", "devscope.pipeline", "DeviceVerifyPass.run"),
     ("split", "devscope.pipeline", "DeviceSplitPass.run"),
     ("split", "devscope.lowering.stages", "cut_module"),
