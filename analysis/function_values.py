@@ -13,9 +13,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
 
 from devscope.analysis.symbols import CALL, CONSTANT, INDIRECT, RETURN, Symbols, is_public
-from devscope.analysis.value_flow import ENTERED, ValueFlow, targets
+from devscope.analysis.value_flow import ValueFlow, targets
 from devscope.analysis.value_kinds import FUNCTION, kind_of
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 
 _PASSED_ON = {"arith.select": 1, "device.on_device": 0}
 """Operations whose result is one of their operands, from the one of this number on."""
@@ -165,9 +166,9 @@ class _Facts:
 def _has_origin(value: SSAValue) -> bool:
     """Whether a value that nothing is known to flow into is nevertheless understood: it is never made."""
     if isinstance(value, OpResult):
-        return op_name(value.op) in (CALL, INDIRECT, *ENTERED)
+        return op_name(value.op) in (CALL, INDIRECT) or facts_of(value.op).is_entered
     parent = value.owner.parent_op() if isinstance(value, BlockArgument) else None
-    return isinstance(parent, FuncOp) or (parent is not None and op_name(parent) in ENTERED)
+    return isinstance(parent, FuncOp) or (parent is not None and facts_of(parent).is_entered)
 
 
 def arguments_of(call: Operation) -> list[SSAValue]:

@@ -11,8 +11,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr
 
 from devscope.analysis.dominance import Dominators
-from devscope.analysis.value_flow import LOOPS
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import LOOPS, facts_of
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class LoopNest:
         current: Block | None = block
         while current is not None and current not in self._depths:
             parent = current.parent_op()
-            loops = int(parent is not None and op_name(parent) in LOOPS)
+            loops = int(parent is not None and facts_of(parent).control in LOOPS)
             region = current.parent
             if region is not None and (graph := self._graphs.get(region)) is not None:
                 loops += graph.loops_around(current)
@@ -99,7 +99,7 @@ def innermost_loop(op: Operation, graphs: Mapping[Region, Dominators]) -> Loop |
         if graph is not None and (header := _header(graph, block)) is not None:
             return Loop(header, graph)
         parent = region.parent
-        if parent is None or op_name(parent) in LOOPS:
+        if parent is None or facts_of(parent).control in LOOPS:
             return Loop(parent) if parent is not None else None
         block = parent.parent
     return None

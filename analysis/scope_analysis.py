@@ -27,35 +27,21 @@ from xdsl.pattern_rewriter import PatternRewriterListener
 
 from devscope.analysis.captured_values import captured_uses
 from devscope.analysis.function_values import Callees, FunctionValues, arguments_of, function_values
-from devscope.analysis.symbols import CALL, CONSTANT, INDIRECT, Symbols
-from devscope.analysis.value_flow import (
-    CARRIERS,
-    CHOICES,
-    ENDS,
-    ENTERED,
-    FRAME,
-    LOOPS,
-    ValueFlow,
-    constrains,
-    decides,
-    targets,
-)
+from devscope.analysis.symbols import CONSTANT, INDIRECT, Symbols
+from devscope.analysis.value_flow import ValueFlow, constrains, decides, targets
 from devscope.analysis.value_kinds import HOST, kind_of
 from devscope.dialects.device import HOST_SCOPE, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.dialects.op_facts import facts, facts_of
+from devscope.dialects.op_facts import CALLS, CONTROL_FLOW, ENDS, facts_of
 from devscope.dialects.scope_attribute import scope_on
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 
 if TYPE_CHECKING:
     from devscope.analysis.manager import AnalysisManager
 
-CALLS = frozenset({CALL, INDIRECT, CONSTANT})
-CONTROL = CHOICES | LOOPS | ENDS | CALLS
-
 _FUNCTION = "func.func"
 _OUTERMOST = frozenset({_FUNCTION, "builtin.module"})
-_WITHOUT_SCOPE = CONTROL | _OUTERMOST | {FRAME, "device.device_copy", "device.on_device"}
+_WITHOUT_SCOPE = _OUTERMOST | {"device.region", "device.device_copy", "device.on_device"}
 
 
 class Need(NamedTuple):
@@ -118,7 +104,7 @@ class ScopeAnalysis:
         if self.computation(op) is not op:
             return self.of_op(op)
         origin = value
-        if op_name(op) in CARRIERS or isinstance(value, BlockArgument):
+        if facts_of(op).is_entered or isinstance(op, OnDeviceOp) or isinstance(value, BlockArgument):
             origin = self.flow.origin(value)
         if isinstance(origin, OpResult):
             return self._of_result_value(origin)
@@ -139,7 +125,7 @@ class ScopeAnalysis:
         """What an operation's own attribute or that of the nearest operation around it says, else the host."""
         current: Operation | None = op
         while current is not None:
-            found = current.scope if current.name == FRAME and isinstance(current, RegionOp) else scope_on(current)
+            found = current.scope if isinstance(current, RegionOp) else scope_on(current)
             if found is not None:
                 return found
             current = current.parent_op() if current.name != _FUNCTION else None
@@ -157,7 +143,7 @@ class ScopeAnalysis:
         found = op
         current = op.parent_op()
         while current is not None and current.name not in _OUTERMOST:
-            if op_name(current) not in ENTERED:
+            if not facts_of(current).is_entered:
                 found = current
             current = current.parent_op()
         return found
@@ -182,7 +168,7 @@ class ScopeAnalysis:
         """Where an operation needs its operands, and what its body captures, to be. Nothing for scalars."""
         if isinstance(op, DeviceCopyOp):
             found = [(0, op.src)]
-        elif op_name(op) in CONTROL:
+        elif facts_of(op).control in CONTROL_FLOW:
             found = self._control_needs(op, op_name(op))
         elif self.executes(op):
             scope = self.lexical(op)
@@ -206,11 +192,11 @@ class ScopeAnalysis:
         self._captures.clear()
 
     def _changed(self, op: Operation) -> None:
-        name = op_name(op)
-        if isinstance(op, FuncOp) or name in ENTERED or name in CALLS:
+        known = facts_of(op)
+        if isinstance(op, FuncOp) or known.is_entered or known.control in CALLS:
             self.invalidate()
             return
-        if name in ENDS or op.successors or isinstance(op, OnDeviceOp):
+        if known.control in ENDS or op.successors or isinstance(op, OnDeviceOp):
             self.flow.invalidate()
             self._function_values = None
         elif any(True for _ in function_values(op)):
@@ -221,8 +207,8 @@ class ScopeAnalysis:
     # How it is found
 
     def _has_scope(self, op: Operation) -> bool:
-        name = op_name(op)
-        if name in _WITHOUT_SCOPE or facts(name).query:
+        known = facts_of(op)
+        if known.control in CONTROL_FLOW or known.query or op_name(op) in _WITHOUT_SCOPE:
             return False
         for values in (op.results, op.operands):
             for value in values:
@@ -233,7 +219,7 @@ class ScopeAnalysis:
     def _of_result_value(self, result: OpResult) -> ScopeAttr:
         op = result.op
         name = op_name(op)
-        if name not in CALLS:
+        if facts_of(op).control not in CALLS:
             return self.of_op(op)
         functions = self.callees_of(op).functions
         if name == CONSTANT:
@@ -257,7 +243,7 @@ class ScopeAnalysis:
             return [(index, self.of_result(func, index)) for index in range(len(op.operands))]
         if name == CONSTANT:
             return []
-        if name not in CALLS:
+        if facts_of(op).control not in CALLS:
             decided = [(0, self.host)] if decides(op) else []
             return decided + [(index, self.of_value(target)) for index, target in targets(op)]
         callees = self.callees_of(op)

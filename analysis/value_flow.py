@@ -15,23 +15,7 @@ from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from devscope.analysis.dominance import reverse_post_order
 from devscope.dialects.device import OnDeviceOp
-from devscope.dialects.names import op_name
-
-CHOICES = frozenset(
-    {"scf.if", "scf.index_switch", "scf.execute_region", "affine.if", "stablehlo.if", "stablehlo.case"}
-)
-COUNTED = frozenset({"scf.for", "affine.for"})
-"""Loops whose last operands are what they carry, and whose body takes a counter and then that."""
-LOOPS = COUNTED | {"scf.while", "stablehlo.while"}
-FRAME = "device.region"
-ENTERED = CHOICES | LOOPS | {FRAME}
-"""Operations whose regions hold operations with scopes of their own. The regions of all others run as one."""
-
-CARRIERS = ENTERED | {"device.on_device"}
-"""Operations whose results may be values that they are given."""
-
-_YIELDS = frozenset({"scf.yield", "affine.yield", "stablehlo.return", "device.yield"})
-ENDS = _YIELDS | {"scf.condition", "func.return", "cf.br", "cf.cond_br", "cf.switch"}
+from devscope.dialects.op_facts import ENDS, LOOPS, Control, facts_of
 
 
 class ValueFlow:
@@ -73,23 +57,24 @@ class ValueFlow:
     def sources(self, value: SSAValue) -> Iterator[SSAValue]:
         """All values that control flow carries into ``value``, in the order of `origin`; none for others."""
         if isinstance(value, OpResult):
-            yield from self._result_sources(value.op, op_name(value.op), value.index)
+            yield from self._result_sources(value.op, value.index)
         elif isinstance(value, BlockArgument) and (region := value.block.parent) is not None:
             if value.block is region.first_block:
                 yield from self._entry_sources(region, value.index)
             else:
                 yield from self._branch_sources(value.block, value.index)
 
-    def _result_sources(self, op: Operation, name: str, index: int) -> Iterator[SSAValue]:
-        if name in COUNTED:
+    def _result_sources(self, op: Operation, index: int) -> Iterator[SSAValue]:
+        known = facts_of(op)
+        if known.control is Control.COUNTED:
             yield op.operands[first_carried(op) + index]
             yield from self._ends(op.regions[0], index)
-        elif name == "stablehlo.while":
+        elif known.control is Control.WHILE and known.by_tensor:
             yield op.operands[index]
             yield from self._ends(op.regions[1], index)
-        elif name == "scf.while":
+        elif known.control is Control.WHILE:
             yield from self._ends(op.regions[0], index + 1)
-        elif name in ENTERED:
+        elif known.is_entered:
             for region in op.regions:
                 yield from self._ends(region, index)
         elif isinstance(op, OnDeviceOp) and not constrains(op):
@@ -97,14 +82,13 @@ class ValueFlow:
 
     def _entry_sources(self, region: Region, index: int) -> Iterator[SSAValue]:
         op = region.parent
-        name = op_name(op) if op is not None else ""
-        if op is None or name not in LOOPS:
+        if op is None or (known := facts_of(op)).control not in LOOPS:
             return
-        if name in COUNTED:
+        if known.control is Control.COUNTED:
             if index > 0:
-                yield from self._result_sources(op, name, index - 1)
-        elif name == "stablehlo.while":
-            yield from self._result_sources(op, name, index)
+                yield from self._result_sources(op, index - 1)
+        elif known.by_tensor:
+            yield from self._result_sources(op, index)
         elif region is op.regions[0]:
             yield op.operands[index]
             yield from self._ends(op.regions[1], index)
@@ -126,7 +110,9 @@ class ValueFlow:
         blocks = region.blocks if region.first_block is region.last_block else self._order(region)
         for block in blocks:
             last = block.last_op
-            if last is not None and not last.successors and index < len(last.operands) and op_name(last) in ENDS:
+            if last is None or last.successors or index >= len(last.operands):
+                continue
+            if facts_of(last).control in ENDS:
                 yield last.operands[index]
 
     def _order(self, region: Region | None) -> dict[Block, int]:
@@ -145,16 +131,13 @@ def first_carried(op: Operation) -> int:
 
 def decides(op: Operation) -> bool:
     """Whether the operand of ``op``, a tensor, decides which way control takes, and is read on the host."""
-    if op_name(op) in ("stablehlo.if", "stablehlo.case"):
-        return True
-    region = op.parent_region()
+    known = facts_of(op)
+    if known.control is Control.CHOICE:
+        return known.by_tensor
     parent = op.parent_op()
-    return (
-        parent is not None
-        and op_name(op) == "stablehlo.return"
-        and op_name(parent) == "stablehlo.while"
-        and region is parent.regions[0]
-    )
+    if parent is None or known.control is not Control.YIELD or op.parent_region() is not parent.regions[0]:
+        return False
+    return (around := facts_of(parent)).control is Control.WHILE and around.by_tensor
 
 
 def constrains(op: OnDeviceOp) -> bool:
@@ -170,34 +153,36 @@ def first_operand(branch: Operation, successor: int) -> int:
 
 def targets(op: Operation) -> Iterator[tuple[int, SSAValue]]:
     """What the operands of a piece of control flow flow into: number of the operand, and result or argument."""
-    name = op_name(op)
+    known = facts_of(op)
+    control = known.control
     parent = op.parent_op()
-    if name in COUNTED:
+    if control is Control.COUNTED:
         yield from _pairs(first_carried(op), op.results)
         yield from _pairs(first_carried(op), _entry(op.regions[0])[1:])
-    elif name == "stablehlo.while":
+    elif control is Control.WHILE and known.by_tensor:
         for values in (op.results, *map(_entry, op.regions)):
             yield from _pairs(0, values)
-    elif name == "scf.while":
+    elif control is Control.WHILE:
         yield from _pairs(0, _entry(op.regions[0]))
-    elif name.startswith("cf."):
+    elif control is Control.BRANCH:
         for number, block in enumerate(op.successors):
             yield from _pairs(first_operand(op, number), block.args)
-    elif name == "scf.condition" and parent is not None:
+    elif control is Control.CONDITION and parent is not None:
         yield from _pairs(1, parent.results)
         yield from _pairs(1, _entry(parent.regions[1]))
-    elif name in _YIELDS and parent is not None and not decides(op):
-        yield from _yield_targets(parent, op_name(parent))
+    elif control is Control.YIELD and parent is not None and not decides(op):
+        yield from _yield_targets(parent)
 
 
-def _yield_targets(parent: Operation, name: str) -> Iterator[tuple[int, SSAValue]]:
-    if name == "scf.while":
+def _yield_targets(parent: Operation) -> Iterator[tuple[int, SSAValue]]:
+    known = facts_of(parent)
+    if known.control is Control.WHILE and not known.by_tensor:
         yield from _pairs(0, _entry(parent.regions[0]))
-    elif name in ENTERED:
+    elif known.is_entered:
         yield from _pairs(0, parent.results)
-        if name in COUNTED:
+        if known.control is Control.COUNTED:
             yield from _pairs(0, _entry(parent.regions[0])[1:])
-        elif name == "stablehlo.while":
+        elif known.control is Control.WHILE:
             yield from _pairs(0, _entry(parent.regions[0]))
             yield from _pairs(0, _entry(parent.regions[1]))
 
@@ -214,7 +199,7 @@ def planned_operations(within: FuncOp | Region) -> Iterator[Operation]:
             stack.pop()
             continue
         yield op
-        if op_name(op) in ENTERED:
+        if facts_of(op).is_entered:
             stack += (_in_order(region) for region in reversed(op.regions))
 
 

@@ -49,6 +49,8 @@ ENTERED = LOOPS | {Control.CHOICE, Control.FRAME}
 CALLS = frozenset({Control.CALL, Control.CALL_INDIRECT, Control.FUNCTION})
 ENDS = frozenset({Control.YIELD, Control.CONDITION, Control.BRANCH, Control.RETURN})
 """Terminators that pass values on."""
+CONTROL_FLOW = LOOPS | ENDS | CALLS | {Control.CHOICE}
+"""What the host executes by itself, and what has no scope of its own."""
 
 
 @dataclass(frozen=True, slots=True)

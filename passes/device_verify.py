@@ -13,14 +13,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
 from devscope.analysis.manager import AnalysisManager, ManagedPass
-from devscope.analysis.scope_analysis import CALLS, CONTROL, Need, ScopeAnalysis
+from devscope.analysis.scope_analysis import Need, ScopeAnalysis
 from devscope.analysis.symbols import CALL, CONSTANT, has_foreign_body
 from devscope.analysis.value_flow import planned_operations
 from devscope.analysis.value_kinds import BUFFER, FUNCTION, HOST, kind_of, memory_space_of
 from devscope.dialects.device import HOST_SCOPE, SCOPE_ATTR, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.dialects.op_facts import facts
+from devscope.dialects.op_facts import CALLS, CONTROL_FLOW, facts_of
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import VerifyError
 
@@ -83,7 +83,7 @@ class _Verifier:
             raise _error(op, f"'{name}' must not remain after planning; run device-plan")
         if isinstance(op, DeviceCopyOp):
             self._check_copy(op)
-        elif name in CONTROL or facts(name).query:
+        elif (known := facts_of(op)).control in CONTROL_FLOW or known.query:
             if SCOPE_ATTR in op.attributes:
                 raise _error(op, f"'{name}' runs on the host and must not carry '{SCOPE_ATTR}'")
             self._check_calls(op, name)
@@ -130,7 +130,7 @@ class _Verifier:
                 raise _error(inner, f"'{inner_name}' stands in '{name}', which runs on {scope.short()}")
             if isinstance(inner, DeviceCopyOp | OnDeviceOp | RegionOp):
                 raise _error(inner, f"'{inner_name}' stands in '{name}', which runs on one scope as a whole")
-            if inner_name in CALLS:
+            if facts_of(inner).control in CALLS:
                 self._check_inner_call(inner, scope)
 
     def _check_inner_call(self, op: Operation, scope: ScopeAttr) -> None:
@@ -146,7 +146,7 @@ class _Verifier:
                         raise _mixed(op, what, at, scope)
 
     def _check_calls(self, op: Operation, name: str) -> None:
-        if name not in CALLS:
+        if facts_of(op).control not in CALLS:
             return
         callees = self.analysis.callees_of(op)
         if name in (CALL, CONSTANT):

@@ -30,11 +30,12 @@ from xdsl.rewriter import BlockInsertPoint, InsertPoint, Rewriter
 
 from devscope.analysis.scope_analysis import Need, ScopeAnalysis
 from devscope.analysis.symbols import function_of
-from devscope.analysis.value_flow import ENTERED, targets
+from devscope.analysis.value_flow import targets
 from devscope.analysis.value_kinds import HOST, TENSOR, kind_of
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import drop_scopes, scope_on, write_scope
 from devscope.errors import DevscopeError, VerifyError
 from devscope.rewriting.copies import copies_of, dominates, place_of_copy
@@ -171,7 +172,7 @@ class ScopePreservingRewriter(PatternRewriter):
         if not self._is_attached(op):
             return
         op = self.scopes.computation(op)
-        inner = self._operations(op.regions) if op_name(op) in ENTERED else ()
+        inner = self._operations(op.regions) if facts_of(op).is_entered else ()
         for one in (op, *inner):
             for need in self._needs(one):
                 value = need.op.operands[need.operand]
@@ -276,7 +277,7 @@ class ScopePreservingRewriter(PatternRewriter):
             current = stack.pop()
             if isinstance(current, Operation):
                 found.append(current)
-                stack += current.regions if op_name(current) in ENTERED else ()
+                stack += current.regions if facts_of(current).is_entered else ()
             else:
                 stack += current.blocks if isinstance(current, Region) else current.ops
         return found
@@ -347,7 +348,7 @@ def rewrite_keeping_scopes(
 def _carried_by(op: Operation) -> list[SSAValue]:
     """What control flow carries into or out of ``op``, or what ``op``, its end, carries."""
     inner = [a for region in op.regions for block in region.blocks for a in block.args]
-    return [*op.results, *inner] if op_name(op) in ENTERED else [target for _, target in targets(op)]
+    return [*op.results, *inner] if facts_of(op).is_entered else [target for _, target in targets(op)]
 
 
 def _cannot_be_copied(op: Operation, type_: Attribute, actual: ScopeAttr, scope: ScopeAttr) -> VerifyError:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-from devscope.analysis.value_flow import LOOPS
-from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import LOOPS, facts_of
 from devscope.errors import Note, SourceLocation
 
 
@@ -54,5 +53,5 @@ def _loops_around(op: Operation | None) -> int:
     count = 0
     while op is not None:
         op = op.parent_op()
-        count += op is not None and op_name(op) in LOOPS
+        count += op is not None and facts_of(op).control in LOOPS
     return count

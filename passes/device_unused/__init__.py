@@ -17,8 +17,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.symbols import CALL
-from devscope.analysis.value_flow import ENTERED
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 from devscope.dialects.signature import ARGUMENTS, RESULTS
 from devscope.passes.device_unused.liveness import Liveness
 
@@ -119,7 +119,7 @@ def _clean(body: Region, live: Liveness, changed: dict[FuncOp, _Signature]) -> b
                     op.detach()
                     op.erase(safe_erase=False)
                     erased = True
-                elif op_name(op) in ENTERED:
+                elif facts_of(op).is_entered:
                     stack += op.regions
                 else:
                     _shrink_calls(op, live, changed)

@@ -15,8 +15,8 @@ from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.effects import Effects
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import CALL, function_of
-from devscope.analysis.value_flow import ENTERED
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 
 Slot = tuple[FuncOp, int]
 """One argument or one result of a private function."""
@@ -83,7 +83,7 @@ class Liveness:
             self._keep_return(op)
             return
         self._work += op.operands
-        if name in ENTERED:
+        if facts_of(op).is_entered:
             self._work += op.regions
         else:
             for inner in op.walk():

@@ -15,11 +15,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.pattern_rewriter import PatternRewriter
 from xdsl.rewriter import InsertPoint
 
-from devscope.analysis.scope_analysis import CALLS, ScopeAnalysis
-from devscope.analysis.value_flow import ENTERED
+from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.value_kinds import TENSOR, kind_of
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import CALLS, facts_of
 from devscope.errors import PlanError, VerifyError
 from devscope.passes.device_plan import plan_module
 from devscope.passes.device_verify import verify_module
@@ -34,7 +34,7 @@ def answers(analysis: ScopeAnalysis, module: ModuleOp) -> list[object]:
     for op in module.walk():
         found += (analysis.of_op(op), analysis.executes(op), analysis.lexical(op))
         found += (analysis.of_value(value) for value in values_of(op))
-        if op_name(op) in CALLS:
+        if facts_of(op).control in CALLS:
             found.append(analysis.callees_of(op))
         found += ((need.op, need.operand, need.scope) for need in analysis.needs(op))
     return found
@@ -47,7 +47,7 @@ def values_of(op: Operation) -> list[SSAValue]:
 def in_computation(op: Operation) -> bool:
     """Whether ``op`` stands in the body of a computation, which runs on one scope and has no copies."""
     parent = op.parent_op()
-    while parent is not None and op_name(parent) in ENTERED:
+    while parent is not None and facts_of(parent).is_entered:
         parent = parent.parent_op()
     return not isinstance(parent, FuncOp | None)
 

@@ -9,10 +9,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.value_flow import ENTERED, planned_operations
+from devscope.analysis.value_flow import planned_operations
 from devscope.analysis.value_kinds import HOST, byte_size, kind_of
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 from devscope.passes.device_plan.report.plan import Plan
 
 _COLOURS = (
@@ -84,7 +85,7 @@ class _Graph:
         return f"{self._number(key)} [{style}label={_quoted(label)}{colour}{tip}];"
 
     def _edges(self, op: Operation) -> Iterator[str]:
-        users = [op] if op_name(op) in ENTERED else list(op.walk())
+        users = [op] if facts_of(op).is_entered else list(op.walk())
         seen: set[SSAValue] = set()
         for user in users:
             for value in user.operands:
@@ -96,7 +97,7 @@ class _Graph:
     def _onward(self, op: Operation) -> Iterator[str]:
         """From the end of a block to what carries its data on: the operation around it, or other blocks."""
         parent = op.parent_op()
-        if parent is not None and op_name(parent) in ENTERED and op.next_op is None and not op.successors:
+        if parent is not None and facts_of(parent).is_entered and op.next_op is None and not op.successors:
             yield f"{self._number(op)} -> {self._number(parent)} [style=dashed, constraint=false];"
         for block in op.successors:
             for value in block.args:

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, f32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
+from devscope.dialects import op_facts
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.passes.device_plan import plan_module, register_rule, rules
 from devscope.passes.device_plan.domains import Domains
@@ -106,6 +107,28 @@ def test_register_rule(plan) -> None:
     finally:
         rules.RULES.pop("plugin.lookup", None)
         rules.RULES.pop("plugin", None)
+
+
+def test_control_flow_of_plugins(plan, monkeypatch) -> None:
+    """One row of facts is enough: yields flow to results, for the planner and for device-verify."""
+    monkeypatch.setattr(op_facts, "OPERATIONS", dict(op_facts.OPERATIONS))
+    op_facts.register_facts("plugin.if", op_facts.Facts(control=op_facts.Control.CHOICE))
+    op_facts.register_facts("plugin.yield", op_facts.Facts(control=op_facts.Control.YIELD))
+    text = """func.func @main(%p: i1, %x: !t) -> !t {
+      %0 = "plugin.if"(%p) ({
+        %1 = "ml.a"(%x) {device.scope = #dev0} : (!t) -> !t
+        "plugin.yield"(%1) : (!t) -> ()
+      }, {
+        %2 = "ml.b"(%x) {device.scope = #dev0} : (!t) -> !t
+        "plugin.yield"(%2) : (!t) -> ()
+      }) : (i1) -> !t
+      %3 = "ml.c"(%0) {device.scope = #dev0} : (!t) -> !t
+      func.return %3 : !t
+    }"""
+    try:
+        assert plan(text).signature("main") == "-, opencl:0 -> opencl:0"
+    finally:
+        op_facts.forget_answers()
 
 
 def chain(length: int, every: int) -> ModuleOp:
