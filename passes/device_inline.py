@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.call_graph import Call, CallGraph
@@ -20,10 +20,9 @@ from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.placed_functions import HOST_TYPE, scope_of_function
 from devscope.analysis.symbols import CALL, Symbols, function_of
 from devscope.analysis.value_kinds import HOST, kind_of
-from devscope.dialects.device import TARGET_ATTR, TargetAttr
+from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.dialects.scope_attribute import unplaced
 from devscope.dialects.target import get_target_kind
 from devscope.errors import LoweringError
 
@@ -148,53 +147,39 @@ def _recursive(inner: Operation, cycle: list[str], call: Operation, caller: Func
 
 
 def inline_call(call: Operation, callee: FuncOp) -> list[Operation]:
-    """Put a copy of the callee's body in the place of a call; the operations that now stand there."""
-    if len(callee.body.blocks) > 1:
-        return [_inline_blocks(call, callee)]
-    block = callee.body.block
-    values: dict[SSAValue, SSAValue] = dict(zip(block.args, call.operands, strict=True))
-    new: list[Operation] = []
-    for op in block.ops:
-        if isinstance(op, ReturnOp):
-            for result, value in zip(call.results, op.operands, strict=True):
-                result.replace_all_uses_with(values.get(value, value))
-        else:
-            new.append(unplaced(op, values))
-            Rewriter.insert_op(new[-1], InsertPoint.before(call))
-    call.detach()
-    call.erase()
+    """Put a copy of the callee's body in the place of a call; the operations that now stand there.
+
+    A body with branches becomes an ``scf.execute_region``.
+    """
+    body = callee.body.clone()
+    for op in body.walk():
+        op.attributes.pop(SCOPE_ATTR, None)
+    if len(body.blocks) > 1:
+        return [_execute(call, body)]
+    *new, end = body.block.ops
+    Rewriter.inline_block(body.block, InsertPoint.before(call), call.operands)
+    Rewriter.replace_op(call, (), end.operands)
+    Rewriter.erase_op(end)
     return new
 
 
-def _inline_blocks(call: Operation, callee: FuncOp) -> Operation:
-    """The same for a body with branches, which becomes an ``scf.execute_region``."""
+def _execute(call: Operation, body: Region) -> Operation:
+    """Replace a call by a region."""
     from xdsl.dialects.scf import ExecuteRegionOp, YieldOp
 
-    region = Region()
-    values: dict[SSAValue, SSAValue] = {}
-    blocks: dict[Block, Block] = {}
-    callee.body.clone_into(region, value_mapper=values, block_mapper=blocks)
-    entry = region.blocks[0]
+    entry = body.blocks[0]
     for argument, operand in zip(list(entry.args), call.operands, strict=True):
         argument.replace_all_uses_with(operand)
     for argument in reversed(entry.args):
         entry.erase_arg(argument)
-    for block in region.blocks:
-        end = block.last_op
-        if isinstance(end, ReturnOp):
-            operands = list(end.operands)
-            end.detach()
-            end.erase()
-            leave = YieldOp(*operands)
+    for block in body.blocks:
+        if isinstance(end := block.last_op, ReturnOp):
+            leave = YieldOp(*end.operands)
             leave.location = call.location
-            block.add_op(leave)
-    new = ExecuteRegionOp.create(result_types=[result.type for result in call.results], regions=[region])
+            Rewriter.replace_op(end, leave, ())
+    new = ExecuteRegionOp.create(result_types=call.result_types, regions=[body])
     new.location = call.location
-    Rewriter.insert_op(new, InsertPoint.before(call))
-    for result, value in zip(call.results, new.results, strict=True):
-        result.replace_all_uses_with(value)
-    call.detach()
-    call.erase()
+    Rewriter.replace_op(call, new)
     return new
 
 

@@ -2,7 +2,8 @@
 
 Equal are functions of one signature, target and scope whose bodies are the same operations in the same order
 with the same attributes, whatever they and their values are called and wherever they come from. Constants whose
-data stays in MLIR are equal if MLIR holds them as one.
+data stays in MLIR are equal if MLIR holds them as one. xDSL's `is_structurally_equivalent` compares names of
+functions, too, and gives no key to look functions up by.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Arithmetic on known scalars, as ``arith`` defines it.
 
 What the definition leaves open (division by zero, shifts by too much), or what depends on the rounding of a
-format that Python does not have, is not computed.
+format that Python does not have, is not computed. xDSL's interpreter and folders of ``arith`` do less: they work
+on registered operations, which those of a compilation are not, and compute every float as a double.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable, Sequence
+from operator import add, eq, ge, gt, le, lt, mul, ne, sub, truediv
+from typing import Any
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -20,8 +23,9 @@ from xdsl.dialects.builtin import (
     IntegerType,
 )
 from xdsl.ir import Attribute
+from xdsl.utils.comparisons import to_signed, to_unsigned
 
-from devscope.passes.device_sccp.facts import Scalar, bits_of, integer, signed
+from devscope.passes.device_sccp.facts import Scalar, bits_of, integer
 
 #: Integers up to this size are doubles without rounding, so that rounding to a narrower format is the only one.
 _EXACT = 2**53
@@ -64,7 +68,7 @@ def _real(value: Scalar) -> float | None:
 
 def _divide(bits: int, a: int, b: int) -> int | None:
     """Signed division, towards zero."""
-    a, b = signed(a, bits), signed(b, bits)
+    a, b = to_signed(a, bits), to_signed(b, bits)
     if b == 0 or (b == -1 and a == -(1 << (bits - 1))):
         return None
     quotient = abs(a) // abs(b)
@@ -73,15 +77,15 @@ def _divide(bits: int, a: int, b: int) -> int | None:
 
 def _remainder(bits: int, a: int, b: int) -> int | None:
     quotient = _divide(bits, a, b)
-    return None if quotient is None else signed(a, bits) - quotient * signed(b, bits)
+    return None if quotient is None else to_signed(a, bits) - quotient * to_signed(b, bits)
 
 
 def _round_down(bits: int, a: int, b: int) -> int | None:
-    return None if _divide(bits, a, b) is None else signed(a, bits) // signed(b, bits)
+    return None if _divide(bits, a, b) is None else to_signed(a, bits) // to_signed(b, bits)
 
 
 def _round_up(bits: int, a: int, b: int) -> int | None:
-    return None if _divide(bits, a, b) is None else -(-signed(a, bits) // signed(b, bits))
+    return None if _divide(bits, a, b) is None else -(-to_signed(a, bits) // to_signed(b, bits))
 
 
 #: Of the width and the operands' bits, as natural numbers.
@@ -100,26 +104,26 @@ _INTEGERS: dict[str, Callable[[int, int, int], int | None]] = {
     "arith.remui": lambda bits, a, b: a % b if b else None,
     "arith.shli": lambda bits, a, b: a << b if b < bits else None,
     "arith.shrui": lambda bits, a, b: a >> b if b < bits else None,
-    "arith.shrsi": lambda bits, a, b: signed(a, bits) >> b if b < bits else None,
+    "arith.shrsi": lambda bits, a, b: to_signed(a, bits) >> b if b < bits else None,
     "arith.maxui": lambda bits, a, b: max(a, b),
     "arith.minui": lambda bits, a, b: min(a, b),
-    "arith.maxsi": lambda bits, a, b: max(signed(a, bits), signed(b, bits)),
-    "arith.minsi": lambda bits, a, b: min(signed(a, bits), signed(b, bits)),
+    "arith.maxsi": lambda bits, a, b: max(to_signed(a, bits), to_signed(b, bits)),
+    "arith.minsi": lambda bits, a, b: min(to_signed(a, bits), to_signed(b, bits)),
 }
 
 _INTEGER_CASTS: dict[str, Callable[[int, int], int]] = {
-    "arith.index_cast": lambda bits, a: signed(a, bits),
+    "arith.index_cast": lambda bits, a: to_signed(a, bits),
     "arith.index_castui": lambda bits, a: a,
-    "arith.extsi": lambda bits, a: signed(a, bits),
+    "arith.extsi": lambda bits, a: to_signed(a, bits),
     "arith.extui": lambda bits, a: a,
     "arith.trunci": lambda bits, a: a,
 }
 
 _FLOATS: dict[str, Callable[[float, float], float]] = {
-    "arith.addf": lambda a, b: a + b,
-    "arith.subf": lambda a, b: a - b,
-    "arith.mulf": lambda a, b: a * b,
-    "arith.divf": lambda a, b: a / b,
+    "arith.addf": add,
+    "arith.subf": sub,
+    "arith.mulf": mul,
+    "arith.divf": truediv,
 }
 
 _FLOAT_CASTS: dict[str, Callable[[float], float]] = {
@@ -146,7 +150,7 @@ _FORMATS: dict[type[Attribute], str] = {Float16Type: "e", Float32Type: "f", Floa
 
 def _fold_integers(name: str, operands: Sequence[Scalar], result: Attribute) -> Scalar | None:
     bits = bits_of(operands[0].type)
-    first, *rest = [_number(operand) & ((1 << bits) - 1) for operand in operands]
+    first, *rest = [to_unsigned(_number(operand), bits) for operand in operands]
     value = _INTEGERS[name](bits, first, rest[0]) if rest else _INTEGER_CASTS[name](bits, first)
     return None if value is None else integer(value, result)
 
@@ -180,7 +184,7 @@ def _rounded(value: float, type_: Attribute) -> Scalar | None:
 def _convert(name: str, operand: Scalar, result: Attribute) -> Scalar | None:
     value = _number(operand)
     if name == "arith.uitofp":
-        value &= (1 << bits_of(operand.type)) - 1
+        value = to_unsigned(value, bits_of(operand.type))
     return _rounded(float(value), result) if abs(value) <= _EXACT else None
 
 
@@ -188,28 +192,17 @@ def _compare_integers(operands: Sequence[Scalar], predicate: int) -> Scalar | No
     """In the order of ``arith``'s predicates: eq, ne, then signed and unsigned lt, le, gt, ge."""
     a, b = _number(operands[0]), _number(operands[1])
     if predicate >= len(_ORDER) - 4:
-        mask = (1 << bits_of(operands[0].type)) - 1
-        a, b = a & mask, b & mask
+        bits = bits_of(operands[0].type)
+        a, b = to_unsigned(a, bits), to_unsigned(b, bits)
     return integer(int(_ORDER[predicate](a, b)), IntegerType(1))
 
 
-_ORDER: tuple[Callable[[float, float], bool], ...] = (
-    lambda a, b: a == b,
-    lambda a, b: a != b,
-    *(lambda a, b: a < b, lambda a, b: a <= b, lambda a, b: a > b, lambda a, b: a >= b),
-    *(lambda a, b: a < b, lambda a, b: a <= b, lambda a, b: a > b, lambda a, b: a >= b),
-)
+_ORDER: tuple[Callable[[Any, Any], bool], ...] = (eq, ne, lt, le, gt, ge, lt, le, gt, ge)
 
 #: ``arith``'s predicates on numbers that are no NaNs: false, the ordered ones, ord, the unordered ones, uno, true.
-_FLOAT_ORDER: tuple[Callable[[float, float], bool], ...] = (
-    lambda a, b: False,
-    *(lambda a, b: a == b, lambda a, b: a > b, lambda a, b: a >= b),
-    *(lambda a, b: a < b, lambda a, b: a <= b, lambda a, b: a != b),
-    lambda a, b: True,
-    *(lambda a, b: a == b, lambda a, b: a > b, lambda a, b: a >= b),
-    *(lambda a, b: a < b, lambda a, b: a <= b, lambda a, b: a != b),
-    lambda a, b: False,
-    lambda a, b: True,
+_FLOAT_ORDER: tuple[Callable[[Any, Any], bool] | bool, ...] = (
+    *(False, eq, gt, ge, lt, le, ne, True),
+    *(eq, gt, ge, lt, le, ne, False, True),
 )
 
 
@@ -217,4 +210,5 @@ def _compare_floats(operands: Sequence[Scalar], predicate: int) -> Scalar | None
     a, b = _real(operands[0]), _real(operands[1])
     if a is None or b is None:
         return None
-    return integer(int(_FLOAT_ORDER[predicate](a, b)), IntegerType(1))
+    order = _FLOAT_ORDER[predicate]
+    return integer(int(order if isinstance(order, bool) else order(a, b)), IntegerType(1))

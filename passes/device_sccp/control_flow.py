@@ -61,16 +61,10 @@ def _take(op: Operation, region: Region) -> list[Operation]:
     if block is None:  # an scf.if without else
         _replace_by(op, ())
         return []
-    end = block.last_op
-    assert end is not None
-    yielded = list(end.operands)
-    end.detach()
-    end.erase()
-    moved = list(block.ops)
-    for inner in moved:
-        inner.detach()
-        Rewriter.insert_op(inner, InsertPoint.before(op))
-    _replace_by(op, yielded)
+    *moved, end = block.ops
+    Rewriter.inline_block(block, InsertPoint.before(op))
+    _replace_by(op, list(end.operands))
+    Rewriter.erase_op(end)
     return moved
 
 

@@ -21,6 +21,7 @@ from xdsl.dialects.builtin import (
     TensorType,
 )
 from xdsl.ir import Attribute
+from xdsl.utils.comparisons import to_signed
 
 Scalar: TypeAlias = "IntegerAttr[IntegerType] | IntegerAttr[IndexType] | FloatAttr[AnyFloat]"
 """A known scalar. Integers are in the form of `integer`; floats compare by their bits."""
@@ -89,16 +90,10 @@ def integer(value: int, type_: Attribute) -> Scalar | None:
     Only signless integers have arithmetic, in MLIR as here.
     """
     if isinstance(type_, IndexType):
-        return IntegerAttr(signed(value, INDEX_BITS), type_)
+        return IntegerAttr(to_signed(value, INDEX_BITS), type_)
     if isinstance(type_, IntegerType) and type_.signedness.data.name == "SIGNLESS":
-        return IntegerAttr(signed(value, type_.width.data), type_)
+        return IntegerAttr(to_signed(value, type_.width.data), type_)
     return None
-
-
-def signed(value: int, bits: int) -> int:
-    """The number in two's complement that the low ``bits`` bits of ``value`` stand for."""
-    low = value & ((1 << bits) - 1)
-    return low - (1 << bits) if low >> (bits - 1) else low
 
 
 def splat(element: Scalar, type_: TensorType[Attribute]) -> DenseIntOrFPElementsAttr | None:

@@ -2,6 +2,9 @@
 
 Blocks are looked at when control can reach them, and operations again when what is known of an operand changes.
 A private function that is only ever called takes what its calls pass, and a call has what its callee returns.
+
+Not on `xdsl.analysis`, whose sparse analyses refuse operations with regions or successors, and know no calls;
+MLIR's ``sccp`` knows no scopes, and folds the elements of large constants.
 """
 
 from __future__ import annotations
