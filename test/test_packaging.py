@@ -36,9 +36,17 @@ def test_every_data_file_is_listed() -> None:
         path
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and path.suffix not in (".py", ".pyc")
+        if path.is_file() and path.suffix not in (".py", ".pyc", ".c", ".h")
     }
     assert others == shipped
+
+
+def test_c_sources_are_for_source_distributions() -> None:
+    """Wheels have the object that was compiled of them; no source distribution has that."""
+    sources = {path.parent for folder in FOLDERS for path in (ROOT / folder).rglob("*.[ch]")}
+    assert sources == {ROOT / "runtime/native"}
+    manifest = (ROOT / "MANIFEST.in").read_text().splitlines()
+    assert {"recursive-include runtime/native *.c *.h", "global-exclude *.o"} <= set(manifest)
 
 
 def test_constraints_are_exact_pins_of_what_is_required() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from ctypes import c_int32, c_size_t, c_void_p
 from dataclasses import dataclass, field
 from functools import cache
@@ -64,12 +65,12 @@ class OpenCLDevice(Device):
 
     def context(self) -> int:
         """The ``cl_context`` of this device. Raises :class:`DeviceError`."""
-        with self._errors("no context could be created"):
+        with _errors(f"{self.label}: no context could be created"):
             return self.shared_context.handle()
 
     def create_queue(self) -> int:
         """A new in-order queue; release it with :meth:`release_queue`. Raises :class:`DeviceError`."""
-        with self._errors("no command queue could be created"):
+        with _errors(f"{self.label}: no command queue could be created"):
             return self.library.create("clCreateCommandQueue", self.context(), self.handle, 0)
 
     def release_queue(self, queue: int) -> None:
@@ -79,19 +80,24 @@ class OpenCLDevice(Device):
 
     def open(self, record: Any, layout: Any) -> Callable[[], None]:
         functions = layout.OpenCL(**self._functions([name for name, _ in layout.OpenCL._fields_]))
-        state = layout.ClQueue(cl=ctypes.addressof(functions), queue=self.create_queue(), polled=int(self.polled))
-        if self.shares_memory:
-            state.shared = 1
-        else:
-            state.transfers = self.create_queue()
-        record.domain = self.context()
-        record.state = ctypes.addressof(state)
+        state = layout.ClQueue(
+            cl=ctypes.addressof(functions), polled=int(self.polled), shared=int(self.shares_memory)
+        )
 
-        def close(keep: Any = (functions, state)) -> None:
+        def close(keep: Any = functions) -> None:
             for queue in (state.queue, state.transfers):
                 if queue:
                     self.release_queue(queue)
 
+        try:
+            state.queue = self.create_queue()
+            if not self.shares_memory:
+                state.transfers = self.create_queue()
+        except DeviceError:
+            close()
+            raise
+        record.domain = self.context()
+        record.state = ctypes.addressof(state)
         return close
 
     def build(self, binary: bytes, cached: bytes | None = None) -> tuple[DeviceProgram, bytes | None]:
@@ -104,7 +110,7 @@ class OpenCLDevice(Device):
         create = self.library.create_with_il(self.platform_handle)
         if create is None:
             raise DeviceError(f"{self.label} has no function to create programs from SPIR-V")
-        with self._errors("the driver refused the SPIR-V module"):
+        with _errors(f"{self.label}: the driver refused the SPIR-V module"):
             handle = self.library.create_with(create, "clCreateProgramWithIL", self.context(), binary, len(binary))
         program = OpenCLProgram(self, handle)
         self._build(program)
@@ -150,9 +156,6 @@ class OpenCLDevice(Device):
     def _device_list(self) -> Any:
         return (c_void_p * 1)(self.handle)
 
-    def _errors(self, what: str) -> _Named:
-        return _Named(f"{self.label}: {what}")
-
 
 class OpenCLProgram(DeviceProgram):
     """A built program of one device."""
@@ -177,7 +180,7 @@ class OpenCLProgram(DeviceProgram):
 
     def create_kernel(self, name: str, arguments: int) -> int:
         library, label = self.device.library, self.device.label
-        with _Named(f"{label}: kernel '{name}' of the program could not be created"):
+        with _errors(f"{label}: kernel '{name}' of the program could not be created"):
             kernel = library.create("clCreateKernel", self.handle, name.encode())
         actual = library.integer("clGetKernelInfo", kernel, cl.KERNEL_NUM_ARGS)
         if actual != arguments:
@@ -194,18 +197,13 @@ class OpenCLProgram(DeviceProgram):
         self.device.library.status("clReleaseProgram", self.handle)
 
 
-class _Named:
+@contextmanager
+def _errors(prefix: str) -> Generator[None]:
     """Puts a device and an action before the message of a :class:`DeviceError` raised in its body."""
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, DeviceError):
-            raise DeviceError(f"{self.prefix}: {error.message}", notes=error.notes) from None
+    try:
+        yield
+    except DeviceError as error:
+        raise DeviceError(f"{prefix}: {error.message}", notes=error.notes) from None
 
 
 def opencl_devices() -> tuple[list[OpenCLDevice], list[str]]:
