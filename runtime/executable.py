@@ -100,8 +100,11 @@ class Executable:
             legal = ", ".join(f"'{entry}'" for entry in self.entries)
             raise InputError(f"the program has no entry '{name}'", notes=[f"its entries are: {legal}"])
         arrays = check(arguments)
-        with self._pool.instance() as instance:
+        instance = self._pool.take()
+        try:
             results = instance.run(name, arrays)
+        finally:
+            self._pool.give_back(instance)
         if len(results) == 1:
             return results[0]
         return tuple(results) if results else None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections import Counter
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from devscope.errors import InputError
@@ -28,6 +27,8 @@ class Instance:
             self._library.close()
             raise
         self._callers = {name: EntryCaller(name, entry, self._library) for name, entry in program.entries.items()}
+        self.thread: int | None = None
+        """The thread whose call it runs."""
 
     def run(self, name: str, arrays: Sequence[Any]) -> list[Any]:
         """Calls an entry with checked arguments. Raises what :meth:`Executable.run` raises."""
@@ -56,29 +57,37 @@ class InstancePool:
         self._builds = builds
         self._limit = limit
         self._closed = False
-        self._running: Counter[int] = Counter()
-        """How many calls each thread is in."""
-        # Its lock is reentrant: garbage collection may call the program from anywhere.
-        self._changed = threading.Condition()
         try:
             self.instances = [self._make()]
         except BaseException:
             builds.close()
             raise
+        # Calls take from it and give back in single steps, without the lock.
         self._idle = list(self.instances)
+        self._starting = 0
+        """Instances that are being made."""
+        # Its lock is reentrant: garbage collection may call the program from anywhere.
+        self._changed = threading.Condition()
+        self._waiting = 0
 
-    @contextmanager
-    def instance(self) -> Generator[Instance]:
-        """An instance for one call. Raises :class:`InputError` when the pool is closed."""
-        thread = threading.get_ident()
-        instance = self._take(thread)
+    def take(self) -> Instance:
+        """An instance for one call; give it back. Raises :class:`InputError` when the pool is closed."""
         try:
-            if instance is None:
-                instance = self._make()
-                self.instances.append(instance)
-            yield instance
-        finally:
-            self._give_back(thread, instance)
+            instance = self._idle.pop()
+        except IndexError:
+            instance = self._wait_for_idle() or self._start()
+        instance.thread = threading.get_ident()
+        return instance
+
+    def give_back(self, instance: Instance) -> None:
+        """Ends a call."""
+        instance.thread = None
+        self._idle.append(instance)
+        if self._waiting or self._closed:
+            with self._changed:
+                self._changed.notify_all()
+            if self._closed:
+                self._close_idle()
 
     def counters(self) -> Counters:
         """What all instances did."""
@@ -87,7 +96,7 @@ class InstancePool:
     def reset_counters(self) -> None:
         """Sets the counters to zero, when no other thread is in a call."""
         with self._changed:
-            self._wait_for_others()
+            self._wait(lambda: not self._others())
             self._builds.count = 0
             for instance in self.instances:
                 instance.context.reset_counters()
@@ -96,36 +105,54 @@ class InstancePool:
         """Waits for the calls of other threads and releases everything that no call of this one needs."""
         with self._changed:
             self._closed = True
-            self._wait_for_others()
-            while self._idle:
-                self._idle.pop().close()
-            if not self._running:
+            self._changed.notify_all()
+            self._wait(lambda: not self._others())
+        self._close_idle()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            with contextlib.suppress(IndexError):  # another thread was faster
+                instance = self._idle.pop()
+                instance.close()
+                self.instances.remove(instance)
+        with self._changed:
+            if not self.instances:
                 self._builds.close()
 
-    def _take(self, thread: int) -> Instance | None:
-        """An idle instance, or None if a new one may be made."""
+    def _wait_for_idle(self) -> Instance | None:
+        """An idle instance, or None when a new one may be made, which counts from now on."""
         with self._changed:
-            while not self._closed:
-                if self._idle or self._running.total() < self._limit or thread in self._running:
-                    self._running[thread] += 1
-                    return self._idle.pop() if self._idle else None
-                self._changed.wait()
-        raise InputError("the executable was closed", notes=["load or compile the program again"])
+            self._wait(lambda: self._closed or self._idle or self._may_start())
+            if self._closed:
+                raise InputError("the executable was closed", notes=["load or compile the program again"])
+            if self._idle:
+                return self._idle.pop()
+            self._starting += 1
+            return None
 
-    def _give_back(self, thread: int, instance: Instance | None) -> None:
-        with self._changed:
-            self._running[thread] -= 1
-            if not self._running[thread]:
-                del self._running[thread]
-            if instance is not None and not self._closed:
-                self._idle.append(instance)
-            elif instance is not None:
-                instance.close()
-                if not self._running:
-                    self._builds.close()
-            self._changed.notify_all()
+    def _may_start(self) -> bool:
+        mine = any(instance.thread == threading.get_ident() for instance in self.instances)
+        return mine or len(self.instances) + self._starting < self._limit
 
-    def _wait_for_others(self) -> None:
-        thread = threading.get_ident()
-        while any(other != thread for other in self._running):
-            self._changed.wait()
+    def _start(self) -> Instance:
+        try:
+            instance = self._make()
+            self.instances.append(instance)
+            return instance
+        finally:
+            with self._changed:
+                self._starting -= 1
+                self._changed.notify_all()
+
+    def _others(self) -> int:
+        """How many instances are not idle and not this thread's."""
+        mine = sum(instance.thread == threading.get_ident() for instance in self.instances)
+        return len(self.instances) + self._starting - len(self._idle) - mine
+
+    def _wait(self, until: Callable[[], Any]) -> None:
+        # Whoever gives an instance back looks at the number after that: either it sees it, or it was seen here.
+        self._waiting += 1
+        try:
+            self._changed.wait_for(until)
+        finally:
+            self._waiting -= 1

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from handmade import add_program, program, symbol, vector
 
 from devscope.errors import ExecutionError, InputError
 from devscope.runtime import Entry, Executable, TensorSpec
+from devscope.runtime.instance import Instance
 
 # double(x) = x + x, through host memory of its own. meet(p, n): adds 1 to the counter at p, and gives 1 once it
 # has seen n there, 0 after looking many times. fail(): stops.
@@ -92,6 +94,17 @@ def host() -> Any:
         yield executable
 
 
+@contextmanager
+def in_a_call(executable: Executable) -> Iterator[Instance]:
+    """What a call of this thread has while it runs."""
+    pool = executable._pool  # pyright: ignore[reportPrivateUsage]
+    instance = pool.take()
+    try:
+        yield instance
+    finally:
+        pool.give_back(instance)
+
+
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     with ThreadPoolExecutor(count) as pool:
         return [future.result(timeout=120) for future in [pool.submit(work, seed) for seed in range(count)]]
@@ -138,7 +151,7 @@ def test_calls_within_calls(device: Any, on_device: bool) -> None:
     x = np.ones(10, np.float32)
     with Executable(add_program() if on_device else program(HOST, ENTRIES)) as exe:
         call = (lambda: exe.run("add", x, x)) if on_device else (lambda: exe.run("double", x))
-        with exe._pool.instance(), exe._pool.instance():  # pyright: ignore[reportPrivateUsage]
+        with in_a_call(exe), in_a_call(exe):
             assert np.array_equal(call(), x + x)
             exe.reset_counters()
         assert np.array_equal(call(), x + x)
@@ -164,7 +177,7 @@ def test_close_waits_for_calls_of_other_threads(host: Executable) -> None:
 
 def test_close_within_a_call() -> None:
     exe = Executable(program(HOST, ENTRIES))
-    with exe._pool.instance() as instance:  # pyright: ignore[reportPrivateUsage]
+    with in_a_call(exe) as instance:
         exe.close()
         with pytest.raises(InputError, match="the executable was closed"):
             exe.run("fail")
@@ -183,7 +196,7 @@ def test_threads_that_wait_are_told_of_the_end(device: Any) -> None:
         except InputError as error:
             errors.append(error.message)
 
-    with exe._pool.instance():  # pyright: ignore[reportPrivateUsage]
+    with in_a_call(exe):
         threads = [threading.Thread(target=work) for _ in range(3)]
         for thread in threads:
             thread.start()
