@@ -116,6 +116,8 @@ class InstancePool:
                 instance.close()
                 self.instances.remove(instance)
         with self._changed:
+            # Who waits for the end of the calls may have seen an instance that was neither idle nor gone yet.
+            self._changed.notify_all()
             if not self.instances:
                 self._builds.close()
 
