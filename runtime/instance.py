@@ -94,12 +94,10 @@ class InstancePool:
         return read_counters([instance.context for instance in list(self.instances)], self._builds.count)
 
     def reset_counters(self) -> None:
-        """Sets the counters to zero, when no other thread is in a call."""
-        with self._changed:
-            self._wait(lambda: not self._others())
-            self._builds.count = 0
-            for instance in self.instances:
-                instance.context.reset_counters()
+        """Sets the counters to zero; those of calls that run meanwhile may count in part."""
+        self._builds.count = 0
+        for instance in list(self.instances):
+            instance.context.reset_counters()
 
     def close(self) -> None:
         """Waits for the calls of other threads and releases everything that no call of this one needs."""
