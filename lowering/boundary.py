@@ -71,9 +71,10 @@ def cut_module(module: ModuleOp, binding: TargetBinding) -> CutModules:
 
 def _declare_external_functions(parts: list[ModuleOp]) -> None:
     """Declare in each part what it calls of another one, whose launchers it is linked with."""
-    functions = {name: f for part in parts for name, f in Symbols(part).functions.items()}
-    for part in parts:
-        present = set(Symbols(part).functions)
+    tables = [Symbols(part).functions for part in parts]
+    functions = {name: f for table in tables for name, f in table.items()}
+    for part, table in zip(parts, tables, strict=True):
+        present = set(table)
         for op in list(part.walk()):
             callee = callee_name(op)
             if callee is None or callee in present:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.device_functions import portable_functions
-from devscope.analysis.symbols import callee_name
+from devscope.analysis.symbols import Symbols, callee_name
 from devscope.dialects.location import source_location
 from devscope.errors import VerifyError
 
 
-def check_calls(module: ModuleOp, kernels: Iterable[FuncOp]) -> None:
-    """Raise `VerifyError`, located, for a call in one of ``kernels`` that a kernel cannot make."""
-    calls = [(kernel, op) for kernel in kernels for op in calls_in(kernel)]
+def check_calls(module: ModuleOp, symbols: Symbols) -> None:
+    """Raise `VerifyError`, located, for a call in a user kernel of ``module`` that a kernel cannot make."""
+    calls = [(kernel, op) for kernel in symbols.kernels.values() for op in calls_in(kernel)]
     if not calls:
         return
-    graph = CallGraph(module)
+    graph = CallGraph(module, symbols)
     portable = {f.sym_name.data: f for f in portable_functions(graph.symbols.functions.values())}
     for kernel, op in calls:
         name = callee_name(op) or ""

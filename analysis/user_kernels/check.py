@@ -30,12 +30,13 @@ def check_kernels(module: ModuleOp) -> None:
     A kernel is a private function with a body and without results, that launches name and nothing calls. Launches
     in a module without kernels are left to `check_launch`.
     """
-    kernels = Symbols(module).kernels
+    symbols = Symbols(module)
+    kernels = symbols.kernels
     for kernel in kernels.values():
         _check_kernel(kernel)
         check_body(kernel)
     if kernels:
-        check_calls(module, kernels.values())
+        check_calls(module, symbols)
         for op in module.walk():
             if op_name(op) == LaunchOp.name:
                 check_launch(op)
@@ -96,10 +97,9 @@ def check_launch(launch: Operation) -> None:
     if not isinstance(module, ModuleOp):
         return  # in a clone that planning made of a function
     name = kernel_name(launch)
-    symbols = Symbols(module)
-    kernel = symbols.kernels.get(name) or symbols.functions.get(name)
-    if kernel is None:
-        known = ", ".join(symbols.kernels)
+    kernel = Symbols.lookup_symbol_in(module, name)  # there may be many launches, each of which a rule checks
+    if not isinstance(kernel, FuncOp):
+        known = ", ".join(Symbols(module).kernels)
         raise VerifyError(
             f"'{name}' is launched, but the module has no such function",
             source_location(launch),
