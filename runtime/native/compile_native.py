@@ -86,11 +86,17 @@ def compile_objects() -> None:
 
 @cache
 def _machine_compiler() -> list[str] | None:
+    """Raises :class:`CompileError` where ``$CC`` names none."""
     chosen = os.environ.get("CC")
     for command in [chosen] if chosen else ["cc", "gcc", "clang"]:
         words = shlex.split(command)
         if words and shutil.which(words[0]) and _run(words, _PROBE, ["-fsyntax-only"]) is None:
             return words
+    if chosen:
+        raise CompileError(
+            f"$CC is '{chosen}', which is no C compiler with the headers of a C library: name another one, "
+            "or unset it"
+        )
     return None
 
 

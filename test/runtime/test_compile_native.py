@@ -83,3 +83,11 @@ def test_the_compiler_can_be_chosen(folder: Path, monkeypatch: pytest.MonkeyPatc
     forget()
     compile_native.compile_objects()
     assert (folder / "used").exists()
+
+
+def test_a_chosen_compiler_that_is_none(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing else is taken in silence."""
+    monkeypatch.setenv("CC", str(folder / "no-such-compiler"))
+    forget()
+    with pytest.raises(DevscopeError, match=r"\$CC is '.*no-such-compiler', which is no C compiler"):
+        native.runtime_object()
