@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from devscope.errors import DeviceNotFoundError, OptionError
 from devscope.runtime.drivers import Device, DeviceInfo, driver, drivers
@@ -20,6 +20,16 @@ def driver_problems() -> list[str]:
     return [problem for found in drivers() for problem in found.problems()]
 
 
+def refuse_unused(mapping: Mapping[str, str], virtual: Collection[str]) -> None:
+    """Raises :class:`OptionError` for a mapping that names a device that is none of the program's, ``virtual``."""
+    unused = sorted(set(mapping) - set(virtual))
+    if unused:
+        raise OptionError(
+            f"the device mapping names '{unused[0]}', which the program does not use",
+            notes=[f"the program uses: {', '.join(virtual) or 'the host alone'}"],
+        )
+
+
 def resolve_devices(virtual: Mapping[str, str], mapping: Mapping[str, str] | None = None) -> dict[str, Device]:
     """Gives every virtual device of a program a physical one.
 
@@ -32,12 +42,7 @@ def resolve_devices(virtual: Mapping[str, str], mapping: Mapping[str, str] | Non
     another type than the code was compiled for; :class:`DeviceNotFoundError` when a device is not there.
     """
     mapping = mapping or {}
-    unused = sorted(set(mapping) - set(virtual))
-    if unused:
-        raise OptionError(
-            f"the device mapping names '{unused[0]}', which the program does not use",
-            notes=[f"the program uses: {', '.join(virtual)}"],
-        )
+    refuse_unused(mapping, virtual)
     return {name: _find(name, compiled_for, mapping.get(name, name)) for name, compiled_for in virtual.items()}
 
 

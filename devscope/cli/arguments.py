@@ -30,9 +30,13 @@ def count(text: str) -> int:
 
 
 def parse_device_mapping(text: str) -> dict[str, str]:
-    """``cuda:0=opencl:0,opencl:1=cpu:0`` as a mapping from virtual to physical devices. Raises OptionError."""
+    """``cuda:0=opencl:0,opencl:1=cpu:0`` as a mapping from virtual to physical devices. Raises OptionError.
+
+    A device alone, ``cuda:0``, is mapped to itself.
+    """
     advice = "write VIRTUAL=PHYSICAL, such as cuda:0=opencl:0"
-    return _parse_pairs(text, "does not map a device", advice, "is mapped to both '{}' and '{}'")
+    items = [item if "=" in item else f"{item}={item}" for item in text.split(",") if item.strip()]
+    return _parse_pairs(",".join(items), "does not map a device", advice, "is mapped to both '{}' and '{}'")
 
 
 def parse_limits(text: str) -> dict[str, str]:

@@ -6,7 +6,13 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from devscope.cli.compile_options import add_compile_arguments, compile_options, print_warnings, require_source
+from devscope.cli.compile_options import (
+    add_compile_arguments,
+    compile_options,
+    device_mapping,
+    print_warnings,
+    require_source,
+)
 from devscope.cli.files import require_place
 
 NAME = "build"
@@ -25,13 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from devscope.api import build
+    from devscope.api import build, runtime_mapping
+    from devscope.runtime.devices import refuse_unused
     from devscope.runtime.file_format import save_program
 
     file = require_source(arguments.file)
     output = Path(arguments.output) if arguments.output is not None else file.with_suffix(".dsx")
     require_place(output)
     program = build(file, compile_options(arguments))
+    refuse_unused(runtime_mapping(program, device_mapping(arguments)), [device.name for device in program.devices])
     print_warnings(program)
     save_program(program, output)
     if arguments.memory:

@@ -42,7 +42,7 @@ def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLI
         "which devices share memory, and how fast they are, for --completion min-cost; devscope devices --measure "
         "writes it",
     )
-    devices = "physical devices of virtual ones, such as cuda:0=opencl:0,opencl:1=cpu:0"
+    devices = "physical devices of virtual ones, such as cuda:0=opencl:0,opencl:1=cpu:0; V alone is V=V"
     add("--devices", "V=P,...", devices, default="")
     limits = "the most memory that values and constants may take on devices, such as opencl:0=64MiB"
     add("--memory-limit", "V=SIZE,...", limits, default="")

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 import devscope
+from devscope.cli.main import main
 from devscope.compile_options import CompileOptions
 from devscope.errors import DeviceNotFoundError
 from devscope.lowering.cuda import target
 from devscope.runtime.executable import Executable
-from devscope.runtime.file_format import save_program
+from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.program import DYNAMIC_LOCAL_SIZE, Program
 
 PROGRAMS = Path(__file__).parents[1] / "e2e" / "programs"
@@ -130,3 +131,11 @@ def test_a_program_for_opencl_is_compiled_for_cuda() -> None:
     text = KERNEL.replace('"cuda"', '"opencl"')
     program = devscope.build(text, CompileOptions(targets={"opencl:0": "cuda"}))
     assert [(device.name, device.compiled_for) for device in program.devices] == [("opencl:0", "cuda")]
+
+
+def test_built_for_cuda_by_command(tmp_path: Path) -> None:
+    """``--devices cuda:0`` builds what is placed there; the file says what it needs."""
+    source, output = tmp_path / "kernel.mlir", tmp_path / "kernel.dsx"
+    source.write_text(KERNEL, encoding="utf-8")
+    assert main(["build", str(source), "--devices", "cuda:0", "-o", str(output)]) == 0
+    assert [(device.name, device.compiled_for) for device in read_program(output).devices] == [("cuda:0", "cuda")]

@@ -36,7 +36,7 @@ HELP = "options are listed by: devscope"
         ([*RUN, "--default", "tpu:0"], "error: unknown device type 'tpu'", "legal device types are: cpu, cuda"),
         ([*RUN, "--default", ""], "error: '' is not a scope", SCOPE_FORM),
         ([*RUN, "--default", "opencl:-1"], "error: 'opencl:-1' is not a scope", SCOPE_FORM),
-        ([*RUN, "--devices", "opencl:0"], "error: 'opencl:0' does not map a device", "write VIRTUAL=PHYSICAL"),
+        ([*RUN, "--devices", "opencl:0="], "error: 'opencl:0=' does not map a device", "write VIRTUAL=PHYSICAL"),
         ([*RUN, "--devices", "=cpu:0"], "error: '=cpu:0' does not map a device", "write VIRTUAL=PHYSICAL"),
         ([*RUN, "--devices", "opencl=cpu"], "error: 'opencl' is not a device", "write TYPE:NUMBER"),
         ([*RUN, "--devices", "opencl:0=tpu:0"], "error: unknown device type 'tpu'", "cpu, cuda, opencl, rocm"),
@@ -345,3 +345,12 @@ def test_a_defect_says_what_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert "  note: this is a defect of devscope: please report it" in outcome.err
     assert "Traceback" not in outcome.err
     assert "Traceback" in cli("plan", "tanh.mlir", "--traceback").err
+
+
+@pytest.mark.parametrize("device", ["opencl:0", "cuda:0=opencl:0"])
+def test_a_build_for_a_device_that_the_program_does_not_use(cli: Cli, device: str) -> None:
+    """A device alone is mapped to itself."""
+    message = f"error: the device mapping names '{device.partition('=')[0]}', which the program does not use"
+    assert_one_error(
+        cli("build", "tanh.mlir", "-o", "out.dsx", "--devices", device), message, "the program uses: "
+    )
