@@ -347,7 +347,7 @@ def test_a_defect_says_what_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
     assert "Traceback" in cli("plan", "tanh.mlir", "--traceback").err
 
 
-@pytest.mark.parametrize("device", ["opencl:0", "cuda:0=opencl:0"])
+@pytest.mark.parametrize("device", ["cuda:0", "opencl:1=opencl:0", "cuda:0=opencl:0"])
 def test_a_build_for_a_device_that_the_program_does_not_use(cli: Cli, device: str) -> None:
     """A device alone is mapped to itself."""
     message = f"error: the device mapping names '{device.partition('=')[0]}', which the program does not use"
