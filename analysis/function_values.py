@@ -18,9 +18,6 @@ from devscope.analysis.value_kinds import FUNCTION, kind_of
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 
-_PASSED_ON = {"arith.select": 1, "device.on_device": 0}
-"""Operations whose result is one of their operands, from the one of this number on."""
-
 
 @dataclass(frozen=True)
 class Callees:
@@ -121,7 +118,7 @@ class FunctionValues:
             for func in reached.functions:
                 sources += [op.operands[value.index] for op in facts.returns.get(func, ())]
                 complete = complete and func.body.first_block is not None
-        elif isinstance(value, OpResult) and (first := _PASSED_ON.get(op_name(value.op))) is not None:
+        elif isinstance(value, OpResult) and (first := facts_of(value.op).chooses_from) is not None:
             sources = list(value.op.operands[first:])
         sources = sources or list(self._flow.sources(value))
         if not sources and not _has_origin(value):
@@ -158,7 +155,7 @@ class _Facts:
         if name == RETURN and isinstance(func := op.parent_op(), FuncOp):
             self.returns.setdefault(func, []).append(op)
         lost = [(index, v) for index, v in enumerate(op.operands) if kind_of(v.type) == FUNCTION]
-        if lost and name not in _PASSED_ON:
+        if lost and facts_of(op).chooses_from is None:
             carried = {index for index, _ in targets(op)}
             self.escapes += ((op, value) for index, value in lost if index not in carried)
 

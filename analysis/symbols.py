@@ -11,14 +11,12 @@ from xdsl.utils.symbol_table import SymbolTable
 
 from devscope.dialects.device import KERNEL_ATTR
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 
 if TYPE_CHECKING:
     from devscope.analysis.manager import AnalysisManager
 
 CALL, INDIRECT, CONSTANT, RETURN = "func.call", "func.call_indirect", "func.constant", "func.return"
-
-REFERENCES = {CALL: "callee", CONSTANT: "value"}
-"""Operations that name a function, and the attribute that does."""
 
 _FOREIGN_BODY = ("device.compiler", "device.primitive")
 
@@ -45,8 +43,8 @@ class Symbols(SymbolTable):
 
 def named_function(op: Operation) -> str | None:
     """The symbol that a ``func.call`` or ``func.constant`` names; None for other operations."""
-    key = REFERENCES.get(op_name(op))
-    symbol = op.get_attr_or_prop(key) if key is not None else None
+    key = facts_of(op).symbol
+    symbol = op.get_attr_or_prop(key) if key else None
     return symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None
 
 

@@ -6,8 +6,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
-from devscope.analysis.symbols import REFERENCES
-from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 
 
 def taken_names(module: ModuleOp) -> set[str]:
@@ -35,7 +34,7 @@ def unique_name(base: str, taken: set[str]) -> str:
 
 def redirect(op: Operation, name: str) -> None:
     """Make a ``func.call`` or ``func.constant`` name another function."""
-    key = REFERENCES[op_name(op)]
+    key = facts_of(op).symbol
     place = op.properties if key in op.properties else op.attributes
     place[key] = SymbolRefAttr(name)
 

@@ -20,7 +20,7 @@ from devscope.analysis.symbols import function_of
 from devscope.analysis.value_kinds import byte_size
 from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.location import source_location, value_location
-from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import Control, facts_of
 from devscope.errors import Note
 from devscope.passes.device_plan.capture import Part
 from devscope.passes.device_plan.node_flags import REMATERIALISED
@@ -31,7 +31,7 @@ from devscope.passes.device_plan.report.repeated_calls import repeated_functions
 _UNASKED = frozenset({"default", "propagated", "preferred", "first_result"})
 """Kinds of reasons that neither a demand of the program stands behind nor a cost that was worked out."""
 
-_CALLS = frozenset({"func.call", "func.call_indirect"})
+_CALLS = frozenset({Control.CALL, Control.CALL_INDIRECT})
 
 _NAMED = 3
 """Of more operations than this, only the first ones are named."""
@@ -121,7 +121,7 @@ class _Advisor:
         """What would keep ``copies`` out of the loop; empty when nothing simple would."""
         scopes = self._part.system.scopes
         ends = {scopes.number(end) for copy in copies for end in (copy.op.src, copy.op.dst)}
-        if len(ends) != 2 or any(op_name(op) in _CALLS for op in self._operations):
+        if len(ends) != 2 or any(facts_of(op).control in _CALLS for op in self._operations):
             return []
         if any(copy.user is None for copy in copies):
             return []
