@@ -19,7 +19,8 @@ from collections.abc import Callable
 from devscope.lowering.codegen.device_emitter import shared_emitter
 from devscope.lowering.codegen.host_object import compile_host_object
 from devscope.runtime import DeviceSpec, Entry, Executable, KernelSpec, Program, TensorSpec
-from devscope.runtime.native import ENTRY_PREFIX, call_symbol
+from devscope.runtime.drivers.opencl_device import ClQueue, OpenCL
+from devscope.runtime.native import ENTRY_PREFIX, abi, call_symbol
 
 TARGET = 1.2
 ARGUMENTS = 21
@@ -161,13 +162,13 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=31, help="runs of each variant (default: 31)")
     options = parser.parse_args()
     with Executable(program()) as exe:
-        context = exe._pool.instances[0].context  # the driver's objects: the baseline uses the same ones
-        record, layout = context.records[1], context.layout
-        kernel = layout.Kernel.from_address(record.kernels).handle
-        queue = layout.ClQueue.from_address(record.state)
-        table = layout.OpenCL.from_address(queue.cl)
+        instance = exe._pool.instances[0]  # the driver's objects: the baseline uses the same ones
+        record = instance.records[1]
+        kernel = abi.Kernel.from_address(record.kernels).handle
+        queue = ClQueue.from_address(record.state)
+        table = OpenCL.from_address(queue.cl)
         buffer = int(exe.run("alloc"))
-        memory = layout.Buffer.from_address(buffer).memory
+        memory = abi.Buffer.from_address(buffer).memory
         values = (queue.queue, kernel, *(getattr(table, name) for name in FUNCTIONS.values()))
         times = measure(
             {

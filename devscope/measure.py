@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from devscope.analysis.machine import Device, Link, Machine
 from devscope.api import compile
-from devscope.runtime.devices import DeviceInfo, list_devices
+from devscope.runtime.devices import list_devices, memory_groups
+from devscope.runtime.drivers import DeviceInfo
 from devscope.runtime.executable import Executable
-from devscope.runtime.shared_memory import memory_groups
 
 MATRIX = 512
 """Size of the matrices whose product is timed."""

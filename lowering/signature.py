@@ -17,7 +17,7 @@ from xdsl.ir import Attribute
 from devscope.analysis.symbols import is_public
 from devscope.dialects.location import source_location, value_location
 from devscope.errors import LoweringError, SourceLocation
-from devscope.runtime.program import DTYPE_BYTES, TensorSpec
+from devscope.runtime.program import DTYPES, TensorSpec
 
 _LONGEST = 200
 """Types with more characters than this are shown in part."""
@@ -52,7 +52,7 @@ def _spec(type_: Attribute, name: str) -> TensorSpec | None:
         return None
     element = type_.get_element_type() if isinstance(type_, TensorType) else type_
     dtype = str(element) if isinstance(element, IntegerType | IndexType | AnyFloat) else ""
-    if dtype not in DTYPE_BYTES:
+    if dtype not in DTYPES:
         return None
     shape = type_.get_shape() if isinstance(type_, TensorType) else ()
     sizes = [None if size == DYNAMIC_INDEX else size for size in shape]
@@ -67,5 +67,5 @@ def _unpassable(
     return LoweringError(
         f"{what} of public function '{function.sym_name.data}' has type {shown}, which cannot be passed",
         location,
-        [f"public functions take and return scalars and dense ranked tensors of {', '.join(DTYPE_BYTES)}"],
+        [f"public functions take and return scalars and dense ranked tensors of {', '.join(DTYPES)}"],
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from devscope.runtime.devices import DeviceInfo, driver_problems, list_devices
+from devscope.runtime.devices import driver_problems, list_devices
+from devscope.runtime.drivers import DeviceInfo
 from devscope.runtime.executable import Executable
 from devscope.runtime.program import (
     ConstantSpec,

@@ -16,6 +16,7 @@ from devscope.errors import DeviceError
 from devscope.runtime.drivers import Device
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.linker import HostLibrary
+from devscope.runtime.native import abi
 from devscope.runtime.program import ArenaSpec, Program
 
 HOST_SLOT = 0
@@ -28,14 +29,13 @@ class Arenas:
         self.context = 0
         self._specs = program.arenas
         self._set_arena = library.set_arena
-        layout = library.layout
-        self._records = (layout.Arena * len(physical))()
+        self._records = (abi.Arena * len(physical))()
         self._places: list[Any] = []
         self._host: Any = None
         self._prepared: set[str] = set()
         for spec in self._specs:
-            places = [layout.Place(offset=offset, bytes=size) for offset, size in spec.places]
-            array = (layout.Place * len(places))(*places)
+            places = [abi.Place(offset, size) for offset, size in spec.places]
+            array = (abi.Place * len(places))(*places)
             self._places.append(array)
             record = self._records[spec.slot]
             record.places, record.place_count = ctypes.addressof(array), len(places)

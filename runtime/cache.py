@@ -51,9 +51,8 @@ def environment_key() -> str:
     """
     import llvmlite
 
-    from devscope.runtime.file_format import FORMAT_VERSION
-    from devscope.runtime.native.layout import ABI_VERSION
-    from devscope.runtime.version import devscope_version
+    from devscope.runtime.file_format import FORMAT_VERSION, devscope_version
+    from devscope.runtime.native.abi import ABI_VERSION
 
     parts = [
         devscope_version(),

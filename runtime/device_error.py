@@ -10,7 +10,7 @@ from typing import Any
 from devscope.errors import DeviceError, DevscopeError, ExecutionError, SourceLocation
 from devscope.runtime.drivers import Device
 from devscope.runtime.format_bytes import format_bytes
-from devscope.runtime.native.layout import Code, Operation, Origin
+from devscope.runtime.native.abi import Code, Operation, Origin
 from devscope.runtime.program import DeviceSpec
 
 _SHAPES = "check the shapes that were given to the program"

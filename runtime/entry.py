@@ -12,33 +12,16 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from devscope.errors import DeviceError, InputError
-from devscope.runtime.arrays import ArgumentCheck, Array, HostMemory, ResultMaker
+from devscope.errors import DeviceError
+from devscope.runtime.arguments import Array
 from devscope.runtime.device_error import negative_size
 from devscope.runtime.linker import HostLibrary
+from devscope.runtime.native.abi import Block
 from devscope.runtime.program import Entry
+from devscope.runtime.results import HostMemory, ResultMaker
 
 _HEADER = 3  # allocated, aligned, offset
 _CELL = 8
-
-
-class ArgumentList:
-    """Checks the arguments of one entry."""
-
-    def __init__(self, name: str, entry: Entry) -> None:
-        self._name = name
-        self._specs = entry.inputs
-        self._checks = [ArgumentCheck(spec, position) for position, spec in enumerate(entry.inputs)]
-
-    def __call__(self, values: Sequence[Any]) -> list[Array]:
-        """The arguments of a call as arrays. Raises :class:`InputError`."""
-        if len(values) != len(self._checks):
-            specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in self._specs)
-            raise InputError(
-                f"'{self._name}' takes {len(self._checks)} arguments, got {len(values)}",
-                notes=[f"its arguments are: ({specs})"],
-            )
-        return [check(value) for check, value in zip(self._checks, values, strict=True)]
 
 
 class EntryCaller:
@@ -61,7 +44,7 @@ class EntryCaller:
         self._call = library.call
         self._address = library[entry.symbol]
         # Memory that an entry returns was allocated this many bytes before its allocated pointer.
-        self._header = ctypes.sizeof(library.layout.Block)
+        self._header = ctypes.sizeof(Block)
 
     def call(self, context: int, arrays: Sequence[Array]) -> bool:
         """Runs the function in a native context; other Python threads run meanwhile.

@@ -9,15 +9,13 @@ from types import TracebackType
 from typing import Any, Literal
 
 from devscope.errors import InputError
-from devscope.runtime.builds import Builds
+from devscope.runtime.arguments import ArgumentList
 from devscope.runtime.cache import DiskCache, open_cache
-from devscope.runtime.context import Counters
-from devscope.runtime.devices import resolve_devices
-from devscope.runtime.entry import ArgumentList
+from devscope.runtime.counters import Counters
+from devscope.runtime.devices import check_shared_memory, resolve_devices
 from devscope.runtime.file_format import read_program, save_program
-from devscope.runtime.instance import InstancePool
+from devscope.runtime.pool import Builds, InstancePool
 from devscope.runtime.program import Entry, Program
-from devscope.runtime.shared_memory import check_shared_memory
 
 MAIN = "main"
 

@@ -19,6 +19,7 @@ import json
 import mmap
 import os
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from devscope.errors import ExecutableFormatError
-from devscope.runtime.native.layout import ABI_VERSION
+from devscope.runtime.native.abi import ABI_VERSION
 from devscope.runtime.program import (
     ArenaSpec,
     ConstantData,
@@ -39,7 +40,6 @@ from devscope.runtime.program import (
     TensorSpec,
     memory_of,
 )
-from devscope.runtime.version import devscope_version
 
 FORMAT = "devscope-executable"
 FORMAT_VERSION = 3
@@ -55,6 +55,15 @@ _ZIP64_EXTRA_BYTES = 20
 # An extra field that readers skip; Android's zipalign pads with the same one.
 _PADDING_FIELD = 0xD935
 _REBUILD = "compile and save the program again"
+
+
+def devscope_version() -> str:
+    """The version, as saved executables record it.
+
+    Asked of the package that this one is part of, which is therefore loaded: an import statement would make
+    the compiler, which that package can load, a dependency of the runtime.
+    """
+    return str(getattr(sys.modules["devscope"], "__version__", "unknown"))
 
 
 def save_program(program: Program, path: str | os.PathLike[str]) -> None:

@@ -1,158 +1,126 @@
-"""Copies of a loaded program, so that several threads can call it at once."""
+"""A loaded program with all that one call at a time needs: code, devices, kernels, constants, memory."""
 
 from __future__ import annotations
 
 import contextlib
-import threading
-from collections.abc import Callable, Sequence
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from devscope.errors import InputError
-from devscope.runtime.builds import Builds
-from devscope.runtime.context import Counters, NativeContext, read_counters
-from devscope.runtime.drivers import Device
+from devscope.errors import DevscopeError
+from devscope.runtime.arenas import Arenas
+from devscope.runtime.device_error import describe_error
+from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.entry import EntryCaller
 from devscope.runtime.linker import HostLibrary
-from devscope.runtime.program import Program
+from devscope.runtime.native import abi
+from devscope.runtime.program import DeviceSpec, KernelSpec, Program, memory_of
+from devscope.runtime.results import ReturnedMemory
+
+FREE_LIST_ENTRIES = 256
+"""Most buffers that a device keeps for reuse."""
+
+HOST_FREE_LIST_ENTRIES = 1024
+"""Most blocks of host memory that an executable keeps for reuse."""
+
+FREE_LIST_SHARE = 8
+"""A device, or the host, keeps at most this fraction of its memory for reuse."""
 
 
 class Instance:
-    """A copy of a program's code with a context of its own, for one call at a time."""
+    """A copy of a program's code with a native context of its own. Not thread-safe; see :class:`InstancePool`.
 
-    def __init__(self, program: Program, physical: Sequence[Device], builds: Builds) -> None:
-        self._library = HostLibrary(program, sorted({device.type for device in physical} | {"cpu"}))
-        try:
-            self.context = NativeContext(program, physical, self._library, builds)
-        except BaseException:
-            self._library.close()
-            raise
-        self._callers = {name: EntryCaller(name, entry, self._library) for name, entry in program.entries.items()}
+    ``build`` gives the driver's program of a binary. Raises :class:`DeviceError` when a driver refuses a program,
+    a kernel or a queue; what was made until then is released.
+    """
+
+    def __init__(
+        self, program: Program, physical: Sequence[Device], build: Callable[[Device, bytes], DeviceProgram]
+    ) -> None:
         self.thread: int | None = None
         """The thread whose call it runs."""
+        self.specs = program.slots()
+        self._physical = physical
+        self._build = build
+        self._keep: list[Any] = []
+        self._returned = ReturnedMemory()
+        count = len(self.specs)
+        self.records = (abi.Device * count)()
+        self.traffic = (abi.Traffic * (count * count))()
+        with contextlib.ExitStack() as made:
+            self._library = HostLibrary(program, sorted({device.type for device in physical} | {"cpu"}))
+            made.callback(self._library.close)
+            self._arenas = Arenas(program, physical, self._library)
+            self._context = abi.Context(
+                device_count=count,
+                devices=ctypes.addressof(self.records),
+                constant_count=len(program.constants),
+                constants=self._constants(program),
+                traffic=ctypes.addressof(self.traffic),
+                arenas=self._arenas.address,
+            )
+            self._address = self._arenas.context = ctypes.addressof(self._context)
+            for spec, device, record in zip(self.specs, physical, self.records, strict=True):
+                self._open(spec, device, record, made)
+            self._callers = {
+                name: EntryCaller(name, entry, self._library) for name, entry in program.entries.items()
+            }
+            self._made = made.pop_all()
 
     def run(self, name: str, arrays: Sequence[Any]) -> list[Any]:
         """Calls an entry with checked arguments. Raises what :meth:`Executable.run` raises."""
-        caller, context = self._callers[name], self.context
-        context.arenas.prepare(name)
-        context.take_back_memory()
-        if not caller.call(context.address, arrays):
-            raise context.take_error()
-        return caller.take_results(context.returned.give)
-
-    def close(self) -> None:
-        """Waits for the devices and releases everything."""
-        self.context.close()
-        self._library.close()
-
-
-class InstancePool:
-    """The instances of a program: idle ones, and those that run.
-
-    A call takes one that is idle. If there is none it makes another one, or waits where there are ``limit`` of
-    them. A call from within a call of the same thread (a finalizer or a signal handler can do that) never waits.
-    """
-
-    def __init__(self, program: Program, physical: Sequence[Device], builds: Builds, limit: int) -> None:
-        self._make = lambda: Instance(program, physical, builds)
-        self._builds = builds
-        self._limit = limit
-        self._closed = False
-        try:
-            self.instances = [self._make()]
-        except BaseException:
-            builds.close()
-            raise
-        # Calls take from it and give back in single steps, without the lock.
-        self._idle = list(self.instances)
-        self._starting = 0
-        """Instances that are being made."""
-        # Its lock is reentrant: garbage collection may call the program from anywhere.
-        self._changed = threading.Condition()
-        self._waiting = 0
-
-    def take(self) -> Instance:
-        """An instance for one call; give it back. Raises :class:`InputError` when the pool is closed."""
-        try:
-            instance = self._idle.pop()
-        except IndexError:
-            instance = self._wait_for_idle() or self._start()
-        instance.thread = threading.get_ident()
-        return instance
-
-    def give_back(self, instance: Instance) -> None:
-        """Ends a call."""
-        instance.thread = None
-        self._idle.append(instance)
-        if self._waiting or self._closed:
-            with self._changed:
-                self._changed.notify_all()
-            if self._closed:
-                self._close_idle()
-
-    def counters(self) -> Counters:
-        """What all instances did."""
-        return read_counters([instance.context for instance in list(self.instances)], self._builds.count)
+        caller = self._callers[name]
+        self._arenas.prepare(name)
+        self._returned.hand_over(self._context)
+        if not caller.call(self._address, arrays):
+            raise self._take_error()
+        return caller.take_results(self._returned.give)
 
     def reset_counters(self) -> None:
-        """Sets the counters to zero; those of calls that run meanwhile may count in part."""
-        self._builds.count = 0
-        for instance in list(self.instances):
-            instance.context.reset_counters()
+        """Sets all counters to zero."""
+        ctypes.memset(self.traffic, 0, ctypes.sizeof(self.traffic))
+        for device in self.records:
+            device.counters = abi.Counters()
 
     def close(self) -> None:
-        """Waits for the calls of other threads and releases everything that no call of this one needs."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-            self._wait(lambda: not self._others())
-        self._close_idle()
+        """Waits for the devices and releases everything, last things first."""
+        self._returned.close()
+        self._library.close_context(self._address)
+        self._made.close()
 
-    def _close_idle(self) -> None:
-        while self._idle:
-            with contextlib.suppress(IndexError):  # another thread was faster
-                instance = self._idle.pop()
-                instance.close()
-                self.instances.remove(instance)
-        with self._changed:
-            # Who waits for the end of the calls may have seen an instance that was neither idle nor gone yet.
-            self._changed.notify_all()
-            if not self.instances:
-                self._builds.close()
+    def _take_error(self) -> DevscopeError:
+        """The error of the last call, which failed, as an exception; clears it."""
+        exception = describe_error(self._context.error, self.specs, self._physical)
+        self._context.error = abi.Error()
+        return exception
 
-    def _wait_for_idle(self) -> Instance | None:
-        """An idle instance, or None when a new one may be made, which counts from now on."""
-        with self._changed:
-            self._wait(lambda: self._closed or self._idle or self._may_start())
-            if self._closed:
-                raise InputError("the executable was closed", notes=["load or compile the program again"])
-            if self._idle:
-                return self._idle.pop()
-            self._starting += 1
-            return None
+    def _array(self, element: Any, values: Iterable[Any]) -> int:
+        """Address of an array that lives as long as the instance; 0 if it is empty."""
+        items = list(values)
+        array = (element * len(items))(*items)
+        self._keep.append(array)
+        return ctypes.addressof(array) if items else 0
 
-    def _may_start(self) -> bool:
-        mine = any(instance.thread == threading.get_ident() for instance in self.instances)
-        return mine or len(self.instances) + self._starting < self._limit
+    def _constants(self, program: Program) -> int:
+        memories = [memory_of(data) for data in program.constant_data]
+        self._keep.append(memories)
+        return self._array(abi.Constant, ((memory.ctypes.data, memory.nbytes) for memory in memories))
 
-    def _start(self) -> Instance:
-        try:
-            instance = self._make()
-            self.instances.append(instance)
-            return instance
-        finally:
-            with self._changed:
-                self._starting -= 1
-                self._changed.notify_all()
+    def _open(self, spec: DeviceSpec, device: Device, record: Any, made: contextlib.ExitStack) -> None:
+        on_host = device.type == "cpu"
+        record.driver = self._library.drivers[device.type]
+        record.free_list.capacity = HOST_FREE_LIST_ENTRIES if on_host else FREE_LIST_ENTRIES
+        record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE
+        record.most_work_items = device.max_workgroup_size
+        record.most_local = device.local_memory_bytes
+        made.callback(device.open(record))
+        programs = [self._build(device, binary) for binary in spec.binaries] if spec.kernels else []
+        kernels = [self._kernel(kernel, programs[kernel.binary], made) for kernel in spec.kernels]
+        record.kernels = self._array(abi.Kernel, kernels)
+        record.kernel_count = len(kernels)
 
-    def _others(self) -> int:
-        """How many instances are not idle and not this thread's."""
-        mine = sum(instance.thread == threading.get_ident() for instance in self.instances)
-        return len(self.instances) + self._starting - len(self._idle) - mine
-
-    def _wait(self, until: Callable[[], Any]) -> None:
-        # Whoever gives an instance back looks at the number after that: either it sees it, or it was seen here.
-        self._waiting += 1
-        try:
-            self._changed.wait_for(until)
-        finally:
-            self._waiting -= 1
+    def _kernel(self, spec: KernelSpec, program: DeviceProgram, made: contextlib.ExitStack) -> Any:
+        sizes = spec.arg_sizes
+        handle = program.create_kernel(spec.name, len(sizes))
+        made.callback(program.release_kernel, handle)
+        return abi.Kernel(handle, len(sizes), self._array(ctypes.c_int64, sizes), sum(size < 0 for size in sizes))

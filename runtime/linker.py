@@ -6,17 +6,15 @@ import contextlib
 import ctypes
 import itertools
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.elf import symbols_of
 from devscope.runtime.native import driver_symbol, runtime_object
-from devscope.runtime.native.layout import Layout
 from devscope.runtime.program import Program
 
 _FUNCTIONS = ("devscope_call", "devscope_close", "devscope_set_arena")
-_LAYOUT = "devscope_layout"
 
 # Names of loaded libraries: LLVM does not allow one to be used twice.
 _serial = itertools.count()
@@ -44,7 +42,7 @@ class HostLibrary:
         builder.add_object_img(program.host_object)
         builder.add_object_img(runtime_object())
         builder.add_current_process()
-        for symbol in (*_FUNCTIONS, _LAYOUT, *drivers, *entries):
+        for symbol in (*_FUNCTIONS, *drivers, *entries):
             builder.export_symbol(symbol)
         # LLVM would write what it does not find to stderr; the exception says it better.
         self._jit: Any = llvm.create_lljit_compiler(suppress_errors=True)
@@ -55,7 +53,6 @@ class HostLibrary:
             raise _link_error(program, entries, str(error)) from None
         self.drivers = {type_: self[driver_symbol(type_)] for type_ in device_types}
         """Address of the native driver for each type of devices."""
-        self.layout = _read_layout(self[_LAYOUT], self.drivers)
         call, close, set_arena = (self[name] for name in _FUNCTIONS)
         pointer, i64 = ctypes.c_void_p, ctypes.c_int64
         # Other Python threads run while one of these does.
@@ -71,17 +68,6 @@ class HostLibrary:
         """Unloads the code. Nothing of it may be running or be called afterwards."""
         self._tracker.close()
         self._jit.close()
-
-
-_layouts: dict[tuple[str, ...], Layout] = {}
-
-
-def _read_layout(table: int, drivers: Mapping[str, int]) -> Layout:
-    """The runtime's structs, which are the same in every copy of it."""
-    key = tuple(sorted(drivers))
-    if key not in _layouts:
-        _layouts[key] = Layout(table, drivers.values())
-    return _layouts[key]
 
 
 def _setup(llvm: Any) -> None:

@@ -17,19 +17,19 @@ from numpy.typing import NDArray
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.drivers import device_types
 
-DTYPE_BYTES = {
-    "i1": 1,
-    "i8": 1,
-    "i16": 2,
-    "i32": 4,
-    "i64": 8,
-    "index": 8,
-    "f16": 2,
-    "bf16": 2,
-    "f32": 4,
-    "f64": 8,
+DTYPES: dict[str, np.dtype[Any]] = {
+    "i1": np.dtype(np.bool_),
+    "i8": np.dtype(np.int8),
+    "i16": np.dtype(np.int16),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "index": np.dtype(np.int64),
+    "f16": np.dtype(np.float16),
+    "bf16": np.dtype(np.uint16),
+    "f32": np.dtype(np.float32),
+    "f64": np.dtype(np.float64),
 }
-"""Bytes of one element in memory, for every dtype that an entry or a constant may have."""
+"""Every dtype that an entry or a constant may have, and elements of its size in memory."""
 
 ConstantData = bytes | bytearray | memoryview | mmap.mmap | NDArray[Any]
 """Memory of a constant: anything with the buffer protocol, C order, little endian."""
@@ -118,7 +118,7 @@ class ConstantSpec:
     @property
     def nbytes(self) -> int:
         """Size in bytes."""
-        return math.prod(self.shape) * DTYPE_BYTES[self.dtype]
+        return math.prod(self.shape) * DTYPES[self.dtype].itemsize
 
 
 @dataclass
@@ -184,7 +184,7 @@ class Program:
                     )
         for name, entry in self.entries.items():
             for spec in (*entry.inputs, *entry.outputs):
-                if spec.dtype not in DTYPE_BYTES:
+                if spec.dtype not in DTYPES:
                     raise _bad_dtype(f"entry '{name}'", spec.dtype)
         self._check_arenas()
         if any(not 0 <= low < high < len(self.slots()) for low, high in self.shared):
@@ -194,7 +194,7 @@ class Program:
                 f"the program has {len(self.constants)} constants and data for {len(self.constant_data)}"
             )
         for index, (spec, data) in enumerate(zip(self.constants, self.constant_data, strict=True)):
-            if spec.dtype not in DTYPE_BYTES:
+            if spec.dtype not in DTYPES:
                 raise _bad_dtype(f"constant {index}", spec.dtype)
             if (size := memory_of(data).nbytes) != spec.nbytes:
                 raise ExecutableFormatError(
@@ -223,5 +223,5 @@ def memory_of(data: ConstantData) -> NDArray[np.uint8]:
 
 def _bad_dtype(owner: str, dtype: str) -> ExecutableFormatError:
     return ExecutableFormatError(
-        f"{owner} has the unknown dtype '{dtype}'", notes=[f"legal dtypes are: {', '.join(DTYPE_BYTES)}"]
+        f"{owner} has the unknown dtype '{dtype}'", notes=[f"legal dtypes are: {', '.join(DTYPES)}"]
     )

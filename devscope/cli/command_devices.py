@@ -11,7 +11,7 @@ from devscope.errors import OptionError
 
 if TYPE_CHECKING:
     from devscope.analysis.machine import Machine
-    from devscope.runtime.devices import DeviceInfo
+    from devscope.runtime.drivers import DeviceInfo
 
 NAME = "devices"
 HELP = "list the devices of this machine, or measure them"

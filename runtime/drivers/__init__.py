@@ -111,11 +111,11 @@ class Device(DeviceInfo, ABC):
         """
 
     @abstractmethod
-    def open(self, record: Any, layout: Any) -> Callable[[], None]:
+    def open(self, record: Any) -> Callable[[], None]:
         """Fills in ``domain`` and ``state`` of the native ``record`` of a virtual device on this one.
 
-        ``layout`` has the structs of the native driver. Gives a function that releases what was made, once the
-        native runtime has closed the device. Raises :class:`DeviceError`.
+        Gives a function that releases what was made, once the native runtime has closed the device. Raises
+        :class:`DeviceError`.
         """
 
 

@@ -51,7 +51,7 @@ class Host(Device):
     def build(self, binary: bytes, cached: bytes | None) -> tuple[DeviceProgram, bytes | None]:
         raise DeviceError("the host's code is no device binary")
 
-    def open(self, record: Any, layout: Any) -> Callable[[], None]:
+    def open(self, record: Any) -> Callable[[], None]:
         return lambda: None
 
 

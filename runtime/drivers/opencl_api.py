@@ -7,8 +7,7 @@ its first result, and compiled code needs the driver's addresses anyway.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
-from ctypes import POINTER, c_char_p, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any
 
 from devscope.errors import DeviceError
@@ -47,37 +46,30 @@ PROGRAM_BINARIES = 0x1166
 PROGRAM_BUILD_LOG = 0x1183
 KERNEL_NUM_ARGS = 0x1191
 
-_STATUS = POINTER(c_int32)
+_TYPES = {"p": c_void_p, "i": c_int32, "u": c_uint32, "l": c_uint64, "z": c_size_t}
 
-# name: (result type or None for a status, argument types)
-_SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
-    "clGetPlatformIDs": (None, [c_uint32, POINTER(c_void_p), POINTER(c_uint32)]),
-    "clGetPlatformInfo": (None, [c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
-    "clGetDeviceIDs": (None, [c_void_p, c_uint64, c_uint32, POINTER(c_void_p), POINTER(c_uint32)]),
-    "clGetDeviceInfo": (None, [c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
-    "clCreateContext": (c_void_p, [c_void_p, c_uint32, POINTER(c_void_p), c_void_p, c_void_p, _STATUS]),
-    "clCreateCommandQueue": (c_void_p, [c_void_p, c_void_p, c_uint64, _STATUS]),
-    "clReleaseCommandQueue": (None, [c_void_p]),
-    "clCreateProgramWithBinary": (
-        c_void_p,
-        [c_void_p, c_uint32, POINTER(c_void_p), POINTER(c_size_t), POINTER(c_void_p), _STATUS, _STATUS],
-    ),
-    "clBuildProgram": (None, [c_void_p, c_uint32, POINTER(c_void_p), c_char_p, c_void_p, c_void_p]),
-    "clGetProgramInfo": (None, [c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
-    "clGetProgramBuildInfo": (None, [c_void_p, c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
-    "clReleaseProgram": (None, [c_void_p]),
-    "clCreateKernel": (c_void_p, [c_void_p, c_char_p, _STATUS]),
-    "clGetKernelInfo": (None, [c_void_p, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]),
-    "clReleaseKernel": (None, [c_void_p]),
-    "clCreateSubDevices": (
-        None,
-        [c_void_p, POINTER(ctypes.c_ssize_t), c_uint32, POINTER(c_void_p), POINTER(c_uint32)],
-    ),
-    "clFinish": (None, [c_void_p]),
-    "clGetExtensionFunctionAddressForPlatform": (c_void_p, [c_void_p, c_char_p]),
+# Types of the parameters (pointers of any kind are p), a colon, type of the result.
+_SIGNATURES = {
+    "clGetPlatformIDs": "upp:i",
+    "clGetPlatformInfo": "puzpp:i",
+    "clGetDeviceIDs": "plupp:i",
+    "clGetDeviceInfo": "puzpp:i",
+    "clCreateContext": "pupppp:p",
+    "clCreateCommandQueue": "pplp:p",
+    "clReleaseCommandQueue": "p:i",
+    "clCreateProgramWithBinary": "puppppp:p",
+    "clBuildProgram": "pupppp:i",
+    "clGetProgramInfo": "puzpp:i",
+    "clGetProgramBuildInfo": "ppuzpp:i",
+    "clReleaseProgram": "p:i",
+    "clCreateKernel": "ppp:p",
+    "clGetKernelInfo": "puzpp:i",
+    "clReleaseKernel": "p:i",
+    "clCreateSubDevices": "ppupp:i",
+    "clFinish": "p:i",
+    "clGetExtensionFunctionAddressForPlatform": "pp:p",
 }
-
-_CREATE_WITH_IL = (c_void_p, [c_void_p, c_char_p, c_size_t, _STATUS])
+_CREATE_WITH_IL = "ppzp:p"
 
 SVM_FUNCTIONS = ("clSVMAlloc", "clSVMFree")
 """Those that drivers before OpenCL 2.0 lack; they are used where a device says that it has SVM."""
@@ -121,6 +113,12 @@ def error_name(status: int) -> str:
     return f"{_ERROR_NAMES.get(status, 'driver error')} (OpenCL error {status})"
 
 
+def _types(signature: str) -> tuple[Any, ...]:
+    """The type of the result and those of the parameters."""
+    parameters, _, result = signature.partition(":")
+    return tuple(_TYPES[letter] for letter in result + parameters)
+
+
 class OpenCLLibrary:
     """One loaded library with the OpenCL C API: a driver, or a loader that stands before several.
 
@@ -130,60 +128,44 @@ class OpenCLLibrary:
     def __init__(self, path: str) -> None:
         self.path = path
         self._library = ctypes.CDLL(path)
-        self._functions: dict[str, Any] = {}
         try:
-            for name, (result, arguments) in _SIGNATURES.items():
+            for name, signature in _SIGNATURES.items():
                 function = getattr(self._library, name)
-                function.restype = c_int32 if result is None else result
-                function.argtypes = arguments
-                self._functions[name] = function
+                function.restype, *function.argtypes = _types(signature)
         except AttributeError as error:
             raise OSError(f"{path} does not export the OpenCL API: {error}") from None
 
-    @property
-    def has_svm(self) -> bool:
-        """Whether it has the functions for shared virtual memory."""
-        return all(self.addresses(SVM_FUNCTIONS).values())
-
-    def addresses(self, names: Iterable[str]) -> dict[str, int]:
-        """Where functions of the API are; 0 for those that the library lacks."""
-        functions = {name: getattr(self._library, name, None) for name in names}
-        return {
-            name: ctypes.cast(function, c_void_p).value or 0 for name, function in functions.items() if function
-        }
+    def address(self, name: str) -> int:
+        """Where a function of the API is; 0 if the library lacks it."""
+        function = getattr(self._library, name, None)
+        return 0 if function is None else ctypes.cast(function, c_void_p).value or 0
 
     def status(self, name: str, *arguments: Any) -> int:
         """Calls a function that returns a status."""
-        return self._functions[name](*arguments)
+        return getattr(self._library, name)(*arguments)
 
     def call(self, name: str, *arguments: Any) -> None:
         """Calls a function that returns a status; raises :class:`DeviceError` when it is not 0."""
         if status := self.status(name, *arguments):
             raise DeviceError(f"{name} failed: {error_name(status)}")
 
-    def create(self, name: str, *arguments: Any) -> int:
-        """Calls a function that returns a handle and takes a pointer to a status last."""
-        return self.create_with(self._functions[name], name, *arguments)
+    def create(self, name: str, *arguments: Any, function: Any = None) -> int:
+        """Calls a function that returns a handle and takes a pointer to a status last.
 
-    def create_with(self, function: Any, name: str, *arguments: Any) -> int:
-        """As :meth:`create`, for a function that is not part of every library."""
+        ``function`` is for one that is not part of every library. Raises :class:`DeviceError`.
+        """
         status = c_int32()
-        handle = function(*arguments, ctypes.byref(status))
+        handle = (function or getattr(self._library, name))(*arguments, ctypes.byref(status))
         if status.value or not handle:
             raise DeviceError(f"{name} failed: {error_name(status.value)}")
         return handle
 
     def create_with_il(self, platform: int) -> Any | None:
         """``clCreateProgramWithIL`` (OpenCL 2.1) or its older extension; None when there is neither."""
-        result, arguments = _CREATE_WITH_IL
-        prototype = ctypes.CFUNCTYPE(result, *arguments)
-        try:
-            return prototype(("clCreateProgramWithIL", self._library))
-        except AttributeError:
-            address = self._functions["clGetExtensionFunctionAddressForPlatform"](
-                platform, b"clCreateProgramWithILKHR"
-            )
-            return prototype(address) if address else None
+        address = self.address("clCreateProgramWithIL") or self._library.clGetExtensionFunctionAddressForPlatform(
+            platform, b"clCreateProgramWithILKHR"
+        )
+        return ctypes.CFUNCTYPE(*_types(_CREATE_WITH_IL))(address) if address else None
 
     def info(self, name: str, *arguments: Any) -> bytes:
         """Reads a value of unknown length from one of the ``clGet...Info`` functions; empty on failure."""

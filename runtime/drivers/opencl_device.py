@@ -1,22 +1,32 @@
-"""OpenCL devices: what is there, contexts and queues, building programs from SPIR-V."""
+"""One OpenCL device: contexts and queues, building programs from SPIR-V."""
 
 from __future__ import annotations
 
 import ctypes
+import struct
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from ctypes import c_int32, c_size_t, c_void_p
+from ctypes import c_char_p, c_size_t, c_void_p
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any
 
 from devscope.errors import DeviceError
 from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.drivers import opencl_api as cl
 from devscope.runtime.drivers.opencl_api import OpenCLLibrary, error_name
-from devscope.runtime.drivers.opencl_libraries import load_libraries
-from devscope.runtime.drivers.opencl_spirv import check_spirv
+from devscope.runtime.native import abi
+
+# The structs of native/opencl.c: what it calls, and the state of a device.
+OpenCL = abi.struct(
+    "OpenCL",
+    "clCreateBuffer clCreateSubBuffer clReleaseMemObject clEnqueueWriteBuffer clEnqueueReadBuffer",
+    "clEnqueueCopyBuffer clSetKernelArg clEnqueueNDRangeKernel clEnqueueBarrierWithWaitList clFlush clFinish",
+    "clWaitForEvents clGetEventInfo clRetainEvent clReleaseEvent clSVMAlloc clSVMFree",
+)
+ClQueue = abi.struct(
+    "ClQueue", "cl queue transfers shared polled issued completed", {"events": ctypes.c_int64 * 64}
+)
 
 
 @dataclass
@@ -78,11 +88,12 @@ class OpenCLDevice(Device):
         self.library.status("clFinish", queue)
         self.library.status("clReleaseCommandQueue", queue)
 
-    def open(self, record: Any, layout: Any) -> Callable[[], None]:
-        functions = layout.OpenCL(**self._functions([name for name, _ in layout.OpenCL._fields_]))
-        state = layout.ClQueue(
-            cl=ctypes.addressof(functions), polled=int(self.polled), shared=int(self.shares_memory)
-        )
+    def open(self, record: Any) -> Callable[[], None]:
+        addresses = {name: self.library.address(name) for name, *_ in OpenCL._fields_}
+        if missing := [name for name, at in addresses.items() if not at and name not in cl.SVM_FUNCTIONS]:
+            raise DeviceError(f"{self.label}: the driver lacks {', '.join(missing)}")
+        functions = OpenCL(**addresses)
+        state = ClQueue(ctypes.addressof(functions), polled=int(self.polled), shared=int(self.shares_memory))
 
         def close(keep: Any = functions) -> None:
             for queue in (state.queue, state.transfers):
@@ -106,40 +117,33 @@ class OpenCLDevice(Device):
                 return self._build_cached(cached), None
             except DeviceError:
                 pass  # made by another driver: build it anew
-        check_spirv(binary, self.label)
+        if problem := _problem_of_spirv(binary):
+            raise DeviceError(
+                f"{self.label}: the device binary is not a SPIR-V module: {problem}",
+                notes=["compile the program again for target 'opencl'"],
+            )
         create = self.library.create_with_il(self.platform_handle)
         if create is None:
             raise DeviceError(f"{self.label} has no function to create programs from SPIR-V")
         with _errors(f"{self.label}: the driver refused the SPIR-V module"):
-            handle = self.library.create_with(create, "clCreateProgramWithIL", self.context(), binary, len(binary))
+            handle = self.library.create(
+                "clCreateProgramWithIL", self.context(), binary, len(binary), function=create
+            )
         program = OpenCLProgram(self, handle)
         self._build(program)
         return program, program.driver_binary()
 
-    def _functions(self, names: Sequence[str]) -> dict[str, int]:
-        found = self.library.addresses(names)
-        optional = () if self.shares_memory else cl.SVM_FUNCTIONS
-        if missing := [name for name, address in found.items() if not address and name not in optional]:
-            raise DeviceError(f"{self.label}: the driver lacks {', '.join(missing)}")
-        return found
-
     def _build_cached(self, cached: bytes) -> OpenCLProgram:
-        length = c_size_t(len(cached))
-        data = c_void_p(ctypes.cast(ctypes.c_char_p(cached), c_void_p).value)
-        loaded = c_int32()
         handle = self.library.create(
             "clCreateProgramWithBinary",
             self.context(),
             1,
             self._device_list(),
-            ctypes.byref(length),
-            ctypes.byref(data),
-            ctypes.byref(loaded),
+            (c_size_t * 1)(len(cached)),
+            (c_char_p * 1)(cached),
+            None,
         )
         program = OpenCLProgram(self, handle)
-        if loaded.value:
-            program.release()
-            raise DeviceError(f"{self.label} refused a cached binary: {error_name(loaded.value)}")
         self._build(program)
         return program
 
@@ -206,92 +210,29 @@ def _errors(prefix: str) -> Generator[None]:
         raise DeviceError(f"{prefix}: {error.message}", notes=error.notes) from None
 
 
-def opencl_devices() -> tuple[list[OpenCLDevice], list[str]]:
-    """All OpenCL devices that accept SPIR-V, and what went wrong while looking for them.
+_SPIRV_MAGIC = 0x07230203
+_HEADER_WORDS = 5
+_OP_FUNCTION = 54
+_OP_FUNCTION_END = 56
 
-    The order is the same in every process: GPUs, accelerators, CPUs; within a type as the drivers list
-    them. They are looked for once per process.
+
+def _problem_of_spirv(binary: bytes) -> str | None:
+    """Drivers are known to end the process when they are given a truncated module, so what comes from a file or a
+    compiler is looked over first. This does not replace a validator: it makes sure that the module consists of
+    whole instructions and whole functions.
     """
-    # Two lists would mean two contexts for one device.
-    with _search_lock:
-        return _search()
-
-
-_search_lock = threading.Lock()
-
-
-@cache
-def _search() -> tuple[list[OpenCLDevice], list[str]]:
-    libraries, problems = load_libraries()
-    found: list[OpenCLDevice] = []
-    seen: set[tuple[str, ...]] = set()
-    for library in libraries:
-        try:
-            for platform in library.handles("clGetPlatformIDs"):
-                key = _platform_key(library, platform)
-                # The loader may know the driver that was already loaded directly.
-                if key not in seen:
-                    found.extend(_devices_of(library, platform, problems))
-                seen.add(key)
-        except DeviceError as error:
-            problems.append(f"{library.path}: {error.message}")
-    found.sort(key=lambda device: _RANK.get(device.device_type, len(_RANK)))
-    for index, device in enumerate(found):
-        device.name = f"opencl:{index}"
-    return found, problems
-
-
-_RANK = {cl.DEVICE_TYPE_GPU: 0, cl.DEVICE_TYPE_ACCELERATOR: 1, cl.DEVICE_TYPE_CPU: 2}
-_TYPE_MASK = cl.DEVICE_TYPE_GPU | cl.DEVICE_TYPE_ACCELERATOR | cl.DEVICE_TYPE_CPU
-
-
-def _platform_key(library: OpenCLLibrary, platform: int) -> tuple[str, ...]:
-    keys = (cl.PLATFORM_NAME, cl.PLATFORM_VENDOR, cl.PLATFORM_VERSION)
-    return tuple(library.text("clGetPlatformInfo", platform, key) for key in keys)
-
-
-def _devices_of(library: OpenCLLibrary, platform: int, problems: list[str]) -> Iterator[OpenCLDevice]:
-    for handle in library.handles("clGetDeviceIDs", platform, cl.DEVICE_TYPE_ALL):
-        device = _describe(library, platform, handle)
-        if device.spirv_versions and library.create_with_il(platform) is not None:
-            yield device
-        else:
-            problems.append(f"{device.platform}: {device.description} does not accept SPIR-V")
-
-
-def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevice:
-    def text(key: int) -> str:
-        return library.text("clGetDeviceInfo", handle, key)
-
-    def integer(key: int) -> int:
-        return library.integer("clGetDeviceInfo", handle, key)
-
-    platform_name = library.text("clGetPlatformInfo", platform, cl.PLATFORM_NAME)
-    platform_version = library.text("clGetPlatformInfo", platform, cl.PLATFORM_VERSION)
-    unified = integer(cl.DEVICE_HOST_UNIFIED_MEMORY) != 0
-    fine_grained = integer(cl.DEVICE_SVM_CAPABILITIES) & cl.DEVICE_SVM_FINE_GRAIN_BUFFER
-    partitions = library.info("clGetDeviceInfo", handle, cl.DEVICE_PARTITION_PROPERTIES)
-    versions = [word.removeprefix("SPIR-V_") for word in text(cl.DEVICE_IL_VERSION).split()]
-    return OpenCLDevice(
-        name="opencl",
-        type="opencl",
-        description=text(cl.DEVICE_NAME),
-        platform=f"{platform_name}, {platform_version}",
-        driver=text(cl.DRIVER_VERSION),
-        memory_bytes=integer(cl.DEVICE_GLOBAL_MEM_SIZE),
-        max_workgroup_size=integer(cl.DEVICE_MAX_WORK_GROUP_SIZE),
-        compute_units=integer(cl.DEVICE_MAX_COMPUTE_UNITS),
-        fp64=integer(cl.DEVICE_DOUBLE_FP_CONFIG) != 0,
-        fp16=integer(cl.DEVICE_HALF_FP_CONFIG) != 0,
-        spirv_versions=tuple(version for version in versions if version[:1].isdigit()),
-        local_memory_bytes=integer(cl.DEVICE_LOCAL_MEM_SIZE),
-        base_alignment=integer(cl.DEVICE_MEM_BASE_ADDR_ALIGN) // 8,
-        identity="|".join([platform_name, platform_version, text(cl.DEVICE_NAME), text(cl.DRIVER_VERSION)]),
-        library=library,
-        platform_handle=platform,
-        handle=handle,
-        device_type=integer(cl.DEVICE_TYPE) & _TYPE_MASK,
-        shares_memory=bool(unified and fine_grained and library.has_svm),
-        partitionable=cl.DEVICE_PARTITION_EQUALLY in memoryview(partitions).cast("q"),
-        shared_context=SharedContext(library, [handle]),
-    )
+    count = len(binary) // 4
+    if len(binary) % 4 or count < _HEADER_WORDS:
+        return f"{len(binary)} bytes is not a possible length"
+    words = struct.unpack(f"<{count}I", binary)
+    if words[0] != _SPIRV_MAGIC:
+        return f"it starts with {words[0]:#010x} where {_SPIRV_MAGIC:#010x} is expected"
+    at = _HEADER_WORDS
+    open_functions = 0
+    while at < count:
+        length, opcode = words[at] >> 16, words[at] & 0xFFFF
+        if length == 0 or at + length > count:
+            return f"the instruction at word {at} is cut off"
+        open_functions += (opcode == _OP_FUNCTION) - (opcode == _OP_FUNCTION_END)
+        at += length
+    return "a function has no end" if open_functions else None

@@ -14,8 +14,8 @@
  *     result is at least deterministic. After one of the host (no memory, an assertion) nothing can run on: stop
  *     leaves the call, and what the call had made is freed.
  *
- * The loader makes its view of the structs from the table of layout.c: a field that the loader uses has a row
- * there. Whatever compiled code depends on is numbered by ABI_VERSION, which saved programs carry. */
+ * abi.py has the structs and enumerations once more, for the loader; a test compares them. Whatever compiled code
+ * depends on is numbered by ABI_VERSION, which saved programs carry. */
 #ifndef DEVSCOPE_ABI_H
 #define DEVSCOPE_ABI_H
 
@@ -36,7 +36,7 @@ enum {
 /* 0 for success, else the driver's own error code. */
 typedef int32_t Status;
 
-/* A buffer of a device: a Buffer. On the host, the memory itself. */
+/* A buffer of a device: a Buffer. In copies and constants of the host, the memory itself. */
 typedef void *Handle;
 
 typedef struct Arena Arena;
@@ -94,7 +94,10 @@ typedef struct Block {
 } Block;
 
 /* What drivers' buffers have in common; compiled code has a pointer to it. */
-typedef struct {
+typedef struct Buffer {
+  struct Buffer *next; /* among the live buffers of a device, which host code has and must free */
+  struct Buffer *previous;
+  int64_t call; /* number of the call that made it */
   void *memory; /* the driver's handle */
   void *host;   /* the same memory for the host, null if it cannot reach it */
   int64_t size; /* bytes of the memory */
@@ -117,18 +120,6 @@ struct Arena {
   Place *places;
   int64_t place_count;
 };
-
-/* The buffers that host code has and must free. */
-typedef struct {
-  Handle handle;
-  int64_t call; /* number of the call that made it */
-} LiveBuffer;
-
-typedef struct {
-  int64_t count;
-  int64_t capacity;
-  LiveBuffer *entries;
-} LiveList;
 
 /* Freed buffers kept for reuse, oldest first. */
 typedef struct {
@@ -171,23 +162,9 @@ typedef struct {
 /* What the host does with memory of a device that it reaches. */
 enum Access { ACCESS_READ, ACCESS_WRITE, ACCESS_NEW_CONTENTS };
 
-/* A row of the table from which the loader makes its view of the structs and constants, see layout.c. */
+/* What one kind of device can do. A driver is a C file with one of these, called devscope_driver_<device type>.
+ * That of the host can free blocks of memory, and no more. */
 typedef struct {
-  const char *type;
-  const char *name;       /* of a field or an enumerator; null in the row that ends a struct */
-  int64_t value;          /* offset of a field, value of an enumerator, size of a struct */
-  int64_t size;           /* of a field, else 0 */
-  const char *field_type; /* of a field that is itself one of the structs, else null */
-} LayoutRow;
-
-#define LAYOUT_FIELD(type, field) {#type, #field, offsetof(type, field), sizeof(((type *)0)->field), NULL}
-#define LAYOUT_STRUCT_FIELD(type, field, of) {#type, #field, offsetof(type, field), sizeof(of), #of}
-#define LAYOUT_SIZE(type) {#type, NULL, sizeof(type), 0, NULL}
-#define LAYOUT_CONSTANT(group, name) {#group, #name, name, 0, NULL}
-
-/* What one kind of device can do. A driver is a C file with one of these, called devscope_driver_<device type>. */
-typedef struct {
-  const LayoutRow *layout; /* of the driver's own structs that the loader uses; null if there are none */
   Status (*alloc)(Device *, int64_t bytes, Handle *out);
   Status (*free)(Device *, Handle);
   Status (*copy_in)(Device *, Handle, int64_t offset, const void *host, int64_t bytes);
@@ -228,7 +205,8 @@ struct Device {
   const Kernel *kernels;
   Handle *constants; /* the device's copies, null until the first is made */
   FreeList free_list;
-  LiveList live;
+  Buffer *live; /* the last one made */
+  int64_t live_count;
   Counters counters;
   int64_t most_work_items; /* of a workgroup */
   int64_t most_local;      /* bytes of local memory that a workgroup can have */
@@ -253,7 +231,7 @@ struct Context {
   /* Blocks of results that nobody uses any more, for the next call to use; the loader puts them there. */
   int64_t returned_count;
   Block *returned[RETURNED_BLOCKS];
-  jmp_buf stop; /* where devscope_stop goes */
+  jmp_buf *stop; /* where a call goes that is left */
 };
 
 /* ------------------------------------------------------------------------------ what the loader calls */
@@ -271,9 +249,7 @@ EXPORT void devscope_set_arena(Context *context, int64_t slot, int64_t bytes, vo
 /* Waits for the devices and releases all that the runtime made. */
 EXPORT void devscope_close(Context *context);
 
-/* Ends with a row whose type is null. */
-EXPORT extern const LayoutRow devscope_layout[];
-
+/* Identifies the sources, see compile_native.py. */
 EXPORT extern const char devscope_sources[];
 
 /* -------------------------------------------------------------------------- what compiled code calls

@@ -1,4 +1,4 @@
-/* Buffers of devices: free lists, lists of live buffers, constants. */
+/* Buffers of devices: free lists, live buffers, constants. */
 #include "runtime.h"
 
 #include <stdlib.h>
@@ -62,13 +62,11 @@ static Handle obtain(int64_t slot, int64_t bytes) {
     fail(ORIGIN_RUNTIME, CODE_NEGATIVE_SIZE, OPERATION_ALLOC, slot, bytes);
     return NULL;
   }
-  bool on_host = is_host(device);
-  if (failed() && !on_host)
+  if (failed())
     return NULL;
   int64_t size = round_up(max(bytes, 1));
   device->counters.allocations++;
-  /* The free list of slot 0 has blocks, see host_memory.c. */
-  Handle handle = on_host ? NULL : free_list_take(&device->free_list, size);
+  Handle handle = free_list_take(&device->free_list, size);
   if (!handle) {
     Status status = device->driver->alloc(device, size, &handle);
     if (status) {
@@ -82,74 +80,58 @@ static Handle obtain(int64_t slot, int64_t bytes) {
     }
     device->counters.driver_allocations++;
   }
-  if (!on_host)
-    ((Buffer *)handle)->used = bytes;
+  ((Buffer *)handle)->used = bytes;
   return handle;
 }
 
 /* To the free list, else to the driver. */
 static void release(int64_t slot, Device *device, Handle handle) {
-  if (!is_host(device) && free_list_keep(device, handle, ((Buffer *)handle)->size))
+  if (free_list_keep(device, handle, ((Buffer *)handle)->size))
     return;
   Status status = device->driver->free(device, handle);
   if (status)
     fail(ORIGIN_DRIVER, status, OPERATION_FREE, slot, 0);
 }
 
-/* False when there is no memory for the entry. */
-static bool live_add(LiveList *list, Handle handle) {
-  if (list->count == list->capacity) {
-    int64_t capacity = 2 * list->capacity + 64;
-    LiveBuffer *entries = realloc(list->entries, (size_t)capacity * sizeof(LiveBuffer));
-    if (!entries)
-      return false;
-    list->entries = entries;
-    list->capacity = capacity;
-  }
-  list->entries[list->count++] = (LiveBuffer){handle, devscope_context->calls};
-  return true;
-}
-
-/* The last buffer made is mostly the first to be freed, so the search begins at the end. The last entry takes the
- * place of the one that goes. */
-static void live_remove(LiveList *list, Handle handle) {
-  for (int64_t index = list->count - 1; index >= 0; index--)
-    if (list->entries[index].handle == handle) {
-      list->entries[index] = list->entries[--list->count];
-      return;
-    }
-}
-
 /* A negative number of bytes is the size of a dimension that made no sense. */
 Handle devscope_alloc(int64_t slot, int64_t bytes) {
-  Handle handle = obtain(slot, bytes);
-  if (!handle)
+  Buffer *buffer = obtain(slot, bytes);
+  if (!buffer)
     return NULL;
   Device *device = &devscope_context->devices[slot];
-  if (live_add(&device->live, handle))
-    return handle;
-  release(slot, device, handle);
-  fail(ORIGIN_RUNTIME, CODE_OUT_OF_HOST_MEMORY, OPERATION_ALLOC, slot, bytes);
-  return NULL;
+  buffer->call = devscope_context->calls;
+  buffer->previous = NULL;
+  buffer->next = device->live;
+  if (device->live)
+    device->live->previous = buffer;
+  device->live = buffer;
+  device->live_count++;
+  return buffer;
 }
 
 void devscope_free(int64_t slot, Handle handle) {
   Device *device = handle ? device_at(slot, OPERATION_FREE) : NULL;
   if (!device)
     return;
-  live_remove(&device->live, handle);
+  const Buffer *buffer = handle;
+  if (buffer->next)
+    buffer->next->previous = buffer->previous;
+  if (buffer->previous)
+    buffer->previous->next = buffer->next;
+  else
+    device->live = buffer->next;
+  device->live_count--;
   release(slot, device, handle);
 }
 
 /* Frees the buffers that the current call made, on all devices. */
 static void free_live_buffers(void) {
-  for (int64_t slot = 0; slot < devscope_context->device_count; slot++) {
-    LiveList *list = &devscope_context->devices[slot].live;
-    /* Entries above this one that stay were looked at before: the one that takes its place is one of them. */
-    for (int64_t index = list->count - 1; index >= 0; index--)
-      if (list->entries[index].call == devscope_context->calls)
-        devscope_free(slot, list->entries[index].handle);
-  }
+  for (int64_t slot = 0; slot < devscope_context->device_count; slot++)
+    for (Buffer *buffer = devscope_context->devices[slot].live, *next; buffer; buffer = next) {
+      next = buffer->next;
+      if (buffer->call == devscope_context->calls)
+        devscope_free(slot, buffer);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------- constants
@@ -196,10 +178,11 @@ static void close_buffers(Device *device) {
   free_list_trim(device, 0, 0);
   free(device->free_list.entries);
   device->free_list = (FreeList){0};
-  for (int64_t index = 0; index < device->live.count; index++)
-    device->driver->free(device, device->live.entries[index].handle);
-  free(device->live.entries);
-  device->live = (LiveList){0};
+  for (Buffer *buffer = device->live, *next; buffer; buffer = next) {
+    next = buffer->next;
+    device->driver->free(device, buffer);
+  }
+  device->live = NULL;
   for (int64_t index = 0; device->constants && index < devscope_context->constant_count; index++)
     if (device->constants[index])
       device->driver->free(device, device->constants[index]);

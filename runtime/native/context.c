@@ -1,6 +1,8 @@
 /* Errors, and the calls of a program from their begin to their end. */
 #include "runtime.h"
 
+const char devscope_sources[] = DEVSCOPE_SOURCES;
+
 /* Records the first error of a call. */
 __attribute__((cold)) static void fail(enum Origin origin, int64_t code, enum Operation operation, int64_t slot,
                                        int64_t detail) {
@@ -17,7 +19,7 @@ __attribute__((cold)) static void fail_slot(enum Operation operation, int64_t sl
  * unwound. */
 __attribute__((cold)) static _Noreturn void stop(enum Code code, enum Operation operation, int64_t detail) {
   fail(ORIGIN_RUNTIME, code, operation, 0, detail);
-  _longjmp(devscope_context->stop, 1);
+  _longjmp(*devscope_context->stop, 1);
 }
 
 /* message: a C string that outlives the call. */
@@ -27,11 +29,13 @@ __attribute__((cold)) _Noreturn void devscope_fail_assertion(const char *message
 
 /* _setjmp: with the underscore it leaves the signal mask alone, which would take a system call. */
 int32_t devscope_call(Context *context, Entry *entry, void **pointers) {
+  jmp_buf here;
   devscope_context = context;
+  context->stop = &here;
   context->calls++;
   context->blocks.next = context->blocks.previous = &context->blocks;
   host_take_back();
-  if (_setjmp(context->stop) == 0)
+  if (_setjmp(here) == 0)
     entry(pointers);
   if (!failed())
     return 0;
@@ -42,7 +46,7 @@ int32_t devscope_call(Context *context, Entry *entry, void **pointers) {
 
 /* Waits for the work of all devices: queues use buffers of each other. */
 static void finish_all(const Context *context) {
-  for (int64_t slot = 0; slot < context->device_count; slot++)
+  for (int64_t slot = 1; slot < context->device_count; slot++)
     context->devices[slot].driver->finish(&context->devices[slot]);
 }
 
@@ -66,6 +70,6 @@ void devscope_close(Context *context) {
     close_buffers(&context->devices[slot]);
     close_arena(slot);
   }
-  for (int64_t slot = 0; slot < context->device_count; slot++)
+  for (int64_t slot = 1; slot < context->device_count; slot++)
     context->devices[slot].driver->close(&context->devices[slot]);
 }

@@ -50,12 +50,16 @@ static bool copy_staged(End source, End target, int64_t bytes) {
 }
 
 static bool are_near(const Device *one, const Device *two) {
-  return one->driver == two->driver && (is_host(one) || one->domain == two->domain);
+  return one->driver == two->driver && one->domain == two->domain;
 }
 
 static bool copy(const End *source, const End *target, int64_t bytes) {
   bool from_host = is_host(source->device), to_host = is_host(target->device);
-  if (failed() && !(from_host && to_host))
+  if (from_host && to_host) {
+    memmove(host_address(target), host_address(source), (size_t)bytes);
+    return true;
+  }
+  if (failed())
     return false;
   if (are_near(source->device, target->device))
     return report(source->device->driver->copy_on(source->device, source->handle, source->offset, target->device,

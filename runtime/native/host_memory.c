@@ -6,6 +6,14 @@
 
 #include <stdlib.h>
 
+static Status free_block(Device *device, Handle block) {
+  (void)device;
+  free(block);
+  return 0;
+}
+
+const Driver devscope_driver_cpu = {.free = free_block};
+
 static Device *host(void) { return &devscope_context->devices[0]; }
 
 /* To the free list of slot 0, else to the C library. */

@@ -30,7 +30,8 @@ enum {
   CL_BUFFER_CREATE_TYPE_REGION = 0x1220,
 };
 
-/* The loader fills them in by their names. Null: not there; the last two are only in drivers with SVM. */
+/* The loader fills them in (opencl_device.py has this struct once more). Null: not there; the last two are only in
+ * drivers with SVM. */
 typedef struct {
   cl_mem (*clCreateBuffer)(cl_context, uint64_t flags, size_t size, void *host, int32_t *status);
   cl_mem (*clCreateSubBuffer)(cl_mem, uint64_t flags, uint32_t type, const void *region, int32_t *status);
@@ -64,7 +65,8 @@ enum {
   COMMANDS_AT_ONCE = 16 /* the driver is told to start after so many: a long row must not wait for its end */
 };
 
-/* The state of a device. The commands of the (in-order) queue are numbered from 1. */
+/* The state of a device, which the loader makes (opencl_device.py). The commands of the (in-order) queue are
+ * numbered from 1. */
 typedef struct {
   const OpenCL *cl;
   cl_queue queue;
@@ -593,38 +595,7 @@ static void opencl_close(Device *device) {
   }
 }
 
-static const LayoutRow opencl_layout[] = {
-    LAYOUT_FIELD(OpenCL, clCreateBuffer),
-    LAYOUT_FIELD(OpenCL, clCreateSubBuffer),
-    LAYOUT_FIELD(OpenCL, clReleaseMemObject),
-    LAYOUT_FIELD(OpenCL, clEnqueueWriteBuffer),
-    LAYOUT_FIELD(OpenCL, clEnqueueReadBuffer),
-    LAYOUT_FIELD(OpenCL, clEnqueueCopyBuffer),
-    LAYOUT_FIELD(OpenCL, clSetKernelArg),
-    LAYOUT_FIELD(OpenCL, clEnqueueNDRangeKernel),
-    LAYOUT_FIELD(OpenCL, clEnqueueBarrierWithWaitList),
-    LAYOUT_FIELD(OpenCL, clFlush),
-    LAYOUT_FIELD(OpenCL, clFinish),
-    LAYOUT_FIELD(OpenCL, clWaitForEvents),
-    LAYOUT_FIELD(OpenCL, clGetEventInfo),
-    LAYOUT_FIELD(OpenCL, clRetainEvent),
-    LAYOUT_FIELD(OpenCL, clReleaseEvent),
-    LAYOUT_FIELD(OpenCL, clSVMAlloc),
-    LAYOUT_FIELD(OpenCL, clSVMFree),
-    LAYOUT_SIZE(OpenCL),
-
-    LAYOUT_FIELD(ClQueue, cl),
-    LAYOUT_FIELD(ClQueue, queue),
-    LAYOUT_FIELD(ClQueue, transfers),
-    LAYOUT_FIELD(ClQueue, shared),
-    LAYOUT_FIELD(ClQueue, polled),
-    LAYOUT_SIZE(ClQueue),
-
-    {0},
-};
-
 EXPORT const Driver devscope_driver_opencl = {
-    .layout = opencl_layout,
     .alloc = opencl_alloc,
     .free = opencl_free,
     .copy_in = opencl_copy_in,

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from devscope.analysis.machine import Machine, nominal_machine
 from devscope.analysis.machine_file import machine_toml
 from devscope.runtime.cache import DIRECTORY_VARIABLE
-from devscope.runtime.drivers.opencl_device import opencl_devices
+from devscope.runtime.drivers.opencl import opencl_devices
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,10 +33,9 @@ def cache_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Host and device in one memory, as the driver offers it, or with copies on a queue of their own."""
     if request.param == "apart":
-        from devscope.runtime.drivers import opencl_parts
+        from devscope.runtime.drivers import opencl
 
-        opencl_parts.compute_unit("opencl:0.0")  # made before, so that the field of both can be set
-        units = opencl_parts._compute_units("opencl:0")  # pyright: ignore[reportPrivateUsage]
+        units = opencl._compute_units("opencl:0")  # pyright: ignore[reportPrivateUsage]
         for device in [*opencl_devices()[0], *units]:
             monkeypatch.setattr(device, "shares_memory", False)
     return request.param

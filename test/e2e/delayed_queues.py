@@ -18,7 +18,7 @@ from typing import Any
 
 from opencl_functions import opencl_functions, opencl_queues
 
-from devscope.runtime.drivers.opencl_device import opencl_devices
+from devscope.runtime.drivers.opencl import opencl_devices
 from devscope.runtime.executable import Executable
 
 _CONTEXT_OF_QUEUE = 0x1090

@@ -15,7 +15,7 @@ from program_case import CASES
 from test_programs import PROGRAMS, SEED, check_case
 
 import devscope
-from devscope.runtime.drivers.opencl_device import opencl_devices
+from devscope.runtime.drivers.opencl import opencl_devices
 
 pytestmark = pytest.mark.fuzz
 

@@ -27,7 +27,7 @@ from devscope.passes.device_sccp import propagate_constants
 from devscope.passes.device_split import split_module
 from devscope.passes.device_unused import remove_unused
 from devscope.passes.device_verify import verify_module
-from devscope.runtime.context import CopyCount, Counters
+from devscope.runtime.counters import CopyCount, Counters
 from devscope.runtime.executable import Executable
 
 pytestmark = pytest.mark.fuzz

@@ -10,7 +10,7 @@ from memory_check import assert_nothing_leaks
 
 import devscope
 from devscope.errors import DeviceError, VerifyError
-from devscope.runtime.drivers.opencl_device import opencl_devices
+from devscope.runtime.drivers.opencl import opencl_devices
 from devscope.runtime.executable import Executable
 
 # All sizes are arguments: a call that fails can be followed by one that does not.

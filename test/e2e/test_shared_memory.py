@@ -22,7 +22,7 @@ from test_programs import PROGRAMS, SEED, check_case
 import devscope
 from devscope.analysis.machine import nominal_machine
 from devscope.analysis.machine_file import machine_toml
-from devscope.runtime.drivers.opencl_device import opencl_devices
+from devscope.runtime.drivers.opencl import opencl_devices
 
 pytestmark = pytest.mark.fuzz
 

@@ -15,7 +15,7 @@ import handmade
 
 from devscope.runtime import Executable, driver_problems
 from devscope.runtime.cache import DIRECTORY_VARIABLE
-from devscope.runtime.drivers.opencl_device import opencl_devices
+from devscope.runtime.drivers.opencl import opencl_devices
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -42,7 +42,7 @@ def test_compiled_again_when_a_source_changes(folder: Path) -> None:
     forget()
     assert native.runtime_object() == first
     assert compile_native.object_path().stat().st_mtime_ns == written
-    with open(folder / "host.c", "a", encoding="utf-8") as file:
+    with open(folder / "host_memory.c", "a", encoding="utf-8") as file:
         file.write("/* changed */\n")
     forget()
     assert compile_native.digest().encode() in native.runtime_object()
@@ -51,8 +51,10 @@ def test_compiled_again_when_a_source_changes(folder: Path) -> None:
 
 def test_a_source_that_is_wrong(folder: Path) -> None:
     needs_compiler()
-    (folder / "host.c").write_text("this is not C\n", encoding="utf-8")
-    with pytest.raises(DevscopeError, match=r"(?s)not compiled, or is older than its sources\n.*refuses.*host\.c"):
+    (folder / "host_memory.c").write_text("this is not C\n", encoding="utf-8")
+    with pytest.raises(
+        DevscopeError, match=r"(?s)not compiled, or is older than its sources\n.*refuses.*host_memory\.c"
+    ):
         native.runtime_object()
     assert not list(folder.glob("*.o"))
 

@@ -14,14 +14,12 @@ import pytest
 
 from devscope.errors import DeviceError, DeviceNotFoundError, OptionError
 from devscope.runtime import driver_problems, list_devices
-from devscope.runtime.devices import resolve_devices
+from devscope.runtime.devices import check_shared_memory, memory_groups, resolve_devices
 from devscope.runtime.drivers import opencl, opencl_device, opencl_libraries
 from devscope.runtime.drivers.cpu import HOST
 from devscope.runtime.drivers.opencl_device import SharedContext
-from devscope.runtime.drivers.opencl_parts import compute_unit
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.program import DeviceSpec, Program
-from devscope.runtime.shared_memory import check_shared_memory, memory_groups
 
 
 def test_list(device: Any) -> None:
@@ -143,13 +141,13 @@ def test_library_without_the_api(device: Any) -> None:
 
 LIST = """
 import sys
-from devscope.runtime.drivers import opencl_device, opencl_libraries
+from devscope.runtime.drivers import opencl, opencl_libraries
 if sys.argv[1] == "loader":
     opencl_libraries._cpu_runtimes = lambda: iter(())
 if sys.argv[1] == "vendor":
     opencl_libraries._cpu_runtimes = opencl_libraries._loaders = lambda: iter(())
     opencl_libraries.VENDORS = sys.argv[2]
-devices, problems = opencl_device.opencl_devices()
+devices, problems = opencl.opencl_devices()
 print([(d.name, d.description, d.library.path) for d in devices])
 device = devices[0]
 device.release_queue(device.create_queue())
@@ -211,12 +209,12 @@ def test_format_bytes(count: int, text: str) -> None:
 
 
 def test_who_reaches_whose_memory(device: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = opencl_device.opencl_devices()[0]
+    found = opencl.opencl_devices()[0]
     first = found[0]
     near = [("cpu:0", info.name) for info in found if info.shares_memory]
     assert memory_groups()[: len(near)] == near
     assert not any("cpu:0" in group for group in memory_groups()[len(near) :])
-    parts = [compute_unit(f"opencl:0.{number}") for number in range(2)]
+    parts = [opencl.DRIVER.find(f"opencl:0.{number}") for number in range(2)]
     units = [unit for unit in parts if unit is not None]
     assert all(one.shares_memory_with(other) for one in units for other in units)
     assert all(first.shares_memory_with(unit) == (found[0].compute_units == 1) for unit in units)
@@ -229,7 +227,7 @@ def test_who_reaches_whose_memory(device: Any, monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_program_that_relies_on_shared_memory(device: Any) -> None:
     """Devices of one type that do not share a context do not reach each other's memory."""
-    found = opencl_device.opencl_devices()[0][0]
+    found = opencl.opencl_devices()[0][0]
     other = replace(found, name="opencl:7", shared_context=SharedContext(found.library, [found.handle]))
     program = Program({}, b"", "", devices=[DeviceSpec(n + 1, "opencl", n, "opencl") for n in range(2)])
     program.shared = [(1, 2)]

@@ -12,7 +12,8 @@ from handmade import program, symbol, vector
 
 from devscope.errors import InputError
 from devscope.runtime import Entry, Executable, TensorSpec
-from devscope.runtime.arrays import ArgumentCheck, HostMemory, ResultMaker
+from devscope.runtime.arguments import ArgumentCheck
+from devscope.runtime.results import HostMemory, ResultMaker
 
 # sum(x: 3x?xf32) -> f32; scalar entries give their argument back.
 SUM = """
@@ -201,13 +202,13 @@ def test_bf16_arguments_are_bits() -> None:
 
 
 def test_bf16_results_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from devscope.runtime import arrays
+    from devscope.runtime import results
 
-    arrays._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    results._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     data = np.array([0x3F80], np.uint16)
     result = ResultMaker(vector("bf16"))(HostMemory(0, lambda block: None), data.ctypes.data, [1], [1])
-    arrays._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    results._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
     assert result.dtype == np.uint16
     assert result[0] == 0x3F80
 

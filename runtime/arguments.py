@@ -1,47 +1,45 @@
-"""numpy and DLPack arrays on their way into and out of an entry.
+"""Arguments of calls: numpy and DLPack arrays on their way into an entry.
 
 Nothing is converted silently: an argument has the dtype of its parameter or is refused. The exception are
 Python numbers given for scalar parameters. An array that is contiguous is used where it is.
 
-numpy has no bfloat16: ``bf16`` arguments are arrays of ``ml_dtypes.bfloat16``, or of uint16 holding the
-bits; ``bf16`` results are ``ml_dtypes.bfloat16`` where that package is installed, else uint16.
+numpy has no bfloat16: ``bf16`` arguments are arrays of ``ml_dtypes.bfloat16``, or of uint16 holding the bits.
 """
 
 from __future__ import annotations
 
-import ctypes
 import math
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from devscope.errors import InputError
-from devscope.runtime.program import TensorSpec
+from devscope.runtime.program import DTYPES, Entry, TensorSpec
 
 Array = NDArray[Any]
 
-_DTYPES: dict[str, np.dtype[Any]] = {
-    "i1": np.dtype(np.bool_),
-    "i8": np.dtype(np.int8),
-    "i16": np.dtype(np.int16),
-    "i32": np.dtype(np.int32),
-    "i64": np.dtype(np.int64),
-    "index": np.dtype(np.int64),
-    "f16": np.dtype(np.float16),
-    "bf16": np.dtype(np.uint16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-}
-
 _CPU_DEVICE_TYPES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
 
-free_memory: Any = ctypes.CDLL(None).free
-"""``free`` of the C library."""
-free_memory.argtypes = [ctypes.c_void_p]
-free_memory.restype = None
+
+class ArgumentList:
+    """Checks the arguments of one entry."""
+
+    def __init__(self, name: str, entry: Entry) -> None:
+        self._name = name
+        self._specs = entry.inputs
+        self._checks = [ArgumentCheck(spec, position) for position, spec in enumerate(entry.inputs)]
+
+    def __call__(self, values: Sequence[Any]) -> list[Array]:
+        """The arguments of a call as arrays. Raises :class:`InputError`."""
+        if len(values) != len(self._checks):
+            specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in self._specs)
+            raise InputError(
+                f"'{self._name}' takes {len(self._checks)} arguments, got {len(values)}",
+                notes=[f"its arguments are: ({specs})"],
+            )
+        return [check(value) for check, value in zip(self._checks, values, strict=True)]
 
 
 class ArgumentCheck:
@@ -53,7 +51,7 @@ class ArgumentCheck:
     def __init__(self, spec: TensorSpec, position: int) -> None:
         self.spec = spec
         self.position = position
-        self.dtype = _DTYPES[spec.dtype]
+        self.dtype = DTYPES[spec.dtype]
         self.shape = tuple(spec.shape)
         self.is_static = None not in self.shape
 
@@ -135,60 +133,6 @@ class ArgumentCheck:
     def _error(self, what: str, note: str | None = None) -> InputError:
         name = f" '{self.spec.name}'" if self.spec.name else ""
         return InputError(f"argument {self.position}{name}: {what}", notes=[note] if note else ())
-
-
-class ResultMaker:
-    """Turns one returned memref into an array that owns the memory."""
-
-    def __init__(self, spec: TensorSpec) -> None:
-        self.spec = spec
-        self.dtype = _DTYPES[spec.dtype]
-        self.rank = len(spec.shape)
-
-    def __call__(self, owner: HostMemory, address: int, sizes: list[int], strides: list[int]) -> Any:
-        """An array over the memory of ``owner``; a numpy scalar for a scalar result.
-
-        ``address`` is that of element 0, ``strides`` count elements.
-        """
-        item = self.dtype.itemsize
-        if 0 in sizes:
-            array = np.empty(sizes, self.dtype)
-        else:
-            owner.__array_interface__ = {
-                "data": (address, False),
-                "shape": tuple(sizes),
-                "strides": tuple(stride * item for stride in strides),
-                "typestr": self.dtype.str,
-                "version": 3,
-            }
-            array = np.asarray(owner)
-        if self.spec.dtype == "bf16" and (bfloat16 := _bfloat16()) is not None:
-            array = array.view(bfloat16)
-        return array[()] if self.spec.scalar else array
-
-
-class HostMemory:
-    """A block of a result; given back with this object, which every array over the memory keeps alive."""
-
-    __slots__ = ("__array_interface__", "_block", "_give")
-
-    def __init__(self, block: int, give: Callable[[int], None]) -> None:
-        self._block = block
-        self._give = give
-        self.__array_interface__: dict[str, Any] = {}
-
-    def __del__(self) -> None:
-        if self._block:
-            self._give(self._block)
-
-
-@cache
-def _bfloat16() -> np.dtype[Any] | None:
-    try:
-        import ml_dtypes
-    except ImportError:
-        return None
-    return np.dtype(ml_dtypes.bfloat16)
 
 
 def _has_buffer(value: Any) -> bool:

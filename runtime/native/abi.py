@@ -1,0 +1,88 @@
+"""What Python and the native runtime both know: the enumerations, constants and structs of ``abi.h``.
+
+``abi.h`` says what they mean; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+from typing import Any
+
+ABI_VERSION = 5
+"""Changes whenever compiled code or a loader of another version would misunderstand the native runtime. Stored in
+saved executables."""
+
+RETURNED_BLOCKS = 64
+"""Most blocks of results that can be given back at the start of one call."""
+
+
+class Origin(IntEnum):
+    """Who refused a request."""
+
+    NONE = 0
+    RUNTIME = 1
+    DRIVER = 2
+
+
+class Operation(IntEnum):
+    """What failed."""
+
+    ALLOC = 1
+    FREE = 2
+    COPY = 3
+    CONSTANT = 4
+    LAUNCH = 5
+    ASSERT = 6
+
+
+class Code(IntEnum):
+    """Error codes of :attr:`Origin.RUNTIME`."""
+
+    BAD_SLOT = 1
+    BAD_KERNEL = 2
+    BAD_ARGUMENT_COUNT = 3
+    BAD_CONSTANT = 4
+    NEGATIVE_SIZE = 5
+    OUT_OF_HOST_MEMORY = 6
+    ASSERTION_FAILED = 7
+    TOO_MUCH_LOCAL_MEMORY = 8
+    TOO_MANY_WORK_ITEMS = 9
+    BAD_LAUNCH_SIZE = 10
+
+
+def struct(name: str, *fields: str | dict[str, Any]) -> type[ctypes.Structure]:
+    """A struct of C. Words are fields of 64 bits: integers, and pointers, of which 0 is null."""
+    members: list[tuple[str, Any]] = []
+    for part in fields:
+        members += dict.fromkeys(part.split(), ctypes.c_int64).items() if isinstance(part, str) else part.items()
+    return type(name, (ctypes.Structure,), {"_fields_": members})
+
+
+Error = struct("Error", "origin code operation slot detail size")
+Block = struct("Block", "next previous size padding")
+Buffer = struct("Buffer", "next previous call memory host size used arena offset")
+Place = struct("Place", "offset bytes memory")
+Arena = struct("Arena", "bytes separate whole places place_count")
+FreeList = struct("FreeList", "count capacity bytes limit entries")
+Constant = struct("Constant", "data bytes")
+Kernel = struct("Kernel", "handle argument_count sizes local_count")
+Counters = struct("Counters", "launches allocations driver_allocations")
+Device = struct(
+    "Device",
+    "driver state domain pending kernel_count kernels constants",
+    {"free_list": FreeList},
+    "live live_count",
+    {"counters": Counters},
+    "most_work_items most_local",
+)
+Traffic = struct("Traffic", "copies bytes")
+Context = struct(
+    "Context",
+    {"error": Error},
+    "device_count devices constant_count constants traffic arenas calls",
+    {"blocks": Block},
+    "returned_count",
+    {"returned": ctypes.c_int64 * RETURNED_BLOCKS},
+    "stop",
+)

@@ -1,0 +1,53 @@
+"""What Python knows of the native runtime is what the C sources say."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from enum import IntEnum
+from pathlib import Path
+
+import pytest
+from test_sanitizers import build
+
+from devscope.runtime.drivers import opencl_device
+from devscope.runtime.native import abi, compile_native
+from devscope.runtime.program import DYNAMIC_LOCAL_SIZE
+
+MODULES = {"abi.h": abi, "opencl.c": opencl_device}
+
+
+def assertions() -> list[str]:
+    """In C, that every struct, field, enumerator and constant of Python has the same place, size or value."""
+    found = [
+        f"{name} == {value}"
+        for name, value in (
+            ("ABI_VERSION", abi.ABI_VERSION),
+            ("RETURNED_BLOCKS", abi.RETURNED_BLOCKS),
+            ("-DYNAMIC_LOCAL_SIZE - 1", -DYNAMIC_LOCAL_SIZE - 1),  # C has no literal of the value itself
+        )
+    ]
+    enums: list[type[IntEnum]] = [abi.Origin, abi.Operation, abi.Code]
+    found += [f"{enum.__name__.upper()}_{item.name} == {item.value}" for enum in enums for item in enum]
+    for module in MODULES.values():
+        for name, struct in vars(module).items():
+            if isinstance(struct, type) and issubclass(struct, ctypes.Structure):
+                found.append(f"sizeof({name}) == {ctypes.sizeof(struct)}")
+                found += [
+                    f"offsetof({name}, {field}) == {getattr(struct, field).offset}"
+                    for field, *_ in struct._fields_
+                ]
+    return found
+
+
+def test_structs_and_constants(tmp_path: Path) -> None:
+    lines = [f'_Static_assert({text}, "{text}");' for text in assertions()]
+    built = build("\n".join([compile_native.translation_unit(), *lines]), tmp_path / "abi.o", "-c")
+    assert built.returncode == 0, built.stderr
+
+
+@pytest.mark.parametrize("enum", [abi.Origin, abi.Operation, abi.Code])
+def test_enumerations_are_complete(enum: type[IntEnum]) -> None:
+    text = (compile_native.FOLDER / "abi.h").read_text(encoding="utf-8")
+    found = re.findall(rf"\b{enum.__name__.upper()}_([A-Z_]+)\b", text)
+    assert set(found) == {item.name for item in enum}
