@@ -6,13 +6,17 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from storage_check import check_storage
+
 from devscope.analysis.machine import Machine, nominal_machine
 from devscope.analysis.machine_file import machine_toml
+from devscope.lowering import stages
 from devscope.runtime.cache import DIRECTORY_VARIABLE
 from devscope.runtime.drivers.opencl import opencl_devices
 
@@ -26,6 +30,22 @@ def cache_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     patch = pytest.MonkeyPatch()
     patch.setenv(DIRECTORY_VARIABLE, str(directory))
     yield directory
+    patch.undo()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def checked_storage() -> Iterator[None]:
+    """Planned storage is checked in every compilation of this folder: no two live buffers share bytes."""
+
+    def plan_and_check(module: Any, spaces: Any, roots: dict[str, str], planned: bool) -> Any:
+        arenas = stages_plan_memory(module, spaces, roots, planned)
+        check_storage(module, list(roots))
+        return arenas
+
+    stages_plan_memory = stages.plan_memory
+    patch = pytest.MonkeyPatch()
+    patch.setattr(stages, "plan_memory", plan_and_check)
+    yield
     patch.undo()
 
 

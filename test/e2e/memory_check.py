@@ -39,7 +39,6 @@ def assert_nothing_leaks(executable: Executable, entry: str, arrays: list[Array]
     """Calls ``entry`` some more times. Drivers allocate too, so host memory counts only with ``only_host``."""
     for _ in range(4):
         executable.run(entry, *arrays)
-    gc.collect()
     gc.disable()
     try:
         before, buffers = _bytes_in_use(), executable.counters().driver_allocations
