@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -12,34 +13,21 @@ if TYPE_CHECKING:
 
     from devscope.analysis.manager import AnalysisManager
 
-_PASSES = {
-    "device-bind-target": ("devscope.passes.device_bind_target", "DeviceBindTargetPass"),
-    "device-canonicalize": ("devscope.passes.device_canonicalize", "DeviceCanonicalizePass"),
-    "device-chunk-copies": ("devscope.passes.device_chunk_copies", "DeviceChunkCopiesPass"),
-    "device-inline": ("devscope.passes.device_inline", "DeviceInlinePass"),
-    "device-merge": ("devscope.passes.device_merge", "DeviceMergePass"),
-    "device-move-copies": ("devscope.passes.device_move_copies", "DeviceMoveCopiesPass"),
-    "device-overlap": ("devscope.passes.device_overlap", "DeviceOverlapPass"),
-    "device-pipeline-loops": ("devscope.passes.device_pipeline_loops", "DevicePipelineLoopsPass"),
-    "device-plan": ("devscope.passes.device_plan", "DevicePlanPass"),
-    "device-sccp": ("devscope.passes.device_sccp", "DeviceSccpPass"),
-    "device-split": ("devscope.passes.device_split", "DeviceSplitPass"),
-    "device-unused": ("devscope.passes.device_unused", "DeviceUnusedPass"),
-    "device-verify": ("devscope.passes.device_verify", "DeviceVerifyPass"),
-    "device-verify-split": ("devscope.passes.device_verify_split", "DeviceVerifySplitPass"),
-}
-"""Per pass, in alphabetical order, its module and class."""
-
 
 def get_all_passes() -> dict[str, Callable[[], type[ModulePass]]]:
-    """Pass name to a function that imports and returns the pass, in alphabetical order."""
-    return {name: partial(_load, *place) for name, place in _PASSES.items()}
+    """Pass name to a function that imports and returns the pass, in alphabetical order.
+
+    The pass ``device-plan`` is the class ``DevicePlanPass`` of ``device_plan``, and so on.
+    """
+    modules = sorted(module.name for module in iter_modules(__path__))
+    return {name.replace("_", "-"): partial(_load, name) for name in modules}
 
 
-def _load(module: str, name: str) -> type[ModulePass]:
+def _load(module: str) -> type[ModulePass]:
     from xdsl.passes import ModulePass
 
-    found = getattr(import_module(module), name)
+    name = "".join(word.capitalize() for word in module.split("_")) + "Pass"
+    found = getattr(import_module(f"{__name__}.{module}"), name)
     assert issubclass(found, ModulePass)
     return found
 

@@ -32,54 +32,49 @@ MOST_COPIES = 20_000
 
 @dataclass(frozen=True)
 class DeviceInlinePass(ManagedPass):
-    """Inline the calls that a target cannot make; recursion that would have to be inlined is an error."""
+    """Inline the calls that a target cannot make.
+
+    Raises LoweringError where these are recursive, or too many.
+    """
 
     name = "device-inline"
 
     def run(self, analyses: AnalysisManager) -> bool:
-        return inline_calls(analyses)
-
-
-def inline_calls(analyses: AnalysisManager) -> bool:
-    """Inline the calls that targets cannot make; whether there were any.
-
-    Raises LoweringError where these are recursive, or too many.
-    """
-    graph = analyses.get(CallGraph)
-    symbols = graph.symbols
-    calls = [call for call in graph.calls if _must_inline(call.op) and _can_inline(call.op, symbols)]
-    if not calls:
-        return False
-    _refuse_recursion(calls, graph)
-    # Functions all of whose calls are inlined go: only their copies have to be without calls.
-    among = {call.op for call in calls}
-    others = {call.callee for call in graph.calls if call.op not in among}
-    gone = {call.callee for call in calls if call.callee in graph.private} - others
-    work = [call.op for call in calls if call.caller not in gone]
-    inlined: dict[FuncOp, None] = {}
-    copies = 0
-    while work:
-        call = work.pop()
-        callee = symbols.callee(call)
-        assert callee is not None
-        inlined[callee] = None
-        copies += 1
-        if copies > MOST_COPIES:
-            raise LoweringError(
-                f"there are more than {MOST_COPIES} calls to inline, one of them of '{callee.sym_name.data}'",
-                source_location(call),
-                ["functions that call each other several times, in several levels, multiply"],
+        graph = analyses.get(CallGraph)
+        symbols = graph.symbols
+        calls = [call for call in graph.calls if _must_inline(call.op) and _can_inline(call.op, symbols)]
+        if not calls:
+            return False
+        _refuse_recursion(calls, graph)
+        # Functions all of whose calls are inlined go: only their copies have to be without calls.
+        among = {call.op for call in calls}
+        others = {call.callee for call in graph.calls if call.op not in among}
+        gone = {call.callee for call in calls if call.callee in graph.private} - others
+        work = [call.op for call in calls if call.caller not in gone]
+        inlined: dict[FuncOp, None] = {}
+        copies = 0
+        while work:
+            call = work.pop()
+            callee = symbols.callee(call)
+            assert callee is not None
+            inlined[callee] = None
+            copies += 1
+            if copies > MOST_COPIES:
+                raise LoweringError(
+                    f"there are more than {MOST_COPIES} calls to inline, one of them of '{callee.sym_name.data}'",
+                    source_location(call),
+                    ["functions that call each other several times, in several levels, multiply"],
+                )
+            new = inline_call(call, callee)
+            work += (
+                inner
+                for op in new
+                for inner in op.walk()
+                if op_name(inner) == CALL and _must_inline(inner) and _can_inline(inner, symbols)
             )
-        new = inline_call(call, callee)
-        work += (
-            inner
-            for op in new
-            for inner in op.walk()
-            if op_name(inner) == CALL and _must_inline(inner) and _can_inline(inner, symbols)
-        )
-    analyses.invalidate()
-    _erase_uncalled(analyses.get(CallGraph), inlined)
-    return True
+        analyses.invalidate()
+        _erase_uncalled(analyses.get(CallGraph), inlined)
+        return True
 
 
 def _must_inline(call: Operation) -> bool:

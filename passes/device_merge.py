@@ -31,30 +31,25 @@ class DeviceMergePass(ManagedPass):
     name = "device-merge"
 
     def run(self, analyses: AnalysisManager) -> bool:
-        return merge_equal_functions(analyses)
-
-
-def merge_equal_functions(analyses: AnalysisManager) -> bool:
-    """Merge private functions that are equal but for their names; one of each kind stays. Whether any were."""
-    graph = analyses.get(CallGraph)
-    if len(graph.private) < 2:
-        return False
-    stands_for: dict[str, str] = {}
-    first: dict[Hashable, str] = {}
-    # Callees before callers, which may be equal once their callees are.
-    for function in (function for component in graph.components for function in component):
-        if function in graph.private:
-            name = function.sym_name.data
-            other = first.setdefault(_fingerprint(function, stands_for), name)
-            if other != name:
-                stands_for[name] = other
-    for call, _, callee in graph.calls:
-        if callee is not None and (name := stands_for.get(callee.sym_name.data)) is not None:
-            redirect(call, name)
-    for name in stands_for:
-        graph.symbols.functions[name].detach()
-        graph.symbols.functions[name].erase(safe_erase=False)
-    return bool(stands_for)
+        graph = analyses.get(CallGraph)
+        if len(graph.private) < 2:
+            return False
+        stands_for: dict[str, str] = {}
+        first: dict[Hashable, str] = {}
+        # Callees before callers, which may be equal once their callees are.
+        for function in (function for component in graph.components for function in component):
+            if function in graph.private:
+                name = function.sym_name.data
+                other = first.setdefault(_fingerprint(function, stands_for), name)
+                if other != name:
+                    stands_for[name] = other
+        for call, _, callee in graph.calls:
+            if callee is not None and (name := stands_for.get(callee.sym_name.data)) is not None:
+                redirect(call, name)
+        for name in stands_for:
+            graph.symbols.functions[name].detach()
+            graph.symbols.functions[name].erase(safe_erase=False)
+        return bool(stands_for)
 
 
 def _fingerprint(function: FuncOp, stands_for: Mapping[str, str]) -> Hashable:

@@ -36,7 +36,7 @@ from devscope.errors import OptionError
 from devscope.passes.device_chunk_copies.chunk_sizes import ChunkSizes
 from devscope.passes.device_chunk_copies.sliced_function import SlicedFunction, of_rows
 from devscope.passes.device_plan.min_cost.sizes import Sizes
-from devscope.passes.device_unused import remove_unused
+from devscope.passes.device_unused import DeviceUnusedPass
 from devscope.rewriting.functions import fresh_name, redirect, taken_names
 
 #: Copies in and out of a chunk together. Starting a chunk takes as long as copying some ten KiB.
@@ -75,7 +75,7 @@ class DeviceChunkCopiesPass(ManagedPass):
                 changed = True
         if changed:
             analyses.invalidate()
-            remove_unused(analyses)
+            DeviceUnusedPass().run(analyses)
         return changed
 
 

@@ -23,7 +23,7 @@ from devscope.analysis.symbols import CALL, Symbols
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.names import op_name
 from devscope.passes.device_sccp.control_flow import fold_control_flow
-from devscope.passes.device_sccp.facts import splat
+from devscope.passes.device_sccp.facts import Fact, splat
 from devscope.passes.device_sccp.propagation import Propagation
 
 _VALUE = "value"
@@ -37,35 +37,29 @@ class DeviceSccpPass(ManagedPass):
     preserved = frozenset({Symbols})
 
     def run(self, analyses: AnalysisManager) -> bool:
-        return propagate_constants(analyses)
+        found = Propagation(analyses.get(CallGraph))
+        scopes = analyses.get(ScopeAnalysis)
+        # Found before anything changes, since the scope of a value is read off what carries it.
+        constants = [
+            (value, constant)
+            for value, fact in found.facts.items()
+            if value.uses and (constant := _constant(value, fact, scopes)) is not None
+        ]
+        like = next((value.owner for value in found.facts if _is_constant(value)), None)
+        assert not isinstance(like, Block)
+        for value, constant in constants:
+            found.facts[_replace(value, constant, like)] = found.facts[value]
+        folded = False
+        for function in found.graph.symbols.functions.values():
+            if function.body.blocks and function.body.blocks[0] in found.reached:
+                folded |= fold_control_flow(function.body, found)
+        return folded or bool(constants)
 
 
-def propagate_constants(analyses: AnalysisManager) -> bool:
-    """Propagate constants and extents through all calls of a split module, in place."""
-    found = Propagation(analyses.get(CallGraph))
-    scopes = analyses.get(ScopeAnalysis)
-    # Found before anything changes, since the scope of a value is read off what carries it.
-    constants = [
-        (value, constant)
-        for value, fact in found.facts.items()
-        if value.uses and fact.element is not None and (constant := _constant(value, found, scopes)) is not None
-    ]
-    like = next((value.owner for value in found.facts if _is_constant(value)), None)
-    assert not isinstance(like, Block)
-    for value, constant in constants:
-        found.facts[_replace(value, constant, like)] = found.facts[value]
-    folded = False
-    for function in found.graph.symbols.functions.values():
-        if function.body.blocks and function.body.blocks[0] in found.reached:
-            folded |= fold_control_flow(function.body, found)
-    return folded or bool(constants)
-
-
-def _constant(value: SSAValue, found: Propagation, scopes: ScopeAnalysis) -> Attribute | None:
+def _constant(value: SSAValue, fact: Fact, scopes: ScopeAnalysis) -> Attribute | None:
     """The constant that ``value`` should become, None if it should stay."""
-    element = found.of(value).element
-    assert element is not None
-    if _is_constant(value):
+    element = fact.element
+    if element is None or _is_constant(value):
         return None
     if value.type == element.type:
         return element
@@ -83,14 +77,12 @@ def _crosses(value: SSAValue, scopes: ScopeAnalysis) -> bool:
     """Whether a tensor comes over the border to where this function could make it."""
     if isinstance(value, BlockArgument):
         parent = value.block.parent_op()
-        return isinstance(parent, FuncOp) and scope_of_function(parent) is not None and _is_entry(value.block)
+        if not isinstance(parent, FuncOp) or value.block is not parent.body.first_block:
+            return False
+        return scope_of_function(parent) is not None
     if not isinstance(value, OpResult) or not (isinstance(value.op, DeviceCopyOp) or op_name(value.op) == CALL):
         return False
     return scopes.of_value(value).same_device(scopes.host)
-
-
-def _is_entry(block: Block) -> bool:
-    return block.parent is not None and block is block.parent.first_block
 
 
 def _replace(value: SSAValue, attribute: Attribute, like: Operation | None) -> SSAValue:

@@ -8,9 +8,9 @@ on registered operations, which those of a compilation are not, and compute ever
 from __future__ import annotations
 
 import math
+import operator as op
 import struct
 from collections.abc import Callable, Sequence
-from operator import add, eq, ge, gt, le, lt, mul, ne, sub, truediv
 from typing import Any
 
 from xdsl.dialects.builtin import (
@@ -23,7 +23,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
 )
 from xdsl.ir import Attribute
-from xdsl.utils.comparisons import to_signed, to_unsigned
+from xdsl.utils.comparisons import signed_lower_bound, to_signed, to_unsigned
 
 from devscope.passes.device_sccp.facts import Scalar, bits_of, integer
 
@@ -42,9 +42,9 @@ def fold(name: str, operands: Sequence[Scalar], result: Attribute, predicate: in
         return _compare_integers(operands, predicate)
     if name == "arith.cmpf" and predicate is not None:
         return _compare_floats(operands, predicate)
-    if name in _INTEGERS or name in _INTEGER_CASTS:
+    if name in _SIGNED or name in _UNSIGNED:
         return _fold_integers(name, operands, result)
-    if name in _FLOATS or name in _FLOAT_CASTS:
+    if name in _FLOATS:
         return _fold_floats(name, operands, result)
     return _convert(name, operands[0], result) if name in _CONVERSIONS else None
 
@@ -66,93 +66,75 @@ def _real(value: Scalar) -> float | None:
     return value.value.data if math.isfinite(value.value.data) else None
 
 
-def _divide(bits: int, a: int, b: int) -> int | None:
-    """Signed division, towards zero."""
-    a, b = to_signed(a, bits), to_signed(b, bits)
-    if b == 0 or (b == -1 and a == -(1 << (bits - 1))):
-        return None
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
+def _divide(a: int, b: int) -> int:
+    """Division towards zero."""
+    return abs(a) // abs(b) if (a < 0) == (b < 0) else -(abs(a) // abs(b))
 
 
-def _remainder(bits: int, a: int, b: int) -> int | None:
-    quotient = _divide(bits, a, b)
-    return None if quotient is None else to_signed(a, bits) - quotient * to_signed(b, bits)
-
-
-def _round_down(bits: int, a: int, b: int) -> int | None:
-    return None if _divide(bits, a, b) is None else to_signed(a, bits) // to_signed(b, bits)
-
-
-def _round_up(bits: int, a: int, b: int) -> int | None:
-    return None if _divide(bits, a, b) is None else -(-to_signed(a, bits) // to_signed(b, bits))
-
-
-#: Of the width and the operands' bits, as natural numbers.
-_INTEGERS: dict[str, Callable[[int, int, int], int | None]] = {
-    "arith.addi": lambda bits, a, b: a + b,
-    "arith.subi": lambda bits, a, b: a - b,
-    "arith.muli": lambda bits, a, b: a * b,
-    "arith.andi": lambda bits, a, b: a & b,
-    "arith.ori": lambda bits, a, b: a | b,
-    "arith.xori": lambda bits, a, b: a ^ b,
+_SIGNED_DIVISIONS: dict[str, Callable[[int, int], int]] = {
     "arith.divsi": _divide,
-    "arith.remsi": _remainder,
-    "arith.floordivsi": _round_down,
-    "arith.ceildivsi": _round_up,
-    "arith.divui": lambda bits, a, b: a // b if b else None,
-    "arith.remui": lambda bits, a, b: a % b if b else None,
-    "arith.shli": lambda bits, a, b: a << b if b < bits else None,
-    "arith.shrui": lambda bits, a, b: a >> b if b < bits else None,
-    "arith.shrsi": lambda bits, a, b: to_signed(a, bits) >> b if b < bits else None,
-    "arith.maxui": lambda bits, a, b: max(a, b),
-    "arith.minui": lambda bits, a, b: min(a, b),
-    "arith.maxsi": lambda bits, a, b: max(to_signed(a, bits), to_signed(b, bits)),
-    "arith.minsi": lambda bits, a, b: min(to_signed(a, bits), to_signed(b, bits)),
+    "arith.remsi": lambda a, b: a - _divide(a, b) * b,
+    "arith.floordivsi": op.floordiv,
+    "arith.ceildivsi": lambda a, b: -(-a // b),
 }
 
-_INTEGER_CASTS: dict[str, Callable[[int, int], int]] = {
-    "arith.index_cast": lambda bits, a: to_signed(a, bits),
-    "arith.index_castui": lambda bits, a: a,
-    "arith.extsi": lambda bits, a: to_signed(a, bits),
-    "arith.extui": lambda bits, a: a,
-    "arith.trunci": lambda bits, a: a,
+#: Of signed numbers; or of either kind, where these give the same bits.
+_SIGNED: dict[str, Callable[..., int]] = {
+    "arith.addi": op.add,
+    "arith.subi": op.sub,
+    "arith.muli": op.mul,
+    "arith.andi": op.and_,
+    "arith.ori": op.or_,
+    "arith.xori": op.xor,
+    "arith.maxsi": max,
+    "arith.minsi": min,
+    "arith.shli": op.lshift,
+    "arith.shrsi": op.rshift,
+    "arith.extsi": op.pos,
+    "arith.index_cast": op.pos,
+    "arith.trunci": op.pos,
+    **_SIGNED_DIVISIONS,
 }
 
-_FLOATS: dict[str, Callable[[float, float], float]] = {
-    "arith.addf": add,
-    "arith.subf": sub,
-    "arith.mulf": mul,
-    "arith.divf": truediv,
+#: Of natural numbers.
+_UNSIGNED: dict[str, Callable[..., int]] = {
+    "arith.divui": op.floordiv,
+    "arith.remui": op.mod,
+    "arith.maxui": max,
+    "arith.minui": min,
+    "arith.shrui": op.rshift,
+    "arith.extui": op.pos,
+    "arith.index_castui": op.pos,
 }
 
-_FLOAT_CASTS: dict[str, Callable[[float], float]] = {
-    "arith.negf": lambda a: -a,
-    "arith.extf": lambda a: a,
-    "arith.truncf": lambda a: a,
+_FLOATS: dict[str, Callable[..., float]] = {
+    "arith.addf": op.add,
+    "arith.subf": op.sub,
+    "arith.mulf": op.mul,
+    "arith.divf": op.truediv,
+    "arith.negf": op.neg,
+    "arith.extf": op.pos,
+    "arith.truncf": op.pos,
 }
 
+_SHIFTS = frozenset({"arith.shli", "arith.shrsi", "arith.shrui"})
 _CONVERSIONS = frozenset({"arith.sitofp", "arith.uitofp"})
-_KNOWN = frozenset(
-    {
-        "arith.select",
-        "arith.cmpi",
-        "arith.cmpf",
-        *_INTEGERS,
-        *_INTEGER_CASTS,
-        *_FLOATS,
-        *_FLOAT_CASTS,
-        *_CONVERSIONS,
-    }
-)
+_KNOWN = frozenset({"arith.select", "arith.cmpi", "arith.cmpf", *_SIGNED, *_UNSIGNED, *_FLOATS, *_CONVERSIONS})
 _FORMATS: dict[type[Attribute], str] = {Float16Type: "e", Float32Type: "f", Float64Type: "d"}
 
 
 def _fold_integers(name: str, operands: Sequence[Scalar], result: Attribute) -> Scalar | None:
     bits = bits_of(operands[0].type)
-    first, *rest = [to_unsigned(_number(operand), bits) for operand in operands]
-    value = _INTEGERS[name](bits, first, rest[0]) if rest else _INTEGER_CASTS[name](bits, first)
-    return None if value is None else integer(value, result)
+    signed = name in _SIGNED
+    numbers = [(to_signed if signed else to_unsigned)(_number(operand), bits) for operand in operands]
+    if name in _SHIFTS and not 0 <= numbers[1] < bits:
+        return None
+    if name in _SIGNED_DIVISIONS and numbers == [signed_lower_bound(bits), -1]:
+        return None
+    try:
+        return integer((_SIGNED if signed else _UNSIGNED)[name](*numbers), result)
+    except ZeroDivisionError:
+        return None
 
 
 def _fold_floats(name: str, operands: Sequence[Scalar], result: Attribute) -> Scalar | None:
@@ -160,10 +142,9 @@ def _fold_floats(name: str, operands: Sequence[Scalar], result: Attribute) -> Sc
     if len(numbers) != len(operands):
         return None
     try:
-        value = _FLOATS[name](*numbers) if name in _FLOATS else _FLOAT_CASTS[name](*numbers)
-    except (OverflowError, ZeroDivisionError):
+        return _rounded(_FLOATS[name](*numbers), result)
+    except ZeroDivisionError:
         return None
-    return _rounded(value, result)
 
 
 def _rounded(value: float, type_: Attribute) -> Scalar | None:
@@ -175,10 +156,8 @@ def _rounded(value: float, type_: Attribute) -> Scalar | None:
         rounded: float = struct.unpack(layout, struct.pack(layout, value))[0]
     except OverflowError:
         return None
-    if not math.isfinite(rounded):
-        return None
     assert isinstance(type_, AnyFloat)
-    return FloatAttr(rounded, type_)
+    return FloatAttr(rounded, type_) if math.isfinite(rounded) else None
 
 
 def _convert(name: str, operand: Scalar, result: Attribute) -> Scalar | None:
@@ -197,12 +176,23 @@ def _compare_integers(operands: Sequence[Scalar], predicate: int) -> Scalar | No
     return integer(int(_ORDER[predicate](a, b)), IntegerType(1))
 
 
-_ORDER: tuple[Callable[[Any, Any], bool], ...] = (eq, ne, lt, le, gt, ge, lt, le, gt, ge)
+_ORDER: tuple[Callable[[Any, Any], bool], ...] = (
+    op.eq,
+    op.ne,
+    op.lt,
+    op.le,
+    op.gt,
+    op.ge,
+    op.lt,
+    op.le,
+    op.gt,
+    op.ge,
+)
 
 #: ``arith``'s predicates on numbers that are no NaNs: false, the ordered ones, ord, the unordered ones, uno, true.
 _FLOAT_ORDER: tuple[Callable[[Any, Any], bool] | bool, ...] = (
-    *(False, eq, gt, ge, lt, le, ne, True),
-    *(eq, gt, ge, lt, le, ne, False, True),
+    *(False, op.eq, op.gt, op.ge, op.lt, op.le, op.ne, True),
+    *(op.eq, op.gt, op.ge, op.lt, op.le, op.ne, False, True),
 )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from xdsl.ir import Operation, Region, SSAValue
+from xdsl.ir import Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.value_flow import first_carried, first_operand
@@ -28,7 +26,7 @@ def fold_control_flow(body: Region, found: Propagation) -> bool:
             if taken is not None:
                 work += _take(op, taken)
             elif found.is_skipped(op):
-                _replace_by(op, op.operands[first_carried(op) :])
+                Rewriter.replace_op(op, (), op.operands[first_carried(op) :])
             else:
                 regions += op.regions
                 continue
@@ -59,11 +57,11 @@ def _take(op: Operation, region: Region) -> list[Operation]:
     """Put the body of ``region`` in the place of ``op``; returns what stood in there."""
     block = region.first_block
     if block is None:  # an scf.if without else
-        _replace_by(op, ())
+        Rewriter.replace_op(op, (), ())
         return []
     *moved, end = block.ops
     Rewriter.inline_block(block, InsertPoint.before(op))
-    _replace_by(op, list(end.operands))
+    Rewriter.replace_op(op, (), end.operands)
     Rewriter.erase_op(end)
     return moved
 
@@ -72,16 +70,7 @@ def _fold_branch(branch: Operation, found: Propagation) -> None:
     from xdsl.dialects.cf import BranchOp  # few programs have branches, and fewer known ones
 
     (number,) = found.taken_successors(branch)
-    first = first_operand(branch, number)
-    block = branch.successors[number]
+    block, first = branch.successors[number], first_operand(branch, number)
     new = BranchOp(block, *branch.operands[first : first + len(block.args)])
     new.location = branch.location
-    Rewriter.insert_op(new, InsertPoint.before(branch))
-    _replace_by(branch, ())
-
-
-def _replace_by(op: Operation, values: Sequence[SSAValue]) -> None:
-    for result, value in zip(op.results, values, strict=True):
-        result.replace_all_uses_with(value)
-    op.detach()
-    op.erase(safe_erase=False)
+    Rewriter.replace_op(branch, new)

@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.value_flow import first_carried, first_operand, targets
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import LOOPS, Control, facts_of
 from devscope.passes.device_sccp.facts import VARIES, Fact
 from devscope.passes.device_sccp.transfer import known_index, overwritten_result, transfer
 
@@ -47,14 +48,22 @@ class Propagation:
 
     def taken_region(self, op: Operation) -> Region | None:
         """The region that a choice always takes; None if it may take several, or ``op`` is no choice."""
-        rule = _CHOICES.get(op_name(op))
-        index = known_index(self.of(op.operands[0])) if rule is not None else None
-        return rule(op, index) if rule is not None and index is not None else None
+        name = op_name(op)
+        index = known_index(self.of(op.operands[0])) if name in ("scf.if", "scf.index_switch") else None
+        if index is None:
+            return None
+        if name == "scf.if":
+            return op.regions[0 if index else 1]
+        cases = _case_values(op)
+        # The default region comes first.
+        return op.regions[1 + cases.index(index) if index in cases else 0]
 
     def taken_successors(self, branch: Operation) -> Sequence[int]:
-        """The successors that a ``cf.cond_br`` may take, by number."""
-        flag = known_index(self.of(branch.operands[0]))
-        return (0, 1) if flag is None else (0,) if flag else (1,)
+        """The successors that an operation may take, by number: known are those of a ``cf.cond_br``."""
+        flag = known_index(self.of(branch.operands[0])) if op_name(branch) == "cf.cond_br" else None
+        if flag is None:
+            return range(len(branch.successors))
+        return (0,) if flag else (1,)
 
     def is_skipped(self, loop: Operation) -> bool:
         """Whether an ``scf.for`` is known not to run even once."""
@@ -73,6 +82,10 @@ class Propagation:
             self.facts[value] = new
             self._work += [use.operation for use in value.uses]
 
+    def _learn_all(self, values: Iterable[SSAValue], facts: Iterable[Fact]) -> None:
+        for value, fact in zip(values, facts, strict=True):
+            self._learn(value, fact)
+
     def _reach(self, block: Block) -> None:
         if block not in self.reached:
             self.reached.add(block)
@@ -81,68 +94,65 @@ class Propagation:
     def _enter(self, region: Region) -> None:
         """Control enters a region with arguments that nobody knows."""
         if region.blocks:
-            for argument in region.blocks[0].args:
-                self._learn(argument, VARIES)
-            self._reach(region.blocks[0])
+            entry = region.blocks[0]
+            self._learn_all(entry.args, [VARIES] * len(entry.args))
+            self._reach(entry)
 
     # Operations
 
     def _visit(self, op: Operation) -> None:
-        known = [self.facts.get(operand) for operand in op.operands]
-        operands = [fact for fact in known if fact is not None]
-        if len(operands) != len(known):
+        operands = [fact for operand in op.operands if (fact := self.facts.get(operand)) is not None]
+        if len(operands) != len(op.operands):
             return  # An operand is not made yet; this operation comes again when it is.
-        name = op_name(op)
-        rule = _RULES.get(name)
-        if rule is not None:
-            rule(self, op, operands)
-            return
-        for number, block in enumerate(op.successors):
-            self._branch(op, number, block)
-        if name == "linalg.generic" and overwritten_result(op):
+        control = facts_of(op).control
+        if isinstance(op, ReturnOp):
+            self._return(op, operands)
+        elif control is Control.CALL:
+            self._call(op, operands)
+        elif control in LOOPS:
+            self._loop(op, operands)
+        elif control is Control.CONDITION:
+            self._condition(op, operands)
+        elif control is Control.YIELD:
+            self._pass_on(op)
+        elif control is Control.CHOICE:
+            taken = self.taken_region(op)
+            for region in op.regions if taken is None else (taken,):
+                self._enter(region)
+        elif op_name(op) == "linalg.generic" and overwritten_result(op):
             self._generic(op, operands)
-            return
-        for region in op.regions:
-            self._enter(region)
-            for block in region.blocks:  # How control moves in there, nobody knows.
-                for argument in block.args:
-                    self._learn(argument, VARIES)
-                self._reach(block)
-        for result, fact in zip(op.results, transfer(op, operands), strict=True):
-            self._learn(result, fact)
+        else:
+            self._compute(op, operands)
+
+    def _compute(self, op: Operation, operands: Sequence[Fact]) -> None:
+        """All that is no control flow, and branches. How control moves in regions, nobody knows."""
+        for number in self.taken_successors(op):
+            block, first = op.successors[number], first_operand(op, number)
+            self._learn_all(block.args, operands[first : first + len(block.args)])
+            self._reach(block)
+        for block in (block for region in op.regions for block in region.blocks):
+            self._learn_all(block.args, [VARIES] * len(block.args))
+            self._reach(block)
+        self._learn_all(op.results, transfer(op, operands))
+        parent = op.parent_op()
+        if op_name(op) == "linalg.yield" and parent is not None:
+            self._work.append(parent)
 
     def _pass_on(self, op: Operation, wanted: Callable[[SSAValue], bool] = lambda _: True) -> None:
         for index, target in targets(op):
             if wanted(target):
                 self._learn(target, self.facts[op.operands[index]])
 
-    def _branch(self, op: Operation, number: int, block: Block) -> None:
-        first = first_operand(op, number)
-        for argument, operand in zip(block.args, op.operands[first : first + len(block.args)], strict=True):
-            self._learn(argument, self.facts[operand])
-        self._reach(block)
-
-    def _cond_br(self, op: Operation, operands: Sequence[Fact]) -> None:
-        for number in self.taken_successors(op):
-            self._branch(op, number, op.successors[number])
-
-    def _choose(self, op: Operation, operands: Sequence[Fact]) -> None:
-        taken = self.taken_region(op)
-        for region in op.regions if taken is None else (taken,):
-            self._enter(region)
-
-    def _for(self, op: Operation, operands: Sequence[Fact]) -> None:
+    def _loop(self, op: Operation, operands: Sequence[Fact]) -> None:
         if self.is_skipped(op):
             self._learn_all(op.results, operands[first_carried(op) :])
             return
         self._pass_on(op)
-        body = op.regions[0].blocks[0]
-        self._learn(body.args[0], VARIES)
-        self._reach(body)
-
-    def _while(self, op: Operation, operands: Sequence[Fact]) -> None:
-        self._pass_on(op)
-        self._reach(op.regions[0].blocks[0])
+        known = facts_of(op)
+        if known.control is Control.COUNTED:
+            self._learn(op.regions[0].blocks[0].args[0], VARIES)
+        for region in op.regions if known.by_tensor else op.regions[:1]:
+            self._reach(region.blocks[0])
 
     def _condition(self, op: Operation, operands: Sequence[Fact]) -> None:
         loop = op.parent_op()
@@ -152,24 +162,16 @@ class Propagation:
         if not leaves:
             self._reach(loop.regions[1].blocks[0])
 
-    def _yield(self, op: Operation, operands: Sequence[Fact]) -> None:
-        self._pass_on(op)
-
     def _generic(self, op: Operation, operands: Sequence[Fact]) -> None:
         """Each body argument is an element of its operand; the destination's are not read, or not known."""
         body = op.regions[0].blocks[0]
         inputs = len(op.operands) - len(op.results)
-        for index, argument in enumerate(body.args):
-            self._learn(argument, Fact(operands[index].element) if index < inputs else VARIES)
+        elements = [Fact(fact.element) for fact in operands[:inputs]]
+        self._learn_all(body.args, [*elements, *[VARIES] * (len(body.args) - inputs)])
         self._reach(body)
         last = body.last_op
         if last is not None and (fact := self.facts.get(last.operands[0])) is not None:
             self._learn(op.results[0], Fact(fact.element, operands[-1].shape))
-
-    def _generic_yield(self, op: Operation, operands: Sequence[Fact]) -> None:
-        parent = op.parent_op()
-        if parent is not None and op_name(parent) == "linalg.generic":
-            self._work.append(parent)
 
     # Calls
 
@@ -196,42 +198,10 @@ class Propagation:
             self._returned[function] = new
             self._work += self._callers.get(function, ())
 
-    def _learn_all(self, values: Iterable[SSAValue], facts: Iterable[Fact]) -> None:
-        for value, fact in zip(values, facts, strict=True):
-            self._learn(value, fact)
 
-
-def _if_region(op: Operation, flag: int) -> Region:
-    return op.regions[0 if flag else 1]
-
-
-def _switch_region(op: Operation, value: int) -> Region | None:
-    """The default region comes first."""
-    cases = op.get_attr_or_prop("cases")
+def _case_values(switch: Operation) -> list[int]:
+    cases = switch.get_attr_or_prop("cases")
     if isinstance(cases, DenseArrayBase):
-        numbers = list(cases.get_values())
-    elif isinstance(cases, ArrayAttr):
-        numbers = [case.value.data for case in cases.data if isinstance(case, IntegerAttr)]
-    else:
-        return None
-    return op.regions[1 + numbers.index(value)] if value in numbers else op.regions[0]
-
-
-_CHOICES: dict[str, Callable[[Operation, int], Region | None]] = {
-    "scf.if": _if_region,
-    "scf.index_switch": _switch_region,
-}
-
-_RULES: dict[str, Callable[[Propagation, Operation, Sequence[Fact]], None]] = {
-    "cf.cond_br": Propagation._cond_br,  # pyright: ignore[reportPrivateUsage]
-    "func.call": Propagation._call,  # pyright: ignore[reportPrivateUsage]
-    ReturnOp.name: Propagation._return,  # pyright: ignore[reportPrivateUsage]
-    "linalg.yield": Propagation._generic_yield,  # pyright: ignore[reportPrivateUsage]
-    "scf.condition": Propagation._condition,  # pyright: ignore[reportPrivateUsage]
-    "scf.execute_region": Propagation._choose,  # pyright: ignore[reportPrivateUsage]
-    "scf.for": Propagation._for,  # pyright: ignore[reportPrivateUsage]
-    "scf.if": Propagation._choose,  # pyright: ignore[reportPrivateUsage]
-    "scf.index_switch": Propagation._choose,  # pyright: ignore[reportPrivateUsage]
-    "scf.while": Propagation._while,  # pyright: ignore[reportPrivateUsage]
-    "scf.yield": Propagation._yield,  # pyright: ignore[reportPrivateUsage]
-}
+        return list(cases.get_values())
+    assert isinstance(cases, ArrayAttr)
+    return [case.value.data for case in cases.data if isinstance(case, IntegerAttr)]

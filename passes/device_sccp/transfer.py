@@ -8,26 +8,9 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, IntegerAttr, TensorT
 from xdsl.ir import Operation
 
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 from devscope.passes.device_sccp.arithmetic import fold, is_folded
 from devscope.passes.device_sccp.facts import VARIES, Fact, Scalar, element_of, element_type, integer
-
-#: Operations with all elements of their first operand, and no others.
-_REARRANGED = frozenset(
-    {
-        "device.device_copy",
-        "linalg.broadcast",
-        "linalg.copy",
-        "linalg.transpose",
-        "tensor.cast",
-        "tensor.collapse_shape",
-        "tensor.expand_shape",
-        "tensor.extract_slice",
-        "tensor.reshape",
-    }
-)
-_SAME_SHAPE = frozenset({"device.device_copy", "tensor.cast"})
-_INTO_DESTINATION = {"tensor.insert": 1, "tensor.insert_slice": 1}
-"""Operations that write operand 0 into the operand of this number."""
 
 
 def transfer(op: Operation, operands: Sequence[Fact]) -> list[Fact]:
@@ -40,10 +23,13 @@ def transfer(op: Operation, operands: Sequence[Fact]) -> list[Fact]:
     rule = _RULES.get(name)
     if rule is not None:
         return [rule(op, operands)]
-    if name in _REARRANGED:
-        return [_rearranged(name, operands)]
-    if name in _INTO_DESTINATION:
-        value, destination = operands[0], operands[_INTO_DESTINATION[name]]
+    known = facts_of(op)
+    if known.elements_of is not None:
+        shape = operands[-1].shape if name.startswith("linalg.") else None
+        source = operands[known.elements_of]
+        return [source if known.same_shape else Fact(source.element, shape)]
+    if known.destination is not None and op.results:
+        value, destination = operands[0], operands[known.destination]
         return [Fact(value.element if value.element == destination.element else None, destination.shape)]
     if name.startswith("linalg.") and _writes_last_operands(op):
         return [Fact(None, fact.shape) for fact in operands[len(operands) - len(op.results) :]]
@@ -62,14 +48,6 @@ def _elementwise(name: str, op: Operation, operands: Sequence[Fact]) -> Fact:
     predicate = op.get_attr_or_prop("predicate")
     number = predicate.value.data if isinstance(predicate, IntegerAttr) else None
     return Fact(fold(name, elements, element_type(op.results[0].type), number), shape)
-
-
-def _rearranged(name: str, operands: Sequence[Fact]) -> Fact:
-    source = operands[0]
-    if name in _SAME_SHAPE:
-        return source
-    shape = operands[-1].shape if name.startswith("linalg.") else None
-    return Fact(source.element, shape)
 
 
 def _writes_last_operands(op: Operation) -> bool:
@@ -101,14 +79,9 @@ def _sized(op: Operation, extents: Sequence[Fact], element: Scalar | None) -> Fa
     type_ = op.results[0].type
     if not isinstance(type_, TensorType):
         return VARIES
-    given = iter(extents)
-    shape = tuple(e if e >= 0 else _extent(next(given, VARIES)) for e in type_.get_shape())
-    return Fact(element, shape)
-
-
-def _extent(fact: Fact) -> int | None:
-    value = known_index(fact)
-    return value if value is not None and value >= 0 else None
+    given = map(known_index, extents)
+    shape = [extent if extent >= 0 else next(given, None) for extent in type_.get_shape()]
+    return Fact(element, tuple(None if extent is None or extent < 0 else extent for extent in shape))
 
 
 def _fill(op: Operation, operands: Sequence[Fact]) -> Fact:

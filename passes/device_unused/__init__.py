@@ -33,28 +33,23 @@ class DeviceUnusedPass(ManagedPass):
     name = "device-unused"
 
     def run(self, analyses: AnalysisManager) -> bool:
-        return remove_unused(analyses)
-
-
-def remove_unused(analyses: AnalysisManager) -> bool:
-    """Remove unused arguments, results, operations and functions of a split module; whether there were any."""
-    live = analyses.get(Liveness)
-    dead = [function for function in live.graph.private if function not in live.functions]
-    for function in dead:
-        function.detach()
-        function.erase(safe_erase=False)
-    changed = {function: _Signature(function, live) for function in live.functions}
-    changed = {function: signature for function, signature in changed.items() if signature.shrinks}
-    erased = False
-    for function in live.functions:
-        if function in changed:
-            for block in function.body.blocks:
-                if isinstance(block.last_op, ReturnOp):
-                    changed[function].shrink_return(block.last_op)
-        erased |= _clean(function.body, live, changed)
-    for signature in changed.values():
-        signature.shrink_function()
-    return erased or bool(dead or changed)
+        live = analyses.get(Liveness)
+        dead = [function for function in live.graph.private if function not in live.functions]
+        for function in dead:
+            function.detach()
+            function.erase(safe_erase=False)
+        changed = {function: _Signature(function, live) for function in live.functions}
+        changed = {function: signature for function, signature in changed.items() if signature.shrinks}
+        erased = False
+        for function in live.functions:
+            if function in changed:
+                for block in function.body.blocks:
+                    if isinstance(block.last_op, ReturnOp):
+                        changed[function].shrink_return(block.last_op)
+            erased |= _clean(function.body, live, changed)
+        for signature in changed.values():
+            signature.shrink_function()
+        return erased or bool(dead or changed)
 
 
 class _Signature:

@@ -21,11 +21,11 @@ from devscope.analysis.target_binding import TargetBinding
 from devscope.api import CompileOptions, build
 from devscope.errors import LoweringError
 from devscope.passes import simplify_across_functions
-from devscope.passes.device_inline import inline_calls
-from devscope.passes.device_merge import merge_equal_functions
-from devscope.passes.device_sccp import propagate_constants
+from devscope.passes.device_inline import DeviceInlinePass
+from devscope.passes.device_merge import DeviceMergePass
+from devscope.passes.device_sccp import DeviceSccpPass
 from devscope.passes.device_split import split_module
-from devscope.passes.device_unused import remove_unused
+from devscope.passes.device_unused import DeviceUnusedPass
 from devscope.passes.device_verify import verify_module
 from devscope.runtime.counters import CopyCount, Counters
 from devscope.runtime.executable import Executable
@@ -94,8 +94,8 @@ def test_every_pass_leaves_a_module_that_verifies(number: int) -> None:
     program = Generator(np.random.default_rng([SEED, number, 5])).program()
     planned = pipeline.plan_source(program.text, CompileOptions(("cpu:0", "opencl:0")[number % 2], "host"))
     split_module(AnalysisManager(planned.module), TargetBinding())
-    for change in (inline_calls, propagate_constants, remove_unused, merge_equal_functions):
-        change(AnalysisManager(planned.module))
+    for change in (DeviceInlinePass(), DeviceSccpPass(), DeviceUnusedPass(), DeviceMergePass()):
+        change.run(AnalysisManager(planned.module))
         planned.module.verify()
         verify_module(planned.module)
         planned.session.to_mlir(planned.module)

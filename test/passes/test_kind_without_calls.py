@@ -11,7 +11,7 @@ from devscope.dialects.context import make_context
 from devscope.dialects.target import OptionSpec, TargetKind, register_target_kind
 from devscope.errors import LoweringError
 from devscope.passes import device_inline as inline
-from devscope.passes.device_inline import inline_calls
+from devscope.passes.device_inline import DeviceInlinePass
 
 PROGRAM = """
 #dev = #device.scope<"array", 0 : i64, "", "">
@@ -37,7 +37,7 @@ def kind(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def inlined(options: str, body: str = "") -> str:
     module = Parser(make_context(), PROGRAM.format(options=options, body=body)).parse_module()
-    inline_calls(AnalysisManager(module))
+    DeviceInlinePass().run(AnalysisManager(module))
     module.verify()
     return str(module)
 
@@ -70,4 +70,4 @@ def test_programs_that_grow_exponentially_are_refused(monkeypatch: pytest.Monkey
         text += "func.func" + function.replace("@callee", f"@f{level}").replace("BODY", body)
     module = Parser(make_context(), text).parse_module()
     with pytest.raises(LoweringError, match="more than 100 calls to inline"):
-        inline_calls(AnalysisManager(module))
+        DeviceInlinePass().run(AnalysisManager(module))

@@ -14,7 +14,7 @@ from xdsl.ir import Operation
 from devscope.analysis.manager import AnalysisManager
 from devscope.dialects.names import op_name
 from devscope.lowering.interop.session import Session
-from devscope.passes.device_sccp import propagate_constants
+from devscope.passes.device_sccp import DeviceSccpPass
 from devscope.passes.device_sccp.facts import element_of
 
 SEED = int(os.environ["DEVSCOPE_TEST_SEED"])
@@ -111,7 +111,7 @@ def test_as_mlir_folds(round_: int) -> None:
     session = Session()
     theirs = session.parse(text)
     ours = session.to_xdsl(theirs)
-    propagate_constants(AnalysisManager(ours))
+    DeviceSccpPass().run(AnalysisManager(ours))
     session.to_mlir(ours)
     session.run_passes(theirs, "builtin.module(canonicalize)")
     mine, wanted = returned(ours), returned(session.to_xdsl(theirs))
