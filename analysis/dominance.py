@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from xdsl.ir import Block, Region
 
@@ -21,26 +22,23 @@ def reverse_post_order(region: Region) -> list[Block]:
     if len(blocks) < 2:
         return blocks
     order: list[Block] = []
-    seen = {blocks[0]}
-    stack = [(blocks[0], iter(_successors(blocks[0])))]
+    seen: set[Block] = set()
+    stack = [(blocks[0], False)]
     while stack:
-        block, successors = stack[-1]
-        for successor in successors:
-            if successor not in seen:
-                seen.add(successor)
-                stack.append((successor, iter(_successors(successor))))
-                break
-        else:
+        block, finished = stack.pop()
+        if finished:
             order.append(block)
-            stack.pop()
+        elif block not in seen:
+            seen.add(block)
+            stack.append((block, True))
+            # The last successor is taken first, so that blocks in the usual layout keep their order.
+            stack += ((successor, False) for successor in _successors(block))
     order.reverse()
     return order + [block for block in blocks if block not in seen]
 
 
-def _successors(block: Block) -> list[Block]:
-    last = block.last_op
-    # The last successor first, so that blocks in the usual layout keep their order.
-    return list(last.successors)[::-1] if last is not None else []
+def _successors(block: Block) -> Sequence[Block]:
+    return block.last_op.successors if block.last_op is not None else ()
 
 
 class Dominators:
@@ -71,7 +69,8 @@ class Dominators:
                 if self._idom.get(block) is not dominator:
                     self._idom[block] = dominator
                     changed = True
-        self._loops = self._find_loops(order)
+        self.loops = self._find_loops(order)
+        """Per block, the headers of the natural loops that contain it; a header is in its own loop."""
 
     def nearest_common(self, blocks: Iterable[Block]) -> Block:
         """The nearest block that dominates all of ``blocks``, of which there is at least one."""
@@ -87,21 +86,17 @@ class Dominators:
 
     def outside_loops(self, block: Block, definition: Block) -> Block:
         """The nearest dominator of ``block`` that is in no loop that ``definition`` is not in."""
-        allowed = self._loops[definition]
-        while not self._loops[block] <= allowed:
+        allowed = self.loops[definition]
+        while not self.loops[block] <= allowed:
             block = self._idom[block]
         return block
 
     def path(self, start: Block, block: Block) -> list[Block]:
         """The dominators of ``block`` below ``start``, which dominates it, in no loop that ``start`` is not in."""
-        found: list[Block] = []
-        block = self.outside_loops(block, start)
-        while (
-            block is not start and block is not self.order[0]
-        ):  # Nothing but itself dominates an unreachable one.
-            found.append(block)
-            block = self._idom[block]
-        return found[::-1]
+        # Nothing but itself dominates an unreachable one.
+        ends = (start, self.order[0])
+        below = takewhile(lambda found: found not in ends, self.dominators(self.outside_loops(block, start)))
+        return list(below)[::-1]
 
     def dominators(self, block: Block) -> Iterator[Block]:
         """``block`` and the blocks that dominate it, the nearest first."""
@@ -110,24 +105,7 @@ class Dominators:
             block = self._idom[block]
             yield block
 
-    def is_header(self, block: Block) -> bool:
-        """Whether ``block`` begins a loop."""
-        return block in self._loops[block]
-
-    def in_loop(self, header: Block, block: Block) -> bool:
-        """Whether ``block`` belongs to the loop that ``header`` begins."""
-        return header in self._loops[block]
-
-    def loops_around(self, block: Block) -> int:
-        """How many loops of the region hold ``block``."""
-        return len(self._loops[block])
-
-    def common_loops(self, left: Block, right: Block) -> int:
-        """How many loops of the region hold both blocks."""
-        return len(self._loops[left] & self._loops[right])
-
     def _find_loops(self, order: list[Block]) -> dict[Block, set[Block]]:
-        """Per block, the headers of the natural loops that contain it."""
         loops: dict[Block, set[Block]] = {block: set() for block in order}
         for header in order:
             work = [p for p in self._predecessors[header] if self.nearest_common((p, header)) is header]

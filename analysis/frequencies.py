@@ -15,7 +15,7 @@ from typing import Any
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from devscope.analysis.dominance import Dominators, DominatorTrees
-from devscope.analysis.insertion import BRANCHES, region_in
+from devscope.analysis.insertion import is_branch, region_in
 from devscope.analysis.loops import trips
 from devscope.dialects.names import op_name
 
@@ -73,7 +73,7 @@ class Frequencies:
                 anchor = parent
             if anchor.parent is not start and anchor.parent is not None and start.parent is not None:
                 places += self._graphs[start.parent].path(start, anchor.parent)
-            if anchor is user or op_name(anchor) not in BRANCHES:
+            if anchor is user or not is_branch(anchor):
                 break
             start = region_in(anchor, user).blocks[0]
             places.append(start)
@@ -108,16 +108,15 @@ def block_frequencies(graph: Dominators, assumed: int) -> dict[Block, float]:
 
 def _chances(graph: Dominators, assumed: int) -> list[tuple[Block, dict[Block, float]]]:
     """Per block, how likely each of its successors is next."""
-    headers = [block for block in graph.order if graph.is_header(block)]
-    loops = {block: [header for header in headers if graph.in_loop(header, block)] for block in graph.order}
+    loops = graph.loops
     left: set[Block] = set()
     found: list[tuple[Block, dict[Block, float]]] = []
     for block in graph.order:
         last = block.last_op
         successors = list(dict.fromkeys(last.successors)) if last is not None else []
-        leaving = [s for s in successors if any(header not in loops[s] for header in loops[block])]
+        leaving = [s for s in successors if loops[block] - loops[s]]
         for successor in leaving:
-            left.update(header for header in loops[block] if header not in loops[successor])
+            left |= loops[block] - loops[successor]
         staying = [s for s in successors if s not in leaving]
         leave = (1.0 / assumed if staying else 1.0) if leaving else 0.0
         chance = {s: leave / len(leaving) for s in leaving}

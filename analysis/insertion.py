@@ -8,13 +8,7 @@ from typing import NamedTuple
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from devscope.analysis.dominance import DominatorTrees
-from devscope.dialects.names import op_name
-
-BRANCHES = ("scf.if", "scf.index_switch", "affine.if", "stablehlo.if", "stablehlo.case")
-"""Operations that run at most one of their regions: a copy that only one needs goes in there."""
-
-ONCE = (*BRANCHES, "scf.execute_region")
-"""Operations that run a region at most once. Out of all others, loops, copies are hoisted."""
+from devscope.dialects.op_facts import Control, facts_of
 
 
 class Point(NamedTuple):
@@ -45,9 +39,9 @@ class InsertionPoints:
         start = definition
         while True:
             anchors = [_ancestor(start, user) for user in users]
-            block = self._common(start, anchors)
+            block = self._outside_loops([_block(anchor) for anchor in anchors], start)
             branch = anchors[0]
-            if branch in users or op_name(branch) not in BRANCHES or any(a is not branch for a in anchors):
+            if branch in users or not is_branch(branch) or any(a is not branch for a in anchors):
                 break
             regions = {region_in(branch, user) for user in users}
             if len(regions) > 1:
@@ -72,7 +66,7 @@ class InsertionPoints:
                 numbers = self._numbering(block)
                 if numbers[copy] >= numbers[anchor]:
                     return False
-            elif self._common(block, [anchor, copy]) is not block:
+            elif self._outside_loops([_block(anchor), block], block) is not block:
                 return False
         return True
 
@@ -82,30 +76,21 @@ class InsertionPoints:
         while block.parent is not definition.parent:
             parent = block.parent_op()
             assert parent is not None
-            assert parent.parent is not None
-            if op_name(parent) not in ONCE or self._hoisted(block, block.parent) is not block:
+            assert block.parent is not None
+            # What is no choice is a loop.
+            chosen = facts_of(parent).control is Control.CHOICE
+            if not chosen or self._outside_loops([block], block.parent.blocks[0]) is not block:
                 return True
-            block = parent.parent
-        region = block.parent
-        return (
-            region is not None
-            and _is_graph(region)
-            and (self._graphs[region].outside_loops(block, definition) is not block)
-        )
+            block = _block(parent)
+        return self._outside_loops([block], definition) is not block
 
-    def _hoisted(self, block: Block, region: Region | None) -> Block:
-        """The nearest dominator of ``block`` in no loop of its region."""
-        if region is None or not _is_graph(region):
-            return block
-        return self._graphs[region].outside_loops(block, region.blocks[0])
-
-    def _common(self, start: Block, anchors: Sequence[Operation]) -> Block:
-        """The block of ``start``'s region nearest to all anchors, in no loop that ``start`` is not in."""
+    def _outside_loops(self, blocks: Sequence[Block], start: Block) -> Block:
+        """The block of ``start``'s region nearest to all of ``blocks``, in no loop that ``start`` is not in."""
         region = start.parent
-        if region is None or not _is_graph(region):
+        if region is None or region.first_block is region.last_block:
             return start
         graph = self._graphs[region]
-        return graph.outside_loops(graph.nearest_common(map(_block, anchors)), start)
+        return graph.outside_loops(graph.nearest_common(blocks), start)
 
     def _first(self, block: Block, operations: Sequence[Operation]) -> Operation:
         """The first of ``operations``; when none is in ``block``, its terminator."""
@@ -128,10 +113,6 @@ def _block(op: Operation) -> Block:
     return op.parent
 
 
-def _is_graph(region: Region) -> bool:
-    return region.first_block is not region.last_block
-
-
 def _ancestor_or_none(start: Block, op: Operation) -> Operation | None:
     """The operation in ``start``'s region that is or contains ``op``."""
     block = start.parent.find_ancestor_block_in_region(_block(op)) if start.parent is not None else None
@@ -142,6 +123,11 @@ def _ancestor(start: Block, op: Operation) -> Operation:
     found = _ancestor_or_none(start, op)
     assert found is not None
     return found
+
+
+def is_branch(op: Operation) -> bool:
+    """Whether an operation runs one of several regions: a copy that only one needs goes in there."""
+    return facts_of(op).control is Control.CHOICE and len(op.regions) > 1
 
 
 def region_in(outer: Operation, op: Operation) -> Region:

@@ -12,7 +12,7 @@ from xdsl.ir.affine import AffineConstantExpr
 
 from devscope.analysis.dominance import Dominators
 from devscope.dialects.names import op_name
-from devscope.dialects.op_facts import LOOPS, facts_of
+from devscope.dialects.op_facts import LOOPS, Control, facts_of
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Loop:
         else:
             graph, header = self.graph, self.start
             assert graph is not None
-            blocks = [block for block in graph.order if graph.in_loop(header, block)]
+            blocks = [block for block in graph.order if header in graph.loops[block]]
         for block in blocks:
             yield from block.walk()
 
@@ -67,7 +67,8 @@ class LoopNest:
             around = around.parent_op()
         if around is None or around.parent is None:
             return depth
-        return depth - graph.loops_around(block) + graph.common_loops(block, around.parent)
+        own = graph.loops[block]
+        return depth - len(own) + len(own & graph.loops[around.parent])
 
     def of_op(self, op: Operation) -> int:
         """How many loops an operation stands in."""
@@ -82,7 +83,7 @@ class LoopNest:
             loops = int(parent is not None and facts_of(parent).control in LOOPS)
             region = current.parent
             if region is not None and (graph := self._graphs.get(region)) is not None:
-                loops += graph.loops_around(current)
+                loops += len(graph.loops[current])
             path.append((current, loops))
             current = parent.parent if parent is not None else None
         depth = self._depths[current] if current is not None else 0
@@ -107,10 +108,8 @@ def innermost_loop(op: Operation, graphs: Mapping[Region, Dominators]) -> Loop |
 
 def _header(graph: Dominators, block: Block) -> Block | None:
     """The header of the innermost loop around ``block``."""
-    if not graph.loops_around(block):
-        return None
-    headers = [header for header in graph.order if graph.in_loop(header, block)]
-    return max(headers, key=graph.loops_around)
+    headers = [header for header in graph.order if header in graph.loops[block]] if graph.loops[block] else []
+    return max(headers, key=lambda header: len(graph.loops[header]), default=None)
 
 
 _DYNAMIC = -(2**63)
@@ -122,16 +121,12 @@ def trips(op: Operation, assumed: int) -> float:
 
     ``assumed`` is how often a while loop runs, and a counted one along dimensions whose bounds are not constant.
     """
-    match op_name(op):
-        case "scf.if" | "affine.if" | "stablehlo.if":
-            return 0.5
-        case "scf.index_switch" | "stablehlo.case":
-            return 1.0 / len(op.regions)
-        case "scf.while" | "stablehlo.while":
-            return float(assumed)
-        case _:
-            counts = _dimensions(op)
-            return float(math.prod(assumed if count is None else count for count in counts))
+    control = facts_of(op).control
+    if control is Control.CHOICE:
+        return 1.0 / len(op.regions)
+    if control is Control.WHILE:
+        return float(assumed)
+    return float(math.prod(assumed if count is None else count for count in _dimensions(op)))
 
 
 def trip_count(op: Operation) -> int | None:

@@ -8,14 +8,18 @@ remembered, until `ValueFlow.invalidate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
 from devscope.analysis.dominance import reverse_post_order
 from devscope.dialects.device import OnDeviceOp
-from devscope.dialects.op_facts import ENDS, LOOPS, Control, facts_of
+from devscope.dialects.op_facts import ENDS, Control, facts_of
+
+_Flow = tuple[int, "Operation | Block | None", int]
+"""The number of an operand, whose results or arguments that operand and those after it flow into, and how many of
+these are left out."""
 
 
 class ValueFlow:
@@ -56,44 +60,20 @@ class ValueFlow:
 
     def sources(self, value: SSAValue) -> Iterator[SSAValue]:
         """All values that control flow carries into ``value``, in the order of `origin`; none for others."""
-        if isinstance(value, OpResult):
-            yield from self._result_sources(value.op, value.index)
-        elif isinstance(value, BlockArgument) and (region := value.block.parent) is not None:
-            if value.block is region.first_block:
-                yield from self._entry_sources(region, value.index)
-            else:
-                yield from self._branch_sources(value.block, value.index)
-
-    def _result_sources(self, op: Operation, index: int) -> Iterator[SSAValue]:
-        known = facts_of(op)
-        if known.control is Control.COUNTED:
-            yield op.operands[first_carried(op) + index]
-            yield from self._ends(op.regions[0], index)
-        elif known.control is Control.WHILE and known.by_tensor:
-            yield op.operands[index]
-            yield from self._ends(op.regions[1], index)
-        elif known.control is Control.WHILE:
-            yield from self._ends(op.regions[0], index + 1)
-        elif known.is_entered:
-            for region in op.regions:
-                yield from self._ends(region, index)
-        elif isinstance(op, OnDeviceOp) and not constrains(op):
-            yield op.operand
-
-    def _entry_sources(self, region: Region, index: int) -> Iterator[SSAValue]:
-        op = region.parent
-        if op is None or (known := facts_of(op)).control not in LOOPS:
+        assert isinstance(value, OpResult | BlockArgument)
+        taker, index = value.owner, value.index
+        if isinstance(taker, Block) and taker.parent is not None and taker is not taker.parent.first_block:
+            yield from self._branch_sources(taker, index)
             return
-        if known.control is Control.COUNTED:
-            if index > 0:
-                yield from self._result_sources(op, index - 1)
-        elif known.by_tensor:
-            yield from self._result_sources(op, index)
-        elif region is op.regions[0]:
-            yield op.operands[index]
-            yield from self._ends(op.regions[1], index)
-        else:
-            yield from self._ends(op.regions[0], index + 1)
+        around = taker.parent_op() if isinstance(taker, Block) else taker
+        if isinstance(around, OnDeviceOp) and not constrains(around):
+            yield around.operand
+        if around is None or not facts_of(around).is_entered:
+            return
+        for op in (around, *self._ends(around)):
+            for first, into, skipped in _flows(op):
+                if into is taker and 0 <= index - skipped < len(op.operands) - first:
+                    yield op.operands[first + index - skipped]
 
     def _branch_sources(self, block: Block, index: int) -> Iterator[SSAValue]:
         order = self._order(block.parent)
@@ -105,15 +85,13 @@ class ValueFlow:
         for _, successor, branch in sorted(branches, key=lambda entry: entry[:2]):
             yield branch.operands[first_operand(branch, successor) + index]
 
-    def _ends(self, region: Region, index: int) -> Iterator[SSAValue]:
-        """Operand ``index`` of every operation that leaves a region."""
-        blocks = region.blocks if region.first_block is region.last_block else self._order(region)
-        for block in blocks:
-            last = block.last_op
-            if last is None or last.successors or index >= len(last.operands):
-                continue
-            if facts_of(last).control in ENDS:
-                yield last.operands[index]
+    def _ends(self, op: Operation) -> Iterator[Operation]:
+        """The operations that leave the regions of ``op``."""
+        for region in op.regions:
+            for block in region.blocks if region.first_block is region.last_block else self._order(region):
+                last = block.last_op
+                if last is not None and not last.successors and facts_of(last).control in ENDS:
+                    yield last
 
     def _order(self, region: Region | None) -> dict[Block, int]:
         if region is None:
@@ -153,38 +131,41 @@ def first_operand(branch: Operation, successor: int) -> int:
 
 def targets(op: Operation) -> Iterator[tuple[int, SSAValue]]:
     """What the operands of a piece of control flow flow into: number of the operand, and result or argument."""
+    for first, into, skipped in _flows(op):
+        if into is not None:
+            yield from enumerate((into.args if isinstance(into, Block) else into.results)[skipped:], first)
+
+
+def _flows(op: Operation) -> Iterator[_Flow]:
     known = facts_of(op)
     control = known.control
     parent = op.parent_op()
     if control is Control.COUNTED:
-        yield from _pairs(first_carried(op), op.results)
-        yield from _pairs(first_carried(op), _entry(op.regions[0])[1:])
+        yield first_carried(op), op, 0
+        yield first_carried(op), op.regions[0].first_block, 1
     elif control is Control.WHILE and known.by_tensor:
-        for values in (op.results, *map(_entry, op.regions)):
-            yield from _pairs(0, values)
+        yield 0, op, 0
+        yield from ((0, region.first_block, 0) for region in op.regions)
     elif control is Control.WHILE:
-        yield from _pairs(0, _entry(op.regions[0]))
+        yield 0, op.regions[0].first_block, 0
     elif control is Control.BRANCH:
         for number, block in enumerate(op.successors):
-            yield from _pairs(first_operand(op, number), block.args)
+            yield first_operand(op, number), block, 0
     elif control is Control.CONDITION and parent is not None:
-        yield from _pairs(1, parent.results)
-        yield from _pairs(1, _entry(parent.regions[1]))
+        yield 1, parent, 0
+        yield 1, parent.regions[1].first_block, 0
     elif control is Control.YIELD and parent is not None and not decides(op):
-        yield from _yield_targets(parent)
+        yield from _yield_flows(parent)
 
 
-def _yield_targets(parent: Operation) -> Iterator[tuple[int, SSAValue]]:
+def _yield_flows(parent: Operation) -> Iterator[_Flow]:
     known = facts_of(parent)
-    if known.control is Control.WHILE and not known.by_tensor:
-        yield from _pairs(0, _entry(parent.regions[0]))
+    if known.control is Control.WHILE:
+        yield from _flows(parent)
     elif known.is_entered:
-        yield from _pairs(0, parent.results)
+        yield 0, parent, 0
         if known.control is Control.COUNTED:
-            yield from _pairs(0, _entry(parent.regions[0])[1:])
-        elif known.control is Control.WHILE:
-            yield from _pairs(0, _entry(parent.regions[0]))
-            yield from _pairs(0, _entry(parent.regions[1]))
+            yield 0, parent.regions[0].first_block, 1
 
 
 def planned_operations(within: FuncOp | Region) -> Iterator[Operation]:
@@ -207,11 +188,3 @@ def _in_order(region: Region) -> Iterator[Operation]:
     """The operations of a region, each after those that define its operands."""
     for block in reverse_post_order(region):
         yield from block.ops
-
-
-def _pairs(first: int, values: Sequence[SSAValue]) -> Iterator[tuple[int, SSAValue]]:
-    return enumerate(values, first)
-
-
-def _entry(region: Region) -> Sequence[SSAValue]:
-    return region.first_block.args if region.first_block is not None else ()

@@ -147,6 +147,11 @@ def _on_host(*operands: int) -> Facts:
     return Facts(host_operands=operands)
 
 
+def _each(row: Facts, dialect: str, names: str) -> dict[str, Facts]:
+    """``row`` for the operations of a dialect with these names, which spaces separate."""
+    return {f"{dialect}.{name}": row for name in names.split()}
+
+
 OPERATIONS: dict[str, Facts] = {
     # Made from scalars.
     "arith.constant": _CONSTANT,
@@ -227,15 +232,10 @@ OPERATIONS: dict[str, Facts] = {
     "linalg.broadcast": Facts(moves=True, elements_of=0),
     "linalg.copy": Facts(moves=True, elements_of=0, elementwise=True),
     "bufferization.clone": replace(_MOVE, with_source=True, writes=(), pure=False),
-    **dict.fromkeys(("linalg.pack", "linalg.unpack"), _MOVE),
-    **{f"tensor.{name}": _MOVE for name in ("concat", "gather", "pack", "pad", "scatter", "unpack")},
-    **{
-        f"stablehlo.{name}": _MOVE
-        for name in (
-            *("broadcast_in_dim", "concatenate", "copy", "gather", "iota", "pad", "scatter", "slice", "transpose"),
-        )
-    },
-    **{f"tosa.{name}": _MOVE for name in ("concat", "gather", "pad", "slice", "tile", "transpose")},
+    **_each(_MOVE, "linalg", "pack unpack"),
+    **_each(_MOVE, "tensor", "concat gather pack pad scatter unpack"),
+    **_each(_MOVE, "stablehlo", "broadcast_in_dim concatenate copy gather iota pad scatter slice transpose"),
+    **_each(_MOVE, "tosa", "concat gather pad slice tile transpose"),
     # Functions.
     "arith.select": Facts(chooses_from=1),
     "func.call": Facts(control=Control.CALL, symbol="callee", pure=False),
@@ -252,7 +252,7 @@ OPERATIONS: dict[str, Facts] = {
     "scf.parallel": _PARALLEL,
     "scf.yield": _YIELD,
     "scf.condition": Facts(control=Control.CONDITION, pure=True),
-    **dict.fromkeys(("scf.reduce", "scf.reduce.return", "scf.forall.in_parallel"), _PURE),
+    **_each(_PURE, "scf", "reduce reduce.return forall.in_parallel"),
     "affine.if": _CHOICE,
     "affine.for": _COUNTED,
     "affine.parallel": _PARALLEL,
@@ -271,73 +271,30 @@ OPERATIONS: dict[str, Facts] = {
     "device.device_copy": Facts(elements_of=0, same_shape=True, pure=True),
     "device.region": Facts(control=Control.FRAME, pure=True),
     "device.yield": _YIELD,
-    **dict.fromkeys(("device.launch", "device.in", "device.out"), _PURE),
+    **_each(_PURE, "device", "launch in out"),
     # Named operations on elements at one position.
-    **{
-        f"linalg.{name}": Facts(elementwise=True)
-        for name in (
-            *(
-                "abs",
-                "add",
-                "ceil",
-                "div",
-                "div_unsigned",
-                "elementwise",
-                "erf",
-                "exp",
-                "floor",
-                "log",
-                "map",
-                "max",
-            ),
-            *(
-                "min",
-                "mul",
-                "negf",
-                "powf",
-                "reciprocal",
-                "round",
-                "rsqrt",
-                "select",
-                "sqrt",
-                "square",
-                "sub",
-                "tanh",
-            ),
-        )
-    },
+    **_each(
+        Facts(elementwise=True),
+        "linalg",
+        "abs add ceil div div_unsigned elementwise erf exp floor log map max min mul negf powf reciprocal round rsqrt "
+        "select sqrt square sub tanh",
+    ),
     # Others with effects, in dialects without: the world outside, other participants, state.
-    **{
-        f"stablehlo.{name}": _EFFECT
-        for name in (
-            *("after_all", "all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute"),
-            *("create_token", "cross-replica-sum", "custom_call", "infeed", "outfeed", "recv", "reduce_scatter"),
-            *("composite", "optimization_barrier", "rng", "send"),
-        )
-    },
-    **{f"tosa.{name}": _EFFECT for name in ("custom", "variable", "variable_read", "variable_write")},
+    **_each(
+        _EFFECT,
+        "stablehlo",
+        "after_all all_gather all_reduce all_to_all collective_broadcast collective_permute composite create_token "
+        "cross-replica-sum custom_call infeed optimization_barrier outfeed recv reduce_scatter rng send",
+    ),
+    **_each(_EFFECT, "tosa", "custom variable variable_read variable_write"),
 }
 
 _ELEMENTWISE = Facts(pure=True, elementwise=True)
 
 DIALECTS: dict[str, Facts] = {
-    "affine": _PURE,
-    "arith": _ELEMENTWISE,
-    "bufferization": Facts(),
-    "chlo": _PURE,
-    "complex": _ELEMENTWISE,
-    "index": _PURE,
-    "linalg": _PURE,
-    "math": _ELEMENTWISE,
-    "memref": Facts(),
-    "ml_program": Facts(),
-    "quant": _PURE,
-    "shape": Facts(),
-    "sparse_tensor": Facts(),
-    "stablehlo": _PURE,
-    "tensor": _PURE,
-    "tosa": _PURE,
-    "vector": _PURE,
+    **dict.fromkeys(("arith", "complex", "math"), _ELEMENTWISE),
+    **dict.fromkeys("affine chlo index linalg quant stablehlo tensor tosa vector".split(), _PURE),
+    **dict.fromkeys(("bufferization", "memref", "ml_program", "shape", "sparse_tensor"), Facts()),
 }
 """Rows for whole dialects, for operations that have none of their own and for what a row leaves open."""
 

@@ -161,7 +161,7 @@ def _operations(system: System, region: Region) -> Iterator[Operation]:
         return
     graph = system.graphs[region] = Dominators(region)
     for block in list(region.blocks)[1:]:
-        flags = NOT_COMPUTED | (HEADER if graph.is_header(block) else 0)
+        flags = NOT_COMPUTED | (HEADER if block in graph.loops[block] else 0)
         for argument in block.args:
             system.define(argument, system.fresh(argument.type, flags))
     for block in graph.order:

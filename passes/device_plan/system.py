@@ -326,12 +326,12 @@ class System:
         """Whether ``header`` begins a loop in its region that ``op`` is outside of."""
         region = header.parent
         graph = self.graphs.get(region) if region is not None else None
-        if graph is None or not graph.is_header(header):
+        if graph is None or header not in graph.loops[header]:
             return False
         inside: Operation | None = op
         while inside is not None and inside.parent_region() is not region:
             inside = inside.parent_op()
-        return inside is None or inside.parent is None or not graph.in_loop(header, inside.parent)
+        return inside is None or inside.parent is None or header not in graph.loops[inside.parent]
 
     def _leaves_loop(self, value: SSAValue, op: Operation) -> bool:
         """Whether ``value`` is carried by a loop of blocks, and ``op`` is outside of that loop."""

@@ -79,7 +79,7 @@ _SIGNED_DIVISIONS: dict[str, Callable[[int, int], int]] = {
 }
 
 #: Of signed numbers; or of either kind, where these give the same bits.
-_SIGNED: dict[str, Callable[..., int]] = {
+_SIGNED: dict[str, Callable[..., Any]] = {
     "arith.addi": op.add,
     "arith.subi": op.sub,
     "arith.muli": op.mul,
@@ -97,7 +97,7 @@ _SIGNED: dict[str, Callable[..., int]] = {
 }
 
 #: Of natural numbers.
-_UNSIGNED: dict[str, Callable[..., int]] = {
+_UNSIGNED: dict[str, Callable[..., Any]] = {
     "arith.divui": op.floordiv,
     "arith.remui": op.mod,
     "arith.maxui": max,
@@ -107,7 +107,7 @@ _UNSIGNED: dict[str, Callable[..., int]] = {
     "arith.index_castui": op.pos,
 }
 
-_FLOATS: dict[str, Callable[..., float]] = {
+_FLOATS: dict[str, Callable[..., Any]] = {
     "arith.addf": op.add,
     "arith.subf": op.sub,
     "arith.mulf": op.mul,
