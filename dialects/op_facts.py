@@ -276,15 +276,16 @@ OPERATIONS: dict[str, Facts] = {
     **_each(
         Facts(elementwise=True),
         "linalg",
-        "abs add ceil div div_unsigned elementwise erf exp floor log map max min mul negf powf reciprocal round rsqrt "
-        "select sqrt square sub tanh",
+        "abs add ceil div div_unsigned elementwise erf exp floor log map max min mul negf powf reciprocal round "
+        "rsqrt select sqrt square sub tanh",
     ),
     # Others with effects, in dialects without: the world outside, other participants, state.
     **_each(
         _EFFECT,
         "stablehlo",
-        "after_all all_gather all_reduce all_to_all collective_broadcast collective_permute composite create_token "
-        "cross-replica-sum custom_call infeed optimization_barrier outfeed recv reduce_scatter rng send",
+        "after_all all_gather all_reduce all_to_all collective_broadcast collective_permute composite "
+        "create_token cross-replica-sum custom_call infeed optimization_barrier outfeed recv "
+        "reduce_scatter rng send",
     ),
     **_each(_EFFECT, "tosa", "custom variable variable_read variable_write"),
 }
@@ -292,9 +293,23 @@ OPERATIONS: dict[str, Facts] = {
 _ELEMENTWISE = Facts(pure=True, elementwise=True)
 
 DIALECTS: dict[str, Facts] = {
-    **dict.fromkeys(("arith", "complex", "math"), _ELEMENTWISE),
-    **dict.fromkeys("affine chlo index linalg quant stablehlo tensor tosa vector".split(), _PURE),
-    **dict.fromkeys(("bufferization", "memref", "ml_program", "shape", "sparse_tensor"), Facts()),
+    "affine": _PURE,
+    "arith": _ELEMENTWISE,
+    "bufferization": Facts(),
+    "chlo": _PURE,
+    "complex": _ELEMENTWISE,
+    "index": _PURE,
+    "linalg": _PURE,
+    "math": _ELEMENTWISE,
+    "memref": Facts(),
+    "ml_program": Facts(),
+    "quant": _PURE,
+    "shape": Facts(),
+    "sparse_tensor": Facts(),
+    "stablehlo": _PURE,
+    "tensor": _PURE,
+    "tosa": _PURE,
+    "vector": _PURE,
 }
 """Rows for whole dialects, for operations that have none of their own and for what a row leaves open."""
 
