@@ -44,6 +44,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from devscope.dialects.launch import InOp, LaunchOp, OutOp
 from devscope.dialects.lowered import EndViewOp, FlushOp, PublishOp
+from devscope.dialects.names import type_list
 from devscope.dialects.scope_attr import HOST_SCOPE, OPEN_ID, OPEN_SCOPE, SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
     CALL_ATTR,
@@ -261,13 +262,9 @@ class RegionOp(IRDLOperation):
         yielded = block.last_op.operand_types if isinstance(block.last_op, YieldOp) else ()
         if tuple(yielded) != tuple(self.result_types):
             raise VerifyException(
-                f"device.region: the body yields ({_types(yielded)}), "
-                f"but the results are ({_types(self.result_types)}); they must be equal"
+                f"device.region: the body yields {type_list(yielded)}, "
+                f"but the results are {type_list(self.result_types)}; they must be equal"
             )
-
-
-def _types(types: Sequence[Attribute]) -> str:
-    return ", ".join(map(str, types))
 
 
 Device = Dialect(

@@ -26,6 +26,8 @@ from xdsl.printer import Printer
 from xdsl.traits import ConstantLike, Pure, SymbolTable, SymbolUserOpInterface
 from xdsl.utils.exceptions import VerifyException
 
+from devscope.dialects.names import type_list
+
 
 class ConstantOpSymbolUser(SymbolUserOpInterface):
     """The symbol that a ``func.constant`` names is a function of the constant's type."""
@@ -115,17 +117,13 @@ class CallIndirectOp(IRDLOperation):
         expected, given = function_type.inputs.data, self.callee_operands.types
         if expected != given:
             raise VerifyException(
-                f"func.call_indirect: the callee takes {_types(expected)}, but is given {_types(given)}"
+                f"func.call_indirect: the callee takes {type_list(expected)}, but is given {type_list(given)}"
             )
         if function_type.outputs.data != self.result_types:
             raise VerifyException(
-                f"func.call_indirect: the callee returns {_types(function_type.outputs.data)}, "
-                f"but the results are {_types(self.result_types)}"
+                f"func.call_indirect: the callee returns {type_list(function_type.outputs.data)}, "
+                f"but the results are {type_list(self.result_types)}"
             )
-
-
-def _types(types: Sequence[Attribute]) -> str:
-    return f"({', '.join(map(str, types))})"
 
 
 FuncExt = Dialect("func", [*Func.operations, ConstantOp, CallIndirectOp], [*Func.attributes])

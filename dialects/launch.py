@@ -7,14 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import (
-    AnyFloat,
-    IndexType,
-    IntegerType,
-    SymbolRefAttr,
-    TensorType,
-)
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, SymbolRefAttr, TensorType
+from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     attr_def,
@@ -30,7 +24,7 @@ from xdsl.irdl import (
 from xdsl.traits import HasParent, NoTerminator
 from xdsl.utils.exceptions import VerifyException
 
-from devscope.dialects.names import op_name
+from devscope.dialects.names import op_name, type_list
 
 _SIZES = 6
 """Of the grid in workgroups, and of a workgroup: x, y, z each."""
@@ -142,10 +136,6 @@ class LaunchOp(IRDLOperation):
         outs = [op.operands[0].type for op in self.body.block.ops if op_name(op) == OutOp.name and op.operands]
         if outs != list(self.result_types):
             raise VerifyException(
-                f"device.launch: the results are ({_types(self.result_types)}), but what 'device.out' name is "
-                f"({_types(outs)}); they must be equal"
+                f"device.launch: the results are {type_list(self.result_types)}, but what 'device.out' name is "
+                f"{type_list(outs)}; they must be equal"
             )
-
-
-def _types(types: Sequence[Attribute]) -> str:
-    return ", ".join(map(str, types))

@@ -1,9 +1,11 @@
-"""The real name of an operation, registered with xDSL or not."""
+"""Names of operations, registered with xDSL or not, and lists of types as messages show them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xdsl.dialects.builtin import UnregisteredOp
-from xdsl.ir import Operation
+from xdsl.ir import Attribute, Operation
 
 
 def op_name(op: Operation) -> str:
@@ -13,3 +15,8 @@ def op_name(op: Operation) -> str:
     real one in an attribute.
     """
     return op.op_name.data if isinstance(op, UnregisteredOp) else op.name
+
+
+def type_list(types: Iterable[Attribute]) -> str:
+    """Types as MLIR writes those of a function's arguments: ``(f32, index)``."""
+    return f"({', '.join(map(str, types))})"
