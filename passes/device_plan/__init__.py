@@ -44,9 +44,9 @@ from devscope.passes.device_plan.rules import register_rule
 from devscope.passes.device_plan.scope_table import close_scope
 from devscope.passes.device_plan.solve import unify_and_propagate
 from devscope.passes.device_plan.specialise import Specialiser, Strategy
+from devscope.passes.device_plan.specialise.call_graph import functions_of
 from devscope.passes.device_plan.specialise.function_constants import one_constant_per_use
 from devscope.passes.device_plan.specialise.instances import insert_clones
-from devscope.passes.device_plan.specialise.units import functions_of
 from devscope.passes.device_plan.system import System
 
 __all__ = ["Clone", "Copy", "DevicePlanPass", "Placement", "Plan", "PlanOptions", "plan_module", "register_rule"]

@@ -16,8 +16,7 @@ from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAtt
 from devscope.dialects.names import op_name
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import PlanError
-from devscope.passes.device_plan.domains import HOST_NODE, Reason
-from devscope.passes.device_plan.node_flags import HEADER, NOT_COMPUTED, PLACED
+from devscope.passes.device_plan.domains import HEADER, HOST_NODE, NOT_COMPUTED, PLACED, Reason
 from devscope.passes.device_plan.rules import Row, row_of, unknown
 from devscope.passes.device_plan.scope_table import OPEN
 from devscope.passes.device_plan.signatures import Frame, InstanceRequest, Signature, has_plan, positions_of
@@ -133,8 +132,7 @@ def _walk(
         else:
             stack.pop()
     system.frame = system.function = None
-    signature.executed = range(executed, len(system.executed))
-    signature.remats = range(remats, len(system.remats))
+    signature.executed, signature.remats = system.executed[executed:], system.remats[remats:]
 
 
 def _row(op: Operation, rows: dict[type[Operation] | str, Row]) -> Row:

@@ -60,7 +60,7 @@ def refine(system: System) -> None:
     Ends that are equal already are united too: what one of them learns holds for both.
     """
     if system.completed_unions is None:
-        system.completed_unions = len(system.domains.unions)
+        system.completed_unions = system.domains.union_count
     if not _differ_in_open_fields(system):
         return
     for number in range(len(system.edges)):

@@ -6,15 +6,16 @@ function, and of which arity, is known from the type of the value it stands for 
 variable can be bound to a term that contains it: terms are as deep as MLIR's function types are nested, which
 is finite, and unification needs no occurs check.
 
-All traversals are iterative. Unions are by rank; `Domains.find` compresses paths, except during a trial, so
-that `Domains.rollback` can take unions back.
+All traversals are iterative. Unions are by rank, and `Domains.find` compresses paths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple, TypeAlias, overload
+from itertools import islice
+from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Operation
 
@@ -23,6 +24,26 @@ from devscope.passes.device_plan.scope_table import CONFLICT, OPEN, ScopeTable
 
 HOST_NODE = -1
 """In place of a node, for values that are on the host by type."""
+
+REMATERIALISED = -2
+"""In place of a node, for values that are computed again on every scope that needs them, never copied."""
+
+PLAIN, PLACED, ANNOTATED, CARRIED_OUT = 0, 1, 2, 4
+NOT_COMPUTED, HEADER, INDIRECT, UNMOVABLE, FIXED = 8, 16, 32, 64, 128
+"""Flags of nodes.
+
+* `PLACED`: all its edges are loose.
+* `ANNOTATED`: a body-only ``device.on_device``; its edges are loose, except to a ``func.return``: an annotated
+  result fixes the function's result (TVM's rewrite of top-level annotations).
+* `CARRIED_OUT`: a loop's result; its edges are boundaries.
+* `HEADER`: an argument of a block that begins a loop; its edges to uses outside the loop are boundaries.
+* `NOT_COMPUTED`: an argument, a carried value or a copy. An annotation of it that cannot hold means "a copy of
+  it there"; on a computed value it is an error, since one operation cannot execute on two scopes.
+* `INDIRECT`: the result of an annotation or a copy. Planning replaces it by what it stands for, which may turn out
+  to be elsewhere.
+* `UNMOVABLE`: some value with this node is no tensor.
+* `FIXED`: a copy, or a result that an annotation fixes. Its users follow it before they follow other operands.
+"""
 
 Reason: TypeAlias = tuple[str, Operation | None, int]
 """Why two nodes were united or a scope was demanded: a key of `diagnostics.TEXTS`, the operation, and the index
@@ -65,49 +86,8 @@ class Conflict(NamedTuple):
     reason: Reason
 
 
-class Unions(Sequence[Union]):
-    """Every union, in order. One along an edge is kept as the number of the edge."""
-
-    def __init__(self, edges: Edges, log: list[int | Union]) -> None:
-        self._edges, self._log = edges, log
-
-    def __len__(self) -> int:
-        return len(self._log)
-
-    @overload
-    def __getitem__(self, number: int) -> Union: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> list[Union]: ...
-
-    def __getitem__(self, number: int | slice) -> Union | list[Union]:
-        if isinstance(number, slice):
-            return [self._row(entry) for entry in self._log[number]]
-        return self._row(self._log[number])
-
-    def __iter__(self) -> Iterator[Union]:
-        return map(self._row, self._log)
-
-    def _row(self, entry: int | Union) -> Union:
-        if not isinstance(entry, int):
-            return entry
-        edge = self._edges[entry]
-        return Union(edge.src, edge.dst, edge.reason)
-
-
-class _Undo(NamedTuple):
-    """What a union during a trial overwrote."""
-
-    child: int
-    child_parent: int
-    root: int
-    root_parent: int
-    scope: int
-    computes: int
-
-
 class Domains:
-    """A union-find forest with scopes, provenance and an undo log."""
+    """A union-find forest with scopes and provenance."""
 
     def __init__(self, scopes: ScopeTable) -> None:
         self.scopes = scopes
@@ -120,15 +100,13 @@ class Domains:
         self.computes = bytearray()
         """Per root: whether some operation executes on its class, so that placing it places computation."""
         self.flags: list[int] = []
-        """Per node, what the constraint system knows of it; see `node_flags`."""
+        """Per node, what the constraint system knows of it."""
         self.functions: dict[int, FunctionDomain] = {}
         self.demands: list[Demand] = []
         self.conflicts: list[Conflict] = []
         """What `link` could not make one. With any, the program is refused."""
         self._log: list[int | Union] = []
-        self.unions = Unions(self.edges, self._log)
-        self._undo: list[_Undo] | None = None
-        """What the trial that is under way overwrote."""
+        """Every union, in order. One along an edge is kept as the number of the edge."""
 
     def new(self, computes: bool = False, flags: int = 0) -> int:
         """A fresh first-order node, its scope open."""
@@ -151,9 +129,8 @@ class Domains:
         root = node
         while (above := parent[root]) >= 0:
             root = above
-        if self._undo is None:
-            while (above := parent[node]) >= 0 and above != root:
-                parent[node], node = root, above
+        while (above := parent[node]) >= 0 and above != root:
+            parent[node], node = root, above
         return root
 
     def roots(self) -> list[int]:
@@ -208,7 +185,7 @@ class Domains:
                 continue
             if contested and source in contested and scope[b] == OPEN:
                 cut.append(number)
-            elif parent[b] == -1 and parent[a] < -1 and scope[b] == OPEN and self._undo is None:
+            elif parent[b] == -1 and parent[a] < -1 and scope[b] == OPEN:
                 # The usual case of `_unite`, without the call, which would take a sixth of planning a chain (3.0
                 # and 3.6 us per operation): a node on its own joins a class.
                 parent[b] = a
@@ -233,8 +210,6 @@ class Domains:
         computes = self.computes
         if parent[a] > parent[b]:  # the class of lower rank goes below the other
             a, b = b, a
-        if self._undo is not None:
-            self._undo.append(_Undo(b, parent[b], a, parent[a], scope[a], computes[a]))
         if parent[a] == parent[b]:
             parent[a] -= 1
         parent[b] = a
@@ -278,22 +253,23 @@ class Domains:
                 found.append(node)
         return found
 
-    def begin_trial(self) -> int:
-        """Start a trial; give what this returns to `commit` or `rollback`. Trials do not nest."""
-        self._undo = []
+    @property
+    def union_count(self) -> int:
         return len(self._log)
 
-    def commit(self, mark: int) -> None:
-        """Keep what was united since ``mark``."""
-        del mark
-        self._undo = None
+    def unions(self, count: int | None = None) -> Iterator[Union]:
+        """The first ``count`` unions, or all, in order."""
+        for entry in islice(self._log, count):
+            if isinstance(entry, int):
+                edge = self.edges[entry]
+                entry = Union(edge.src, edge.dst, edge.reason)
+            yield entry
 
-    def rollback(self, mark: int) -> None:
-        """Undo every union since ``mark``, latest first."""
-        for undo in reversed(self._undo or ()):
-            self.parent[undo.child] = undo.child_parent
-            self.parent[undo.root] = undo.root_parent
-            self.scope[undo.root] = undo.scope
-            self.computes[undo.root] = undo.computes
-        del self._log[mark:]
-        self._undo = None
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """What is united and demanded inside is taken back at the end; nodes may not be made."""
+        parent, scope, computes = self.parent[:], self.scope[:], self.computes[:]
+        unions, demands = len(self._log), len(self.demands)
+        yield
+        self.parent[:], self.scope[:], self.computes[:] = parent, scope, computes
+        del self._log[unions:], self.demands[demands:]

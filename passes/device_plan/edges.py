@@ -29,19 +29,14 @@ class Edge(NamedTuple):
         return ("use", self.op, self.operand)
 
 
-class SoftConstraint(NamedTuple):
+class SoftConstraint(Edge):
     """Not a use, but what the body of a called function says about open nodes of a call.
 
-    `LOOSE`, where such a body would like them; `BOUNDARY`, that a loop in there connects them.
+    `LOOSE`, where such a body would like them; `BOUNDARY`, that a loop in there connects them. ``op`` is the call
+    or ``func.constant``, ``operand`` a position in the signature: argument ``i`` is ``i``, result ``j`` is ``~j``.
     """
 
-    src: int
-    dst: int
-    op: Operation
-    """The call or ``func.constant``."""
-    operand: int
-    """A position in the signature: argument ``i`` is ``i``, result ``j`` is ``~j``."""
-    kind: int
+    __slots__ = ()
 
     @property
     def value(self) -> SSAValue:

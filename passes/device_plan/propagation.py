@@ -21,8 +21,8 @@ from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.loops import LoopNest
 from devscope.dialects.op_facts import Control, facts_of
+from devscope.passes.device_plan.domains import PLACED
 from devscope.passes.device_plan.edges import BOUNDARY, LOOSE, Edge, SoftConstraint
-from devscope.passes.device_plan.node_flags import PLACED
 from devscope.passes.device_plan.scope_table import CONFLICT
 from devscope.passes.device_plan.system import System
 
@@ -36,7 +36,7 @@ _TOGETHER = 12
 class Neighbour(NamedTuple):
     """An edge between a class and a neighbour, seen from the class."""
 
-    edge: Edge | SoftConstraint
+    edge: Edge
     node: int
     """The neighbour's."""
     value: SSAValue
@@ -91,14 +91,14 @@ def _follow_placed_constants(system: System, followers: set[int]) -> bool:
 class _Propagation:
     """One round: all open classes choose, then take what they chose."""
 
-    def __init__(self, system: System, edges: Sequence[Edge | SoftConstraint], followers: set[int]) -> None:
+    def __init__(self, system: System, edges: Sequence[Edge], followers: set[int]) -> None:
         self._system = system
         self._followers = followers
         self._chosen: dict[int, int] = {}
         """Per root, the number of the scope."""
         self._neighbours = self._collect(edges)
 
-    def _collect(self, edges: Sequence[Edge | SoftConstraint]) -> dict[int, list[Neighbour]]:
+    def _collect(self, edges: Sequence[Edge]) -> dict[int, list[Neighbour]]:
         """Per open class, its edges: loose ones first, uses before definitions."""
         system, find = self._system, self._system.domains.find
         nest = LoopNest(system.graphs)
@@ -214,7 +214,7 @@ class _Propagation:
         touched = {neighbour.edge: neighbour for root in group for neighbour in self._neighbours[root]}
         return min(scopes, key=lambda scope: self._cost(touched, dict.fromkeys(group, scope)))
 
-    def _cost(self, touched: Mapping[Edge | SoftConstraint, Neighbour], trial: Mapping[int, int]) -> list[int]:
+    def _cost(self, touched: Mapping[Edge, Neighbour], trial: Mapping[int, int]) -> list[int]:
         """Copies per loop depth, the deepest first. One value is copied once per destination."""
         copies: dict[tuple[SSAValue, int], int] = {}
         deepest = 0
@@ -238,7 +238,7 @@ class _Propagation:
         for edge, other, _, _ in agreeing:
             if edge.kind == BOUNDARY and domains.find(other) not in self._followers:
                 continue
-            kind = "propagated" if isinstance(edge, Edge) else "preferred"
+            kind = "preferred" if isinstance(edge, SoftConstraint) else "propagated"
             if domains.demand(root, scope, (kind, edge.op, edge.operand)):
                 self._followers.add(domains.find(root))
                 return True

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-from devscope.dialects.op_facts import LOOPS, facts_of
+from devscope.analysis.loops import LoopNest
 from devscope.errors import Note, SourceLocation
 
 
@@ -50,8 +50,4 @@ class LoopWarnings:
 
 
 def _loops_around(op: Operation | None) -> int:
-    count = 0
-    while op is not None:
-        op = op.parent_op()
-        count += op is not None and facts_of(op).control in LOOPS
-    return count
+    return LoopNest({}).of_op(op) if op is not None else 0

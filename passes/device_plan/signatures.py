@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -51,9 +52,9 @@ class Signature:
     """Whether the body is planned: there is one, and nobody else (an external compiler) owns it."""
     frame: Frame | None = None
     """What the function itself says about its body."""
-    executed: range = range(0)
-    remats: range = range(0)
-    """The operations of the body, as indices into `System.executed` and `System.remats`."""
+    executed: Sequence[tuple[Operation, int]] = ()
+    remats: Sequence[Operation] = ()
+    """The operations of the body, of `System.executed` and `System.remats`."""
 
 
 class CallSite(NamedTuple):

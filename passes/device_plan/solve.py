@@ -4,7 +4,7 @@ The demands are in the classes before the first edge is looked at. Then, in this
 
 1. firm edges into classes that already have a scope: an operation's placement reaches its operands;
 2. the other firm edges: everything without a demand follows its neighbours;
-3. free annotations, each a trial that is taken back when it fails;
+3. free annotations, each where nothing forbids it;
 4. propagation to open classes and loop boundaries (`propagation`, `unify_boundaries`).
 
 An edge whose ends do not join is cut, and capture copies the value. A value with a cut edge is needed on two
@@ -56,13 +56,8 @@ def unify_firm(system: System) -> None:
 
 def try_free(system: System) -> None:
     """Step 3: avoid copies that an annotation allows but nothing needs (TVM's phase 3a)."""
-    domains = system.domains
     for edge in system.edges.of_kind(FREE):
-        mark = domains.begin_trial()
-        if domains.unify(edge.src, edge.dst, edge.reason):
-            domains.commit(mark)
-        else:
-            domains.rollback(mark)
+        system.domains.unify(edge.src, edge.dst, edge.reason)
 
 
 def unify_boundaries(system: System, followers: set[int]) -> None:

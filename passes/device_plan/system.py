@@ -19,7 +19,7 @@ Uses of buffers and function values are no edges: no copy can stand for them, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -33,20 +33,23 @@ from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.device_plan.domains import HOST_NODE, Conflict, Domains, Reason
-from devscope.passes.device_plan.edges import BOUNDARY, FIRM, LOOSE, Edges, SoftConstraint
-from devscope.passes.device_plan.node_flags import (
+from devscope.passes.device_plan.domains import (
     ANNOTATED,
     CARRIED_OUT,
     FIXED,
     HEADER,
+    HOST_NODE,
     INDIRECT,
     NOT_COMPUTED,
     PLACED,
     PLAIN,
     REMATERIALISED,
     UNMOVABLE,
+    Conflict,
+    Domains,
+    Reason,
 )
+from devscope.passes.device_plan.edges import BOUNDARY, FIRM, LOOSE, Edges, SoftConstraint
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.scope_table import OPEN, ScopeTable
 from devscope.passes.device_plan.signatures import CallSite, Frame, Signature
@@ -62,26 +65,6 @@ class RematUse(NamedTuple):
 
 Seconds: TypeAlias = Sequence[float]
 """A time per device of a machine; empty where nobody counts."""
-
-
-class Executed:
-    """Operations that have a scope, and its node, in the order of the walk: two columns."""
-
-    __slots__ = ("nodes", "ops")
-
-    def __init__(self) -> None:
-        self.ops: list[Operation] = []
-        self.nodes: list[int] = []
-
-    def add(self, op: Operation, node: int) -> None:
-        self.ops.append(op)
-        self.nodes.append(node)
-
-    def __len__(self) -> int:
-        return len(self.ops)
-
-    def __iter__(self) -> Iterator[tuple[Operation, int]]:
-        return zip(self.ops, self.nodes, strict=True)
 
 
 class Library(Protocol):
@@ -107,7 +90,8 @@ class System:
     remats: list[Operation] = field(default_factory=list[Operation])
     remat_scopes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """Rematerialised values that stand on a scope in the input."""
-    executed: Executed = field(default_factory=Executed)
+    executed: list[tuple[Operation, int]] = field(default_factory=list["tuple[Operation, int]"])
+    """Operations that have a scope, and its node, in the order of the walk."""
     annotated: list[Operation] = field(default_factory=list[Operation])
     """Operations that carry ``device.scope`` in the input."""
     transparent: list[Operation] = field(default_factory=list[Operation])

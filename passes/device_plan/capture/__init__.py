@@ -22,8 +22,7 @@ from devscope.passes.device_plan.capture.rematerialise import (
     surroundings_of,
     write_function,
 )
-from devscope.passes.device_plan.domains import HOST_NODE
-from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
 from devscope.passes.device_plan.signatures import Signature
 from devscope.passes.device_plan.system import System
 
@@ -43,11 +42,10 @@ class Part:
         """Every operation that has a scope, its node and the number of the scope, function by function."""
         system = self.system
         for signature in system.signatures.values():
-            for number in signature.executed:
-                node = system.executed.nodes[number]
-                yield system.executed.ops[number], node, system.final(node)
-            for number in signature.remats:
-                for op, scope in self.rematerialised[system.remats[number]]:
+            for op, node in signature.executed:
+                yield op, node, system.final(node)
+            for original in signature.remats:
+                for op, scope in self.rematerialised[original]:
                     yield op, REMATERIALISED, scope
 
 
@@ -84,7 +82,7 @@ def _signature_scope(system: System, node: int) -> ScopeAttr | None:
 
 def _strip_control_flow(system: System) -> None:
     """Drop ``device.scope`` where it was a frame or cannot mean anything: control flow and scalars."""
-    keep = {*system.executed.ops, *system.remats} if system.annotated else set[Operation]()
+    keep = {*(op for op, _ in system.executed), *system.remats} if system.annotated else set[Operation]()
     for op in system.annotated:
         if op not in keep:
             del op.attributes[SCOPE_ATTR]
@@ -116,8 +114,7 @@ def _place(system: System, signature: Signature, remats: Rematerialiser, final: 
     surroundings = surroundings_of(system, signature)
     write_function(system, signature.op, surroundings)
     attributes = system.scopes.attributes
-    begin, end = signature.executed.start, signature.executed.stop
-    for op, node in zip(system.executed.ops[begin:end], system.executed.nodes[begin:end], strict=True):
+    for op, node in signature.executed:
         scope = final[node]
         if op.attributes:
             write_scope(op, attributes[scope], scope == surroundings)

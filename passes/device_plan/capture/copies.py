@@ -11,7 +11,7 @@ from devscope.analysis.insertion import InsertionPoints, Point
 from devscope.dialects.device import DeviceCopyOp
 from devscope.passes.device_plan.capture.operands import set_operand
 from devscope.passes.device_plan.capture.rematerialise import Rematerialiser
-from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.domains import REMATERIALISED
 from devscope.passes.device_plan.system import System
 
 

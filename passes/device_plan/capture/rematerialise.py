@@ -7,7 +7,7 @@ from xdsl.ir import Operation, SSAValue
 
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.scope_attribute import write_scope
-from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.domains import REMATERIALISED
 from devscope.passes.device_plan.signatures import Signature
 from devscope.passes.device_plan.system import System
 
@@ -34,8 +34,7 @@ class Rematerialiser:
         The operation itself stays on the scope it names if it is needed there, else goes to the scope of its
         surroundings if it is needed there, else to where it is needed first. Clones follow it for the rest.
         """
-        for number in reversed(signature.remats):
-            op = self._system.remats[number]
+        for op in reversed(signature.remats):
             own = self._own_scope(op, surroundings)
             needs = next((self._needs[value] for value in op.results if value in self._needs), {})
             order = sorted(needs or (own,), key=lambda scope: (scope != own, scope != surroundings))

@@ -17,11 +17,10 @@ from devscope.analysis.frequencies import Frequencies
 from devscope.analysis.machine import Machine
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.errors import OptionError
-from devscope.passes.device_plan.domains import HOST_NODE
+from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
 from devscope.passes.device_plan.min_cost.devices import device_name
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree
 from devscope.passes.device_plan.min_cost.work import NOTHING, Estimator, Work
-from devscope.passes.device_plan.node_flags import REMATERIALISED
 from devscope.passes.device_plan.scope_table import CONFLICT
 from devscope.passes.device_plan.system import Seconds, System
 

@@ -14,7 +14,7 @@ class DemandSearch:
     def __init__(self, domains: Domains) -> None:
         self._scopes = domains.scopes
         self._neighbours: dict[int, list[tuple[int, Reason]]] = {}
-        for union in domains.unions:
+        for union in domains.unions():
             self._neighbours.setdefault(union.left, []).append((union.right, union.reason))
             self._neighbours.setdefault(union.right, []).append((union.left, union.reason))
         self._demands: dict[int, list[Demand]] = {}

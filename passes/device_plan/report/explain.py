@@ -18,8 +18,7 @@ from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.location import source_location, value_location
 from devscope.errors import InputError, Note, OptionError, SourceLocation
 from devscope.passes.device_plan.capture import Part
-from devscope.passes.device_plan.domains import HOST_NODE
-from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
 from devscope.passes.device_plan.report.plan import Plan
 
 _QUERY = re.compile(

@@ -23,7 +23,7 @@ from devscope.dialects.location import source_location, value_location
 from devscope.dialects.op_facts import Control, facts_of
 from devscope.errors import Note
 from devscope.passes.device_plan.capture import Part
-from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.domains import REMATERIALISED
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.provenance import Explainer
 from devscope.passes.device_plan.report.repeated_calls import repeated_functions

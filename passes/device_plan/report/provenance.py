@@ -15,9 +15,8 @@ from itertools import islice
 from xdsl.ir import Operation, SSAValue
 
 from devscope.errors import Note
-from devscope.passes.device_plan.domains import HOST_NODE, Demand, Reason
-from devscope.passes.device_plan.edges import FIRM, Edge, SoftConstraint
-from devscope.passes.device_plan.node_flags import REMATERIALISED
+from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED, Demand, Reason
+from devscope.passes.device_plan.edges import FIRM, Edge
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.system import System
 
@@ -41,7 +40,7 @@ class Provenance:
         """Per node that says nothing itself, the next one on the way to what decided, and why they are one."""
         domains = self.system.domains
         neighbours: dict[int, list[tuple[int, Reason]]] = {}
-        for union in islice(domains.unions, self._unions):
+        for union in domains.unions(self._unions):
             neighbours.setdefault(union.left, []).append((union.right, union.reason))
             neighbours.setdefault(union.right, []).append((union.left, union.reason))
         found: dict[int, tuple[int, Reason]] = {}
@@ -115,8 +114,8 @@ class Provenance:
         return None
 
     @cached_property
-    def _edges(self) -> dict[tuple[Operation | None, int], list[Edge | SoftConstraint]]:
-        found: dict[tuple[Operation | None, int], list[Edge | SoftConstraint]] = {}
+    def _edges(self) -> dict[tuple[Operation | None, int], list[Edge]]:
+        found: dict[tuple[Operation | None, int], list[Edge]] = {}
         for edges in (self.system.edges, self.system.soft_constraints):
             for edge in edges:
                 found.setdefault((edge.op, edge.operand), []).append(edge)

@@ -12,8 +12,7 @@ from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.device_plan.domains import HOST_NODE
-from devscope.passes.device_plan.node_flags import NOT_COMPUTED, PLACED, REMATERIALISED
+from devscope.passes.device_plan.domains import HOST_NODE, NOT_COMPUTED, PLACED, REMATERIALISED
 from devscope.passes.device_plan.system import System
 
 NOTHING: frozenset[int] = frozenset()
@@ -79,9 +78,7 @@ def execution(system: System, op: Operation) -> int:
     else:
         node = system.domains.new(True, PLACED)
         system.domains.demand(node, *placement)
-    executed = system.executed
-    executed.ops.append(op)
-    executed.nodes.append(node)
+    system.executed.append((op, node))
     return node
 
 
@@ -100,10 +97,9 @@ def loop_body(system: System, op: Operation) -> None:
     A ``device.scope`` in the body counts for the whole loop, and a function called there runs on its scope.
     """
     compute(system, op)
-    executed = system.executed
-    if not executed.ops or executed.ops[-1] is not op:
+    last, node = system.executed[-1] if system.executed else (None, HOST_NODE)
+    if last is not op:
         return
-    node = executed.nodes[-1]
     for inner in _nested(op):
         name = op_name(inner)
         if name.startswith("device."):
@@ -155,7 +151,7 @@ def view(system: System, op: Operation, host_operands: Container[int] = NOTHING,
 
 def follow(system: System, op: Operation, node: int, source: int = 0) -> None:
     """``op`` executes where its operand ``source`` is."""
-    system.executed.add(op, node)
+    system.executed.append((op, node))
     value = op.operands[source]
     if value in system.origins and kind_of(value.type) == TENSOR:
         # The annotation goes away, and what it stands for may turn out to be elsewhere.
@@ -172,7 +168,7 @@ def read(system: System, op: Operation) -> None:
         compute(system, op)
     elif node == REMATERIALISED:
         node = system.demanded(system.host_scope, ("scalar", op, 0))
-        system.executed.add(op, node)
+        system.executed.append((op, node))
         system.use(op, 0, op.operands[0], node)
     else:
         follow(system, op, node)

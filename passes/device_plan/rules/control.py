@@ -12,9 +12,8 @@ from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.device_plan.domains import HOST_NODE
+from devscope.passes.device_plan.domains import CARRIED_OUT, HOST_NODE, NOT_COMPUTED, PLACED
 from devscope.passes.device_plan.edges import BOUNDARY, FIRM
-from devscope.passes.device_plan.node_flags import CARRIED_OUT, NOT_COMPUTED, PLACED
 from devscope.passes.device_plan.rules.compute import compute
 from devscope.passes.device_plan.scope_table import OPEN
 from devscope.passes.device_plan.signatures import Signature
@@ -57,7 +56,7 @@ def select(system: System, op: Operation) -> None:
     if representative != HOST_NODE:
         if (attribute := op.attributes.get(SCOPE_ATTR)) is not None:
             system.require(representative, system.scope_number(attribute, op), ("attribute", op, 0))
-        system.executed.add(op, representative)
+        system.executed.append((op, representative))
 
 
 def call_indirect(system: System, op: Operation) -> None:

@@ -7,9 +7,17 @@ from xdsl.ir import Operation
 from devscope.analysis.user_kernels.check import check_launch
 from devscope.analysis.value_kinds import TENSOR, kind_of
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp
-from devscope.passes.device_plan.domains import HOST_NODE, Reason
+from devscope.passes.device_plan.domains import (
+    ANNOTATED,
+    FIXED,
+    HOST_NODE,
+    INDIRECT,
+    NOT_COMPUTED,
+    PLACED,
+    REMATERIALISED,
+    Reason,
+)
 from devscope.passes.device_plan.edges import FREE, LOOSE
-from devscope.passes.device_plan.node_flags import ANNOTATED, FIXED, INDIRECT, NOT_COMPUTED, PLACED, REMATERIALISED
 from devscope.passes.device_plan.rules.compute import compute
 from devscope.passes.device_plan.system import System
 

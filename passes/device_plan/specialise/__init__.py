@@ -31,9 +31,9 @@ from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.scope_table import CONFLICT, OPEN, ScopeTable
 from devscope.passes.device_plan.signatures import Assignment, InstanceRequest, Signature
 from devscope.passes.device_plan.solve import unify
+from devscope.passes.device_plan.specialise.call_graph import CallGraph, Unit, build_call_graph
 from devscope.passes.device_plan.specialise.instances import Instance, final_assignment, request_of
 from devscope.passes.device_plan.specialise.summary import Summary, instantiate, summarise
-from devscope.passes.device_plan.specialise.units import CallGraph, Unit, build_call_graph
 from devscope.passes.device_plan.system import Seconds, System
 
 

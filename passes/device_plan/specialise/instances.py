@@ -13,7 +13,7 @@ from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.report.plan import Clone
 from devscope.passes.device_plan.scope_table import OPEN
 from devscope.passes.device_plan.signatures import Assignment, CallSite, InstanceRequest, Signature
-from devscope.passes.device_plan.specialise.units import Unit, has_frame
+from devscope.passes.device_plan.specialise.call_graph import Unit, has_frame
 from devscope.passes.device_plan.system import System
 
 

@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from devscope.passes.device_plan.domains import HOST_NODE
+from devscope.passes.device_plan.domains import HOST_NODE, NOT_COMPUTED, PLACED, PLAIN, Reason
 from devscope.passes.device_plan.edges import BOUNDARY, LOOSE, SoftConstraint
-from devscope.passes.device_plan.node_flags import NOT_COMPUTED, PLACED, PLAIN
 from devscope.passes.device_plan.scope_table import OPEN
 from devscope.passes.device_plan.signatures import Signature, positions_of
 from devscope.passes.device_plan.solve import unify_and_propagate
@@ -30,29 +29,20 @@ from devscope.passes.device_plan.system import Seconds, System
 
 
 @dataclass
-class SignatureClass:
-    """First-order nodes of a signature that are one."""
+class SummarisedClass:
+    """A class of a solved system, as its callers see it."""
 
     root: int
     """In the summarised system."""
-    positions: list[int]
-    """What they belong to, see `positions_of`."""
     scope: int
     computes: bool
+    position: int = 0
+    """The first thing of the signature that it belongs to, see `positions_of`."""
+    seconds: Seconds = ()
     preferred: int = OPEN
     """The scope that propagation would give it."""
-    seconds: Seconds = ()
-
-
-@dataclass
-class LoopSummary:
-    """Computation inside loops that connects classes of the signature."""
-
-    root: int
-    scope: int
-    computes: bool
-    classes: list[int]
-    seconds: Seconds = ()
+    connects: Sequence[int] = ()
+    """Of computation in a loop: the classes of the signature that the loop makes one, by number."""
 
 
 @dataclass
@@ -64,8 +54,10 @@ class Summary:
     signature: Signature
     numbers: list[int]
     """Per first-order node of the signature, its class."""
-    classes: list[SignatureClass]
-    loops: list[LoopSummary]
+    classes: list[SummarisedClass]
+    """First-order nodes of the signature that are one."""
+    loops: list[SummarisedClass]
+    """Computation inside loops that connects classes of the signature."""
 
 
 def summarise(system: System, signature: Signature, seconds: Mapping[int, Seconds]) -> Summary:
@@ -74,19 +66,18 @@ def summarise(system: System, signature: Signature, seconds: Mapping[int, Second
     ``seconds`` is what executes per class, if anybody cares, by root.
     """
     domains = system.domains
-    system.summarised = len(domains.unions), len(domains.demands)
-    classes: dict[int, SignatureClass] = {}
+    system.summarised = domains.union_count, len(domains.demands)
+    classes: dict[int, SummarisedClass] = {}
     numbers: list[int] = []
     numbered: dict[int, int] = {}
     for node, position in zip(
         domains.first_order(signature.node), positions_of(system.domains, signature), strict=True
     ):
         root = domains.find(node)
-        if root not in classes:
-            classes[root] = SignatureClass(root, [], domains.scope[root], bool(domains.computes[root]))
-            classes[root].seconds = seconds.get(root, ())
-        classes[root].positions.append(position)
         numbers.append(numbered.setdefault(root, len(numbered)))
+        if root not in classes:
+            computes = bool(domains.computes[root])
+            classes[root] = SummarisedClass(root, domains.scope[root], computes, position, seconds.get(root, ()))
     listed = list(classes.values())
     loops = _look_ahead(system, listed)
     for loop in loops:
@@ -96,47 +87,35 @@ def summarise(system: System, signature: Signature, seconds: Mapping[int, Second
     return Summary(signature.op, system, signature, numbers, listed, loops)
 
 
-def _look_ahead(system: System, classes: Sequence[SignatureClass]) -> list[LoopSummary]:
-    """Find out what propagation and loops would do to ``classes``, and undo it."""
+def _look_ahead(system: System, classes: Sequence[SummarisedClass]) -> list[SummarisedClass]:
+    """What propagation and loops would do to ``classes``: their preferences, and the loops that connect them."""
     domains = system.domains
-    mark, scopes, demands = domains.begin_trial(), domains.scope[:], len(domains.demands)
-    followers = unify_and_propagate(system)
     groups: dict[int, list[int]] = {}
-    for number, part in enumerate(classes):
-        root = domains.find(part.root)
-        groups.setdefault(root, []).append(number)
-        if root in followers and not system.scopes.has_type[part.scope]:
-            part.preferred = domains.scope[root]
-    loops: list[LoopSummary] = []
-    for root, members in groups.items():
-        inner = bool(domains.computes[root]) and not any(classes[number].computes for number in members)
-        if len(members) > 1 or inner:
-            scope = OPEN if root in followers else domains.scope[root]
-            loops.append(LoopSummary(root, scope, inner, members))
-    domains.rollback(mark)
-    domains.scope[:] = scopes
-    del domains.demands[demands:]
+    loops: list[SummarisedClass] = []
+    with domains.trial():
+        followers = unify_and_propagate(system)
+        for number, part in enumerate(classes):
+            root = domains.find(part.root)
+            groups.setdefault(root, []).append(number)
+            if root in followers and not system.scopes.has_type[part.scope]:
+                part.preferred = domains.scope[root]
+        for root, members in groups.items():
+            inner = bool(domains.computes[root]) and not any(classes[number].computes for number in members)
+            if len(members) > 1 or inner:
+                scope = OPEN if root in followers else domains.scope[root]
+                position = classes[members[0]].position
+                loops.append(SummarisedClass(root, scope, inner, position, connects=members))
     return loops
 
 
 def instantiate(system: System, summary: Summary, op: Operation) -> Signature:
     """Fresh nodes in ``system`` for a use of the function by ``op``."""
-    domains = system.domains
-    nodes: list[int] = []
-    for part in summary.classes:
-        # A class with a preference is like a placed operation: a copy is expected next to it, outside of the
-        # function, where calls can share it.
-        node = system.new(NOT_COMPUTED | (PLACED if part.preferred != OPEN else PLAIN), part.computes)
-        nodes.append(node)
-        system.imported[node] = (summary.system, part.root)
-        if part.seconds:
-            system.imported_seconds.append((node, op, part.seconds))
-        if part.scope != OPEN:
-            domains.demand(node, part.scope, ("callee", op, part.positions[0]))
-        if part.preferred != OPEN:
-            _instantiate_preference(system, summary, part, node, op)
+    nodes = [_instantiate_class(system, summary, part, op) for part in summary.classes]
     for loop in summary.loops:
-        _instantiate_loop(system, summary, loop, nodes, op)
+        # A loop's computation, connected as loosely as values that enter and leave loops are.
+        node = _instantiate_class(system, summary, loop, op)
+        for number in loop.connects:
+            _constrain(system, nodes[number], node, summary.classes[number].position, op, BOUNDARY)
 
     leaves = iter(summary.numbers)
     functions = summary.system.domains.functions
@@ -155,28 +134,25 @@ def instantiate(system: System, summary: Summary, op: Operation) -> Signature:
     return Signature(summary.func, arguments, results, system.new_function(arguments, results), has_plan=False)
 
 
-def _instantiate_preference(
-    system: System, summary: Summary, part: SignatureClass, node: int, op: Operation
-) -> None:
-    """Where the body would like an open class, as an edge that only propagation looks at."""
-    there = system.demanded(part.preferred, ("callee", op, part.positions[0]), PLACED)
-    system.imported[there] = (summary.system, part.root)
-    is_argument = part.positions[0] >= 0
-    src, dst = (node, there) if is_argument else (there, node)
-    system.soft_constraints.append(SoftConstraint(src, dst, op, part.positions[0], LOOSE))
+def _instantiate_class(system: System, summary: Summary, part: SummarisedClass, op: Operation) -> int:
+    # A class with a preference is like a placed operation: a copy is expected next to it, outside of the
+    # function, where calls can share it.
+    node = system.new(NOT_COMPUTED | (PLACED if part.preferred != OPEN else PLAIN), part.computes)
+    system.imported[node] = (summary.system, part.root)
+    reason: Reason = ("callee", op, part.position)
+    if part.seconds:
+        system.imported_seconds.append((node, op, part.seconds))
+    if part.scope != OPEN:
+        system.domains.demand(node, part.scope, reason)
+    if part.preferred != OPEN:
+        # Where the body would like an open class, as an edge that only propagation looks at.
+        there = system.demanded(part.preferred, reason, PLACED)
+        system.imported[there] = (summary.system, part.root)
+        _constrain(system, node, there, part.position, op, LOOSE)
+    return node
 
 
-def _instantiate_loop(
-    system: System, summary: Summary, loop: LoopSummary, nodes: Sequence[int], op: Operation
-) -> None:
-    """A loop's computation, connected as loosely as values that enter and leave loops are."""
-    node = system.new(NOT_COMPUTED, loop.computes)
-    system.imported[node] = (summary.system, loop.root)
-    if loop.seconds:
-        system.imported_seconds.append((node, op, loop.seconds))
-    if loop.scope != OPEN:
-        system.domains.demand(node, loop.scope, ("callee", op, summary.classes[loop.classes[0]].positions[0]))
-    for number in loop.classes:
-        position = summary.classes[number].positions[0]
-        src, dst = (nodes[number], node) if position >= 0 else (node, nodes[number])
-        system.soft_constraints.append(SoftConstraint(src, dst, op, position, BOUNDARY))
+def _constrain(system: System, outer: int, inner: int, position: int, op: Operation, kind: int) -> None:
+    """An argument flows from the node of the signature into the function, a result out of it."""
+    src, dst = (outer, inner) if position >= 0 else (inner, outer)
+    system.soft_constraints.append(SoftConstraint(src, dst, op, position, kind))
