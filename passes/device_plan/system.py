@@ -238,26 +238,20 @@ class System:
             return OPEN
         return self.scopes.number(attribute)
 
-    def placement(self, op: Operation) -> tuple[int, Reason] | None:
-        """The scope that ``op`` was placed on by itself or the nearest frame, and why."""
-        attributes = op.attributes
-        attribute = attributes.get(SCOPE_ATTR) if attributes else None
+    def placement(self, op: Operation, kind: str = "attribute") -> tuple[int, Reason] | None:
+        """The scope that ``op`` was placed on by itself, which is a reason of this kind, or the nearest frame."""
+        attribute = op.attributes.get(SCOPE_ATTR) if op.attributes else None
         if attribute is not None and (scope := self.scope_number(attribute, op)) != OPEN:
-            return scope, ("attribute", op, 0)
-        return self._framed()
-
-    def call_placement(self, op: Operation) -> tuple[int, Reason] | None:
-        """As `placement`, for calls. What a function says of its body does not speak of the functions it calls."""
-        attribute = op.attributes.get(SCOPE_ATTR)
-        if attribute is not None and (scope := self.scope_number(attribute, op)) != OPEN:
-            return scope, ("on_call", op, 0)
-        return self._framed() if self.frame is not None and not isinstance(self.frame.op, FuncOp) else None
-
-    def _framed(self) -> tuple[int, Reason] | None:
+            return scope, (kind, op, 0)
         frame = self.frame
         if frame is None:
             return None
         return frame.scope, ("called" if frame.op.name == "func.call" else "frame", frame.op, 0)
+
+    def call_placement(self, op: Operation) -> tuple[int, Reason] | None:
+        """As `placement`, for calls. What a function says of its body does not speak of the functions it calls."""
+        placement = self.placement(op, "on_call")
+        return None if placement is not None and isinstance(placement[1][1], FuncOp) else placement
 
     def require(self, node: int, scope: int, reason: Reason) -> None:
         """Demand a scope of every part of a node; where it cannot be, that is a conflict."""

@@ -9,19 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, RegionOp, ScopeAttr
+from devscope.dialects.device import SCOPE_ATTR, RegionOp, ScopeAttr
 from devscope.dialects.scope_attribute import write_scope
 from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes
-from devscope.passes.device_plan.capture.copies import CopyPlanner
-from devscope.passes.device_plan.capture.operands import replace_uses
-from devscope.passes.device_plan.capture.rematerialise import (
-    Rematerialiser,
-    surroundings_of,
-    write_function,
-)
+from devscope.passes.device_plan.capture.copies import CapturedCopy, CopyPlanner, replace_uses
+from devscope.passes.device_plan.capture.rematerialise import Rematerialiser
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
 from devscope.passes.device_plan.signatures import Signature
 from devscope.passes.device_plan.system import System
@@ -32,8 +27,7 @@ class Part:
     """What planning wrote for one instance of a unit of the call graph."""
 
     system: System
-    copies: list[tuple[DeviceCopyOp, SSAValue, Operation | None]]
-    """Copy, value, first use that asked."""
+    copies: list[CapturedCopy]
     rematerialised: dict[Operation, list[tuple[Operation, int]]]
     """Per operation of the input that every scope has of its own: itself and its clones, and their scopes."""
 
@@ -64,8 +58,7 @@ def capture(system: System) -> Part:
     for signature in system.signatures.values():
         if signature.has_plan:
             _place(system, signature, remats, final)
-    made = [(op, op.operand, user) for op, user in copies.insert()]
-    return Part(system, made, remats.placed)
+    return Part(system, copies.insert(), remats.placed)
 
 
 def _write_signature(system: System, signature: Signature) -> None:
@@ -95,8 +88,7 @@ def _consume_annotations(system: System) -> None:
             replace_uses(result, system.root(result))
         if isinstance(op, RegionOp):
             _inline(op)
-        op.detach()
-        op.erase()
+        Rewriter.erase_op(op)
 
 
 def _inline(region: RegionOp) -> None:
@@ -104,16 +96,16 @@ def _inline(region: RegionOp) -> None:
     block = region.body.block
     end = block.last_op
     assert end is not None
-    end.detach()
-    end.erase()
+    Rewriter.erase_op(end)
     Rewriter.inline_block(block, InsertPoint.before(region))
 
 
 def _place(system: System, signature: Signature, remats: Rematerialiser, final: Sequence[int]) -> None:
     """Write the scopes of a body's operations."""
-    surroundings = surroundings_of(system, signature)
-    write_function(system, signature.op, surroundings)
-    attributes = system.scopes.attributes
+    frame, attributes = signature.frame, system.scopes.attributes
+    surroundings = system.scopes.closed(frame.scope, system.default) if frame is not None else system.host_scope
+    # The function itself says what its body runs on unless an operation says otherwise.
+    write_scope(signature.op, attributes[surroundings], implied=False)
     for op, node in signature.executed:
         scope = final[node]
         if op.attributes:

@@ -1,18 +1,35 @@
 """The copies of a planned module: one per value and destination, each where it serves all its uses."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue, SSAValues, Use
+from xdsl.rewriter import Rewriter
 
 from devscope.analysis.insertion import InsertionPoints, Point
 from devscope.dialects.device import DeviceCopyOp
-from devscope.passes.device_plan.capture.operands import set_operand
 from devscope.passes.device_plan.capture.rematerialise import Rematerialiser
 from devscope.passes.device_plan.domains import REMATERIALISED
 from devscope.passes.device_plan.system import System
+
+
+class CapturedCopy(NamedTuple):
+    """A copy of a planned module."""
+
+    op: DeviceCopyOp
+    value: SSAValue
+    user: Operation | None
+    """The first operation that asked; an explicit copy was asked for by nobody but the user."""
+
+    @property
+    def use(self) -> Use | None:
+        """The first use by ``user``."""
+        return next((use for use in self.op.result.uses if use.operation is self.user), None)
 
 
 @dataclass
@@ -65,8 +82,7 @@ class CopyPlanner:
             elif equal is not value:
                 folded.append(value)
             op.result.replace_all_uses_with(equal)
-            op.detach()
-            op.erase()
+            Rewriter.erase_op(op)
         self._drop_unused(folded)
 
     def _on_scope(self, value: SSAValue, scope: int) -> SSAValue | None:
@@ -90,8 +106,7 @@ class CopyPlanner:
                 self._needed.pop((source, self._scope(value)))
                 op = value.owner
                 assert isinstance(op, Operation)
-                op.detach()
-                op.erase()
+                Rewriter.erase_op(op)
                 value = source
 
     # Edges
@@ -169,8 +184,7 @@ class CopyPlanner:
             else:
                 op.result.replace_all_uses_with(other.existing.result)
                 del self._source[op.result]
-                op.detach()
-                op.erase()
+                Rewriter.erase_op(op)
                 return
         if op is not None:
             op.operands[0] = source
@@ -179,11 +193,8 @@ class CopyPlanner:
 
     # Insertion
 
-    def insert(self) -> list[tuple[DeviceCopyOp, Operation | None]]:
-        """Make the copies that are missing. All copies of the module, each with the first use that asked.
-
-        An explicit copy was asked for by nobody but the user.
-        """
+    def insert(self) -> list[CapturedCopy]:
+        """Make the copies that are missing; returns all copies of the module."""
         missing = [need for need in self._needed.values() if need.existing is None]
         made: list[tuple[DeviceCopyOp, Operation | None]] = []
         if len(missing) < len(self._needed):
@@ -195,7 +206,7 @@ class CopyPlanner:
                     self._move_if_needed(need, pending)
                     made.append((need.existing, None))
         made += [(self._create(need), need.uses[0][0]) for need in missing]
-        return made
+        return [CapturedCopy(op, op.operand, user) for op, user in made]
 
     def _move_if_needed(self, need: NeededCopy, pending: dict[SSAValue, list[Operation]]) -> None:
         """Let an explicit copy serve all uses of its value on its scope, from where it stands if it can."""
@@ -239,3 +250,23 @@ class CopyPlanner:
             point.block.insert_op_before(op, first)
         else:
             point.block.add_op(op)
+
+
+# xDSL's own way to change operands makes a view and several sequences for each, three times the work.
+
+
+def set_operand(op: Operation, index: int, value: SSAValue) -> None:
+    """``op.operands[index] = value``."""
+    operands, use = [*op._operands], op._operand_uses[index]
+    operands[index].remove_use(use)
+    value.add_use(use)
+    operands[index] = value
+    op._operands = SSAValues(operands)
+
+
+def replace_uses(old: SSAValue, new: SSAValue) -> None:
+    """``old.replace_all_uses_with(new)``; a value without a name takes over that of ``old``."""
+    for use in tuple(old.uses):
+        set_operand(use._operation, use._index, new)
+    if new.name_hint is None and old.name_hint is not None:
+        new.name_hint = old.name_hint

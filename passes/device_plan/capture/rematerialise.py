@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
@@ -63,14 +62,3 @@ class Rematerialiser:
         for index, value in enumerate(op.operands):
             if self._system.nodes.get(value) == REMATERIALISED:
                 self.need(value, scope, op, index)
-
-
-def surroundings_of(system: System, signature: Signature) -> int:
-    """The scope that a function's body runs on unless an operation says otherwise."""
-    frame = signature.frame
-    return system.scopes.closed(frame.scope, system.default) if frame is not None else system.host_scope
-
-
-def write_function(system: System, func: FuncOp, surroundings: int) -> None:
-    """Say on the function itself what its body runs on by default."""
-    write_scope(func, system.scopes.attributes[surroundings], implied=False)

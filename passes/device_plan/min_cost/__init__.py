@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from devscope.analysis.machine import Machine
 from devscope.dialects.device import OnDeviceOp
 from devscope.dialects.location import source_location
-from devscope.passes.device_plan.min_cost.devices import machine_of
-from devscope.passes.device_plan.min_cost.model import Model, build_model, class_seconds
+from devscope.passes.device_plan.min_cost.model import Model, build_model, class_seconds, machine_of
 from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.system import Seconds, System

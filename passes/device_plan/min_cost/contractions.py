@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import cache, partial
 
 from xdsl.ir import Operation
 
+from devscope.dialects.names import op_name
 from devscope.passes.device_plan.min_cost.sizes import Sizes
 
 
@@ -24,10 +26,6 @@ def _product(sizes: Sizes, op: Operation, batch: int = 0) -> float:
     )
     shared = math.prod(first[:batch])
     return 2.0 * math.sqrt(math.prod(map(math.prod, shapes)) / shared) if shared else 0.0
-
-
-def _batched(batch: int) -> Callable[[Sizes, Operation], float]:
-    return lambda sizes, op: _product(sizes, op, batch)
 
 
 def _dot_general(sizes: Sizes, op: Operation) -> float:
@@ -60,39 +58,18 @@ def _tosa_convolution(sizes: Sizes, op: Operation) -> float:
     return 2.0 * math.prod(sizes.shape(op.results[0].type)) * math.prod(kernel[1:])
 
 
-_CONTRACTIONS: dict[str, Callable[[Sizes, Operation], float]] = {
-    **dict.fromkeys(
-        [
-            "linalg.matmul",
-            "linalg.matmul_transpose_a",
-            "linalg.matmul_transpose_b",
-            "linalg.quantized_matmul",
-            "linalg.matvec",
-            "linalg.vecmat",
-            "linalg.dot",
-            "linalg.mmt4d",
-            "stablehlo.dot",
-        ],
-        _batched(0),
-    ),
-    **dict.fromkeys(
-        [
-            "linalg.batch_matmul",
-            "linalg.batch_matmul_transpose_a",
-            "linalg.batch_matmul_transpose_b",
-            "linalg.batch_matvec",
-            "linalg.batch_vecmat",
-            "linalg.batch_mmt4d",
-            "linalg.quantized_batch_matmul",
-            "tosa.matmul",
-        ],
-        _batched(1),
-    ),
+_PRODUCTS = (
+    r"(linalg\.(matmul|matmul_transpose_[ab]|quantized_matmul|matvec|vecmat|dot|mmt4d)|stablehlo\.dot"
+    r"|tosa\.fully_connected)",
+    r"(linalg\.(batch_(matmul|matmul_transpose_[ab]|matvec|vecmat|mmt4d)|quantized_batch_matmul)|tosa\.matmul)",
+)
+"""The names of products, by their number of batch dimensions."""
+
+_OTHERS: dict[str, Callable[[Sizes, Operation], float]] = {
     "stablehlo.dot_general": _dot_general,
     "stablehlo.convolution": _stablehlo_convolution,
     "tosa.conv2d": _tosa_convolution,
     "tosa.conv3d": _tosa_convolution,
-    "tosa.fully_connected": _batched(0),
 }
 
 _PER_OUTPUT = frozenset("fmg")
@@ -101,16 +78,24 @@ _PER_OUTPUT = frozenset("fmg")
 
 def contraction_flops(sizes: Sizes, op: Operation, name: str) -> float | None:
     """The flops of products, convolutions and poolings; None for all other operations."""
-    contraction = _CONTRACTIONS.get(name)
-    if contraction is not None:
-        return contraction(sizes, op)
-    dialect, _, kind = name.partition(".")
-    windowed = dialect == "linalg" and ("conv" in kind or kind.startswith("pooling")) and len(op.operands) >= 3
-    return _convolution(sizes, op, kind) if windowed else None
+    contraction = _contraction(name)
+    if contraction is _convolution and len(op.operands) < 3:
+        return None
+    return contraction(sizes, op) if contraction is not None else None
 
 
-def _convolution(sizes: Sizes, op: Operation, name: str) -> float:
+@cache
+def _contraction(name: str) -> Callable[[Sizes, Operation], float] | None:
+    for batch, names in enumerate(_PRODUCTS):
+        if re.fullmatch(names, name):
+            return partial(_product, batch=batch)
+    is_windowed = re.match(r"linalg\.(pooling|.*conv)", name)
+    return _OTHERS.get(name, _convolution if is_windowed else None)
+
+
+def _convolution(sizes: Sizes, op: Operation) -> float:
     """linalg's named convolutions and poolings: the filter's share of one output element, per output element."""
+    name = op_name(op).partition(".")[2]
     outputs = math.prod(sizes.shape(op.operands[-1].type))
     filter_ = sizes.shape(op.operands[1].type)
     if name.startswith("pooling"):

@@ -7,18 +7,29 @@ ends, is in ``docs/machine.md``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from devscope.analysis.frequencies import Frequencies
-from devscope.analysis.machine import Machine
-from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
+from devscope.analysis.machine import Machine, nominal_machine
+from devscope.analysis.value_kinds import memory_space_of
+from devscope.dialects.device import (
+    SCOPE_ATTR,
+    TARGET_ATTR,
+    DeviceCopyOp,
+    OnDeviceOp,
+    RegionOp,
+    ScopeAttr,
+    TargetAttr,
+)
+from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import OptionError
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
-from devscope.passes.device_plan.min_cost.devices import device_name
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree
 from devscope.passes.device_plan.min_cost.work import NOTHING, Estimator, Work
 from devscope.passes.device_plan.scope_table import CONFLICT
@@ -61,10 +72,10 @@ class _ModelBuilder:
         self._frequencies = Frequencies(machine.trip_count, system.graphs)
         self._problem = Problem(len(self._devices))
         self._closed: list[dict[int, int]] = []
-        self._candidates: dict[tuple[int, bool], dict[int, int]] = {}
         self._variable: dict[int, int] = {}
-        self._seconds: dict[tuple[int, bool], list[list[float]]] = {}
-        self._per_work: dict[Work, list[float]] = {}
+        self._options = cache(self._find_options)
+        self._seconds = cache(self._compute_seconds)
+        self._copy_seconds = cache(self._find_copy_seconds)
 
     def build(self) -> Model:
         domains = self._system.domains
@@ -91,30 +102,24 @@ class _ModelBuilder:
     def _variable_of(self, node: int) -> int:
         return self._variable[self._system.domains.find(node)]
 
-    def _options(self, scope: int, computes: bool) -> dict[int, int]:
+    def _find_options(self, scope: int, computes: bool) -> dict[int, int]:
         """The labels that a class may have which must be on ``scope``, each with the closed scope.
 
         What only passes data on does not take the default's memory: `complete.refine` gives it a neighbour's.
         """
-        found = self._candidates.get((scope, computes))
-        if found is None:
-            found = self._candidates[scope, computes] = dict(self._find_options(scope, computes))
-        return found
-
-    def _find_options(self, scope: int, computes: bool) -> Iterator[tuple[int, int]]:
         attribute = self._system.scopes.attributes[scope]
-        described = False
+        options: dict[int, int] = {}
         for label, preferred in enumerate(self._scopes):
             device = ScopeAttr.get(preferred.type_name, preferred.id_value)
             if attribute.join(device) is not None:
-                described = True
-                yield label, self._system.scopes.closed(scope, preferred if computes else device)
-        if not described:
+                options[label] = self._system.scopes.closed(scope, preferred if computes else device)
+        if not options:
             self._machine.check_describes([device_name(attribute)] if attribute.id_value >= 0 else [])
             raise OptionError(
                 f"{self._machine.source}: devices: none can be {attribute.short()}, which the program uses",
                 notes=[f"described are: {', '.join(self._machine.devices)}"],
             )
+        return options
 
     def _drop_too_small(self) -> None:
         """Keep values off devices whose memory they alone exceed, where there is another one."""
@@ -162,22 +167,20 @@ class _ModelBuilder:
 
     def _add_operation(self, node: int, op: Operation) -> None:
         work = self._estimator.work(op)
-        if work == NOTHING or node == HOST_NODE:
-            return
-        seconds = self._per_work.get(work)
-        if seconds is None:
-            seconds = self._per_work[work] = [self._seconds_on(device, work) for device in self._devices]
-        self._add_seconds(node, seconds, self._frequency(op))
+        if work != NOTHING and node != HOST_NODE:
+            self._add_seconds(node, self._seconds(work), self._frequency(op))
 
     def _add_seconds(self, node: int, seconds: Seconds, times: float) -> None:
         variable = self._variable_of(node)
         before = self._problem.work.setdefault(variable, [0.0] * len(seconds))
         self._problem.work[variable] = [b + s * times for b, s in zip(before, seconds, strict=True)]
 
-    def _seconds_on(self, device: str, work: Work) -> float:
+    def _compute_seconds(self, work: Work) -> list[float]:
+        """Per device."""
+        machine, host = self._machine, device_name(self._system.host)
         if work.readback:
-            return self._machine.copy_seconds(device, device_name(self._system.host), work.readback)
-        return self._machine.compute_seconds(device, work.flops, work.bytes)
+            return [machine.copy_seconds(device, host, work.readback) for device in self._devices]
+        return [machine.compute_seconds(device, work.flops, work.bytes) for device in self._devices]
 
     def _frequency(self, op: Operation) -> float:
         return self._frequencies.of_block(op.parent) if op.parent is not None else 1.0
@@ -239,18 +242,15 @@ class _ModelBuilder:
             if source != user:
                 block = constraint.op.parent
                 path: Path = [(block, self._frequency(constraint.op))]
-                seconds = self._copy_seconds(self._estimator.bytes(constraint.value.type), elided=False)
+                seconds = self._copy_seconds(self._estimator.bytes(constraint.value.type), False)
                 self._problem.transfers.append(Transfer(source, seconds, place_tree([(user, path)])))
 
-    def _copy_seconds(self, bytes_: int, elided: bool) -> list[list[float]]:
+    def _find_copy_seconds(self, bytes_: int, elided: bool) -> list[list[float]]:
         """From the first label to the second; see `Machine.copy_seconds`."""
-        found = self._seconds.get((bytes_, elided))
-        if found is None:
-            found = self._seconds[bytes_, elided] = [
-                [self._machine.copy_seconds(source, destination, bytes_, elided) for destination in self._devices]
-                for source in self._devices
-            ]
-        return found
+        return [
+            [self._machine.copy_seconds(source, destination, bytes_, elided) for destination in self._devices]
+            for source in self._devices
+        ]
 
 
 def _is_argument(value: SSAValue) -> bool:
@@ -263,3 +263,30 @@ def _scope_of(device: str, default: ScopeAttr) -> ScopeAttr:
         return default
     kind, _, number = device.partition(":")
     return ScopeAttr.get(kind, int(number))
+
+
+def machine_of(module: ModuleOp, host: ScopeAttr, default: ScopeAttr) -> Machine:
+    """A machine of nominal devices: those that the module names, the default's and the host's."""
+    return nominal_machine([device_name(default), *named_devices(module)], device_name(host))
+
+
+def device_name(scope: ScopeAttr) -> str:
+    """The device of a scope that names one; an open id is 0."""
+    return f"{scope.type_name}:{max(scope.id_value, 0)}"
+
+
+def named_devices(module: ModuleOp) -> list[str]:
+    """Every device that a module names: in scopes, copies, annotations, targets and types of buffers; sorted."""
+    found: set[Attribute | None] = set()
+    for op in module.walk():
+        found.update(op.attributes.values())
+        found.update(memory_space_of(result.type) for result in op.results)
+        if isinstance(op, FuncOp):
+            sides = ((ARGUMENTS, op.function_type.inputs.data), (RESULTS, op.function_type.outputs.data))
+            for side, types in sides:
+                found.update(map(memory_space_of, types))
+                found.update(signature_attributes(op, side, len(types)))
+            target = op.attributes.get(TARGET_ATTR)
+            if SCOPE_ATTR not in op.attributes and isinstance(target, TargetAttr):
+                found.add(ScopeAttr.get(target=target))
+    return sorted({device_name(a) for a in found if isinstance(a, ScopeAttr) and a.type_name})

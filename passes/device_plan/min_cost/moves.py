@@ -1,17 +1,23 @@
-"""Binary moves: every variable keeps one label or takes another, all at once, by one minimum cut.
+"""Moves: what makes labels better.
 
-With two labels in all, one move from the first to the second finds the optimum: a node of the network is a
-variable, on the source's side with the first label. A transfer is a tree of nodes between the variable that makes
-the value and those that use it, its places; cutting an edge of the tree means a copy in that place, and shared
-copies are cut once.
+*Binary moves*: every variable keeps one label or takes another, all at once, by one minimum cut. With two labels
+in all, one move from the first to the second finds the optimum: a node of the network is a variable, on the
+source's side with the first label. A transfer is a tree of nodes between the variable that makes the value and
+those that use it, its places; cutting an edge of the tree means a copy in that place, and shared copies are cut
+once. With more labels, a copy can cost more where nothing moves than where its source does, which no cut can
+express. Such a copy counts as what it costs now. So a move never costs more than it seems to, and none makes
+things worse.
 
-With more labels, a copy can cost more where nothing moves than where its source does, which no cut can express.
-Such a copy counts as what it costs now. So a move never costs more than it seems to, and none makes things worse.
+*Joint moves*: a variable and its nearest neighbours take any labels, all at once. A binary move knows two labels.
+Where cost goes down only if several variables take several labels at the same time, no sequence of binary moves
+leads there: with links that differ, the optimum can be half as expensive. Small groups are tried in all
+combinations.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
 from typing import TypeAlias
 
 from devscope.passes.device_plan.min_cost.cut import SINK, SOURCE, UNLIMITED, Network
@@ -19,6 +25,12 @@ from devscope.passes.device_plan.min_cost.problem import Problem, Transfer
 
 Move: TypeAlias = Mapping[int, tuple[int, int]]
 """Per variable that may move, its label on the source's side and on the sink's."""
+
+_COMBINATIONS = 81
+"""Most combinations of labels that a group may have: of four variables with three labels each, say."""
+
+_ALL_COMBINATIONS = 20_000
+"""Most for all groups of a part together: the larger the part, the smaller the groups."""
 
 
 def best_move(
@@ -77,62 +89,40 @@ class _Builder:
                     sides[label].add(side)
         for label, movable in sides.items():
             if label not in transfer.free and made != (label, label):
-                copies = _Copies(self, transfer, label, made)
-                if 0 in movable:
-                    copies.to_source_side()
-                else:
-                    copies.to_sink_side()
+                self._copies(transfer, label, made, to_source_side=0 in movable)
 
-    def price(self, transfer: Transfer, node: int, source: int, destination: int) -> int:
-        return self._problem.prices(transfer, transfer.tree[node])[source][destination]
+    def _copies(self, transfer: Transfer, label: int, made: tuple[int, int], to_source_side: bool) -> None:
+        """The copies of one value to one label, for users that have it in any case, or on one side.
 
-    def end(self, user: int, always: int, label: int) -> int | None:
-        """What stands for a user: its node, ``always`` if it has the label in any case, None if in none."""
-        options = self._options(user)
-        if label not in options:
-            return None
-        return always if options[0] == options[1] else self.nodes[user]
-
-
-class _Copies:
-    """The copies of one value to one label.
-
-    Users that have the label in any case, and those that have it on one side; never some on one side and some on
-    the other, as a move has each label on one side only.
-    """
-
-    def __init__(self, builder: _Builder, transfer: Transfer, label: int, made: tuple[int, int]) -> None:
-        self._builder, self._transfer, self._label = builder, transfer, label
-        self._maker = builder.nodes.get(transfer.source)
-        count = len(transfer.tree)
-        self._first = [builder.price(transfer, node, made[0], label) for node in range(count)]
-        """Prices where the maker is on the source's side."""
-        self._second = [builder.price(transfer, node, made[1], label) for node in range(count)]
-
-    def to_sink_side(self) -> None:
-        """To users that have the label on the sink's side, or in any case."""
-        self._tree(SOURCE, SINK, list(map(min, self._first, self._second)), downwards=True)
-        if self._maker is not None:
-            self._tree(self._maker, SINK, _excess(self._first, self._second), downwards=True)
+        Never some on one side and some on the other, as a move has each label on one side only.
+        """
+        maker = self.nodes.get(transfer.source)
+        # Prices where the maker is on the source's side, and where it is on the sink's.
+        first, second = (
+            [self._problem.prices(transfer, node)[source][label] for node in transfer.tree] for source in made
+        )
+        if to_source_side:  # What would cost less if the maker moved does not.
+            self._tree(transfer, label, SINK, SOURCE, first, downwards=False)
+        else:
+            self._tree(transfer, label, SOURCE, SINK, list(map(min, first, second)), downwards=True)
+            if maker is not None:
+                self._tree(transfer, label, maker, SINK, _excess(first, second), downwards=True)
+        if maker is not None:
             # More with the maker on the sink's side: only where no user moves, as the label is not the move's.
-            self._tree(self._maker, SOURCE, _excess(self._second, self._first), downwards=False)
+            self._tree(transfer, label, maker, SOURCE, _excess(second, first), downwards=False)
 
-    def to_source_side(self) -> None:
-        """To users that have the label on the source's side. What would cost less if the maker moved does not."""
-        self._tree(SINK, SOURCE, self._first, downwards=False)
-        if self._maker is not None:
-            self._tree(self._maker, SOURCE, _excess(self._second, self._first), downwards=False)
-
-    def _tree(self, maker: int, always: int, prices: Sequence[int], downwards: bool) -> None:
-        """A tree of places from ``maker`` to the users, the price of a copy on the edge into each place.
+    def _tree(
+        self, transfer: Transfer, label: int, maker: int, always: int, prices: Sequence[int], downwards: bool
+    ) -> None:
+        """A tree of places from ``maker`` to the users of ``label``, the price of a copy on the edge into each.
 
         ``always`` is the terminal for users that have the label in any case; ``downwards`` tells whether edges
         lead from the maker to the users, or back.
         """
         if not any(prices):
             return
-        tree = self._transfer.tree
-        ends = [self._ends(node.users, always) for node in tree]
+        tree = transfer.tree
+        ends = [self._ends(node.users, label, always) for node in tree]
         below = [len(here) for here in ends]
         for index in range(len(tree) - 1, 0, -1):
             below[tree[index].parent] += below[index]
@@ -143,20 +133,69 @@ class _Copies:
             above = places[tree[index].parent] if tree[index].parent >= 0 else maker
             # A place for one user needs no node of its own.
             alone = len(here) == below[index] == 1
-            places[index] = here[0] if alone else self._builder.network.node()
-            self._edge(above, places[index], prices[index], downwards)
-            if not alone:
-                for end in here:
-                    self._edge(places[index], end, UNLIMITED, downwards)
+            places[index] = here[0] if alone else self.network.node()
+            edges = [(above, places[index], prices[index])]
+            edges += [(places[index], end, UNLIMITED) for end in here if not alone]
+            for near, far, capacity in edges:
+                self.network.edge(near if downwards else far, far if downwards else near, capacity)
 
-    def _ends(self, users: Iterable[int], always: int) -> list[int]:
-        ends = (self._builder.end(user, always, self._label) for user in users)
-        return [end for end in ends if end is not None]
-
-    def _edge(self, near: int, far: int, capacity: int, downwards: bool) -> None:
-        tail, head = (near, far) if downwards else (far, near)
-        self._builder.network.edge(tail, head, capacity)
+    def _ends(self, users: Iterable[int], label: int, always: int) -> list[int]:
+        """What stands for users that may have ``label``: their nodes, ``always`` if they have it in any case."""
+        options = {user: self._options(user) for user in users}
+        return [
+            always if first == second else self.nodes[user]
+            for user, (first, second) in options.items()
+            if label in (first, second)
+        ]
 
 
 def _excess(prices: Sequence[int], others: Sequence[int]) -> list[int]:
     return [max(price - other, 0) for price, other in zip(prices, others, strict=True)]
+
+
+def improve_jointly(
+    problem: Problem, variables: Sequence[int], transfers: Sequence[Transfer], labels: Sequence[int]
+) -> list[int] | None:
+    """One joint move for each of ``variables``; None if none makes it better. ``transfers`` touch them."""
+    touching: dict[int, dict[Transfer, None]] = {variable: {} for variable in variables}
+    for transfer in transfers:
+        for end in (transfer.source, *transfer.users):
+            if end in touching:
+                touching[end][transfer] = None
+    most = min(_COMBINATIONS, _ALL_COMBINATIONS // len(variables))
+    improved = list(labels)
+    for variable in variables:
+        group = _group(problem, touching, variable, most)
+        if len(group) > 1:
+            touched = list(dict.fromkeys(transfer for member in group for transfer in touching[member]))
+            _take_best(problem, group, touched, improved)
+    return improved if improved != labels else None
+
+
+def _group(
+    problem: Problem, touching: dict[int, dict[Transfer, None]], variable: int, combinations: int
+) -> list[int]:
+    """``variable`` and its nearest neighbours, as many as have so many combinations of labels at most."""
+    group, size = [variable], len(problem.candidates[variable])
+    for member in group:
+        for transfer in touching[member]:
+            for end in (transfer.source, *transfer.users):
+                larger = size * len(problem.candidates[end])
+                if end in touching and end not in group and larger <= combinations:
+                    size = larger
+                    group.append(end)
+    return group
+
+
+def _take_best(problem: Problem, group: Sequence[int], transfers: Sequence[Transfer], labels: list[int]) -> None:
+    """Give ``group`` the labels that cost least, its own if they do."""
+    best = tuple(labels[member] for member in group)
+    least = problem.cost(labels, group, transfers)
+    for choice in product(*(problem.candidates[member] for member in group)):
+        for member, label in zip(group, choice, strict=True):
+            labels[member] = label
+        cost = problem.cost(labels, group, transfers)
+        if cost < least:
+            best, least = choice, cost
+    for member, label in zip(group, best, strict=True):
+        labels[member] = label

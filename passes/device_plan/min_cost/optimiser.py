@@ -10,10 +10,12 @@ Where costs are equal, label 0 is preferred. What only passes data on stays wher
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import combinations
 
-from devscope.passes.device_plan.min_cost.joint_moves import improve_jointly
-from devscope.passes.device_plan.min_cost.moves import best_move
+from xdsl.utils.disjoint_set import IntDisjointSet
+
+from devscope.passes.device_plan.min_cost.moves import Move, best_move, improve_jointly
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer
 
 PROGRAM_LIMIT = 2000
@@ -62,41 +64,25 @@ def optimise(problem: Problem, program_limit: int = PROGRAM_LIMIT) -> list[int]:
     return labels
 
 
-class Groups:
-    """Disjoint sets of variables, each named by its first one."""
-
-    def __init__(self, variables: Iterable[int]) -> None:
-        self._parent = {variable: variable for variable in sorted(variables)}
-
-    def find(self, variable: int) -> int:
-        parent = self._parent
-        while parent[variable] != variable:
-            parent[variable] = variable = parent[parent[variable]]
-        return variable
-
-    def unite(self, left: int, right: int) -> None:
-        first, last = sorted((self.find(left), self.find(right)))
-        self._parent[last] = first
-
-    def members(self) -> dict[int, list[int]]:
-        """The sets, in the order of their first variables."""
-        found: dict[int, list[int]] = {}
-        for variable in self._parent:
-            found.setdefault(self.find(variable), []).append(variable)
-        return found
+def _members(sets: IntDisjointSet, variables: Iterable[int]) -> dict[int, list[int]]:
+    """``variables`` per set, by one of it; the sets in the order of their first variables."""
+    found: dict[int, list[int]] = {}
+    for variable in sorted(variables):
+        found.setdefault(sets[variable], []).append(variable)
+    return found
 
 
 def split(problem: Problem, choice: set[int]) -> list[Part]:
     """The parts of a problem: variables of ``choice`` that a transfer connects."""
-    groups = Groups(choice)
+    sets = IntDisjointSet(size=len(problem.candidates))
     ends = [[v for v in (transfer.source, *transfer.users) if v in choice] for transfer in problem.transfers]
     for touched in ends:
         for variable in touched[1:]:
-            groups.unite(touched[0], variable)
-    parts = {root: Part(problem, variables) for root, variables in groups.members().items()}
+            sets.union(touched[0], variable)
+    parts = {root: Part(problem, variables) for root, variables in _members(sets, choice).items()}
     for transfer, touched in zip(problem.transfers, ends, strict=True):
         if touched:
-            parts[groups.find(touched[0])].transfers.append(transfer)
+            parts[sets[touched[0]]].transfers.append(transfer)
     return list(parts.values())
 
 
@@ -107,22 +93,17 @@ def _fix_passive(problem: Problem, labels: list[int], choice: set[int]) -> None:
     planned program as it is: in one, only carried values have a choice, between operations that are placed.
     """
     passive = {variable for variable in choice if variable not in problem.work_units}
-    groups = Groups(passive)
-    borders: list[tuple[int, int]] = []
+    sets = IntDisjointSet(size=len(problem.candidates))
+    around: dict[int, set[int]] = {variable: set() for variable in passive}
     for transfer in problem.transfers:
-        source = transfer.source
-        for user in transfer.users:
-            if source in passive and user in passive:
-                groups.unite(source, user)
-            elif source in passive:
-                borders.append((source, user))
-            elif user in passive:
-                borders.append((user, source))
-    around: dict[int, set[int]] = {}
-    for inside, outside in borders:
-        around.setdefault(groups.find(inside), set()).add(outside)
-    for root, members in groups.members().items():
-        neighbours = around.get(root, set())
+        for ends in ((transfer.source, user) for user in transfer.users):
+            inside = passive.intersection(ends)
+            if len(inside) == 2:
+                sets.union(*ends)
+            for variable in inside:
+                around[variable].update(inside.symmetric_difference(ends))
+    for members in _members(sets, passive).values():
+        neighbours = set[int]().union(*(around[variable] for variable in members))
         common = set.intersection(*(set(problem.candidates[variable]) for variable in members))
         options = {labels[variable] for variable in neighbours} or _isolated(problem, members, common)
         if len(options) == 1 and options <= common and not neighbours & choice:
@@ -165,55 +146,38 @@ def _uniform(part: Part, labels: Sequence[int], label: int) -> list[int]:
 
 def _descend(part: Part, labels: list[int]) -> list[int]:
     """Repeat binary moves until none makes it better."""
+    expansions = [partial(_expansion, part, label) for label in part.labels]
+    swaps = [partial(_swap, part, pair) for pair in combinations(part.labels, 2)]
     cost = part.cost(labels)
     improved = True
     while improved:
         improved = False
-        for move in _moves(part):
-            pairs = {v: pair for v in part.variables if (pair := move(v, labels[v])) is not None}
-            if not pairs:
-                continue
-            moved = best_move(part.problem, labels, pairs, part.transfers)
-            moved_cost = part.cost(moved)
-            if moved_cost < cost:
-                labels, cost, improved = moved, moved_cost, True
+        for move in (*expansions, *swaps):
+            if pairs := move(labels):
+                moved = best_move(part.problem, labels, pairs, part.transfers)
+                moved_cost = part.cost(moved)
+                if moved_cost < cost:
+                    labels, cost, improved = moved, moved_cost, True
     return labels
 
 
-class _Expansion:
+def _expansion(part: Part, label: int, labels: Sequence[int]) -> Move:
     """Every variable may change to ``label``."""
-
-    def __init__(self, problem: Problem, label: int) -> None:
-        self._candidates, self._label = problem.candidates, label
-
-    def __call__(self, variable: int, label: int) -> tuple[int, int] | None:
-        allowed = label != self._label and self._label in self._candidates[variable]
-        return (label, self._label) if allowed else None
+    candidates = part.problem.candidates
+    return {v: (labels[v], label) for v in part.variables if labels[v] != label and label in candidates[v]}
 
 
-class _Swap:
+def _swap(part: Part, pair: tuple[int, int], labels: Sequence[int]) -> Move:
     """Every variable on one of two labels may change to the other."""
-
-    def __init__(self, problem: Problem, first: int, second: int) -> None:
-        self._candidates, self._pair = problem.candidates, (first, second)
-
-    def __call__(self, variable: int, label: int) -> tuple[int, int] | None:
-        candidates = self._candidates[variable]
-        allowed = label in self._pair and all(option in candidates for option in self._pair)
-        return self._pair if allowed else None
-
-
-def _moves(part: Part) -> Iterable[_Expansion | _Swap]:
-    for label in part.labels:
-        yield _Expansion(part.problem, label)
-    for first, second in combinations(part.labels, 2):
-        yield _Swap(part.problem, first, second)
+    (first, second), candidates = pair, part.problem.candidates
+    return {
+        v: pair for v in part.variables if labels[v] in pair and first in candidates[v] and second in candidates[v]
+    }
 
 
 def _prefer_first(part: Part, labels: list[int]) -> list[int]:
     """Move as much as possible to label 0 at no cost."""
-    expansion = _Expansion(part.problem, 0)
-    pairs = {v: pair for v in part.variables if (pair := expansion(v, labels[v])) is not None}
+    pairs = _expansion(part, 0, labels)
     if not pairs:
         return labels
     moved = best_move(part.problem, labels, pairs, part.transfers, prefer_sink=True)

@@ -97,16 +97,11 @@ class Problem:
             ]
         return found
 
-    def copy_cost(self, transfer: Transfer, labels: Sequence[int]) -> int:
-        """Units for all copies of one value."""
-        source = labels[transfer.source]
-        needed = {labels[user] for user in transfer.users} - transfer.free
-        needed.discard(source)
-        return sum(self._tree_cost(transfer, source, label, labels) for label in needed)
-
-    def copies(self, labels: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-        """From, to and units of all copies that ``labels`` take."""
-        for transfer in self.transfers:
+    def copies(
+        self, labels: Sequence[int], transfers: Iterable[Transfer] | None = None
+    ) -> Iterator[tuple[int, int, int]]:
+        """From, to and units of all copies that ``labels`` take, or of those of ``transfers``."""
+        for transfer in self.transfers if transfers is None else transfers:
             source = labels[transfer.source]
             for label in {labels[user] for user in transfer.users} - transfer.free - {source}:
                 yield source, label, self._tree_cost(transfer, source, label, labels)
@@ -131,7 +126,7 @@ class Problem:
         """Units for everything, or for what ``variables`` compute and ``transfers`` copy."""
         work = self.work_units
         total = sum(work[v][labels[v]] for v in (work if variables is None else variables) if v in work)
-        return total + sum(self.copy_cost(t, labels) for t in (self.transfers if transfers is None else transfers))
+        return total + sum(units for _, _, units in self.copies(labels, transfers))
 
 
 def place_tree(paths: Iterable[tuple[int, Sequence[tuple[object, float]]]]) -> tuple[TreeNode, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from xdsl.ir import Operation
@@ -13,10 +14,10 @@ from devscope.dialects.location import source_location
 from devscope.dialects.op_facts import Control, facts_of
 from devscope.dialects.signature import ARGUMENTS, RESULTS
 from devscope.errors import Note, PlanError, SourceLocation
-from devscope.passes.device_plan.domains import Conflict, Reason
-from devscope.passes.device_plan.report.demand_search import DemandSearch
-from devscope.passes.device_plan.report.diagnostics import TEXTS, DiagnosticFormatter
-from devscope.passes.device_plan.report.provenance import view_steps
+from devscope.passes.device_plan.domains import Conflict, Demand, Domains, Reason
+from devscope.passes.device_plan.report.diagnostics import TEXTS, DiagnosticFormatter, without_middle
+from devscope.passes.device_plan.report.provenance import united_neighbours, view_steps
+from devscope.passes.device_plan.scope_table import CONFLICT
 from devscope.passes.device_plan.system import System
 
 MOST_ERRORS = 20
@@ -24,9 +25,6 @@ MOST_ERRORS = 20
 
 _MOST_EXAMINED = 200
 """Clashes that are looked into; of the others, only the number."""
-
-_MOST_STEPS = 12
-"""Longer chains have their middle left out."""
 
 _TAKEN_OVER = frozenset({"assigned", "refined"})
 """Kinds of demands that repeat what another function demands."""
@@ -104,11 +102,44 @@ def _distinct(system: System) -> Iterator[Conflict]:
             yield conflict
 
 
+class _DemandSearch:
+    """Searches the demands and unions of `Domains` as they were when this was made."""
+
+    def __init__(self, domains: Domains) -> None:
+        self._scopes = domains.scopes
+        self._neighbours = united_neighbours(domains)
+        self._demands: dict[int, list[Demand]] = {}
+        for demand in domains.demands:
+            self._demands.setdefault(demand.node, []).append(demand)
+
+    def against(self, start: int, opposing: int) -> tuple[list[Reason], Demand] | None:
+        """Why the class of ``start`` cannot be on scope ``opposing``.
+
+        The reasons that lead from ``start`` to the nearest demand in its class that does not join ``opposing``,
+        and that demand; None when the class demands no such thing.
+        """
+        came_from: dict[int, tuple[int, Reason]] = {}
+        queue = [start]
+        for node in queue:
+            for demand in self._demands.get(node, ()):
+                if self._scopes.join(demand.scope, opposing) == CONFLICT:
+                    reasons: list[Reason] = []
+                    while node != start:
+                        node, reason = came_from[node]
+                        reasons.append(reason)
+                    return reasons[::-1], demand
+            for neighbour, reason in self._neighbours.get(node, ()):
+                if neighbour != start and neighbour not in came_from:
+                    came_from[neighbour] = (node, reason)
+                    queue.append(neighbour)
+        return None
+
+
 class _Chains:
     """Finds what made nodes be where they are, into called functions where it comes from one."""
 
     def __init__(self) -> None:
-        self._searches: dict[int, DemandSearch] = {}
+        self._search = cache(_DemandSearch)
 
     def both(self, system: System, conflict: Conflict) -> tuple[_Steps, _Steps]:
         left, right = (system.domains.scope_of(node) for node in (conflict.left, conflict.right))
@@ -122,9 +153,7 @@ class _Chains:
         while place is not None and (id(place[0]), place[1]) not in seen:
             seen.add((id(place[0]), place[1]))
             system, node = place
-            if id(system) not in self._searches:
-                self._searches[id(system)] = DemandSearch(system.domains)
-            chain = self._searches[id(system)].against(node, opposing)
+            chain = self._search(system.domains).against(node, opposing)
             if chain is None:
                 break
             reasons, demand = chain
@@ -160,10 +189,7 @@ def _notes(reasons: Iterable[tuple[Reason, str]], start: str, formatter: Diagnos
         note = formatter.note(reason, scope)
         notes.append(Note(f"{start} {note.text}", note.location))
         start = "and"
-    if len(notes) > _MOST_STEPS:
-        half = _MOST_STEPS // 2
-        notes[half:-half] = [Note(f"({len(notes) - 2 * half} more steps)")]
-    return notes
+    return without_middle(notes)
 
 
 def _subject(reason: Reason, formatter: DiagnosticFormatter) -> str:

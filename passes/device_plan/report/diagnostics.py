@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -75,6 +75,22 @@ _USES: dict[str, str] = {
 """Per operation, what using an operand means; all others just use it."""
 
 
+_MOST_STEPS = 12
+"""Longer chains have their middle left out: one note per operation would be a quadratic amount of text."""
+
+
+def without_middle(notes: Sequence[Note]) -> list[Note]:
+    """``notes``, or the first and the last of many."""
+    half = _MOST_STEPS // 2
+    if len(notes) <= _MOST_STEPS:
+        return list(notes)
+    return [*notes[:half], Note(f"({len(notes) - 2 * half} more steps)"), *notes[-half:]]
+
+
+_NAMED = 3
+"""Of more operations than this, only the first ones are named."""
+
+
 class DiagnosticFormatter:
     """Says what values, operations and reasons are called. ``originals``: of clones, by their names."""
 
@@ -87,6 +103,11 @@ class DiagnosticFormatter:
         if op is None:
             return "the program"
         return f"'{op_name(op)}'{_place(op) if position else ''}"
+
+    def operations(self, ops: Sequence[Operation]) -> str:
+        """Several operations; of many, the first ones and how many more there are."""
+        more = f" and {len(ops) - _NAMED} more" if len(ops) > _NAMED else ""
+        return ", ".join(map(self.op, ops[:_NAMED])) + more
 
     def function(self, op: Operation | None, position: bool = True) -> str:
         symbol = op.get_attr_or_prop("sym_name") if op is not None else None

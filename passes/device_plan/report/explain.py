@@ -75,7 +75,7 @@ class _Answer:
         self._plan, self._module, self._query = plan, module, query
         self._names = plan.names
         self._originals = {clone.name: clone.original for clone in plan.clones}
-        self._made = {op for part in plan.parts for op, _, user in part.copies if user is not None}
+        self._made = {copy.op for part in plan.parts for copy in part.copies if copy.user is not None}
         self._home = {signature.op: part for part in plan.parts for signature in part.system.signatures.values()}
 
     def text(self) -> str:
@@ -108,10 +108,8 @@ class _Answer:
         groups: dict[tuple[object, int], list[_Entry]] = {}
         for entry in self._entries():
             if self._query.is_on_line(value_location(entry.value)) and self._is_own_position(entry.value):
-                node = self._node(entry)
-                key = (
-                    (entry.value.owner, node) if isinstance(entry.value.owner, Operation) else (entry.value, node)
-                )
+                owner = entry.value.owner
+                key = (owner if isinstance(owner, Operation) else entry.value, self._node(entry))
                 groups.setdefault(key, []).append(entry)
         paragraphs = [self._about_values(entries) for entries in groups.values()]
         for func, part in self._home.items():
@@ -163,34 +161,23 @@ class _Answer:
         if node == REMATERIALISED:
             return f"{head} made again on every scope that needs it\n{self._remade(first)}"
         chain = self._plan.explainer.chain_of_value(first.part.system, first.value)
-        lines = [f"{head} on {self._scope(first.part, node)}", *_indented(chain)]
-        for entry in entries:
-            lines += self._copies(entry)
-        return "".join(f"{line}\n" for line in lines)
+        copies = (line for entry in entries for line in self._copies(entry))
+        return _paragraph(f"{head} on {self._scope(first.part, node)}", *_indented(chain), *copies)
 
     def _copies(self, entry: _Entry) -> Iterator[str]:
         """What is copied of a value, and why it is needed elsewhere."""
         assert entry.part is not None
         root = entry.part.system.root(entry.value)
-        for copy, value, user in entry.part.copies:
-            if value not in (entry.value, root):
+        for copy in entry.part.copies:
+            if copy.value not in (entry.value, root):
                 continue
-            size = byte_size(value.type)
+            size = byte_size(copy.value.type)
             amount = f"{size:,} bytes" if size is not None else "a size known at run time only"
-            uses = list(copy.result.uses)
-            users = self._some_users([use.operation for use in uses])
-            yield f"  copied to {copy.dst.short()} ({amount}) for {users}"
-            use = next((use for use in uses if use.operation is user), None)
-            if use is not None:
-                provenance = self._plan.explainer.provenance(entry.part.system)
-                destination = provenance.destination(use.operation, use.index)
-                if destination is not None:
-                    yield from _indented(self._plan.explainer.chain(entry.part.system, destination), 4)
-
-    def _some_users(self, users: Sequence[Operation]) -> str:
-        distinct = list(dict.fromkeys(users))
-        names = ", ".join(self._plan.formatter.op(op) for op in distinct[:3])
-        return (names or "nobody") + (f" and {len(distinct) - 3} more" if len(distinct) > 3 else "")
+            users = dict.fromkeys(use.operation for use in copy.op.result.uses)
+            names = self._plan.formatter.operations([*users]) or "nobody"
+            yield f"  copied to {copy.op.dst.short()} ({amount}) for {names}"
+            if copy.use is not None:
+                yield from _indented(self._plan.why_needed(entry.part.system, copy.use), 4)
 
     def _remade(self, entry: _Entry) -> str:
         part = entry.part
@@ -202,7 +189,7 @@ class _Answer:
                 scope = self._scope(part, use.dst)
                 lines[f"  on {scope} for {self._plan.formatter.op(use.op)}"] = None
                 lines.update(dict.fromkeys(_indented(self._plan.explainer.chain(part.system, use.dst), 4)))
-        return "".join(f"{line}\n" for line in lines)
+        return _paragraph(*lines)
 
     def _about_results(self, func: FuncOp, part: Part) -> Iterator[str]:
         """The results of a function, when its first line was asked for."""
@@ -211,27 +198,27 @@ class _Answer:
             for number in part.system.domains.first_order(node):
                 chain = _indented(self._plan.explainer.chain(part.system, number))
                 head = f"result #{index} of @{func.sym_name.data} is on {self._scope(part, number)}"
-                yield "".join(f"{line}\n" for line in (head, *chain))
+                yield _paragraph(head, *chain)
 
     def _about_operation(self, op: Operation, part: Part) -> Iterator[str]:
         """An operation without results of its own to speak of: where it runs, or what it uses where."""
         if any(value in part.system.nodes for value in op.results) or isinstance(op, DeviceCopyOp):
             return
         formatter, explainer = self._plan.formatter, self._plan.explainer
-        place = self._plan.place_of(op)
+        place = self._plan.places.get(op)
         if place is not None and place[1] == REMATERIALISED:
             return  # A clone of what the line defines.
         if place is not None:
             node = place[1]
             head = f"{formatter.op(op)} in {self._called(self._function_of(op))} runs on {self._scope(part, node)}"
-            yield "".join(f"{line}\n" for line in (head, *_indented(explainer.chain(part.system, node))))
+            yield _paragraph(head, *_indented(explainer.chain(part.system, node)))
             return
         for index in range(len(op.operands)):
             node = explainer.provenance(part.system).destination(op, index)
             if node is not None and node != HOST_NODE:
                 use = formatter.reason(("use", op, index))
                 chain = _indented(explainer.chain(part.system, node))
-                yield "".join(f"{line}\n" for line in (f"{use}, on {self._scope(part, node)}", *chain))
+                yield _paragraph(f"{use}, on {self._scope(part, node)}", *chain)
 
     def _called(self, function: str) -> str:
         original = self._originals.get(function)
@@ -264,6 +251,10 @@ class _Answer:
     def _function_of(self, op: Operation | None) -> str:
         function = op if isinstance(op, FuncOp) or op is None else function_of(op)
         return function.sym_name.data if function is not None else "?"
+
+
+def _paragraph(*lines: str) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _indented(notes: Iterable[Note], depth: int = 2) -> list[str]:

@@ -10,40 +10,29 @@ Where an operation is all that keeps a loop from running on one scope, the warni
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.analysis.loops import Loop, innermost_loop, trip_count
-from devscope.analysis.symbols import function_of
+from devscope.analysis.symbols import callee_name, function_of
 from devscope.analysis.value_kinds import byte_size
-from devscope.dialects.device import DeviceCopyOp
 from devscope.dialects.location import source_location, value_location
 from devscope.dialects.op_facts import Control, facts_of
 from devscope.errors import Note
 from devscope.passes.device_plan.capture import Part
+from devscope.passes.device_plan.capture.copies import CapturedCopy
 from devscope.passes.device_plan.domains import REMATERIALISED
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.provenance import Explainer
-from devscope.passes.device_plan.report.repeated_calls import repeated_functions
+from devscope.passes.device_plan.system import System
 
 _UNASKED = frozenset({"default", "propagated", "preferred", "first_result"})
 """Kinds of reasons that neither a demand of the program stands behind nor a cost that was worked out."""
 
 _CALLS = frozenset({Control.CALL, Control.CALL_INDIRECT})
-
-_NAMED = 3
-"""Of more operations than this, only the first ones are named."""
-
-
-@dataclass(frozen=True)
-class _LoopCopy:
-    """A copy inside a loop."""
-
-    op: DeviceCopyOp
-    value: SSAValue
-    user: Operation | None
 
 
 def loop_warnings(parts: Sequence[Part], explainer: Explainer) -> list[Remark]:
@@ -52,11 +41,11 @@ def loop_warnings(parts: Sequence[Part], explainer: Explainer) -> list[Remark]:
     And one per copy in a function that a loop calls, of those that are not in a loop of their own.
     """
     warnings: list[Remark] = []
-    others: list[_LoopCopy] = []
+    others: list[CapturedCopy] = []
     for part in parts:
-        loops: dict[Operation | Block, tuple[Loop, list[_LoopCopy]]] = {}
-        for op, value, user in part.copies:
-            copy, loop = _LoopCopy(op, value, user), innermost_loop(op, part.system.graphs)
+        loops: dict[Operation | Block, tuple[Loop, list[CapturedCopy]]] = {}
+        for copy in part.copies:
+            loop = innermost_loop(copy.op, part.system.graphs)
             if loop is not None:
                 loops.setdefault(loop.start, (loop, []))[1].append(copy)
             else:
@@ -73,10 +62,17 @@ def loop_warnings(parts: Sequence[Part], explainer: Explainer) -> list[Remark]:
     return [*warnings, *_in_called_functions(parts, explainer, others)]
 
 
+class _RepeatedCall(NamedTuple):
+    """A call in a loop."""
+
+    loop: Loop
+    op: Operation
+
+
 def _in_called_functions(
-    parts: Sequence[Part], explainer: Explainer, copies: Sequence[_LoopCopy]
+    parts: Sequence[Part], explainer: Explainer, copies: Sequence[CapturedCopy]
 ) -> Iterator[Remark]:
-    repeated = repeated_functions(part.system for part in parts) if copies else {}
+    repeated = _repeated_functions([part.system for part in parts]) if copies else {}
     for copy in copies if repeated else ():
         function = function_of(copy.op)
         call = repeated.get(function) if function is not None else None
@@ -86,7 +82,34 @@ def _in_called_functions(
             yield _warning(explainer, copy, f"{when} in every iteration of {_name(explainer, call.loop)}", "", ())
 
 
-def _warning(explainer: Explainer, copy: _LoopCopy, when: str, total: str, advice: Sequence[Note]) -> Remark:
+def _repeated_functions(systems: Sequence[System]) -> Mapping[FuncOp, _RepeatedCall]:
+    """The functions of a planned module that loops call, directly or not, each with the call in the loop.
+
+    Only calls by name count: which functions a function value stands for is not known in general.
+    """
+    functions = {s.op.sym_name.data: s.op for system in systems for s in system.signatures.values()}
+    found: dict[FuncOp, _RepeatedCall] = {}
+    callees: dict[FuncOp, list[FuncOp]] = {}
+    for system in systems:
+        for site in system.sites:
+            # Planning may have written the name of a clone.
+            caller, callee = function_of(site.op), functions.get(callee_name(site.op) or "")
+            if caller is None or callee is None:
+                continue
+            callees.setdefault(caller, []).append(callee)
+            if callee not in found and (loop := innermost_loop(site.op, system.graphs)) is not None:
+                found[callee] = _RepeatedCall(loop, site.op)
+    work = list(found)
+    while work:
+        caller = work.pop()
+        for callee in callees.get(caller, ()):
+            if callee not in found:
+                found[callee] = found[caller]
+                work.append(callee)
+    return found
+
+
+def _warning(explainer: Explainer, copy: CapturedCopy, when: str, total: str, advice: Sequence[Note]) -> Remark:
     op = copy.op
     what = f"{explainer.formatter.value(copy.value)} is copied from {op.src.short()} to {op.dst.short()}"
     size = byte_size(copy.value.type)
@@ -117,7 +140,7 @@ class _Advisor:
             if node != REMATERIALISED and op in inside:
                 self._computed.setdefault(scope, []).append((op, node))
 
-    def advice(self, copies: Sequence[_LoopCopy]) -> list[Note]:
+    def advice(self, copies: Sequence[CapturedCopy]) -> list[Note]:
         """What would keep ``copies`` out of the loop; empty when nothing simple would."""
         scopes = self._part.system.scopes
         ends = {scopes.number(end) for copy in copies for end in (copy.op.src, copy.op.dst)}
@@ -188,7 +211,4 @@ class _Advisor:
         nodes = self._part.system.nodes
         computed = self._computed[scope]
         operations = [op for op, node in computed if not op.operands or nodes.get(op.operands[0]) != node]
-        operations = operations or [op for op, _ in computed]
-        names = ", ".join(map(self._explainer.formatter.op, operations[:_NAMED]))
-        more = len(operations) - _NAMED
-        return names + (f" and {more} more" if more > 0 else "")
+        return self._explainer.formatter.operations(operations or [op for op, _ in computed])

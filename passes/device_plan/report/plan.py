@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation, SSAValue, Use
 
 from devscope.analysis.captured_values import captured_uses
 from devscope.analysis.symbols import function_of
@@ -16,15 +16,13 @@ from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import Note
 from devscope.passes.device_plan.capture import Part
+from devscope.passes.device_plan.capture.copies import CapturedCopy
 from devscope.passes.device_plan.remarks import Remark
-from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
+from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter, without_middle
 from devscope.passes.device_plan.report.loop_copies import loop_warnings
 from devscope.passes.device_plan.report.provenance import Explainer
 from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_plan.system import System
-
-_STEPS_IN_JSON = 12
-"""Longer chains are given with their middle left out: one per operation would be a quadratic amount of text."""
 
 
 @dataclass(frozen=True)
@@ -145,35 +143,33 @@ class Plan:
 
     # Why
 
-    def place_of(self, op: Operation) -> tuple[System, int] | None:
-        """The system and node of an operation that has a scope of its own."""
-        return self._places.get(op)
-
     @cached_property
-    def _places(self) -> dict[Operation, tuple[System, int]]:
+    def places(self) -> dict[Operation, tuple[System, int]]:
+        """Per operation that has a scope of its own, its system and node."""
         return {op: (part.system, node) for part in self.parts for op, node, _ in part.placed}
 
     def why_placed(self, op: Operation) -> list[Note]:
         """The chain of reasons for an operation's scope; empty for one that has none of its own."""
-        place = self.place_of(op)
-        return self.explainer.chain(*place) if place is not None else []
+        return self.explainer.chain(*self.places[op]) if op in self.places else []
 
     @cached_property
-    def _copied(self) -> dict[Operation, tuple[System, SSAValue, Operation | None]]:
-        return {op: (part.system, value, user) for part in self.parts for op, value, user in part.copies}
+    def _copied(self) -> dict[Operation, tuple[System, CapturedCopy]]:
+        return {copy.op: (part.system, copy) for part in self.parts for copy in part.copies}
 
     def why_copied(self, op: DeviceCopyOp) -> tuple[list[Note], list[Note]]:
         """The chains behind a copy: why its data is where it is, and why that is needed elsewhere."""
-        system, value, user = self._copied[op]
-        source = self.explainer.chain_of_value(system, value)
-        use = next((use for use in op.result.uses if use.operation is user), None)
+        system, copy = self._copied[op]
+        source = self.explainer.chain_of_value(system, copy.value)
+        use = copy.use
         if use is None:
             return source, [Note("the program copies it there", source_location(op))]
         ask = self.formatter.note(("use", use.operation, use.index))
+        return source, list(dict.fromkeys((ask, *self.why_needed(system, use))))
+
+    def why_needed(self, system: System, use: Use) -> list[Note]:
+        """The chain behind the scope on which a value is used; empty where no scope is asked of it."""
         node = self.explainer.provenance(system).destination(use.operation, use.index)
-        return source, list(
-            dict.fromkeys((ask, *(self.explainer.chain(system, node) if node is not None else ())))
-        )
+        return self.explainer.chain(system, node) if node is not None else []
 
     # As data
 
@@ -217,15 +213,10 @@ class Plan:
 
 
 def _steps(notes: Sequence[Note]) -> list[dict[str, str | None]]:
-    steps: list[dict[str, str | None]] = [
+    return [
         {"text": note.text, "location": str(note.location) if note.location is not None else None}
-        for note in notes
+        for note in without_middle(notes)
     ]
-    if len(steps) > _STEPS_IN_JSON:
-        half = _STEPS_IN_JSON // 2
-        left_out: dict[str, str | None] = {"text": f"({len(steps) - 2 * half} more steps)", "location": None}
-        steps = [*steps[:half], left_out, *steps[-half:]]
-    return steps
 
 
 def _both(source: Sequence[Note], destination: Sequence[Note]) -> dict[str, object]:

@@ -15,13 +15,22 @@ from itertools import islice
 from xdsl.ir import Operation, SSAValue
 
 from devscope.errors import Note
-from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED, Demand, Reason
+from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED, Demand, Domains, Reason
 from devscope.passes.device_plan.edges import FIRM, Edge
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.system import System
 
 _AFTER_COMPLETION = frozenset({"refined"})
 """Kinds of demands on classes that had their device already."""
+
+
+def united_neighbours(domains: Domains, count: int | None = None) -> dict[int, list[tuple[int, Reason]]]:
+    """Per node, those that the first ``count`` unions, or all, made one with it, and why."""
+    neighbours: dict[int, list[tuple[int, Reason]]] = {}
+    for union in domains.unions(count):
+        neighbours.setdefault(union.left, []).append((union.right, union.reason))
+        neighbours.setdefault(union.right, []).append((union.left, union.reason))
+    return neighbours
 
 
 class Provenance:
@@ -38,11 +47,7 @@ class Provenance:
     @cached_property
     def _next(self) -> dict[int, tuple[int, Reason]]:
         """Per node that says nothing itself, the next one on the way to what decided, and why they are one."""
-        domains = self.system.domains
-        neighbours: dict[int, list[tuple[int, Reason]]] = {}
-        for union in domains.unions(self._unions):
-            neighbours.setdefault(union.left, []).append((union.right, union.reason))
-            neighbours.setdefault(union.right, []).append((union.left, union.reason))
+        neighbours = united_neighbours(self.system.domains, self._unions)
         found: dict[int, tuple[int, Reason]] = {}
         seen: set[int] = set()
         for starts in (self._demands, self._choices):

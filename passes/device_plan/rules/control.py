@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from devscope.analysis.value_kinds import FUNCTION, kind_of
 from devscope.dialects.device import SCOPE_ATTR
@@ -158,10 +158,7 @@ def for_(system: System, op: Operation) -> None:
     That is initial value, argument, yielded value and result.
     """
     carried = _enter_loop(system, op, len(op.operands) - len(op.results))
-    region = op.regions[0]
-    system.yield_targets[region] = carried
-    for argument, node in zip(region.blocks[0].args[1:], carried, strict=True):
-        system.define(argument, node)
+    _carry(system, op.regions[0], op.regions[0].block.args[1:], carried, carried)
     _leave_loop(system, op, carried)
 
 
@@ -170,10 +167,8 @@ def while_(system: System, op: Operation) -> None:
     before, after = op.regions
     entering = _enter_loop(system, op, 0)
     leaving = [system.fresh(result.type) for result in op.results]
-    system.yield_targets[before], system.yield_targets[after] = leaving, entering
-    for region, nodes in ((before, entering), (after, leaving)):
-        for argument, node in zip(region.blocks[0].args, nodes, strict=True):
-            system.define(argument, node)
+    _carry(system, before, before.block.args, entering, leaving)
+    _carry(system, after, after.block.args, leaving, entering)
     _leave_loop(system, op, leaving)
 
 
@@ -181,14 +176,18 @@ def while_by_tensor(system: System, op: Operation) -> None:
     """``stablehlo.while``: both regions take all carried values; the first gives the tensor that decides."""
     test, body = op.regions
     carried = _enter_loop(system, op, 0)
-    system.yield_targets[test], system.yield_targets[body] = (
-        [_condition_node(system, test.blocks[0].last_op)],
-        carried,
-    )
-    for region in (test, body):
-        for argument, node in zip(region.blocks[0].args, carried, strict=True):
-            system.define(argument, node)
+    _carry(system, test, test.block.args, carried, [_condition_node(system, test.block.last_op)])
+    _carry(system, body, body.block.args, carried, carried)
     _leave_loop(system, op, carried)
+
+
+def _carry(
+    system: System, region: Region, arguments: Sequence[SSAValue], nodes: Sequence[int], targets: list[int]
+) -> None:
+    """What enters a loop's region, in its arguments, and where what its end gives goes."""
+    system.yield_targets[region] = targets
+    for argument, node in zip(arguments, nodes, strict=True):
+        system.define(argument, node)
 
 
 def _enter_loop(system: System, op: Operation, first: int) -> list[int]:

@@ -23,8 +23,7 @@ from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.device_plan import PlanOptions, min_cost, plan_module
 from devscope.passes.device_plan.complete import complete
-from devscope.passes.device_plan.min_cost.devices import device_name, machine_of
-from devscope.passes.device_plan.min_cost.model import build_model
+from devscope.passes.device_plan.min_cost.model import build_model, device_name, machine_of
 from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_plan.solve import unify, unify_and_propagate
 from devscope.passes.device_plan.system import System
