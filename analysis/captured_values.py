@@ -36,3 +36,9 @@ def captured_uses(op: Operation) -> Iterator[tuple[Operation, int]]:
 def users_in(block: Block, op: Operation) -> list[Operation | None]:
     """Operations of ``block`` that use a result of ``op``, nested uses included; None for uses elsewhere."""
     return [block.find_ancestor_op_in_block(use.operation) for result in op.results for use in result.uses]
+
+
+def definitions_in(block: Block | None, op: Operation) -> list[Operation]:
+    """Operations of ``block`` that make what ``op``, which stands in it, and the operations nested in it use."""
+    owners = (value.owner for value in free_values(op))
+    return [owner for owner in owners if isinstance(owner, Operation) and owner.parent is block]

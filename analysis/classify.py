@@ -1,18 +1,26 @@
-"""What an operation of a planned function is to the split: device work, host work, or free scalar code."""
+"""What operations and functions of a planned module are to the split.
+
+An operation is device work, host work, or free scalar code; a private function may run on one device as a whole.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from xdsl.dialects.builtin import MemRefType, TensorType, UnrankedMemRefType, UnrankedTensorType
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.symbols import callee_name
+from devscope.analysis.symbols import callee_name, is_public
+from devscope.analysis.value_kinds import HOST, kind_of
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import ENDS, OPERATIONS, Control, facts_of
+from devscope.dialects.scope_attribute import scope_on
+from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import LoweringError
 
 CONTROL_FLOW = frozenset(name for name, row in OPERATIONS.items() if name.startswith("scf.") and row.is_entered)
@@ -70,7 +78,7 @@ def is_free(op: Operation) -> bool:
 
 
 def body_operations(op: Operation) -> list[Operation]:
-    """The operations nested in control flow, without terminators and without payload bodies."""
+    """The operations nested in a function or in control flow, without terminators and without payload bodies."""
     found: list[Operation] = []
     stack: list[Operation] = [op]
     while stack:
@@ -92,9 +100,9 @@ def _stays(op: Operation) -> bool:
 class Classifier:
     """Roles of the operations of one planned module."""
 
-    def __init__(self, scopes: ScopeAnalysis, host: ScopeAttr, device_functions: dict[str, ScopeAttr]) -> None:
+    def __init__(self, scopes: ScopeAnalysis, device_functions: dict[str, ScopeAttr]) -> None:
         self._scopes = scopes
-        self._host = host
+        self._host = scopes.host
         self._device_functions = device_functions
 
     def role(self, op: Operation) -> tuple[Role, ScopeAttr]:
@@ -162,3 +170,62 @@ class Classifier:
             return None
         scope = next(iter(scopes))
         return scope if all(other.memory_location == scope.memory_location for other in called | carried) else None
+
+
+def device_functions(functions: Sequence[FuncOp], scopes: ScopeAnalysis) -> dict[str, ScopeAttr]:
+    """The functions that run on one device, and its scope: code over tensors of that device, and portable
+    functions (`portable_functions`) that were bound to it.
+
+    Starts from the assumption that all candidates are and drops those that break it, so that recursive
+    functions are found too.
+    """
+    found: dict[str, ScopeAttr] = {}
+    bodies: dict[str, list[Operation]] = {}
+    for function in functions:
+        scope = None if is_public(function) or not function.body.blocks else _signature_scope(function)
+        if scope is not None and not scope.same_device(scopes.host):
+            found[function.sym_name.data] = scope
+            bodies[function.sym_name.data] = body_operations(function)
+    classifier = Classifier(scopes, found)
+    while wrong := [name for name, scope in found.items() if classifier.uniform_scope(bodies[name]) != scope]:
+        for name in wrong:
+            del found[name]
+    for function in portable_functions(functions):
+        own = scope_on(function)
+        if own is not None and not own.same_device(scopes.host):
+            found[function.sym_name.data] = own
+    return found
+
+
+def _signature_scope(function: FuncOp) -> ScopeAttr | None:
+    """The scope of all tensor parameters and results; None if there is no single one."""
+    arguments = function.body.blocks[0].args
+    scopes = signature_attributes(function, ARGUMENTS, len(arguments))
+    found = {scope for value, scope in zip(arguments, scopes, strict=True) if is_tensor(value)}
+    found.update(signature_attributes(function, RESULTS, len(function.function_type.outputs)))
+    given = {scope for scope in found if isinstance(scope, ScopeAttr)}
+    return given.pop() if len(given) == 1 else None
+
+
+def portable_functions(functions: Iterable[FuncOp]) -> list[FuncOp]:
+    """Private functions over scalars that any target can run: scalar code, control flow, calls of their like."""
+    private = (function for function in functions if not is_public(function) and function.body.blocks)
+    found = {function.sym_name.data: function for function in private if is_over_scalars(function)}
+    while wrong := [
+        name
+        for name, function in found.items()
+        if not all(_is_portable(op) or callee_name(op) in found for op in function.body.walk())
+    ]:
+        for name in wrong:
+            del found[name]
+    return list(found.values())
+
+
+def is_over_scalars(function: FuncOp) -> bool:
+    """Whether a function takes, computes and returns no data that has a scope."""
+    types = (value.type for op in function.body.walk() for value in (*op.operands, *op.results))
+    return all(kind_of(type_) == HOST for type_ in (*function.function_type.inputs, *types))
+
+
+def _is_portable(op: Operation) -> bool:
+    return is_scalar_code(op) or is_terminator(op) or op_name(op) in CONTROL_FLOW

@@ -7,7 +7,8 @@ import math
 import os
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,10 +19,11 @@ from devscope.errors import OptionError
 FORMAT = 1
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:(0|[1-9][0-9]*)")
-_DEVICE_KEYS = {"flops", "bandwidth", "launch", "memory"}
-_LINK_KEYS = {"from", "to", "bandwidth", "latency"}
-_TOP_KEYS = {"format", "host", "shared", "devices", "links", "assume"}
-_ASSUME_KEYS = {"dynamic_size", "trip_count"}
+_RATE, _SECONDS = "a number above 0", "a number of seconds, 0 or more"
+_DEVICE = {"flops": _RATE, "bandwidth": _RATE, "launch": _SECONDS, "memory": _RATE}
+_LINK = {"bandwidth": _RATE, "latency": _SECONDS}
+_ASSUMED = {"dynamic_size": DYNAMIC_SIZE, "trip_count": TRIP_COUNT}
+_TOP_KEYS = ("format", "host", "shared", "devices", "links", "assume")
 
 
 def read_machine(path: str | os.PathLike[str]) -> Machine:
@@ -60,126 +62,107 @@ class _Reader:
 
     def __init__(self, source: str) -> None:
         self._source = source
+        self._devices: dict[str, Device] = {}
 
     def machine(self, data: object) -> Machine:
         table = self._table(data, "", _TOP_KEYS, {"devices"})
         if table.get("format", FORMAT) != FORMAT or isinstance(table.get("format"), bool):
             self._fail("format", f"must be {FORMAT}, the only format there is")
-        devices = self._devices(table["devices"])
-        host = table.get("host", "cpu:0")
-        if not isinstance(host, str) or host not in devices:
-            self._fail("host", f"there is no device {host!r}", [f"described are: {', '.join(devices)}"])
-        assume = self._table(table.get("assume", {}), "assume", _ASSUME_KEYS)
+        if not isinstance(table["devices"], dict) or not table["devices"]:
+            self._fail("devices", "must be a table with one table for each device")
+        self._devices = {name: self._device(str(name), found) for name, found in table["devices"].items()}
+        known = f"described are: {', '.join(self._devices)}"
+        host = self._named("host", table.get("host", "cpu:0"), known)
+        assumed = self._table(table.get("assume", {}), "assume", _ASSUMED)
+        groups = enumerate(self._list(table, "shared", "an array of arrays of devices"))
         return Machine(
-            devices,
-            self._links(table.get("links", []), devices, host),
+            self._devices,
+            self._links(self._list(table, "links", "an array of tables"), host),
             host,
-            self._count(assume, "dynamic_size", DYNAMIC_SIZE),
-            self._count(assume, "trip_count", TRIP_COUNT),
-            self._source,
-            self._shared(table.get("shared", []), devices),
+            source=self._source,
+            shared=tuple(self._group(group, f"shared[{index}]", known) for index, group in groups),
+            **{name: self._count(name, assumed.get(name, default)) for name, default in _ASSUMED.items()},
         )
 
-    def _shared(self, data: object, devices: dict[str, Device]) -> tuple[tuple[str, ...], ...]:
-        if not isinstance(data, list):
-            self._fail("shared", "must be an array of arrays of devices")
-        return tuple(self._group(group, f"shared[{index}]", devices) for index, group in enumerate(data))
-
-    def _group(self, data: object, key: str, devices: dict[str, Device]) -> tuple[str, ...]:
+    def _group(self, data: object, key: str, known: str) -> tuple[str, ...]:
         if not isinstance(data, list) or len(data) < 2:
             self._fail(key, "must be an array of two or more devices")
         for name in data:
-            if not isinstance(name, str) or name not in devices:
-                self._fail(key, f"there is no device {name!r}", [f"described are: {', '.join(devices)}"])
+            self._named(key, name, known)
             if data.count(name) > 1:
                 self._fail(key, f"names {name} twice")
         return tuple(data)
 
-    def _devices(self, data: object) -> dict[str, Device]:
-        if not isinstance(data, dict) or not data:
-            self._fail("devices", "must be a table with one table for each device")
-        return {name: self._device(str(name), described) for name, described in data.items()}
-
     def _device(self, name: str, data: object) -> Device:
         key = f'devices."{name}"'
         if _NAME.fullmatch(name) is None:
-            self._fail(key, "is not the name of a device", ["write TYPE:NUMBER, such as opencl:0"])
+            self._fail(key, "is not the name of a device", "write TYPE:NUMBER, such as opencl:0")
         try:
             check_device_type(name.partition(":")[0])
         except OptionError as error:
-            self._fail(key, error.message, error.notes)
-        table = self._table(data, key, _DEVICE_KEYS, {"flops", "bandwidth"})
-        return Device(
-            name,
-            self._number(table, key, "flops", positive=True),
-            self._number(table, key, "bandwidth", positive=True),
-            self._number(table, key, "launch") if "launch" in table else 0.0,
-            self._number(table, key, "memory", positive=True) if "memory" in table else None,
-        )
+            self._fail(key, error.message, *error.notes)
+        table = self._table(data, key, _DEVICE, {"flops", "bandwidth"})
+        return Device(name, **self._quantities(table, key, _DEVICE))
 
-    def _links(self, data: object, devices: dict[str, Device], host: str) -> dict[tuple[str, str], Link]:
-        if not isinstance(data, list):
-            self._fail("links", "must be an array of tables")
+    def _links(self, data: list[Any], host: str) -> dict[tuple[str, str], Link]:
         links: dict[tuple[str, str], Link] = {}
         for index, described in enumerate(data):
-            link = self._link(described, f"links[{index}]", devices)
+            link = self._link(described, f"links[{index}]")
             if (link.source, link.destination) in links:
                 self._fail(f"links[{index}]", f"a second link from {link.source} to {link.destination}")
             links[link.source, link.destination] = link
-        for name in devices:
-            for pair in ((host, name), (name, host)):
-                if name != host and pair not in links:
-                    self._fail(
-                        "links",
-                        f"there is no link from {pair[0]} to {pair[1]}",
-                        [f"every device needs links to and from the host, {host}"],
-                    )
+        for name in self._devices:
+            for source, destination in ((host, name), (name, host)):
+                if name != host and (source, destination) not in links:
+                    note = f"every device needs links to and from the host, {host}"
+                    self._fail("links", f"there is no link from {source} to {destination}", note)
         return links
 
-    def _link(self, data: object, key: str, devices: dict[str, Device]) -> Link:
-        table = self._table(data, key, _LINK_KEYS, {"from", "to", "bandwidth"})
-        for end in ("from", "to"):
-            if not isinstance(table[end], str) or table[end] not in devices:
-                self._fail(f"{key}.{end}", f"there is no device {table[end]!r}")
-        if table["from"] == table["to"]:
-            self._fail(key, f"links {table['from']} to itself", ["copies within a device take no link"])
-        return Link(
-            table["from"],
-            table["to"],
-            self._number(table, key, "bandwidth", positive=True),
-            self._number(table, key, "latency") if "latency" in table else 0.0,
-        )
+    def _link(self, data: object, key: str) -> Link:
+        table = self._table(data, key, ("from", "to", *_LINK), {"from", "to", "bandwidth"})
+        source, destination = (self._named(f"{key}.{end}", table[end]) for end in ("from", "to"))
+        if source == destination:
+            self._fail(key, f"links {source} to itself", "copies within a device take no link")
+        return Link(source, destination, **self._quantities(table, key, _LINK))
 
-    def _table(self, data: object, key: str, known: set[str], required: Iterable[str] = ()) -> dict[str, Any]:
+    def _table(self, data: object, key: str, known: Iterable[str], required: Iterable[str] = ()) -> dict[str, Any]:
         if not isinstance(data, dict):
             self._fail(key, "must be a table")
         for name in data:
             if name not in known:
-                self._fail(_join(key, str(name)), "unknown key", [f"known here: {', '.join(sorted(known))}"])
+                self._fail(_join(key, str(name)), "unknown key", f"known here: {', '.join(sorted(known))}")
         for name in sorted(required):
             if name not in data:
                 self._fail(_join(key, name), "is missing")
         return data
 
-    def _number(self, table: dict[str, Any], key: str, name: str, positive: bool = False) -> float:
-        """A rate, ``positive`` and possibly infinite, or a time, 0 or more and finite."""
-        value = table[name]
-        number = _float(value)
-        if not (number > 0 if positive else 0 <= number < math.inf):
-            legal = "a number above 0" if positive else "a number of seconds, 0 or more"
-            self._fail(_join(key, name), f"must be {legal}, not {value!r}")
-        return number
+    def _list(self, table: dict[str, Any], key: str, legal: str) -> list[Any]:
+        data = table.get(key, [])
+        if not isinstance(data, list):
+            self._fail(key, f"must be {legal}")
+        return data
 
-    def _count(self, table: dict[str, Any], name: str, default: int) -> int:
-        value = table.get(name, default)
+    def _named(self, key: str, name: object, *notes: str) -> str:
+        """A device that the file describes."""
+        if not isinstance(name, str) or name not in self._devices:
+            self._fail(key, f"there is no device {name!r}", *notes)
+        return name
+
+    def _quantities(self, table: dict[str, Any], key: str, known: Mapping[str, str]) -> dict[str, float]:
+        """The rates, which may be infinite, and the times, which may not, that a table has."""
+        found = {name: _float(table[name]) for name in known if name in table}
+        for name, number in found.items():
+            if not (number > 0 if known[name] is _RATE else 0 <= number < math.inf):
+                self._fail(_join(key, name), f"must be {known[name]}, not {table[name]!r}")
+        return found
+
+    def _count(self, name: str, value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             self._fail(f"assume.{name}", f"must be a whole number of 1 or more, not {value!r}")
         return value
 
-    def _fail(self, key: str, message: str, notes: Iterable[str] = ()) -> NoReturn:
-        raise OptionError(
-            f"{self._source}: {key}: {message}" if key else f"{self._source}: {message}", notes=[*notes]
-        )
+    def _fail(self, key: str, message: str, *notes: str) -> NoReturn:
+        raise OptionError(": ".join(filter(None, (self._source, key, message))), notes=notes)
 
 
 def _float(value: object) -> float:
@@ -198,40 +181,39 @@ def _join(key: str, name: str) -> str:
 
 def machine_toml(machine: Machine, comment: str = "") -> str:
     """A description as TOML; ``comment`` goes on top, line by line."""
+    data = _described(machine)
+    devices = {f'[devices."{name}"]': device for name, device in data.pop("devices").items()}
     lines = [f"# {line}".rstrip() for line in comment.splitlines()]
-    lines += [f"format = {FORMAT}", f'host = "{machine.host}"']
-    if machine.shared:
-        lines += [f"shared = {json.dumps(machine.shared)}"]
-    for device in machine.devices.values():
-        lines += ["", f'[devices."{device.name}"]', f"flops = {_text(device.flops)}"]
-        lines += [f"bandwidth = {_text(device.bandwidth)}", f"launch = {_text(device.launch)}"]
-        lines += [f"memory = {device.memory:.0f}"] if device.memory is not None else []
-    for link in machine.links.values():
-        lines += ["", "[[links]]", f'from = "{link.source}"', f'to = "{link.destination}"']
-        lines += [f"bandwidth = {_text(link.bandwidth)}", f"latency = {_text(link.latency)}"]
+    lines += [f"{key} = {json.dumps(value)}" for key, value in data.items() if key != "links"]
+    for title, table in (*devices.items(), *(("[[links]]", link) for link in data["links"])):
+        lines += ["", title, *(f"{key} = {_text(key, value)}" for key, value in table.items())]
     return "\n".join(lines) + "\n"
 
 
 def machine_json(machine: Machine) -> str:
     """A description as JSON."""
-    devices = {
-        device.name: {
-            "flops": device.flops,
-            "bandwidth": device.bandwidth,
-            "launch": device.launch,
-            **({"memory": device.memory} if device.memory is not None else {}),
-        }
-        for device in machine.devices.values()
-    }
+    return json.dumps(_described(machine), indent=2) + "\n"
+
+
+def _described(machine: Machine) -> dict[str, Any]:
+    """What a file says of a machine: all that is measured."""
+    devices = {name: asdict(device) for name, device in machine.devices.items()}
+    for device in devices.values():
+        del device["name"]
+        if device["memory"] is None:
+            del device["memory"]
     links = [
         {"from": link.source, "to": link.destination, "bandwidth": link.bandwidth, "latency": link.latency}
         for link in machine.links.values()
     ]
     shared = {"shared": machine.shared} if machine.shared else {}
-    data = {"format": FORMAT, "host": machine.host, **shared, "devices": devices, "links": links}
-    return json.dumps(data, indent=2) + "\n"
+    return {"format": FORMAT, "host": machine.host, **shared, "devices": devices, "links": links}
 
 
-def _text(number: float) -> str:
+def _text(key: str, value: str | float) -> str:
     """As TOML writes floats, which need a point or an exponent; three digits are all that a measurement has."""
-    return f"{number:.3g}" if math.isinf(number) else f"{number:.2e}"
+    if isinstance(value, str):
+        return json.dumps(value)
+    if key == "memory":
+        return f"{value:.0f}"
+    return f"{value:.3g}" if math.isinf(value) else f"{value:.2e}"

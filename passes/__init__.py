@@ -39,7 +39,7 @@ def simplify_across_functions(analyses: AnalysisManager) -> bool:
     for a recursive function that a target would have to inline.
     """
     # Imported here because programs for the host alone do without.
-    from devscope.analysis.placed_functions import functions_on_devices
+    from devscope.analysis.split_functions import functions_on_devices
     from devscope.analysis.symbols import Symbols
     from devscope.passes.device_inline import DeviceInlinePass
     from devscope.passes.device_merge import DeviceMergePass

@@ -15,11 +15,10 @@ from xdsl.ir import Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.call_graph import Call, CallGraph
-from devscope.analysis.classify import CONTROL_FLOW
+from devscope.analysis.classify import CONTROL_FLOW, is_over_scalars
 from devscope.analysis.manager import AnalysisManager, ManagedPass
-from devscope.analysis.placed_functions import HOST_TYPE, scope_of_function
+from devscope.analysis.split_functions import HOST_TYPE, scope_of_function
 from devscope.analysis.symbols import CALL, Symbols, function_of
-from devscope.analysis.value_kinds import HOST, kind_of
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
@@ -107,13 +106,7 @@ def _can_inline(call: Operation, symbols: Symbols) -> bool:
     if callee is None or caller is None or not callee.body.blocks:
         return False
     same_target = callee.attributes.get(TARGET_ATTR) == caller.attributes.get(TARGET_ATTR)
-    return (same_target and scope_of_function(callee) == scope_of_function(caller)) or _is_scalar(callee)
-
-
-def _is_scalar(function: FuncOp) -> bool:
-    return all(
-        kind_of(value.type) == HOST for op in function.body.walk() for value in (*op.operands, *op.results)
-    ) and all(kind_of(type_) == HOST for type_ in function.function_type.inputs)
+    return (same_target and scope_of_function(callee) == scope_of_function(caller)) or is_over_scalars(callee)
 
 
 def _refuse_recursion(calls: list[Call], graph: CallGraph) -> None:

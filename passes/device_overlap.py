@@ -11,16 +11,17 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass
 from enum import IntEnum
+from graphlib import TopologicalSorter
 from itertools import pairwise
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
-from devscope.analysis.captured_values import free_values
+from devscope.analysis.captured_values import definitions_in
 from devscope.analysis.classify import CONTROL_FLOW, is_rematerialised, is_scalar_code, is_terminator
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.manager import AnalysisManager, ManagedPass
-from devscope.analysis.placed_functions import split_by_host
+from devscope.analysis.split_functions import split_by_host
 from devscope.analysis.symbols import Symbols, callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
@@ -60,9 +61,7 @@ def _reorder(function: FuncOp, ranks: _Ranks) -> bool:
     blocks = list(function.body.blocks)
     while blocks:
         block = blocks.pop()
-        for op in block.ops:
-            if _is_control_flow(op):
-                blocks.extend(b for region in op.regions for b in region.blocks)
+        blocks += (b for op in block.ops if _is_control_flow(op) for region in op.regions for b in region.blocks)
         changed |= _order(block, ranks)
     return changed
 
@@ -104,54 +103,35 @@ def _order(block: Block, ranks: _Ranks) -> bool:
     if not any(isinstance(op, DeviceCopyOp) or ranks.uses_device(op) for op in ops):
         return False
     position = {op: number for number, op in enumerate(ops)}
-    needs = [_needs(block, op, position) for op in ops]
-    effects = [number for number, op in enumerate(ops) if _keeps_its_place(op, ranks)]
-    for before, after in pairwise(effects):
+    needs = {number: {position[made] for made in definitions_in(block, op)} for number, op in enumerate(ops)}
+    for before, after in pairwise(number for number, op in enumerate(ops) if _keeps_its_place(op, ranks)):
         needs[after].add(before)
-    users: list[list[int]] = [[] for _ in ops]
-    for number, needed in enumerate(needs):
-        for other in needed:
-            users[other].append(number)
-    feeds = [False] * len(ops)
+    feeding: set[int] = set()
+    """What is work for a device, or some such work waits for."""
     for number in reversed(range(len(ops))):
-        feeds[number] = ranks.uses_device(ops[number]) or any(feeds[user] for user in users[number])
-    rank = [ranks.of(op, feeds[number]) for number, op in enumerate(ops)]
-    waiting = [len(needed) for needed in needs]
-    ready = [(rank[number], number) for number, count in enumerate(waiting) if count == 0]
-    heapq.heapify(ready)
+        if number in feeding or ranks.uses_device(ops[number]):
+            feeding |= {number, *needs[number]}
+    rank = [ranks.of(op, number in feeding) for number, op in enumerate(ops)]
+    waiting = TopologicalSorter(needs)
+    waiting.prepare()
+    ready: list[tuple[_Rank, int]] = []
     order: list[int] = []
-    while ready:
+    while waiting.is_active():
+        for number in waiting.get_ready():
+            heapq.heappush(ready, (rank[number], number))
         _, number = heapq.heappop(ready)
         order.append(number)
-        for user in users[number]:
-            waiting[user] -= 1
-            if waiting[user] == 0:
-                heapq.heappush(ready, (rank[user], user))
+        waiting.done(number)
     if order == sorted(order):
         return False
     reorder(block, [ops[number] for number in order])
     return True
 
 
-def _needs(block: Block, op: Operation, position: dict[Operation, int]) -> set[int]:
-    found: set[int] = set()
-    for value in free_values(op):
-        owner = value.owner
-        before = block.find_ancestor_op_in_block(owner) if isinstance(owner, Operation) else None
-        if before is not None and before is not op and before in position:
-            found.add(position[before])
-    return found
-
-
 def _keeps_its_place(op: Operation, ranks: _Ranks) -> bool:
     if ranks.launches(op) or is_rematerialised(op):
         return False
     if _is_control_flow(op):
-        return any(
-            _keeps_its_place(inner, ranks)
-            for region in op.regions
-            for block in region.blocks
-            for inner in block.ops
-            if not is_terminator(inner)
-        )
+        blocks = (block for region in op.regions for block in region.blocks)
+        return any(_keeps_its_place(i, ranks) for block in blocks for i in block.ops if not is_terminator(i))
     return has_side_effects(op)

@@ -1,6 +1,6 @@
 """The pass ``device-verify-split``: checks that a split module keeps its promises.
 
-It shares no code with the split but the definition of what a call is (`analysis/call_kinds.py`). The promises:
+It shares no code with the split but what functions and calls are (`analysis/split_functions.py`). The promises:
 
 * every function has a ``device.target``, and a ``device.scope`` with a device type and an id;
 * a function for a device is private and has a body; it holds nothing that only the host can do;
@@ -19,9 +19,9 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
-from devscope.analysis.call_kinds import CallKind, call_kind, is_host_code
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.split_functions import CallKind, call_kind, is_host_code
 from devscope.analysis.user_kernels import kernel_name
 from devscope.analysis.user_kernels.check import check_launch
 from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr

@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from devscope.analysis.call_graph import CallGraph
-from devscope.analysis.device_functions import portable_functions
+from devscope.analysis.classify import portable_functions
 from devscope.analysis.symbols import Symbols, callee_name
 from devscope.dialects.location import source_location
 from devscope.errors import VerifyError

@@ -7,8 +7,8 @@ A target that stands already is never overwritten; only a missing host part (``d
 | public, its ``device.scope`` on a device | the device's; its own code between computations is for the host part |
 | public, private and not on one device, without a body | the host's |
 | private, all on one device | the device's, without a host part |
-| private over scalars, that kernels can call | by who calls it, see `portable_functions` |
-| user kernel | by what launches it, see `user_kernels` |
+| private over scalars, that kernels can call | by who calls it, see `versions` |
+| user kernel | by what launches it, see `versions` |
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from dataclasses import dataclass
 
 from xdsl.dialects import func
 
-from devscope.analysis.device_functions import device_functions
+from devscope.analysis.classify import device_functions
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.symbols import Symbols, is_public
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
+from devscope.analysis.user_kernels.calls import calls_in
 from devscope.dialects.device import HOST_TARGET_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.scope_attribute import scope_on
 from devscope.errors import VerifyError
-from devscope.passes.device_bind_target.portable_functions import bind_portable_functions
-from devscope.passes.device_bind_target.user_kernels import bind_kernels, inline_in_kernels
+from devscope.passes.device_bind_target.versions import bind_versions
+from devscope.passes.device_inline import inline_call
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,31 @@ def bind_targets(analyses: AnalysisManager, binding: TargetBinding) -> None:
     Raises VerifyError, located, for a host part that is for a device, and for a function without a body that is
     for one: only the host can call what is defined elsewhere.
     """
-    inline_in_kernels(analyses)
-    bind_portable_functions(analyses, binding)
-    bind_kernels(analyses, binding)
+    _inline_in_kernels(analyses)
+    bind_versions(analyses, binding)
     host = analyses.host
     functions = list(analyses.get(Symbols).functions.values())
-    on_device = device_functions(functions, analyses.get(ScopeAnalysis), host)
+    on_device = device_functions(functions, analyses.get(ScopeAnalysis))
     for function in functions:
         scope = on_device.get(function.sym_name.data)
         if scope is not None:
             function.attributes.setdefault(TARGET_ATTR, binding.target_of(scope))
         else:
             _bind_host_code(function, host, binding)
+
+
+def _inline_in_kernels(analyses: AnalysisManager) -> None:
+    """Replace the calls in user kernels, which `check_calls` accepts, by what they call."""
+    symbols = analyses.get(Symbols)
+    work = [op for kernel in symbols.kernels.values() for op in calls_in(kernel)]
+    if not work:
+        return
+    while work:
+        call = work.pop()
+        callee = symbols.callee(call)
+        assert callee is not None
+        work += (inner for op in inline_call(call, callee) for inner in calls_in(op))
+    analyses.invalidate()
 
 
 def _bind_host_code(function: func.FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:

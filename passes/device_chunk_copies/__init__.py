@@ -28,7 +28,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.manager import AnalysisManager, ManagedPass
-from devscope.analysis.placed_functions import functions_on_devices
+from devscope.analysis.split_functions import functions_on_devices
 from devscope.analysis.symbols import Symbols
 from devscope.analysis.target_binding import HOST_KIND
 from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr

@@ -13,20 +13,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
-from devscope.analysis.dominance import Dominators, is_single_block
+from devscope.analysis.dominance import DominatorTrees
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.symbols import Symbols
 from devscope.analysis.value_flow import planned_operations
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.op_facts import LOOPS, Control, facts_of
-from devscope.passes.device_move_copies.branches import join_copies, join_results, sink_copy, split_results
+from devscope.passes.device_move_copies.branches import join_copies, move_result_copies, sink_copy
 from devscope.passes.device_move_copies.loops import carry_copied, hoist_copies
 from devscope.rewriting.copies import fold_copy
 
@@ -71,7 +70,7 @@ def _round(function: FuncOp) -> bool:
         control = facts_of(op).control if op.regions else None
         if control is Control.CHOICE:
             changed |= join_copies(op)
-            changed |= join_results(op) or split_results(op)
+            changed |= move_result_copies(op)
         elif control in LOOPS:
             changed |= hoist_copies(op)
             changed |= carry_copied(op)
@@ -82,7 +81,7 @@ def _merge(copies: list[DeviceCopyOp]) -> bool:
     """Merge copies, each after those that dominate it, into those; whether there were any."""
     changed = False
     seen: dict[tuple[SSAValue, ScopeAttr], dict[Block, DeviceCopyOp]] = {}
-    graphs: dict[Region, Dominators] = {}
+    graphs = DominatorTrees()
     for copy in copies:
         assert copy.parent is not None
         equal = seen.setdefault((copy.operand, copy.dst), {})
@@ -96,15 +95,8 @@ def _merge(copies: list[DeviceCopyOp]) -> bool:
     return changed
 
 
-def _dominating(block: Block, graphs: dict[Region, Dominators]) -> Iterator[Block]:
+def _dominating(block: Block | None, graphs: DominatorTrees) -> Iterator[Block]:
     """``block`` and all blocks that dominate it, those around it included, the nearest first."""
-    current: Block | None = block
-    while current is not None:
-        yield current
-        region = current.parent
-        if region is not None and not is_single_block(region):
-            if region not in graphs:
-                graphs[region] = Dominators(region)
-            yield from islice(graphs[region].dominators(current), 1, None)
-        parent = current.parent_op()
-        current = None if parent is None or isinstance(parent, FuncOp) else parent.parent
+    while block is not None and (region := block.parent) is not None:
+        yield from graphs[region].dominators(block)
+        block = None if isinstance(region.parent, FuncOp) else block.parent_block()

@@ -11,14 +11,10 @@ nothing to copy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-
-from xdsl.ir import Block, Operation, Region, SSAValue, Use
-from xdsl.rewriter import Rewriter
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.dominance import is_single_block
-from devscope.analysis.insertion import region_in
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.op_facts import Control, facts_of
 from devscope.rewriting.copies import insert_copy, move_before
@@ -26,79 +22,60 @@ from devscope.rewriting.copies import insert_copy, move_before
 
 def sink_copy(copy: DeviceCopyOp) -> bool:
     """Sink a copy as deep as it goes, or erase it if nothing uses it; whether it was either."""
-    use = copy.result.first_use
+    use, home = copy.result.first_use, copy.parent
+    assert home is not None
     if use is None:
         Rewriter.erase_op(copy)
         return True
-    places = _places(copy) if use.operation.parent is not copy.parent else ()
-    if not places or places[0].block is copy.parent:
+    first, *others = _copying_blocks(copy, home) if use.operation.parent is not home else [home]
+    if first is home:
         return False
-    for place in places[1:]:
-        place.use(insert_copy(copy.operand, copy.src, copy.dst, copy, place.start))
-    move_before(copy, places[0].start)
+    copies = {block: copy.clone(clone_name_hints=False) for block in others}
+    for block, other in copies.items():
+        Rewriter.insert_op(other, InsertPoint.at_start(block))
+    copy.detach()
+    Rewriter.insert_op(copy, InsertPoint.at_start(first))
+    for use in list(copy.result.uses) if copies else ():
+        block = use.operation.parent
+        while block is not None and block is not first and block not in copies:
+            block = block.parent_block()
+        if block in copies:
+            use.operation.operands[use.index] = copies[block].result
     return True
 
 
-@dataclass
-class _Place:
-    """A block, and uses of one copy that stand in it, nested ones included."""
-
-    block: Block
-    uses: list[Use]
-    branch: Operation | None = None
-    """What all uses stand in."""
-    inside: list[_Place] = field(default_factory=list["_Place"])
-    """Of the branch, the regions that have uses."""
-    best: list[_Place] = field(default_factory=list["_Place"])
-    """Where copies serve the uses: in the block, or only on those paths of the branch that need them."""
-
-    @property
-    def start(self) -> Operation:
-        assert self.block.first_op is not None
-        return self.block.first_op
-
-    def use(self, value: SSAValue) -> None:
-        for use in self.uses:
-            use.operation.operands[use.index] = value
-
-
-def _places(copy: DeviceCopyOp) -> list[_Place]:
-    """The blocks where copies serve the uses of ``copy``."""
-    assert copy.parent is not None
-    places = [_Place(copy.parent, list(copy.result.uses))]
-    for place in places:
-        place.branch = _branch(place)
-        if place.branch is not None:
-            place.inside = _regions(place.branch, place.uses)
-            places += place.inside
-    for place in reversed(places):
-        if place.branch is None or (
-            len(place.inside) == len(place.branch.regions) and all(inner.best == [inner] for inner in place.inside)
-        ):
-            place.best = [place]
+def _copying_blocks(copy: DeviceCopyOp, home: Block) -> list[Block]:
+    """The blocks at whose start copies serve the uses of ``copy``, which stands in ``home``."""
+    users = {use.operation for use in copy.result.uses}
+    if any(home.find_ancestor_op_in_block(user) is None for user in users):
+        return [home]
+    holders: dict[Block, set[Operation]] = {}
+    """Per block the operations in it that are users, or have some inside."""
+    for user in users:
+        op: Operation | None = user
+        while op is not None and (block := op.parent) is not None and op not in holders.setdefault(block, set()):
+            holders[block].add(op)
+            op = block.parent_op() if block is not home else None
+    inside: dict[Block, list[Block]] = {}
+    """Where copies can be instead of in a block: in regions of the one branch that has all of its users."""
+    blocks = [home]
+    for block in blocks:
+        branch, *others = holders[block]
+        sinks = not others and branch not in users and facts_of(branch).control is Control.CHOICE
+        regions = [region for region in branch.regions if region.blocks]
+        if sinks and all(map(is_single_block, regions)):
+            inside[block] = [region.block for region in regions if region.block in holders]
+            blocks += inside[block]
+    chosen: dict[Block, list[Block]] = {}
+    for block in reversed(blocks):
+        inner = inside.get(block, [])
+        branch = inner[0].parent_op() if inner else None
+        every_path = branch is None or len(inner) == len(branch.regions)
+        if every_path and all(chosen[other] == [other] for other in inner):
+            chosen[block] = [block]
         else:
-            place.best = [best for inner in place.inside for best in inner.best]
-    return places[0].best
-
-
-def _branch(place: _Place) -> Operation | None:
-    """The branch in which all uses stand, if they stand in one."""
-    branch: Operation | None = None
-    for use in place.uses:
-        around = place.block.find_ancestor_op_in_block(use.operation)
-        if around is None or around is use.operation or around is not (branch or around):
-            return None
-        branch = around
-    if branch is None or facts_of(branch).control is not Control.CHOICE:
-        return None
-    return branch if all(is_single_block(region) for region in branch.regions if region.blocks) else None
-
-
-def _regions(branch: Operation, uses: list[Use]) -> list[_Place]:
-    found: dict[Region, list[Use]] = {}
-    for use in uses:
-        found.setdefault(region_in(branch, use.operation), []).append(use)
-    return [_Place(region.block, found[region]) for region in branch.regions if region in found]
+            chosen[block] = [found for other in inner for found in chosen[other]]
+    return chosen[home]
 
 
 def join_copies(branch: Operation) -> bool:
@@ -117,65 +94,57 @@ def join_copies(branch: Operation) -> bool:
     return changed
 
 
-def join_results(branch: Operation) -> bool:
-    """Copy a result of a branch instead of what each region yields for it; whether there were any such."""
+def move_result_copies(branch: Operation) -> bool:
+    """Copy results instead of what each region yields for them, or let regions copy back what they yield, if one
+    of them need not; whether there were such results."""
     blocks = _blocks(branch)
-    after = branch.next_op
-    if not blocks or after is None:
+    results = branch.results if blocks else ()
+    return any([_join_result(result, blocks) or _split_result(result, blocks) for result in results])
+
+
+def _join_result(result: OpResult, blocks: list[Block]) -> bool:
+    copies = _yielded_copies(result, blocks)
+    ends = {(copy.src, copy.dst) for copy in copies}
+    after = result.op.next_op
+    if len(copies) < len(blocks) or len(ends) > 1 or after is None:
         return False
-    changed = False
-    for result in branch.results:
-        copies = _yielded_copies(blocks, result.index)
-        if copies is None:
-            continue
-        first = copies[0]
-        uses = list(result.uses)
-        made = insert_copy(result, first.src, first.dst, first, after)
-        for use in uses:
-            use.operation.operands[use.index] = made
-        for copy in copies:
-            Rewriter.replace_op(copy, [], [copy.operand])
-        changed = True
-    return changed
+    if not all(copy.result.has_one_use() for copy in copies):
+        return False
+    uses = list(result.uses)
+    made = insert_copy(result, *ends.pop(), copies[0], after)
+    for use in uses:
+        use.operation.operands[use.index] = made
+    for copy in copies:
+        Rewriter.replace_op(copy, [], [copy.operand])
+    return True
 
 
-def split_results(branch: Operation) -> bool:
-    """Let regions copy back what they yield, if one of them need not; whether there was such a result."""
-    blocks = _blocks(branch)
-    changed = False
-    for result in branch.results if blocks else ():
-        copies = _copies_back(result, branch)
-        if not copies:
-            continue
-        src, dst = copies[0].src, copies[0].dst
-        yielded = [_yielded(block, result.index) for block in blocks]
-        firsts = [value.owner if value is not None else None for value in yielded]
-        if not any(isinstance(first, DeviceCopyOp) and first.src == dst for first in firsts):
-            continue
-        for block, value in zip(blocks, yielded, strict=True):
-            end = block.last_op
-            assert end is not None
-            assert value is not None
-            back = insert_copy(value, src, dst, copies[0], end)
-            end.operands[result.index] = back
-        for copy in copies:
-            Rewriter.replace_op(copy, [], [result])
-        changed = True
-    return changed
+def _split_result(result: OpResult, blocks: list[Block]) -> bool:
+    copies = _copies_back(result)
+    if not copies or not any(copy.src == copies[0].dst for copy in _yielded_copies(result, blocks)):
+        return False
+    for end in (block.last_op for block in blocks):
+        assert end is not None
+        value = end.operands[result.index]
+        end.operands[result.index] = insert_copy(value, copies[0].src, copies[0].dst, copies[0], end)
+    for copy in copies:
+        Rewriter.replace_op(copy, [], [result])
+    return True
 
 
-def _copies_back(result: SSAValue, branch: Operation) -> list[DeviceCopyOp]:
+def _copies_back(result: OpResult) -> list[DeviceCopyOp]:
     """The copies of a result, if nothing else uses it, all go to one scope, and one follows the branch."""
     users = [use.operation for use in result.uses if not facts_of(use.operation).query]
     copies = [user for user in users if isinstance(user, DeviceCopyOp)]
     if len(copies) < len(users) or len({copy.dst for copy in copies}) != 1:
         return []
-    return copies if any(copy.parent is branch.parent for copy in copies) else []
+    return copies if any(copy.parent is result.op.parent for copy in copies) else []
 
 
-def _yielded(block: Block, index: int) -> SSAValue | None:
-    end = block.last_op
-    return end.operands[index] if end is not None and index < len(end.operands) else None
+def _yielded_copies(result: OpResult, blocks: list[Block]) -> list[DeviceCopyOp]:
+    """The copies that blocks yield for a result."""
+    yielded = (block.last_op.operands[result.index].owner for block in blocks if block.last_op is not None)
+    return [owner for owner in yielded if isinstance(owner, DeviceCopyOp)]
 
 
 def _blocks(branch: Operation) -> list[Block]:
@@ -187,16 +156,3 @@ def _blocks(branch: Operation) -> list[Block]:
 def _of_outside_values(branch: Operation, block: Block) -> dict[tuple[SSAValue, ScopeAttr], DeviceCopyOp]:
     copies = (op for op in block.ops if isinstance(op, DeviceCopyOp))
     return {(copy.operand, copy.dst): copy for copy in copies if not branch.is_ancestor(copy.operand.owner)}
-
-
-def _yielded_copies(blocks: Sequence[Block], index: int) -> list[DeviceCopyOp] | None:
-    """The copies that all blocks yield and nothing else uses, if they have the same ends."""
-    found: list[DeviceCopyOp] = []
-    for block in blocks:
-        value = _yielded(block, index)
-        copy = value.owner if value is not None else None
-        if not isinstance(copy, DeviceCopyOp) or not copy.result.has_one_use():
-            return None
-        found.append(copy)
-    ends = {(copy.src, copy.dst) for copy in found}
-    return found if len(ends) == 1 else None

@@ -19,7 +19,6 @@ has no more copies than before. A loop of no iteration then has two for each.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue, Use
@@ -28,10 +27,9 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from devscope.analysis.classify import is_rematerialised
 from devscope.analysis.dominance import is_single_block
 from devscope.analysis.symbols import function_of
-from devscope.analysis.value_flow import first_carried
+from devscope.analysis.value_flow import targets
 from devscope.analysis.value_kinds import TENSOR, kind_of
 from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr
-from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import scope_around, unplaced, write_scope
 from devscope.rewriting.copies import insert_copy, move_before
@@ -63,37 +61,21 @@ class Carried:
 
 
 def carried_values(loop: Operation) -> list[Carried]:
-    """The tensors that an ``scf.for`` or ``scf.while`` carries; none for other loops.
+    """The tensors that a loop carries; none for loops that a tensor decides.
 
     An ``scf.while`` has two kinds: what enters its first region, and what goes from there to the second and out.
     """
-    if not all(map(is_single_block, loop.regions)):
+    if facts_of(loop).by_tensor or not all(map(is_single_block, loop.regions)):
         return []
-    found: Iterator[Carried] = iter(())
-    if op_name(loop) == "scf.for":
-        found = _of_for(loop)
-    elif op_name(loop) == "scf.while":
-        found = _of_while(loop)
-    return [carried for carried in found if kind_of(carried.argument.type) == TENSOR]
-
-
-def _of_for(loop: Operation) -> Iterator[Carried]:
-    body, first = loop.regions[0].block, first_carried(loop)
-    end = body.last_op
-    assert end is not None
-    for number, (argument, result) in enumerate(zip(body.args[1:], loop.results, strict=True)):
-        yield Carried(argument, result, (loop, first + number), (end, number))
-
-
-def _of_while(loop: Operation) -> Iterator[Carried]:
-    before, after = (region.block for region in loop.regions)
-    condition, end = before.last_op, after.last_op
-    assert condition is not None
-    assert end is not None
-    for number, argument in enumerate(before.args):
-        yield Carried(argument, None, (loop, number), (end, number))
-    for number, (argument, result) in enumerate(zip(after.args, loop.results, strict=True)):
-        yield Carried(argument, result, None, (condition, 1 + number))
+    entering = {value: (loop, number) for number, value in targets(loop)}
+    found: list[Carried] = []
+    for end in (region.block.last_op for region in loop.regions):
+        assert end is not None
+        results = {number: value for number, value in targets(end) if value.owner is loop}
+        for number, value in targets(end):
+            if value.owner is not loop and kind_of(value.type) == TENSOR:
+                found.append(Carried(value, results.get(number), entering.get(value), (end, number)))
+    return found
 
 
 def carry_copied(loop: Operation) -> bool:
@@ -174,7 +156,7 @@ class _Group:
         ]
         firsts = {_operand(carried.first) for carried in self._values if carried.first is not None}
         results = [c.result for c in self._values if c.result is not None and self._uses_here(c.result)]
-        around = sum(map(self._needs_copy, firsts)) + len(results)
+        around = sum(map(self._takes_copy, firsts)) + len(results)
         return entering + sum(back) > 0 and around <= entering + len(back)
 
     def carry(self) -> None:
@@ -211,24 +193,26 @@ class _Group:
             if isinstance(use.operation, DeviceCopyOp) and use.operation.dst == self._there:
                 Rewriter.replace_op(use.operation, [], [value])
 
-    def _needs_copy(self, value: SSAValue) -> bool:
+    def _takes_copy(self, value: SSAValue) -> bool:
+        """Whether a value on the other scope is neither what was copied from there, nor can be made there as well.
+
+        In split modules no constant or the like can stand on devices.
+        """
         owner = value.owner
         if isinstance(owner, DeviceCopyOp):
             return owner.src != self._there
-        return isinstance(owner, Block) or not self._is_rematerialised(owner)
-
-    def _is_rematerialised(self, op: Operation) -> bool:
-        """Whether a constant or the like can stand on the other scope: split modules have no such code."""
-        function = function_of(op)
-        return is_rematerialised(op) and (function is None or TARGET_ATTR not in function.attributes)
+        if isinstance(owner, Block) or not is_rematerialised(owner):
+            return True
+        function = function_of(owner)
+        return function is not None and TARGET_ATTR in function.attributes
 
     def _enter(self, value: SSAValue, like: Operation) -> SSAValue:
         """The value on the other scope, in front of the loop."""
         owner = value.owner
-        if isinstance(owner, DeviceCopyOp) and owner.src == self._there:
-            return owner.operand
-        if isinstance(owner, Block) or not self._is_rematerialised(owner):
+        if isinstance(owner, Block) or self._takes_copy(value):
             return insert_copy(value, self._here, self._there, like, self._loop)
+        if isinstance(owner, DeviceCopyOp):
+            return owner.operand
         made = unplaced(owner)
         write_scope(made, self._there, scope_around(self._loop) == self._there)
         Rewriter.insert_op(made, InsertPoint.before(self._loop))

@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import IndexType, IntegerType
 from xdsl.ir import Block, Operation
 
-from devscope.analysis.captured_values import free_values
+from devscope.analysis.captured_values import definitions_in, free_values
 from devscope.analysis.classify import is_rematerialised
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.loops import constant_index, trip_count
 from devscope.analysis.manager import AnalysisManager, ManagedPass
-from devscope.analysis.placed_functions import split_by_host
+from devscope.analysis.split_functions import split_by_host
 from devscope.analysis.symbols import Symbols, callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
@@ -79,7 +79,7 @@ def _split(
     waits = any(isinstance(op, DeviceCopyOp) and op.dst.same_device(host) for op in loop.walk())
     if not launches or not waits:
         return None
-    begin = _ancestors(launches, body)
+    begin = _with_definitions(launches, body)
     if any(_needs_order(op, host, on_devices) for op in begin):
         return None
     carried = set(body.args[1:])
@@ -101,18 +101,15 @@ def _may_repeat(loop: Operation) -> bool:
     return count is None or count > 1
 
 
-def _ancestors(ops: Iterable[Operation], body: Block) -> set[Operation]:
+def _with_definitions(ops: Iterable[Operation], body: Block) -> set[Operation]:
     """``ops`` and what they need, in the body of a loop."""
     found: set[Operation] = set()
     stack = list(ops)
     while stack:
         op = stack.pop()
-        if op in found:
-            continue
-        found.add(op)
-        for value in free_values(op):
-            if isinstance(value.owner, Operation) and value.owner.parent is body:
-                stack.append(value.owner)
+        if op not in found:
+            found.add(op)
+            stack += definitions_in(body, op)
     return found
 
 

@@ -17,8 +17,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.manager import AnalysisManager, ManagedPass
-from devscope.analysis.placed_functions import scope_of_function
 from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.split_functions import scope_of_function
 from devscope.analysis.symbols import CALL, Symbols
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.names import op_name

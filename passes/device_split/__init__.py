@@ -10,12 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, Operation
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.captured_values import users_in
-from devscope.analysis.classify import CONTROL_FLOW, Classifier
-from devscope.analysis.device_functions import device_functions
+from devscope.analysis.classify import CONTROL_FLOW, Classifier, device_functions
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
@@ -33,9 +33,8 @@ from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import drop_scopes
 from devscope.errors import VerifyError
 from devscope.passes.device_bind_target import bind_targets
-from devscope.passes.device_split.calls import separate_kinds, write_kinds
-from devscope.passes.device_split.device_regions import BlockSplit, DeviceRegion
-from devscope.passes.device_split.memory_locations import reduce_to_memory_locations
+from devscope.passes.device_split.device_regions import BlockSplit
+from devscope.passes.device_split.marks import mark_calls, reduce_to_memory_locations
 from devscope.passes.device_split.outline import outline_region
 from devscope.rewriting.blocks import erase_operations, reorder
 from devscope.rewriting.functions import taken_names, unique_name
@@ -63,27 +62,25 @@ def split_module(analyses: AnalysisManager, binding: TargetBinding) -> None:
     Functions without a target are bound first, see ``device-bind-target``.
     """
     bind_targets(analyses, binding)
-    module, host = analyses.module, analyses.host
     scopes = analyses.get(ScopeAnalysis)
     functions = list(scopes.symbols.functions.values())
-    on_device = device_functions(functions, scopes, host)
-    classifier = Classifier(scopes, host, on_device)
-    taken = taken_names(module)
+    on_device = device_functions(functions, scopes)
+    classifier = Classifier(scopes, on_device)
+    taken = taken_names(analyses.module)
     for function in functions:
         if function.sym_name.data not in on_device and function.body.blocks:
-            _split_function(module, function, scopes, classifier, binding, taken)
+            _split_function(function, scopes, classifier, binding, taken)
     for function in functions:
         scope = on_device.get(function.sym_name.data)
         if scope is None:
-            _finish_host_code(function, host, binding)
+            _finish_host_code(function, analyses.host, binding)
         else:
             _finish_device_function(function, scope, binding)
             drop_scopes(function.body)
-    reduce_to_memory_locations(module)
-    drop_idle_kernels(module)
+    reduce_to_memory_locations(analyses.module)
+    drop_idle_kernels(analyses.module)
     analyses.invalidate()
-    separate_kinds(analyses)
-    write_kinds(analyses)
+    mark_calls(analyses)
 
 
 def _finish_host_code(function: func.FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
@@ -111,14 +108,8 @@ def _finish_device_function(function: func.FuncOp, scope: ScopeAttr, binding: Ta
 
 
 def _split_function(
-    module: ModuleOp,
-    function: func.FuncOp,
-    scopes: ScopeAnalysis,
-    classifier: Classifier,
-    binding: TargetBinding,
-    taken: set[str],
+    function: func.FuncOp, scopes: ScopeAnalysis, classifier: Classifier, binding: TargetBinding, taken: set[str]
 ) -> None:
-    bound = function.attributes[TARGET_ATTR]
     blocks = list(function.body.blocks)
     split_blocks: list[Block] = []
     while blocks:
@@ -130,14 +121,14 @@ def _split_function(
         dead = _only_cloned(block, split)
         if split.regions:
             _reorder(block, split)
-        names = [_region_name(function, region, taken) for region in split.regions]
+        prefix = function.sym_name.data
+        names = [unique_name(f"{prefix}_{region.scope.symbol_name}", taken) for region in split.regions]
         # Last region first: a region then sees the original values of the regions before it.
         for region, name in reversed(list(zip(split.regions, names, strict=True))):
-            outlined = outline_region(
-                region, split.clonable_on(region.scope), dead, name, binding.target_in(region.scope, bound)
-            )
+            target = binding.target_in(region.scope, function.attributes[TARGET_ATTR])
+            outlined = outline_region(region, split.clonable_on(region.scope), dead, name, target)
             if outlined is not None:
-                module.body.block.insert_op_after(outlined, function)
+                Rewriter.insert_op(outlined, InsertPoint.after(function))
         erase_operations(dead)
         scopes.invalidate()  # Values of inner blocks may now be results of calls of new functions.
         split_blocks.append(block)
@@ -145,10 +136,6 @@ def _split_function(
     for block in split_blocks:
         for op in block.ops:
             op.attributes.pop(SCOPE_ATTR, None)
-
-
-def _region_name(function: func.FuncOp, region: DeviceRegion, taken: set[str]) -> str:
-    return unique_name(f"{function.sym_name.data}_{region.scope.symbol_name}", taken)
 
 
 def _reorder(block: Block, split: BlockSplit) -> None:

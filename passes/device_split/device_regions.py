@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation
 
-from devscope.analysis.captured_values import free_values, users_in
+from devscope.analysis.captured_values import definitions_in, users_in
 from devscope.analysis.classify import Classifier, Role, is_free, is_rematerialised, is_terminator
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.symbols import callee_name
@@ -37,7 +37,7 @@ class BlockSplit:
         self._block = block
         ops = [op for op in block.ops if not is_terminator(op)]
         self._roles = {op: classifier.role(op) for op in ops}
-        self._needs = {op: free_values(op) for op in ops}
+        self._definitions = {op: [d for d in definitions_in(block, op) if d in self._roles] for op in ops}
         self.levels: dict[Operation, int] = {}
         self.clonable = {op for op in ops if self._is_clonable(op)}
         """Scalar code, and constants and empties all of whose users are device work."""
@@ -80,7 +80,7 @@ class BlockSplit:
 
         def needed_level(op: Operation, scope: ScopeAttr) -> int:
             level = -1 if op in self.clonable or is_free(op) else 0
-            for owner in self._definitions(op):
+            for owner in self._definitions[op]:
                 if self.can_clone(owner, scope):
                     level = max(level, clone_levels[owner][scope])
                 else:
@@ -112,13 +112,8 @@ class BlockSplit:
     def _depends_on_work(self, op: Operation) -> bool:
         stack = [op]
         while stack:
-            definitions = self._definitions(stack.pop())
+            definitions = self._definitions[stack.pop()]
             if any(owner not in self.clonable for owner in definitions):
                 return True
             stack += definitions
         return False
-
-    def _definitions(self, op: Operation) -> list[Operation]:
-        """The operations of the block that make what ``op`` needs."""
-        owners = (value.owner for value in self._needs[op])
-        return [owner for owner in owners if isinstance(owner, Operation) and owner in self._roles]

@@ -1,0 +1,149 @@
+"""Gives each side that calls a portable function, or launches a user kernel, a version of its own.
+
+A side is a device and what is compiled for there, or the host. A portable function is scalar code that a kernel
+can call as well as the host. The original is for the first device that reaches it, else for the host; every other
+side gets a private copy, ``NAME_opencl1``, or ``NAME_host``. A target that stands already stays; a portable
+function with one that none of its callers is on is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+
+from devscope.analysis.classify import portable_functions
+from devscope.analysis.manager import AnalysisManager
+from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.symbols import Symbols, named_function
+from devscope.analysis.target_binding import HOST_KIND, TargetBinding
+from devscope.analysis.user_kernels import kernel_name
+from devscope.analysis.user_kernels.check import check_launch
+from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
+from devscope.dialects.location import source_location
+from devscope.errors import VerifyError
+from devscope.rewriting.functions import clone_function, fresh_name, redirect, taken_names
+
+Side = tuple[ScopeAttr, TargetAttr]
+"""Where code runs, and what it is compiled for."""
+
+
+def bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
+    """Write ``device.target`` and ``device.scope`` on portable functions and on kernels that something launches.
+
+    Raises VerifyError, located, for a launch on the host.
+    """
+    symbols = analyses.get(Symbols)
+    bound = {f.sym_name.data: f for f in portable_functions(symbols.functions.values())}
+    if not bound and not symbols.kernels:
+        return
+    host_side = (analyses.host.memory_location, binding.target_of(analyses.host))
+    uses = list(_uses(analyses, bound, host_side, binding))
+    callers = [(name, side) for op, side in uses if (name := _name_in(op)) is not None]
+    bound |= {name: symbols.kernels[name] for name, _ in callers if name in symbols.kernels}
+    sides = _sides(bound, callers)
+    idle = [f for name, f in bound.items() if not sides[name] and TARGET_ATTR in f.attributes]
+    sides = _sides(bound, [*callers, *((f.sym_name.data, _own_side(f, (), host_side)) for f in idle)])
+    taken = taken_names(analyses.module)
+    versions: dict[tuple[str, Side], FuncOp] = {}
+    for name, function in bound.items():
+        own = _own_side(function, sides[name], host_side)
+        for side in [side for side in sides[name] if side != own]:
+            suffix = "host" if side == host_side else side[0].symbol_name
+            versions[name, side] = clone_function(function, fresh_name(f"{name}_{suffix}", taken))
+        if own in sides[name] or not sides[name]:
+            versions[name, own] = function
+        elif name not in symbols.kernels:  # those go with others that nothing launches
+            function.detach()
+            function.erase(safe_erase=False)
+    for (_, side), function in versions.items():
+        _write(function, side)
+        uses += [(op, side) for op in function.walk() if named_function(op) in bound]
+    for op, side in uses:
+        name = _name_in(op)
+        if name is not None and (version := versions.get((name, side))) is not None:
+            _send(op, version.sym_name.data)
+    analyses.invalidate()
+
+
+def _uses(
+    analyses: AnalysisManager, portable: Container[str | None], host_side: Side, binding: TargetBinding
+) -> Iterator[tuple[Operation, Side]]:
+    """What calls portable functions, names them as values or launches kernels, but in portable functions; with its
+    side."""
+    scopes = analyses.get(ScopeAnalysis)
+    for name, function in scopes.symbols.functions.items():
+        for op in function.walk() if name not in portable else ():
+            if not isinstance(op, LaunchOp) and named_function(op) not in portable:
+                continue
+            # Only the bodies of computations run on a device; what stands between them runs on the host.
+            on_host = not isinstance(op, LaunchOp) and scopes.computation(op) is op
+            scope = analyses.host if on_host else scopes.of_op(op)
+            target = binding.target_in(scope, function.attributes.get(TARGET_ATTR))
+            if isinstance(op, LaunchOp):
+                _check_launch(op, scope, target)
+            if scope.is_open or scope.same_device(analyses.host) or binding.in_host_memory(scope):
+                yield op, host_side
+            else:
+                yield op, (scope.memory_location, target)
+
+
+def _check_launch(launch: LaunchOp, scope: ScopeAttr, target: TargetAttr) -> None:
+    check_launch(launch)
+    if target.kind_name == HOST_KIND:
+        raise VerifyError(
+            f"kernel '{kernel_name(launch)}' is launched on {scope.short()}, whose target '{HOST_KIND}' has no "
+            "kernels",
+            source_location(launch),
+            [f'place the launch on a device: {{{SCOPE_ATTR} = #device.scope<"opencl", 0 : i64, "", "">}}'],
+        )
+
+
+def _sides(bound: Mapping[str, FuncOp], callers: Iterable[tuple[str, Side]]) -> dict[str, list[Side]]:
+    """The sides that reach each function from ``callers`` on, first ones first."""
+    found: dict[str, dict[Side, None]] = {name: {} for name in bound}
+    work = list(callers)[::-1]
+    while work:
+        name, side = work.pop()
+        if side not in found[name]:
+            found[name][side] = None
+            callees = (named_function(op) for op in bound[name].walk())
+            work += ((callee, side) for callee in callees if callee is not None and callee in bound)
+    return {name: list(sides) for name, sides in found.items()}
+
+
+def _own_side(function: FuncOp, sides: Sequence[Side], host_side: Side) -> Side:
+    """The side that the original stays with."""
+    target = function.attributes.get(TARGET_ATTR)
+    if isinstance(target, TargetAttr):
+        if target.kind_name == HOST_KIND:
+            return host_side
+        own = function.attributes.get(SCOPE_ATTR)
+        if not isinstance(own, ScopeAttr) or own.type_name != target.device_type:
+            own = ScopeAttr.get(target.device_type, 0)
+        return next((side for side in sides if side[1] == target), (own.memory_location, target))
+    return next((side for side in sides if side != host_side), host_side)
+
+
+def _write(function: FuncOp, side: Side) -> None:
+    scope, target = side
+    function.attributes[SCOPE_ATTR] = scope
+    function.attributes.pop(HOST_TARGET_ATTR, None)
+    old = function.attributes.get(TARGET_ATTR)
+    # The options of a target of the host that stands already are not lost.
+    if not (isinstance(old, TargetAttr) and old.kind_name == target.kind_name == HOST_KIND):
+        function.attributes[TARGET_ATTR] = target
+
+
+def _name_in(op: Operation) -> str | None:
+    """The function that an operation calls, launches or has for a value."""
+    return kernel_name(op) if isinstance(op, LaunchOp) else named_function(op)
+
+
+def _send(op: Operation, name: str) -> None:
+    if isinstance(op, LaunchOp):
+        op.kernel = SymbolRefAttr(name)
+    elif named_function(op) != name:
+        redirect(op, name)
