@@ -39,7 +39,7 @@ def sink_copy(copy: DeviceCopyOp) -> bool:
         block = use.operation.parent
         while block is not None and block is not first and block not in copies:
             block = block.parent_block()
-        if block in copies:
+        if block is not None and block in copies:
             use.operation.operands[use.index] = copies[block].result
     return True
 
