@@ -33,12 +33,10 @@ def _replace_poison(op: Any) -> None:
     build = mlir_util.Builder(op)
     dynamic = ir.ShapedType.get_dynamic_size()
     sizes = [build.constant(0) for extent in ir.ShapedType(type_).shape if extent == dynamic]
-    if mlir_util.is_memref(type_):
-        segments = ir.DenseI32ArrayAttr.get([len(sizes), 0], op.context)
-        value = build.value("memref.alloc", sizes, type_, {"operandSegmentSizes": segments})
-    else:
-        value = build.value("tensor.empty", sizes, type_)
-    mlir_util.replace_op(op, [value])
+    is_memref = mlir_util.is_memref(type_)
+    mlir_util.replace_op(
+        op, [build.alloc(type_, sizes, "memref.alloc") if is_memref else build.value("tensor.empty", sizes, type_)]
+    )
 
 
 def _replace_switch(op: Any) -> None:

@@ -1,42 +1,94 @@
-"""``memref.copy``: which copies move whole buffers, and the loops that the others are."""
+"""``memref.copy``: which copies move whole buffers, the loops that others are, and copies through a dense buffer.
+
+Bufferisation makes a slice dense before it goes to a device, and a result dense before it goes into a slice. A
+slice whose elements stand side by side needs neither.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+
+_COPY = "memref.copy"
+
+#: What may stand between the two copies: it neither reads nor writes the contents of buffers.
+_HARMLESS = frozenset({"memref.alloc", "memref.cast", "memref.dim", "memref.subview", "bufferization.to_tensor"})
 
 
 def is_whole_copy(copy: Any) -> bool:
     """True if both sides of a ``memref.copy`` are contiguous buffers that start at offset 0."""
-    return all(ir.MemRefType(v.type).layout == ir.AffineMapAttr.get(_identity(v)) for v in copy.operands)
-
-
-def _identity(value: Any) -> Any:
-    return ir.AffineMap.get_identity(ir.MemRefType(value.type).rank, value.type.context)
+    return all(mlir_util.is_whole_buffer(value.type) for value in copy.operands)
 
 
 def copy_as_linalg(copy: Any) -> None:
-    """``memref.copy`` -> ``linalg.generic`` that yields its input: the form that parallel loops come from."""
+    """``memref.copy`` -> ``linalg.copy``: the form that loops come from."""
     source, target = copy.operands
-    rank = ir.MemRefType(target.type).rank
-    context = copy.context
-    identity = ir.AffineMapAttr.get(ir.AffineMap.get_identity(rank, context))
-    element = ir.MemRefType(target.type).element_type
-    # Parsed as one array: see HEAVY_DIALECT for what looking at one of its items would cost.
-    iterators = ir.Attribute.parse(f"[{', '.join(['#linalg.iterator_type<parallel>'] * rank)}]", context)
-    generic = ir.Operation.create(
-        "linalg.generic",
-        operands=[source, target],
-        attributes={
-            "indexing_maps": ir.ArrayAttr.get([identity, identity], context),
-            "iterator_types": iterators,
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1], context),
-        },
-        regions=1,
-        loc=copy.location,
-        ip=ir.InsertionPoint(copy),
-    )
-    body = ir.Block.create_at_start(generic.regions[0], [element, element], [copy.location] * 2)
-    body.append(ir.Operation.create("linalg.yield", operands=[body.arguments[0]], loc=copy.location))
+    mlir_util.insert(copy, f"linalg.copy ins(%0 : {source.type}) outs(%1 : {target.type})", [source, target])
     copy.erase()
+
+
+def copy_directly(module: Any) -> None:
+    """Join ``host -> dense -> device`` and ``device -> dense -> host``, before anything is freed."""
+    blocks: dict[Any, list[Any]] = {}
+    for op in [*mlir_util.walk(module.operation)][1:]:  # the first one, the module, is in no block
+        blocks.setdefault(op.block, []).append(op)
+    for ops in blocks.values():
+        _join_copies(ops)
+
+
+def _join_copies(ops: list[Any]) -> None:
+    """``ops``: a block. The second copy must come before anything can change what the first one read."""
+    first: Any = None
+    for op in ops:
+        if first is not None and op.name == _COPY and op.operands[0] == first.operands[1] and _join(first, op):
+            first = None
+        elif op.name == _COPY and _fills_what_is_read_once(op):
+            first = op
+        elif first is not None and not _keeps_what_was_read(op, first):
+            first = None
+
+
+def _keeps_what_was_read(op: Any, copy: Any) -> bool:
+    """Whether ``op``, behind ``copy``, leaves the source of ``copy`` as it is."""
+    if op.name == _COPY:
+        return _on_host(op.operands[1]) != _on_host(copy.operands[0])
+    return op.name in _HARMLESS or op.name.startswith("arith.")
+
+
+def _fills_what_is_read_once(copy: Any) -> bool:
+    dense = copy.operands[1]
+    if isinstance(dense.owner, ir.Block) or dense.owner.operation.name != "memref.alloc":
+        return False
+    return len(list(dense.uses)) == 2
+
+
+def _join(first: Any, second: Any) -> bool:
+    source, dense, target = first.operands[0], first.operands[1], second.operands[1]
+    one_end_on_device = _on_host(dense) and _on_host(source) != _on_host(target)
+    if not one_end_on_device or not all(_is_contiguous(v.type) for v in (source, target)):
+        return False
+    second.operands[0] = source
+    first.erase()
+    dense.owner.operation.erase()
+    return True
+
+
+def _on_host(memref: Any) -> bool:
+    return mlir_util.memory_space(memref.type) is None
+
+
+def _is_contiguous(type_: Any) -> bool:
+    """Whether the elements of a memref stand side by side in row-major order, as far as its type says."""
+    memref = ir.MemRefType(type_)
+    strides, _ = memref.get_strides_and_offset()
+    dynamic = ir.ShapedType.get_dynamic_size()
+    expected: int | None = 1
+    for extent, stride in reversed(list(zip(memref.shape, strides, strict=True))):
+        if extent == 1:
+            continue
+        if expected is None or stride != expected:
+            return False
+        expected = None if extent == dynamic else expected * extent
+    return True

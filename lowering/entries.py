@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from devscope.dialects.op_facts import facts
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 
@@ -24,17 +25,13 @@ def separate_names(module: Any) -> dict[str, Any]:
     functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module) if mlir_util.has_body(f)}
     context = module.context
     for op in mlir_util.walk(module.operation):
-        key = _CALLEES.get(op.name)
+        key = facts(op.name).symbol
         callee = ir.FlatSymbolRefAttr(op.attributes[key]).value if key else None
         if callee in functions:
             op.attributes[key] = ir.FlatSymbolRefAttr.get(f"{_FUNCTION_PREFIX}{callee}", context)
     for name, function in functions.items():
         function.attributes["sym_name"] = ir.StringAttr.get(f"{_FUNCTION_PREFIX}{name}", context)
     return functions
-
-
-#: Operations that name a function, and the attribute that does.
-_CALLEES = {"func.call": "callee", "func.constant": "value"}
 
 
 def add_entry(module: Any, func: Any, name: str) -> str:

@@ -19,25 +19,9 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.llvm_dialect import cannot_lower, mlir_location
 
-_DIALECTS = frozenset(
-    {
-        "affine",
-        "arith",
-        "bufferization",
-        "cf",
-        "complex",
-        "func",
-        "index",
-        "linalg",
-        "llvm",
-        "math",
-        "memref",
-        "scf",
-        "tensor",
-        "ub",
-        "vector",
-    }
-)
+_DIALECTS = """
+    affine arith bufferization cf complex func index linalg llvm math memref scf tensor ub vector
+"""
 #: Launches of hand-written kernels, lowered before bufferisation.
 _LAUNCHES = frozenset({"device.launch", "device.in", "device.out"})
 #: Operations of these dialects that bufferisation or the conversion to LLVM does not know.
@@ -74,26 +58,21 @@ def check_names(module: ModuleOp) -> None:
 
 def check_module(module: Any, target: str) -> None:
     """Raise LoweringError, located, for the first operation or type of ``module`` that cannot be compiled."""
-    types: set[Any] = set()
+    dialects = set(_DIALECTS.split())
     _, *ops = mlir_util.walk(module.operation)
     for op in ops:
         name = op.name
-        known = name.partition(".")[0] in _DIALECTS or name in _LAUNCHES
+        known = name.partition(".")[0] in dialects or name in _LAUNCHES
         if not known or name in _WITHOUT_LOWERING:
             raise cannot_lower(target, name, mlir_location(op))
-        match name:
-            case "tensor.dim":
-                _check_dim(op)
-            case "tensor.extract":
-                _check_indices(op, op.operands[0], op.operands[1:])
-            case "tensor.insert":
-                _check_indices(op, op.operands[1], op.operands[2:])
-            case _:
-                pass
-        for type_ in (*_result_types(op), *_argument_types(op)):
-            if type_ not in types:
-                types.add(type_)
-                _check_type(type_, op)
+        if name == "tensor.dim":
+            _check_dim(op)
+        elif name == "tensor.extract":
+            _check_indices(op, op.operands[0], op.operands[1:])
+        elif name == "tensor.insert":
+            _check_indices(op, op.operands[1], op.operands[2:])
+    for type_, op in mlir_util.types(module.operation):
+        _check_type(type_, op)
 
 
 def _check_dim(dim: Any) -> None:
@@ -121,14 +100,6 @@ def _constant(index: Any) -> int | None:
     return ir.IntegerAttr(owner.attributes["value"]).value
 
 
-def _result_types(op: Any) -> list[Any]:
-    return [result.type for result in op.results]
-
-
-def _argument_types(op: Any) -> list[Any]:
-    return [argument.type for block in mlir_util.blocks_of(op) for argument in block.arguments]
-
-
 def _check_type(type_: Any, op: Any) -> None:
     if not isinstance(type_, ir.RankedTensorType):
         return
@@ -139,11 +110,8 @@ def _check_type(type_: Any, op: Any) -> None:
             mlir_location(op),
             ["dense tensors without an encoding can be"],
         )
-    if tensor.has_static_shape and math.prod(tensor.shape) * _element_bytes(tensor) > _MOST_BYTES:
-        raise LoweringError(f"{type_} has more bytes than can be addressed", mlir_location(op))
-
-
-def _element_bytes(tensor: Any) -> int:
     element = tensor.element_type
-    scalar = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType)
-    return mlir_util.element_bytes(element) if scalar else 1
+    is_scalar = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType)
+    size = mlir_util.element_bytes(element) if is_scalar else 1
+    if tensor.has_static_shape and math.prod(tensor.shape) * size > _MOST_BYTES:
+        raise LoweringError(f"{type_} has more bytes than can be addressed", mlir_location(op))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
@@ -15,6 +16,21 @@ RunPasses = Callable[[Any, str], None]
 def blocks_of(op: Any) -> Iterator[Any]:
     for region in op.regions:
         yield from region.blocks
+
+
+def defined_values(op: Any) -> list[Any]:
+    """The results of ``op`` and the arguments of its blocks."""
+    return [*op.results, *(argument for block in blocks_of(op) for argument in block.arguments)]
+
+
+def types(root: Any) -> Iterator[tuple[Any, Any]]:
+    """The types of the values that are defined under ``root``, each once, and the first operation that has it."""
+    known: set[Any] = set()
+    for op in walk(root):
+        for value in defined_values(op):
+            if value.type not in known:
+                known.add(value.type)
+                yield value.type, op
 
 
 def walk(op: Any) -> Iterator[Any]:
@@ -80,25 +96,28 @@ def memory_space(type_: Any) -> Any | None:
     return ir.MemRefType(type_).memory_space if is_memref(type_) else None
 
 
+def buffer_type(shape: Sequence[int], element: Any, space: Any | None = None) -> Any:
+    """The memref type of a whole buffer: its elements stand side by side."""
+    return ir.MemRefType.get_unchecked(shape, element, None, space, element.context)
+
+
+def is_whole_buffer(type_: Any) -> bool:
+    memref = ir.MemRefType(type_)
+    return memref == buffer_type(memref.shape, memref.element_type, memref.memory_space)
+
+
 def with_memory_space(type_: Any, space: Any | None) -> Any:
     memref = ir.MemRefType(type_)
-    return ir.MemRefType.get(
-        memref.shape, memref.element_type, memref.layout, space, loc=ir.Location.unknown(type_.context)
-    )
+    return ir.MemRefType.get_unchecked(memref.shape, memref.element_type, memref.layout, space, memref.context)
 
 
 def retype(root: Any, convert: Callable[[Any], Any]) -> None:
     """Replace the type of every value under ``root`` by ``convert(type)``, function types included."""
     for op in walk(root):
-        for result in op.results:
-            new = convert(result.type)
-            if new != result.type:
-                result.set_type(new)
-        for block in blocks_of(op):
-            for argument in block.arguments:
-                new = convert(argument.type)
-                if new != argument.type:
-                    argument.set_type(new)
+        for value in defined_values(op):
+            new = convert(value.type)
+            if new != value.type:
+                value.set_type(new)
         if "function_type" in op.attributes:
             old = ir.TypeAttr(op.attributes["function_type"]).value
             if isinstance(old, ir.FunctionType):
@@ -129,8 +148,7 @@ def replace_op(op: Any, values: Iterable[Any]) -> None:
 def captured_values(root: Any) -> list[Any]:
     """Values that ``root`` and what is nested in it use but do not define, in first-use order."""
     inside = list(walk(root))
-    defined = {result for op in inside for result in op.results}
-    defined |= {argument for op in inside for block in blocks_of(op) for argument in block.arguments}
+    defined = {value for op in inside for value in defined_values(op)}
     return list(dict.fromkeys(v for op in inside for v in op.operands if v not in defined))
 
 
@@ -154,22 +172,35 @@ def element_bytes(type_: Any) -> int:
     """Bytes that one element takes in memory: i1 and other odd widths are padded to a power of two of bytes."""
     if isinstance(type_, ir.IndexType):
         return 8
-    return padded_bytes(
-        ir.IntegerType(type_).width if isinstance(type_, ir.IntegerType) else ir.FloatType(type_).width
-    )
+    bits = ir.IntegerType(type_).width if isinstance(type_, ir.IntegerType) else ir.FloatType(type_).width
+    return 1 << ((max(bits, 1) - 1) // 8).bit_length()
 
 
-def padded_bytes(bits: int) -> int:
-    """The smallest power of two of bytes that holds so many bits."""
-    size = 1
-    while size * 8 < bits:
-        size *= 2
-    return size
+def insert(before: Any, text: str, operands: Sequence[Any] = ()) -> list[Any]:
+    """Put the operations of ``text`` in front of ``before``, at its location, and return them.
+
+    In ``text``, ``%0``, ``%1`` and so on are ``operands``.
+    """
+    stand_ins = [f"%{n} = builtin.unrealized_conversion_cast to {v.type}" for n, v in enumerate(operands)]
+    parsed = ir.Module.parse("\n".join([*stand_ins, text]), before.context)  # must outlive the moves below
+    made = children(parsed.operation)
+    for operand, stand_in in zip(operands, made, strict=False):
+        replace_op(stand_in, [operand])
+    del made[: len(operands)]
+    for op in made:
+        op.move_before(before)
+        for inner in walk(op):
+            inner.location = before.location
+    return made
+
+
+def operand_groups(op: Any) -> list[list[Any]]:
+    """The operands of ``op`` in the groups that its ``operandSegmentSizes`` tells apart."""
+    operands = iter(list(op.operands))
+    return [list(islice(operands, size)) for size in ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])]
 
 
 _MOST_BYTES = 2**63 - 1
-#: ``eq`` and ``sge`` of arith.cmpi, which compares signed here.
-_EQUAL, _AT_LEAST = 0, 5
 
 
 class Builder:
@@ -216,23 +247,29 @@ class Builder:
     def add(self, left: Any, right: Any) -> Any:
         return self.value("arith.addi", [left, right], self.index)
 
+    def alloc(self, type_: Any, sizes: Sequence[Any] = (), name: str = "memref.alloc") -> Any:
+        """A new buffer; ``sizes`` are those of the dynamic dimensions."""
+        segments = ir.DenseI32ArrayAttr.get([len(sizes), 0], self._context)
+        return self.value(name, sizes, type_, {"operandSegmentSizes": segments})
+
     def dim(self, memref: Any, axis: int) -> Any:
         size = ir.MemRefType(memref.type).shape[axis]
         if size != ir.ShapedType.get_dynamic_size():
             return self.constant(size)
         return self.value("memref.dim", [memref, self.constant(axis)], self.index)
 
+    def dynamic_sizes(self, memref: Any) -> list[Any]:
+        type_ = ir.MemRefType(memref.type)
+        return [self.dim(memref, axis) for axis in range(type_.rank) if type_.is_dynamic_dim(axis)]
+
     def byte_size(self, memref: Any) -> Any:
         type_ = ir.MemRefType(memref.type)
-        return self.bytes_of(type_, [self.dim(memref, axis) for axis in range(type_.rank)])
-
-    def bytes_of(self, type_: Any, sizes: Iterable[Any]) -> Any:
         total = self.constant(element_bytes(type_.element_type))
-        for size in sizes:
-            total = self.multiply(total, size)
+        for axis in range(type_.rank):
+            total = self.multiply(total, self.dim(memref, axis))
         return total
 
-    def allocation_bytes(self, type_: Any, dynamic: Sequence[Any]) -> Any:
+    def allocation_bytes(self, type_: Any, dynamic: Iterable[Any]) -> Any:
         """Bytes of a new buffer, as the runtime's allocation functions want them.
 
         ``dynamic`` are the sizes of the dynamic dimensions. If one is negative the result is the smallest of
@@ -242,25 +279,9 @@ class Builder:
         for size in type_.shape:
             least *= 1 if size == ir.ShapedType.get_dynamic_size() else size
         total = self.constant(min(least, _MOST_BYTES))
-        if not dynamic:
-            return total
-        zero = self.constant(0)
-        smallest = dynamic[0]
-        fits: Any = None
         for size in dynamic:
-            total, high = self.op("arith.mului_extended", [total, size], [self.index] * 2).results
-            none = self._compare(_EQUAL, high, zero)
-            fits = none if fits is None else self.value("arith.andi", [fits, none], none.type)
-            smallest = size if size is smallest else self.value("arith.minsi", [smallest, size], self.index)
-        fits = self.value("arith.andi", [fits, self._compare(_AT_LEAST, total, zero)], fits.type)
-        total = self.value("arith.select", [fits, total, self.constant(_MOST_BYTES)], self.index)
-        sensible = self._compare(_AT_LEAST, smallest, zero)
-        return self.value("arith.select", [sensible, total, smallest], self.index)
-
-    def _compare(self, predicate: int, left: Any, right: Any) -> Any:
-        attribute = {"predicate": ir.IntegerAttr.get(self.i64, predicate)}
-        bit = ir.IntegerType.get_signless(1, self._context)
-        return self.value("arith.cmpi", [left, right], bit, attribute)
+            total = self.call("devscope_times", [total, size], [self.index]).results[0]
+        return total
 
     def pointer(self, memref: Any) -> Any:
         return self.value("memref.extract_aligned_pointer_as_index", [memref], self.index)
@@ -268,20 +289,21 @@ class Builder:
     def metadata(self, memref: Any) -> tuple[Any, list[Any], list[Any]]:
         """Offset, sizes and strides of a memref, in elements, as index values."""
         type_ = ir.MemRefType(memref.type)
-        base = ir.MemRefType.get(
-            [], type_.element_type, None, type_.memory_space, loc=ir.Location.unknown(self._context)
-        )
         rank = type_.rank
-        results = self.op(
-            "memref.extract_strided_metadata", [memref], [base] + [self.index] * (1 + 2 * rank)
-        ).results
+        types = [buffer_type([], type_.element_type, type_.memory_space)] + [self.index] * (1 + 2 * rank)
+        results = self.op("memref.extract_strided_metadata", [memref], types).results
         return results[1], list(results[2 : 2 + rank]), list(results[2 + rank :])
+
+    def runtime_buffer(self, callee: str, operands: Iterable[Any], size: Any) -> Any:
+        """``size`` bytes (``memref<?xi8>``) at the pointer that the runtime's function ``callee`` gives."""
+        pointer = self.call(callee, operands, [self.index]).results[0]
+        return self.runtime_bytes("devscope_buffer_at", [pointer, size])
+
+    def runtime_bytes(self, callee: str, operands: Iterable[Any]) -> Any:
+        """What a function of ``runtime_calls.mlir`` gives that returns a ``memref<?xi8>``."""
+        i8 = ir.IntegerType.get_signless(8, self._context)
+        return self.call(callee, operands, [buffer_type([ir.ShapedType.get_dynamic_size()], i8)]).results[0]
 
     def view(self, raw: Any, sizes: Iterable[Any], type_: Any) -> Any:
         """Bytes (``memref<?xi8>``) seen as ``type_``; ``sizes`` are its dynamic sizes."""
         return self.value("memref.view", [raw, self.constant(0), *sizes], type_)
-
-    def bytes_type(self) -> Any:
-        dynamic = ir.ShapedType.get_dynamic_size()
-        i8 = ir.IntegerType.get_signless(8, self._context)
-        return ir.MemRefType.get([dynamic], i8, loc=ir.Location.unknown(self._context))

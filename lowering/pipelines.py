@@ -21,21 +21,21 @@ _ROOT = Path(__file__).parent
 @cache
 def pipeline(name: str, **values: str) -> str:
     """The text of a pipeline, with ``values`` in the place of ``$NAME``."""
-    lines = _read(name, "pipelines", ".pipeline").splitlines()
-    text = " ".join(line.strip() for line in lines if not line.lstrip().startswith("//"))
-    for key, value in values.items():
-        text = text.replace(f"${key}", value)
-    return text
+    lines = _read(name, "pipelines", ".pipeline", **values).splitlines()
+    return " ".join(line.strip() for line in lines if not line.lstrip().startswith("//"))
 
 
-def apply_schedule(module: Any, name: str, sequence: str) -> None:
-    """Run a named sequence of a schedule on ``module``."""
-    script = ir.Module.parse(_read(name, "schedules", ".mlir"), module.context)
+def apply_schedule(module: Any, name: str, sequence: str, **values: str) -> None:
+    """Run a named sequence of a schedule on ``module``, with ``values`` in the place of ``$NAME``."""
+    script = ir.Module.parse(_read(name, "schedules", ".mlir", **values), module.context)
     entry = next(op for op in mlir_util.children(script.operation) if mlir_util.symbol_name(op) == sequence)
     bindings.transform_interpreter().apply_named_sequence(module.operation, entry, script.operation)
 
 
 @cache
-def _read(name: str, folder: str, suffix: str) -> str:
+def _read(name: str, folder: str, suffix: str, **values: str) -> str:
     path = _ROOT / name
-    return (path.parent / folder / (path.name + suffix)).read_text(encoding="utf-8")
+    text = (path.parent / folder / (path.name + suffix)).read_text(encoding="utf-8")
+    for key, value in values.items():
+        text = text.replace(f"${key}", value)
+    return text

@@ -1,7 +1,8 @@
 // What compiled code calls to reach the runtime, in terms of memrefs.
 //
 // The functions without a body are the native runtime (runtime/native/abi.h): they take slots, handles and byte
-// counts. The others translate between memref descriptors and those; LLVM inlines them.
+// counts. A handle or an address that LLVM need know nothing of is an index, whose 64 bits are passed like a pointer.
+// The others make memref descriptors of what the runtime gives; LLVM inlines them.
 //
 // LLVM sees no body of the runtime, but what the attributes say: memory that compiled code gets is nobody else's
 // (noalias), and the functions that give and take it touch none that compiled code knows of (inaccessible memory). So
@@ -13,16 +14,16 @@
 #releases = #llvm.memory_effects<other = none, argMem = readwrite, inaccessibleMem = readwrite, errnoMem = none, targetMem0 = none, targetMem1 = none>
 !descriptor = !llvm.struct<(ptr, ptr, i64, array<1 x i64>, array<1 x i64>)>
 module {
-  func.func private @devscope_alloc(i64, i64) -> !llvm.ptr
-  func.func private @devscope_free(i64, !llvm.ptr)
-  func.func private @devscope_copy(i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64)
-  func.func private @devscope_map(i64, !llvm.ptr, i64) -> !llvm.ptr
-  llvm.func @devscope_map_new(i64, !llvm.ptr) -> (!llvm.ptr {llvm.noalias, llvm.nonnull})
-  func.func private @devscope_view(i64, !llvm.ptr, i64) -> !llvm.ptr
-  func.func private @devscope_view_done(i64, !llvm.ptr, i64, !llvm.ptr)
-  func.func private @devscope_constant(i64, i64) -> !llvm.ptr
+  func.func private @devscope_alloc(i64, index) -> index
+  func.func private @devscope_free(i64, index)
+  func.func private @devscope_copy(i64, index, index, i64, index, index, index)
+  func.func private @devscope_map(i64, index, i64) -> index
+  llvm.func @devscope_map_new(i64, i64) -> (!llvm.ptr {llvm.noalias, llvm.nonnull})
+  func.func private @devscope_view(i64, index, i64) -> index
+  func.func private @devscope_view_done(i64, index, i64, index)
+  func.func private @devscope_constant(i64, i64) -> index
   func.func private @devscope_start(i64)
-  func.func private @devscope_launch(i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64)
+  func.func private @devscope_launch(i64, i64, index, index, index, index, index, index, index, i64)
 
   llvm.func @devscope_fail_assertion(!llvm.ptr) attributes {passthrough = ["noreturn", "cold"]}
 
@@ -33,7 +34,7 @@ module {
       attributes {memory_effects = #allocates}
   llvm.func @_mlir_memref_to_llvm_free(!llvm.ptr {llvm.nocapture}) attributes {memory_effects = #releases}
 
-  func.func private @devscope_arena_buffer(i64, i64) -> !llvm.ptr
+  func.func private @devscope_arena_buffer(i64, i64) -> index
   llvm.func @devscope_host_place(i64) -> (!llvm.ptr {llvm.noalias, llvm.nonnull, llvm.align = 64 : i64})
       attributes {memory_effects = #allocates}
   llvm.func @devscope_host_done(!llvm.ptr {llvm.nocapture}) attributes {memory_effects = #releases}
@@ -48,17 +49,41 @@ module {
     return
   }
 
-  func.func private @devscope_wrap(%allocated: !llvm.ptr, %aligned: !llvm.ptr, %bytes: i64) -> memref<?xi8> {
+  // Bytes so far, times the size of one more dimension. What is negative stays so, and is the smallest of these sizes.
+  func.func private @devscope_times(%bytes: index, %size: index) -> index {
+    %zero = arith.constant 0 : index
+    %most = arith.constant 9223372036854775807 : index
+    %product, %high = arith.mului_extended %bytes, %size : index
+    %0 = arith.cmpi eq, %high, %zero : index
+    %1 = arith.cmpi sge, %product, %zero : index
+    %fits = arith.andi %0, %1 : i1
+    %total = arith.select %fits, %product, %most : index
+    %least = arith.minsi %bytes, %size : index
+    %negative = arith.cmpi slt, %least, %zero : index
+    %result = arith.select %negative, %least, %total : index
+    return %result : index
+  }
+
+  func.func private @devscope_wrap(%allocated: !llvm.ptr, %aligned: !llvm.ptr, %bytes: index) -> memref<?xi8> {
+    %size = arith.index_cast %bytes : index to i64
     %zero = llvm.mlir.constant(0 : i64) : i64
     %one = llvm.mlir.constant(1 : i64) : i64
     %0 = llvm.mlir.poison : !descriptor
     %1 = llvm.insertvalue %allocated, %0[0] : !descriptor
     %2 = llvm.insertvalue %aligned, %1[1] : !descriptor
     %3 = llvm.insertvalue %zero, %2[2] : !descriptor
-    %4 = llvm.insertvalue %bytes, %3[3, 0] : !descriptor
+    %4 = llvm.insertvalue %size, %3[3, 0] : !descriptor
     %5 = llvm.insertvalue %one, %4[4, 0] : !descriptor
     %6 = builtin.unrealized_conversion_cast %5 : !descriptor to memref<?xi8>
     return %6 : memref<?xi8>
+  }
+
+  // What the runtime has at an address or, of a device, by a handle.
+  func.func private @devscope_buffer_at(%pointer: index, %bytes: index) -> memref<?xi8> {
+    %0 = arith.index_cast %pointer : index to i64
+    %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
+    %buffer = call @devscope_wrap(%handle, %handle, %bytes) : (!llvm.ptr, !llvm.ptr, index) -> memref<?xi8>
+    return %buffer : memref<?xi8>
   }
 
   // Host memory. Found by getelementptr and ptrmask and not by integer arithmetic, the aligned address is one
@@ -69,27 +94,14 @@ module {
     %mask = llvm.mlir.constant(-64 : i64) : i64
     %end = llvm.getelementptr %memory[63] : (!llvm.ptr) -> !llvm.ptr, i8
     %aligned = llvm.intr.ptrmask %end, %mask : (!llvm.ptr, i64) -> !llvm.ptr
-    %buffer = call @devscope_wrap(%memory, %aligned, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
+    %buffer = call @devscope_wrap(%memory, %aligned, %bytes) : (!llvm.ptr, !llvm.ptr, index) -> memref<?xi8>
     return %buffer : memref<?xi8>
   }
 
-  func.func private @devscope_alloc_buffer(%slot: i64, %bytes: index) -> memref<?xi8> {
-    %size = arith.index_cast %bytes : index to i64
-    %handle = call @devscope_alloc(%slot, %size) : (i64, i64) -> !llvm.ptr
-    %buffer = call @devscope_wrap(%handle, %handle, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
-    return %buffer : memref<?xi8>
-  }
-
-  // Places in arenas.
-  func.func private @devscope_place_on_device(%slot: i64, %number: i64, %bytes: i64) -> memref<?xi8> {
-    %handle = call @devscope_arena_buffer(%slot, %number) : (i64, i64) -> !llvm.ptr
-    %buffer = call @devscope_wrap(%handle, %handle, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
-    return %buffer : memref<?xi8>
-  }
-
-  func.func private @devscope_place_on_host(%number: i64, %bytes: i64) -> memref<?xi8> {
+  // A place in the host's arena, and the end of its use.
+  func.func private @devscope_place_on_host(%number: i64, %bytes: index) -> memref<?xi8> {
     %memory = llvm.call @devscope_host_place(%number) : (i64) -> !llvm.ptr
-    %buffer = call @devscope_wrap(%memory, %memory, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
+    %buffer = call @devscope_wrap(%memory, %memory, %bytes) : (!llvm.ptr, !llvm.ptr, index) -> memref<?xi8>
     return %buffer : memref<?xi8>
   }
 
@@ -100,29 +112,11 @@ module {
     return
   }
 
-  func.func private @devscope_constant_buffer(%slot: i64, %number: i64, %bytes: i64) -> memref<?xi8> {
-    %handle = call @devscope_constant(%slot, %number) : (i64, i64) -> !llvm.ptr
-    %buffer = call @devscope_wrap(%handle, %handle, %bytes) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
-    return %buffer : memref<?xi8>
-  }
-
-  // A device's buffer of so many bytes, where the host reaches it.
-  func.func private @devscope_map_buffer(%slot: i64, %pointer: index, %bytes: index, %access: i64) -> memref<?xi8> {
-    %0 = arith.index_cast %pointer : index to i64
-    %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
-    %size = arith.index_cast %bytes : index to i64
-    %memory = call @devscope_map(%slot, %handle, %access) : (i64, !llvm.ptr, i64) -> !llvm.ptr
-    %buffer = call @devscope_wrap(%memory, %memory, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
-    return %buffer : memref<?xi8>
-  }
-
-  // The same for a buffer that has no contents yet; then they are complete.
-  func.func private @devscope_map_new_buffer(%slot: i64, %pointer: index, %bytes: index) -> memref<?xi8> {
-    %0 = arith.index_cast %pointer : index to i64
-    %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
-    %size = arith.index_cast %bytes : index to i64
-    %memory = llvm.call @devscope_map_new(%slot, %handle) : (i64, !llvm.ptr) -> !llvm.ptr
-    %buffer = call @devscope_wrap(%memory, %memory, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
+  // A device's buffer that has no contents yet, where the host reaches it; and then they are complete.
+  func.func private @devscope_map_new_buffer(%slot: i64, %handle: index, %bytes: index) -> memref<?xi8> {
+    %0 = arith.index_cast %handle : index to i64
+    %memory = llvm.call @devscope_map_new(%slot, %0) : (i64, i64) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%memory, %memory, %bytes) : (!llvm.ptr, !llvm.ptr, index) -> memref<?xi8>
     return %buffer : memref<?xi8>
   }
 
@@ -130,69 +124,7 @@ module {
   // instruction, but LLVM cannot know that; the unused argument of a function it would drop, and then what was written.
   func.func private @devscope_publish_buffer(%pointer: index) {
     %0 = arith.index_cast %pointer : index to i64
-    %memory = llvm.inttoptr %0 : i64 to !llvm.ptr
-    llvm.inline_asm has_side_effects "", "r,~{memory}" %memory : (!llvm.ptr) -> ()
-    return
-  }
-
-  // A device's buffer of so many bytes, for another device.
-  func.func private @devscope_view_buffer(
-      %slot: i64, %pointer: index, %bytes: index, %user: i64) -> memref<?xi8> {
-    %0 = arith.index_cast %pointer : index to i64
-    %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
-    %size = arith.index_cast %bytes : index to i64
-    %view = call @devscope_view(%slot, %handle, %user) : (i64, !llvm.ptr, i64) -> !llvm.ptr
-    %buffer = call @devscope_wrap(%view, %view, %size) : (!llvm.ptr, !llvm.ptr, i64) -> memref<?xi8>
-    return %buffer : memref<?xi8>
-  }
-
-  func.func private @devscope_done_with_view(%slot: i64, %pointer: index, %user: i64, %view_pointer: index) {
-    %0 = arith.index_cast %pointer : index to i64
-    %handle = llvm.inttoptr %0 : i64 to !llvm.ptr
-    %1 = arith.index_cast %view_pointer : index to i64
-    %view = llvm.inttoptr %1 : i64 to !llvm.ptr
-    call @devscope_view_done(%slot, %handle, %user, %view) : (i64, !llvm.ptr, i64, !llvm.ptr) -> ()
-    return
-  }
-
-  func.func private @devscope_free_buffer(%slot: i64, %pointer: index) {
-    %address = arith.index_cast %pointer : index to i64
-    %handle = llvm.inttoptr %address : i64 to !llvm.ptr
-    call @devscope_free(%slot, %handle) : (i64, !llvm.ptr) -> ()
-    return
-  }
-
-  // Offsets and the size are in bytes.
-  func.func private @devscope_copy_bytes(
-      %source_slot: i64, %source: index, %source_offset: index,
-      %target_slot: i64, %target: index, %target_offset: index, %bytes: index) {
-    %0 = arith.index_cast %source : index to i64
-    %1 = llvm.inttoptr %0 : i64 to !llvm.ptr
-    %2 = arith.index_cast %source_offset : index to i64
-    %3 = arith.index_cast %target : index to i64
-    %4 = llvm.inttoptr %3 : i64 to !llvm.ptr
-    %5 = arith.index_cast %target_offset : index to i64
-    %6 = arith.index_cast %bytes : index to i64
-    call @devscope_copy(%source_slot, %1, %2, %target_slot, %4, %5, %6)
-        : (i64, !llvm.ptr, i64, i64, !llvm.ptr, i64, i64) -> ()
-    return
-  }
-
-  // One cell of 8 bytes per kernel argument.
-  func.func private @devscope_launch_kernel(
-      %slot: i64, %kernel: i64,
-      %gx: index, %gy: index, %gz: index, %bx: index, %by: index, %bz: index,
-      %cells: index, %count: i64) {
-    %0 = arith.index_cast %gx : index to i64
-    %1 = arith.index_cast %gy : index to i64
-    %2 = arith.index_cast %gz : index to i64
-    %3 = arith.index_cast %bx : index to i64
-    %4 = arith.index_cast %by : index to i64
-    %5 = arith.index_cast %bz : index to i64
-    %6 = arith.index_cast %cells : index to i64
-    %7 = llvm.inttoptr %6 : i64 to !llvm.ptr
-    call @devscope_launch(%slot, %kernel, %0, %1, %2, %3, %4, %5, %7, %count)
-        : (i64, i64, i64, i64, i64, i64, i64, i64, !llvm.ptr, i64) -> ()
+    llvm.inline_asm has_side_effects "", "r,~{memory}" %0 : (i64) -> ()
     return
   }
 }

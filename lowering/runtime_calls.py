@@ -1,33 +1,49 @@
 """Turns what host code cannot do by itself into calls of the native runtime: whatever touches device memory,
-allocation of host memory, and assertions.
+allocation of host memory, launches, and assertions.
 
 Device memrefs carry the ``#device.scope`` they live in as memory space until here. Afterwards the module is
-ordinary host code: no memory spaces, no ``gpu`` operations, only calls to ``devscope_*`` functions, whose
-translation from memrefs to handles stands in ``runtime_calls.mlir``.
+ordinary host code: no memory spaces, no ``gpu`` operations, only calls to ``devscope_*`` functions, which
+``runtime_calls.mlir`` declares or defines.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import resources
 from typing import Any
 
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
-from devscope.lowering.assertions import is_assertion, lower_assertions
+from devscope.lowering.assertions import ASSERT, AssertionCalls
 from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
-from devscope.lowering.flush import FLUSH, lower_flush
-from devscope.lowering.gpu.launch_calls import lower_launch
+from devscope.lowering.gpu.local_memory import STATIC_LOCAL
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.memory.buffers import has_plain_type
+from devscope.lowering.memory.buffers import has_plain_type, static_bytes
 from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WRITTEN
 from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
 
 HOST_SLOT = 0
-#: Symbols of ``memref.global`` operations that stand for entries of the program's constant table.
+
+_FLUSH = "device.flush"
+"""The end of a device function in host code: its device starts what was enqueued, the host goes on beside it. The
+place is marked while device functions are functions of their own; later they may be inlined."""
 
 Slots = Mapping[str, int]
+Rewrite = Callable[[Any, list[int]], None]
+"""Replaces an operation whose memrefs, operands and then results, are in the memory of these slots."""
+
+
+def mark_flushes(launchers: Any, slot: int) -> None:
+    """Mark the ends of the functions in ``launchers`` that launch kernels."""
+    i64 = ir.IntegerType.get_signless(64, launchers.context)
+    for func in mlir_util.functions(launchers):
+        ops = list(mlir_util.walk(func))
+        if any(op.name == "gpu.launch_func" for op in ops):
+            for op in ops:
+                if op.name == "func.return":
+                    Builder(op).op(_FLUSH, attributes={"slot": ir.IntegerAttr.get(i64, slot)})
 
 
 def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]) -> None:
@@ -36,134 +52,107 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     ``slots`` maps the text of a memory space attribute to a runtime slot, ``kernels`` a kernel
     function to its number within its device.
     """
-    ops = list(mlir_util.walk(module.operation))
+    assertions = AssertionCalls(module)
+    rewrites = {**_REWRITES, "gpu.launch_func": partial(_launch, kernels), ASSERT: assertions.lower}
     places = PlaceCalls()
-    work = [item for op in ops if (item := _classify(op, slots, places)) is not None]
-    assertions = [op for op in ops if is_assertion(op)]
-    flushes = [op for op in ops if op.name == FLUSH]
+    work: list[tuple[Any, Rewrite, list[int]]] = []
+    for op in mlir_util.walk(module.operation):
+        rewrite = rewrites.get(op.name)
+        if rewrite is None:
+            continue
+        where = _slots_of(op, slots)
+        if STORAGE_ATTR in op.attributes:
+            work.append((op, places.lower, where))
+        elif op.name not in _LOWERED_BY_MLIR or any(where) or (op.name == "memref.alloc" and has_plain_type(op)):
+            work.append((op, rewrite, where))
     mlir_util.retype_memrefs(module.operation, None, lambda space: space is not None)
     for op, rewrite, where in work:
-        rewrite(op, where, kernels)
-    for op in flushes:
-        lower_flush(op)
-    lower_assertions(module, assertions)
+        rewrite(op, where)
     _remove_constant_globals(module)
     _append_support_functions(module)
 
 
-def _slot_of(value: Any, slots: Slots) -> int | None:
-    """Slot of a memref's memory; None if the value is not a memref."""
-    if not mlir_util.is_memref(value.type):
-        return None
-    space = mlir_util.memory_space(value.type)
-    return HOST_SLOT if space is None else slots[str(space)]
+def _slots_of(op: Any, slots: Slots) -> list[int]:
+    """The slots of the memrefs among operands and results, read before spaces are erased."""
+    types = [value.type for value in (*op.operands, *op.results) if mlir_util.is_memref(value.type)]
+    spaces = map(mlir_util.memory_space, types)
+    return [HOST_SLOT if space is None else slots[str(space)] for space in spaces]
 
 
-Rewrite = Callable[[Any, tuple[int, ...], Mapping[str, int]], None]
+def _number(build: Builder, number: int) -> Any:
+    return build.constant(number, build.i64)
 
 
-def _classify(op: Any, slots: Slots, places: PlaceCalls) -> tuple[Any, Rewrite, tuple[int, ...]] | None:
-    """The rewrite that ``op`` needs and the slots of the memrefs involved, read before spaces are erased."""
-    if op.name == "memref.get_global":
-        if not _is_constant_symbol(op):
-            return None
-        return op, _constant, (_required(_slot_of(op.results[0], slots)),)
-    if op.name == "gpu.launch_func":
-        return op, lower_launch, (_launch_slot(op, slots),)
-    rewrite = _REWRITES.get(op.name)
-    if rewrite is None:
-        return None
-    if STORAGE_ATTR in op.attributes:
-        return op, places.lower, (_required(_slot_of((*op.results, *op.operands)[0], slots)),)
-    values = [*op.operands, *op.results]
-    where = tuple(slot for v in values if (slot := _slot_of(v, slots)) is not None)
-    if any(where) or op.name == PUBLISH:
-        return op, rewrite, where
-    return (op, _host_alloc, where) if op.name == "memref.alloc" and has_plain_type(op) else None
-
-
-def _required(slot: int | None) -> int:
-    assert slot is not None
-    return slot
-
-
-def _alloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
-    build = Builder(op)
-    type_ = ir.MemRefType(op.results[0].type)
-    dynamic = list(op.operands)
-    size = build.allocation_bytes(type_, dynamic)
-    slot = build.constant(where[0], build.i64)
-    raw = build.call("devscope_alloc_buffer", [slot, size], [build.bytes_type()]).results[0]
-    mlir_util.replace_op(op, [build.view(raw, dynamic, type_)])
-
-
-def _host_alloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+def _alloc(op: Any, where: list[int]) -> None:
     """MLIR's own lowering, left to buffers of unusual types, takes a negative or too large size for another one.
 
-    Releasing is left to it: it knows which pointer an allocation gave.
+    Releasing memory of the host is left to it: it knows which pointer an allocation gave.
     """
     build = Builder(op)
     type_ = ir.MemRefType(op.results[0].type)
     dynamic = list(op.operands)
     size = build.allocation_bytes(type_, dynamic)
-    raw = build.call("devscope_host_buffer", [size], [build.bytes_type()]).results[0]
+    if where == [HOST_SLOT]:
+        raw = build.runtime_bytes("devscope_host_buffer", [size])
+    else:
+        raw = build.runtime_buffer("devscope_alloc", [_number(build, where[0]), size], size)
     mlir_util.replace_op(op, [build.view(raw, dynamic, type_)])
 
 
-def _dealloc(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+def _dealloc(op: Any, where: list[int]) -> None:
     build = Builder(op)
-    pointer = build.pointer(op.operands[0])
-    build.call("devscope_free_buffer", [build.constant(where[0], build.i64), pointer])
+    build.call("devscope_free", _handle(build, where[0], op.operands[0]))
     op.erase()
 
 
-def _copy(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+def _handle(build: Builder, slot: int, memref: Any) -> list[Any]:
+    """A buffer as the runtime's functions want it."""
+    return [_number(build, slot), build.pointer(memref)]
+
+
+def _copy(op: Any, where: list[int]) -> None:
     """Contiguous parts only: strided copies on one device became kernels, and none cross devices."""
     build = Builder(op)
-    source, target = op.operands
-    build.call(
-        "devscope_copy_bytes",
-        [
-            build.constant(where[0], build.i64),
-            build.pointer(source),
-            _byte_offset(build, source),
-            build.constant(where[1], build.i64),
-            build.pointer(target),
-            _byte_offset(build, target),
-            build.byte_size(target),
-        ],
-    )
+    operands: list[Any] = []
+    for slot, memref in zip(where, op.operands, strict=True):
+        operands += [*_handle(build, slot, memref), _byte_offset(build, memref)]
+    build.call("devscope_copy", [*operands, build.byte_size(op.operands[1])])
     op.erase()
 
 
-def _view(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+def _view(op: Any, where: list[int]) -> None:
     """A whole buffer of a device as the host or another device sees it."""
     build = Builder(op)
-    type_ = ir.MemRefType(op.results[0].type)
     source = op.operands[0]
-    sizes = [build.dim(source, axis) for axis in range(type_.rank) if type_.is_dynamic_dim(axis)]
-    operands = [build.constant(where[0], build.i64), build.pointer(source), build.byte_size(source)]
-    on_host = where[1] == HOST_SLOT
-    callee = "devscope_map_buffer" if on_host else "devscope_view_buffer"
-    if on_host and FILLED in op.attributes:
-        raw = build.call("devscope_map_new_buffer", operands, [build.bytes_type()]).results[0]
+    sizes = build.dynamic_sizes(source)
+    size = build.byte_size(source)
+    handle = _handle(build, where[0], source)
+    if where[1] != HOST_SLOT:
+        raw = build.runtime_buffer("devscope_view", [*handle, _number(build, where[1])], size)
+    elif FILLED in op.attributes:
+        raw = build.runtime_bytes("devscope_map_new_buffer", [*handle, size])
     else:
-        last = build.constant(int(WRITTEN in op.attributes) if on_host else where[1], build.i64)
-        raw = build.call(callee, [*operands, last], [build.bytes_type()]).results[0]
-    mlir_util.replace_op(op, [build.view(raw, sizes, type_)])
+        written = _number(build, int(WRITTEN in op.attributes))
+        raw = build.runtime_buffer("devscope_map", [*handle, written], size)
+    mlir_util.replace_op(op, [build.view(raw, sizes, ir.MemRefType(op.results[0].type))])
 
 
-def _publish(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+def _publish(op: Any, where: list[int]) -> None:
     build = Builder(op)
     build.call("devscope_publish_buffer", [build.pointer(op.operands[0])])
     op.erase()
 
 
-def _end_view(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+def _end_view(op: Any, where: list[int]) -> None:
     build = Builder(op)
     pairs = zip(where, op.operands, strict=True)
-    operands = [item for slot, value in pairs for item in (build.constant(slot, build.i64), build.pointer(value))]
-    build.call("devscope_done_with_view", operands)
+    build.call("devscope_view_done", [item for slot, value in pairs for item in _handle(build, slot, value)])
+    op.erase()
+
+
+def _flush(op: Any, where: list[int]) -> None:
+    build = Builder(op)
+    build.call("devscope_start", [_number(build, ir.IntegerAttr(op.attributes["slot"]).value)])
     op.erase()
 
 
@@ -175,65 +164,88 @@ def _byte_offset(build: Builder, memref: Any) -> Any:
     return build.multiply(build.metadata(memref)[0], build.constant(mlir_util.element_bytes(type_.element_type)))
 
 
-def _load(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+def _load(op: Any, where: list[int]) -> None:
     """A scalar read on the host from device memory: a copy of one element that waits for the device."""
     build = Builder(op)
     memref, *indices = op.operands
-    type_ = ir.MemRefType(memref.type)
+    element = ir.MemRefType(memref.type).element_type
     position, _, strides = build.metadata(memref)
     for index, stride in zip(indices, strides, strict=True):
         position = build.add(position, build.multiply(index, stride))
-    size = build.constant(mlir_util.element_bytes(type_.element_type))
-    cell_type = ir.MemRefType.get([], type_.element_type, loc=op.location)
-    cell = build.value(
-        "memref.alloca", [], cell_type, {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0], op.context)}
-    )
-    build.call(
-        "devscope_copy_bytes",
-        [
-            build.constant(where[0], build.i64),
-            build.pointer(memref),
-            build.multiply(position, size),
-            build.constant(HOST_SLOT, build.i64),
-            build.pointer(cell),
-            build.constant(0),
-            size,
-        ],
-    )
-    mlir_util.replace_op(op, [build.value("memref.load", [cell], op.results[0].type)])
+    size = build.constant(mlir_util.element_bytes(element))
+    cell = build.alloc(mlir_util.buffer_type([], element), name="memref.alloca")
+    source = [*_handle(build, where[0], memref), build.multiply(position, size)]
+    build.call("devscope_copy", [*source, *_handle(build, HOST_SLOT, cell), build.constant(0), size])
+    mlir_util.replace_op(op, [build.value("memref.load", [cell], element)])
 
 
-def _is_constant_symbol(op: Any) -> bool:
-    return ir.FlatSymbolRefAttr(op.attributes["name"]).value.startswith(CONSTANT_PREFIX)
-
-
-def _constant(op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+def _constant(op: Any, where: list[int]) -> None:
+    symbol = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+    if not symbol.startswith(CONSTANT_PREFIX):
+        return
     build = Builder(op)
-    number = constant_number(ir.FlatSymbolRefAttr(op.attributes["name"]).value)
     type_ = ir.MemRefType(op.results[0].type)
-    size = mlir_util.element_bytes(type_.element_type)
-    for extent in type_.shape:
-        size *= extent
-    operands = [build.constant(n, build.i64) for n in (where[0], number, size)]
-    raw = build.call("devscope_constant_buffer", operands, [build.bytes_type()]).results[0]
+    operands = [_number(build, n) for n in (where[0], constant_number(symbol))]
+    raw = build.runtime_buffer("devscope_constant", operands, build.constant(static_bytes(type_) or 0))
     mlir_util.replace_op(op, [build.view(raw, [], type_)])
 
 
-def _launch_slot(op: Any, slots: Slots) -> int:
-    found = {slot for v in op.operands if (slot := _slot_of(v, slots)) is not None and slot != HOST_SLOT}
-    if len(found) != 1:
-        raise LoweringError(f"a kernel must touch the memory of exactly one device, not of {len(found)}")
-    return found.pop()
+def _launch(kernels: Mapping[str, int], op: Any, where: list[int]) -> None:
+    """The kernel's arguments are passed in an array of 8-byte cells. ``kernels``: numbers within their device."""
+    devices = set(where) - {HOST_SLOT}
+    if len(devices) != 1:
+        raise LoweringError(f"a kernel must touch the memory of exactly one device, not of {len(devices)}")
+    build = Builder(op)
+    # async dependencies, grid x y z, block x y z, cluster x y z, dynamic shared memory, kernel operands, ...
+    groups = mlir_util.operand_groups(op)
+    grid = [size for group in groups[1:7] for size in group]
+    cells = [cell for value in groups[11] for cell in _cells(build, value)]
+    if STATIC_LOCAL in op.attributes:  # cells of local memory of static size are not read
+        cells += [_number(build, 0)] * ir.IntegerAttr(op.attributes[STATIC_LOCAL]).value
+    cells += [build.value("arith.extsi", [size], build.i64) for size in groups[10]]
+    array = build.alloc(mlir_util.buffer_type([len(cells)], build.i64), name="memref.alloca")
+    for position, cell in enumerate(cells):
+        build.op("memref.store", [cell, array, build.constant(position)])
+    kernel = kernels[ir.SymbolRefAttr(op.attributes["kernel"]).value[-1]]
+    numbers = _number(build, devices.pop()), _number(build, kernel)
+    build.call("devscope_launch", [*numbers, *grid, build.pointer(array), _number(build, len(cells))])
+    op.erase()
 
+
+def _cells(build: Builder, value: Any) -> list[Any]:
+    """The 8-byte cells of one kernel argument, as i64 values; a memref becomes 3 + 2 * rank of them.
+
+    The order is that of MLIR's memref descriptor: allocated and aligned pointer, offset, sizes, strides.
+    """
+    type_ = value.type
+    if mlir_util.is_memref(type_):
+        pointer = build.pointer(value)
+        offset, sizes, strides = build.metadata(value)
+        fields = [pointer, pointer, offset, *sizes, *strides]
+        return [build.value("arith.index_cast", [field], build.i64) for field in fields]
+    if isinstance(type_, ir.IndexType):
+        return [build.value("arith.index_cast", [value], build.i64)]
+    if not isinstance(type_, ir.IntegerType):
+        width = ir.FloatType(type_).width
+        value = build.value("arith.bitcast", [value], ir.IntegerType.get_signless(width, type_.context))
+    if value.type == build.i64:
+        return [value]
+    return [build.value("arith.extui", [value], build.i64)]
+
+
+_LOWERED_BY_MLIR = frozenset({"memref.alloc", "memref.dealloc", "memref.copy", "memref.load", VIEW})
+"""Operations that MLIR lowers, where they are about memory of the host alone."""
 
 _REWRITES: dict[str, Rewrite] = {
     "memref.alloc": _alloc,
     "memref.dealloc": _dealloc,
     "memref.copy": _copy,
     "memref.load": _load,
+    "memref.get_global": _constant,
     VIEW: _view,
     END_VIEW: _end_view,
     PUBLISH: _publish,
+    _FLUSH: _flush,
 }
 
 

@@ -18,8 +18,8 @@ from devscope.lowering import mlir_util
 from devscope.lowering.boundary import cut_module
 from devscope.lowering.bufferize import to_buffers
 from devscope.lowering.constants import ConstantTable
+from devscope.lowering.copies import copy_directly
 from devscope.lowering.entries import ENTRY_PREFIX, add_entry
-from devscope.lowering.flush import mark_flushes
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.legal import check_names
@@ -27,7 +27,7 @@ from devscope.lowering.memory.link_functions import hidden_launches, link_functi
 from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
 from devscope.lowering.memory.report import Memory, memory_of_devices
 from devscope.lowering.pipelines import pipeline
-from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls
+from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls, mark_flushes
 from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.target import DeviceBinary, HostTarget, Options, Target, find_target
 from devscope.lowering.virtual_devices import DevicePart, VirtualDevice, find_devices
@@ -127,8 +127,6 @@ def _lower_all(
     module = session.to_mlir(host_part)
     to_buffers(module, host, options, session.run_passes, constants)
     if devices:
-        from devscope.lowering.direct_copies import copy_directly
-
         copy_directly(module)
     session.run_passes(module, pipeline("own"))
     observe("host-buffers", module)

@@ -56,10 +56,18 @@ def choose(rules: Sequence[Rule[T]], op: Any, options: Options) -> T | None:
 
 @dataclass(frozen=True)
 class Schedule:
-    """A named sequence of a file of transforms, for operations on tensors marked with the sequence's name."""
+    """A named sequence of a file of transforms, for operations on tensors that have its mark.
+
+    ``order`` is that of loops, outermost first, where the sequence lets one choose: by their positions.
+    """
 
     file: str
     sequence: str
+    order: tuple[int, ...] = ()
+
+    @property
+    def mark(self) -> str:
+        return f"{self.sequence}{list(self.order)}"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ _SCHEDULES = (
 )
 
 _MARK = "devscope.schedule"
-"""On an operation: the sequence that is chosen for it. Transforms find it by this."""
+"""On an operation: the schedule that is chosen for it. Transforms find it by this."""
 
 
 def prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options: Options) -> None:
@@ -42,9 +42,11 @@ def prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options:
         schedule = choose(rules, op, options)
         if schedule is not None:
             chosen[schedule] = None
-            op.attributes[_MARK] = ir.StringAttr.get(schedule.sequence, module.context)
+            op.attributes[_MARK] = ir.StringAttr.get(schedule.mark, module.context)
     for schedule in chosen:
-        apply_schedule(module, schedule.file, schedule.sequence)
+        apply_schedule(
+            module, schedule.file, schedule.sequence, mark=schedule.mark, order=str(list(schedule.order))
+        )
     for op in mlir_util.walk(module.operation) if chosen else ():
         if _MARK in op.attributes:  # what is made from a marked operation keeps its attributes
             del op.attributes[_MARK]
@@ -58,27 +60,12 @@ def _fill_splat_constants(module: Any) -> None:
         if op.name != "arith.constant" or not isinstance(op.results[0].type, ir.RankedTensorType):
             continue
         value = op.attributes["value"]
-        if not isinstance(value, ir.DenseElementsAttr) or not ir.DenseElementsAttr(value).is_splat:
+        if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
             continue
-        build = mlir_util.Builder(op)
         type_ = op.results[0].type
-        splat = ir.DenseElementsAttr(value).get_splat_value()
-        scalar = build.value("arith.constant", [], ir.RankedTensorType(type_).element_type, {"value": splat})
-        empty = build.value("tensor.empty", [], type_)
-        mlir_util.replace_op(op, [_fill(build, scalar, empty, op)])
-
-
-def _fill(build: mlir_util.Builder, scalar: Any, empty: Any, before: Any) -> Any:
-    element = ir.RankedTensorType(empty.type).element_type
-    fill = ir.Operation.create(
-        "linalg.fill",
-        operands=[scalar, empty],
-        results=[empty.type],
-        attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1], before.context)},
-        regions=1,
-        loc=before.location,
-        ip=ir.InsertionPoint(before),
-    )
-    body = ir.Block.create_at_start(fill.regions[0], [element, element], [before.location] * 2)
-    body.append(ir.Operation.create("linalg.yield", operands=[body.arguments[0]], loc=before.location))
-    return fill.results[0]
+        text = f"""
+            %value = arith.constant {value.get_splat_value()}
+            %empty = tensor.empty() : {type_}
+            %fill = linalg.fill ins(%value : {type_.element_type}) outs(%empty : {type_}) -> {type_}
+        """
+        mlir_util.replace_op(op, mlir_util.insert(op, text)[-1].results)

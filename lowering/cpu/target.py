@@ -17,18 +17,19 @@ from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import HostTarget, Options, Rule, Schedule
 
 
-def _loops(sequence: str, *names: str) -> Rule[Schedule]:
-    return Rule(Schedule("cpu/unit_stride_innermost", sequence), [f"linalg.{name}" for name in names])
+def _loops(order: tuple[int, ...], *names: str) -> Rule[Schedule]:
+    return Rule(Schedule("cpu/interchange", "interchange", order), [f"linalg.{name}" for name in names])
 
 
+#: The dimension with unit stride in the result goes innermost, where LLVM vectorises it.
 _SCHEDULES = (
-    _loops("matmul", "matmul"),
-    _loops("batch_matmul", "batch_matmul"),
-    _loops("vecmat", "vecmat"),
-    _loops("conv_nchw", "conv_2d_nchw_fchw"),
-    _loops("conv_nhwc", "conv_2d_nhwc_hwcf"),
-    _loops("pooling_nchw", "pooling_nchw_max", "pooling_nchw_sum"),
-    _loops("pooling_nhwc", "pooling_nhwc_max", "pooling_nhwc_sum"),
+    _loops((0, 2, 1), "matmul"),
+    _loops((0, 1, 3, 2), "batch_matmul"),
+    _loops((1, 0), "vecmat"),
+    _loops((0, 1, 4, 5, 6, 2, 3), "conv_2d_nchw_fchw"),
+    _loops((0, 1, 2, 4, 5, 6, 3), "conv_2d_nhwc_hwcf"),
+    _loops((0, 1, 4, 5, 2, 3), "pooling_nchw_max", "pooling_nchw_sum"),
+    _loops((0, 1, 2, 4, 5, 3), "pooling_nhwc_max", "pooling_nhwc_sum"),
 )
 
 

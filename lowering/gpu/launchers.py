@@ -53,25 +53,17 @@ def take_kernels(module: Any) -> Any:
 def check_types(gpu_modules: Any, target: KernelTarget, options: Options) -> None:
     """Raise LoweringError, located, for a type that ``target`` lacks: LLVM's backends abort on it."""
     lacking = {type_ for type_, option in target.types.optional.items() if options.get(option) is False}
-    known: set[Any] = set()
-    for op in mlir_util.walk(gpu_modules.operation):
-        arguments = [argument for block in mlir_util.blocks_of(op) for argument in block.arguments]
-        for type_ in [value.type for value in (*op.results, *arguments)]:
-            if type_ in known:
-                continue
-            scalar = ir.ShapedType(type_).element_type if isinstance(type_, ir.ShapedType) else type_
-            if str(scalar) in lacking or not _exists(scalar, target.types):
-                where = " on this device" if str(scalar) in lacking else ""
-                raise LoweringError(
-                    f"target '{target.name}' cannot compute with {scalar}{where}",
-                    mlir_location(op),
-                    [f"compute with {_advice(scalar, target.types)}, or place the operation on another device"],
-                )
-            known.add(type_)
-
-
-def _advice(scalar: Any, types: ElementTypes) -> str:
-    return f"integers of up to {types.integer_bits} bits" if isinstance(scalar, ir.IntegerType) else "f32"
+    for type_, op in mlir_util.types(gpu_modules.operation):
+        scalar = ir.ShapedType(type_).element_type if isinstance(type_, ir.ShapedType) else type_
+        if str(scalar) in lacking or not _exists(scalar, target.types):
+            where = " on this device" if str(scalar) in lacking else ""
+            is_integer = isinstance(scalar, ir.IntegerType)
+            other = f"integers of up to {target.types.integer_bits} bits" if is_integer else "f32"
+            raise LoweringError(
+                f"target '{target.name}' cannot compute with {scalar}{where}",
+                mlir_location(op),
+                [f"compute with {other}, or place the operation on another device"],
+            )
 
 
 def _exists(scalar: Any, types: ElementTypes) -> bool:

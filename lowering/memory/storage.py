@@ -8,7 +8,6 @@ own, until when a place holds this buffer.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -33,7 +32,7 @@ class PlaceCalls:
     def __init__(self) -> None:
         self._bytes: dict[Any, Any] = {}
 
-    def lower(self, op: Any, where: tuple[int, ...], kernels: Mapping[str, int]) -> None:
+    def lower(self, op: Any, where: list[int]) -> None:
         """Replace ``op``; ``where`` is its slot."""
         slot = where[0]
         if op.name == "memref.alloc":
@@ -47,9 +46,11 @@ class PlaceCalls:
     def _find(self, alloc: Any, slot: int) -> None:
         build = Builder(alloc)
         number, _, size = ir.DenseI64ArrayAttr(alloc.attributes[STORAGE_ATTR])
-        operands = [build.constant(n, build.i64) for n in ([slot] if slot else []) + [number, size]]
-        callee = "devscope_place_on_device" if slot else "devscope_place_on_host"
-        raw = build.call(callee, operands, [build.bytes_type()]).results[0]
+        place, length = build.constant(number, build.i64), build.constant(size)
+        if slot:
+            raw = build.runtime_buffer("devscope_arena_buffer", [build.constant(slot, build.i64), place], length)
+        else:
+            raw = build.runtime_bytes("devscope_place_on_host", [place, length])
         view = build.view(raw, [], ir.MemRefType(alloc.results[0].type))
         self._bytes[view] = raw
         mlir_util.replace_op(alloc, [view])

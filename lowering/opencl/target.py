@@ -14,43 +14,12 @@ from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, ElementTypes, KernelTarget, Options
 
-#: math op -> OpenCL C built-in (OpenCL C specification 3.0, section 6.15.2).
-_BUILTINS = {
-    "math.absf": "fabs",
-    "math.acos": "acos",
-    "math.acosh": "acosh",
-    "math.asin": "asin",
-    "math.asinh": "asinh",
-    "math.atan": "atan",
-    "math.atan2": "atan2",
-    "math.atanh": "atanh",
-    "math.cbrt": "cbrt",
-    "math.ceil": "ceil",
-    "math.copysign": "copysign",
-    "math.cos": "cos",
-    "math.cosh": "cosh",
-    "math.erf": "erf",
-    "math.erfc": "erfc",
-    "math.exp": "exp",
-    "math.exp2": "exp2",
-    "math.expm1": "expm1",
-    "math.floor": "floor",
-    "math.fma": "fma",
-    "math.log": "log",
-    "math.log10": "log10",
-    "math.log1p": "log1p",
-    "math.log2": "log2",
-    "math.powf": "pow",
-    "math.round": "round",
-    "math.roundeven": "rint",
-    "math.rsqrt": "rsqrt",
-    "math.sin": "sin",
-    "math.sinh": "sinh",
-    "math.sqrt": "sqrt",
-    "math.tan": "tan",
-    "math.tanh": "tanh",
-    "math.trunc": "trunc",
-}
+#: Operations of `math` that are built-ins of OpenCL C (specification 3.0, section 6.15.2), most under their names.
+_SAME_NAME = """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 floor fma
+    log log10 log1p log2 round rsqrt sin sinh sqrt tan tanh trunc
+"""
+_BUILTINS = {name: name for name in _SAME_NAME.split()} | {"absf": "fabs", "powf": "pow", "roundeven": "rint"}
 
 
 def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) -> DeviceBinary:
@@ -67,8 +36,8 @@ def _prepare(gpu_modules: Any, run_passes: RunPasses) -> None:
 
 
 def _built_in(op: Any) -> str | None:
-    name = _BUILTINS.get(op.name)
-    if name is None or not isinstance(op.results[0].type, ir.FloatType):
+    name = _BUILTINS.get(op.name.removeprefix("math."))
+    if name is None or not op.name.startswith("math.") or not isinstance(op.results[0].type, ir.FloatType):
         return None
     return _mangled(name, str(op.results[0].type), len(op.operands))
 

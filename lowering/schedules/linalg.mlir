@@ -3,12 +3,12 @@
 
 module attributes {transform.with_named_sequence} {
   transform.named_sequence @decompose(%root: !op {transform.readonly}) {
-    %ops = transform.structured.match attributes {devscope.schedule = "decompose"} in %root : (!op) -> !op
+    %ops = transform.structured.match attributes {devscope.schedule = "$mark"} in %root : (!op) -> !op
     transform.structured.decompose_interface %ops : (!op) -> !op
     transform.yield
   }
   transform.named_sequence @generalize(%root: !op {transform.readonly}) {
-    %ops = transform.structured.match attributes {devscope.schedule = "generalize"} in %root : (!op) -> !op
+    %ops = transform.structured.match attributes {devscope.schedule = "$mark"} in %root : (!op) -> !op
     transform.structured.generalize %ops : (!op) -> !op
     transform.yield
   }

@@ -16,5 +16,5 @@ func.func @main(%x: tensor<20xf32>) -> (tensor<20xf32>, tensor<20xf32>, tensor<2
 // HOST-DAG:   memref.global "private" @devscope_constant_0 : memref<20xf32>
 // HOST-DAG:   memref.global "private" constant {{.*}} : memref<2xf32> = dense<[1.000000e+00, 2.000000e+00]>
 // DEVICE:     memref.get_global @devscope_constant_0 : memref<20xf32, #opencl0>
-// CALLS:      call @devscope_constant_buffer
+// CALLS:      call @devscope_constant(
 // CALLS-NOT:  memref.global {{.*}}devscope_constant

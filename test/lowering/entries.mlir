@@ -9,11 +9,11 @@ func.func @main(%x: tensor<?xf32>, %s: f32) -> (tensor<?xf32>, index) {
 }
 // CHECK-LABEL: func.func @devscope_entry_main(%arg0: memref<?xf32>, %arg1: memref<f32>)
 // CHECK-SAME:    -> (memref<?xf32>, memref<index>) attributes {llvm.emit_c_interface}
-// CHECK:         call @devscope_alloc_buffer
-// CHECK:         call @devscope_copy_bytes
+// CHECK:         call @devscope_alloc(
+// CHECK:         call @devscope_copy(
 // CHECK:         call @devscope_function_main(
-// CHECK:         call @devscope_free_buffer
+// CHECK:         call @devscope_free(
 // CHECK:         call @devscope_host_buffer
-// CHECK:         call @devscope_copy_bytes
+// CHECK:         call @devscope_copy(
 // CHECK:         memref.store {{.*}} : memref<index>
-// CHECK:         call @devscope_free_buffer
+// CHECK:         call @devscope_free(

@@ -22,7 +22,7 @@ func.func @read(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // APART-LABEL: func.func @devscope_function_read(
 // APART-NOT:     memory_space_cast
 // CALLS-LABEL: func.func @devscope_function_read(
-// CALLS:         call @devscope_map_buffer({{.*}}, %c0_i64{{[_0-9]*}})
+// CALLS:         call @devscope_map({{.*}}, %c0_i64{{[_0-9]*}})
 
 // Sizes may be dynamic.
 func.func @dynamic(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
@@ -44,7 +44,7 @@ func.func @taken_over(%x: tensor<8xf32>, %i: index, %j: index, %v: f32) -> f32 {
 // CHECK:         %[[H:.*]] = memref.memory_space_cast %{{.*}} {devscope.written}
 // CHECK-NEXT:    memref.store %{{.*}}, %[[H]]
 // CALLS-LABEL: func.func @devscope_function_taken_over(
-// CALLS:         call @devscope_map_buffer({{.*}}, %c1_i64{{[_0-9]*}})
+// CALLS:         call @devscope_map({{.*}}, %c1_i64{{[_0-9]*}})
 
 // The device needs what the host would overwrite: it is copied, to where the device needs it then.
 func.func @written_while_used(%x: tensor<8xf32>, %i: index, %v: f32) -> tensor<8xf32> {
@@ -87,9 +87,9 @@ func.func @two_devices(%x: tensor<8xf32>) -> tensor<8xf32> {
 // CHECK:         "device.end_view"(%[[D]], %[[V]])
 // CHECK:         memref.dealloc %[[D]]
 // CALLS-LABEL: func.func @devscope_function_two_devices(
-// CALLS:         call @devscope_view_buffer(%c1_i64{{[_0-9]*}}, %{{.*}}, %{{.*}}, %c2_i64{{[_0-9]*}})
+// CALLS:         call @devscope_view(%c1_i64{{[_0-9]*}}, %{{.*}}, %c2_i64{{[_0-9]*}})
 // CALLS:         call @devscope_function_two_devices_opencl1
-// CALLS:         call @devscope_done_with_view(%c1_i64{{[_0-9]*}}, %{{.*}}, %c2_i64{{[_0-9]*}}, %{{.*}})
+// CALLS:         call @devscope_view_done(%c1_i64{{[_0-9]*}}, %{{.*}}, %c2_i64{{[_0-9]*}}, %{{.*}})
 
 // The host makes what the device needs in the device's buffer, which is its own. Arguments are copied.
 func.func @made(%x: tensor<8xf32>) -> tensor<8xf32> {

@@ -22,10 +22,11 @@ define i64 @stored(i64 %bytes) {
   ret i64 %value
 }
 
-define i64 @copied(ptr %buffer) {
+define i64 @copied(i64 %buffer) {
   %memory = call ptr @devscope_host_alloc(i64 64)
   store i64 7, ptr %memory
-  call void @devscope_copy(i64 1, ptr %buffer, i64 0, i64 0, ptr %memory, i64 0, i64 8)
+  %address = ptrtoint ptr %memory to i64
+  call void @devscope_copy(i64 1, i64 %buffer, i64 0, i64 0, i64 %address, i64 0, i64 8)
   %value = load i64, ptr %memory
   ret i64 %value
 }

@@ -98,7 +98,7 @@ def test_file_names(cli: Cli, folder: Path, name: str) -> None:
         # Names of the C library and of the runtime: compiled functions have others.
         TANH.replace("@main", "@malloc"),
         TANH.replace("@main", "@tanhf").replace("#dev}", "#host}"),
-        TANH.replace("@main", "@devscope_alloc_buffer"),
+        TANH.replace("@main", "@devscope_host_buffer"),
     ],
     ids=["CRLF", "UTF-8 comment", "UTF-8 name", "quoted name", "malloc", "tanhf", "runtime's name"],
 )
