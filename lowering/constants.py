@@ -69,7 +69,7 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
             error.location = mlir_location(op)
             raise
         type_ = ir.RankedTensorType(op.results[0].type)
-        memref = ir.MemRefType.get(type_.shape, type_.element_type, loc=op.location)
+        memref = mlir_util.buffer_type(type_.shape, type_.element_type)
         name = f"{CONSTANT_PREFIX}{number}"
         if number not in declared:
             declared.add(number)

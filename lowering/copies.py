@@ -31,11 +31,9 @@ def copy_as_linalg(copy: Any) -> None:
 
 def copy_directly(module: Any) -> None:
     """Join ``host -> dense -> device`` and ``device -> dense -> host``, before anything is freed."""
-    blocks: dict[Any, list[Any]] = {}
-    for op in [*mlir_util.walk(module.operation)][1:]:  # the first one, the module, is in no block
-        blocks.setdefault(op.block, []).append(op)
-    for ops in blocks.values():
-        _join_copies(ops)
+    _, *ops = mlir_util.walk(module.operation)
+    for block in mlir_util.by_block(ops):
+        _join_copies(block)
 
 
 def _join_copies(ops: list[Any]) -> None:

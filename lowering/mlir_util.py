@@ -43,6 +43,14 @@ def walk(op: Any) -> Iterator[Any]:
             stack.extend(reversed(children(current)))
 
 
+def by_block(ops: Iterable[Any]) -> list[list[Any]]:
+    """``ops``, none of which is a module, by the blocks that they are in."""
+    found: dict[Any, list[Any]] = {}
+    for op in ops:
+        found.setdefault(op.block, []).append(op)
+    return list(found.values())
+
+
 def functions(module: Any) -> list[Any]:
     """The ``func.func`` operations of a module, in order."""
     return [op for op in children(module.operation) if op.name == "func.func"]
@@ -77,6 +85,14 @@ def declare(block: Any, name: str, type_: Any, location: Any | None = None) -> A
     )
     block.append(function)
     return function
+
+
+def add_body(function: Any) -> Any:
+    """Give a declared function without results a body of one block; returns its terminator."""
+    types = function_type(function).inputs
+    location = function.location
+    block = ir.Block.create_at_start(function.regions[0], types, [location] * len(types))
+    return ir.Operation.create("func.return", loc=location, ip=ir.InsertionPoint(block))
 
 
 def entry_block(func: Any) -> Any:
@@ -218,12 +234,14 @@ class Builder:
         operands: Iterable[Any] = (),
         results: Iterable[Any] = (),
         attributes: dict[str, Any] | None = None,
+        regions: int = 0,
     ) -> Any:
         return ir.Operation.create(
             name,
             operands=list(operands),
             results=list(results),
             attributes=attributes or {},
+            regions=regions,
             loc=self._before.location,
             ip=ir.InsertionPoint(self._before),
         )
@@ -251,6 +269,10 @@ class Builder:
         """A new buffer; ``sizes`` are those of the dynamic dimensions."""
         segments = ir.DenseI32ArrayAttr.get([len(sizes), 0], self._context)
         return self.value(name, sizes, type_, {"operandSegmentSizes": segments})
+
+    def cast(self, memref: Any, type_: Any) -> Any:
+        fits = memref.type == type_
+        return memref if fits else self.value("memref.cast", [memref], type_)
 
     def dim(self, memref: Any, axis: int) -> Any:
         size = ir.MemRefType(memref.type).shape[axis]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import json
-import struct
+import pickle
 import subprocess
 import sys
 import threading
@@ -12,9 +11,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from devscope.errors import LoweringError
-
-_REQUEST = struct.Struct("<QQ")
-_REPLY = struct.Struct("<Q")
 
 
 @dataclass(frozen=True)
@@ -49,26 +45,22 @@ class DeviceEmitter:
 
         Raises LoweringError with LLVM's message if the backend refuses the module or dies.
         """
-        source, header = text.encode(), json.dumps(asdict(machine)).encode()
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
         with self._lock:
             try:
-                stdin.write(_REQUEST.pack(len(header), len(source)) + header + source)
+                pickle.dump((asdict(machine), text), stdin)
                 stdin.flush()
-                size = stdout.read(_REPLY.size)
-            except BrokenPipeError:
-                size = b""
-            if len(size) < _REPLY.size:
+                code, message = pickle.load(stdout)
+            except (BrokenPipeError, EOFError, pickle.UnpicklingError):
                 raise LoweringError(
                     "the helper process that compiles kernels ended",
                     notes=[f"exit status {self._process.poll()}"],
-                )
-            reply = stdout.read(_REPLY.unpack(size)[0])
-        if reply[0]:
-            raise LoweringError(f"LLVM's {machine.name} backend refused the kernels", notes=[reply[1:].decode()])
-        return reply[1:]
+                ) from None
+        if message:
+            raise LoweringError(f"LLVM's {machine.name} backend refused the kernels", notes=[message])
+        return code
 
     def alive(self) -> bool:
         return self._process.poll() is None

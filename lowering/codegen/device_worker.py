@@ -4,21 +4,21 @@ LLVM's SPIR-V backend keeps state between modules: from the second module of a p
 bytes, which crash OpenCL drivers, and it aborts the process on IR that it cannot handle. Here each module
 meets a fresh backend, and an abort becomes an error message. Runs as a script and imports llvmlite only.
 
-Protocol on stdin/stdout, little endian: request = two u64 lengths, a `device_emitter.Machine` as JSON, LLVM IR
-text; reply = u64 length, one status byte (0 ok, 1 error), code or a message.
+Requests on stdin and replies on stdout are pickled: a `device_emitter.Machine` as a dictionary, and LLVM IR text;
+code, and a message if there is none.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import struct
+import pickle
 import sys
 from collections.abc import Mapping
+from io import BufferedReader
 from typing import Any, BinaryIO
 
-_REQUEST = struct.Struct("<QQ")
-_REPLY = struct.Struct("<Q")
+Reply = tuple[bytes, str]
+
 #: f32 atomics need this SPIR-V extension; drivers that lack it refuse only modules that use it.
 _LLVM_OPTIONS = ("--spirv-ext=+SPV_EXT_shader_atomic_float_add",)
 
@@ -41,15 +41,15 @@ def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
 
 def _child(llvm: Any, machine: Mapping[str, Any], text: str, output: int) -> None:
     try:
-        reply = b"\0" + emit(llvm, machine, text)
+        reply = emit(llvm, machine, text), ""
     except Exception as error:
-        reply = b"\1" + str(error).encode()
+        reply = b"", str(error) or type(error).__name__
     with os.fdopen(output, "wb") as stream:
-        stream.write(reply)
+        pickle.dump(reply, stream)
     os._exit(0)
 
 
-def _answer(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
+def _answer(llvm: Any, machine: Mapping[str, Any], text: str) -> Reply:
     read_end, write_end = os.pipe()
     errors_read, errors_write = os.pipe()
     pid = os.fork()
@@ -65,21 +65,20 @@ def _answer(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
         errors = stream.read().decode(errors="replace").strip()
     _, status = os.waitpid(pid, 0)
     if reply:
-        return reply
-    return b"\1" + (errors or f"LLVM died with wait status {status}").encode()
+        return pickle.loads(reply)
+    return b"", errors or f"LLVM died with wait status {status}"
 
 
-def serve(requests: BinaryIO, replies: BinaryIO) -> None:
+def serve(requests: BufferedReader, replies: BinaryIO) -> None:
     import llvmlite.binding as llvm
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     for option in _LLVM_OPTIONS:
         llvm.set_option("devscope", option)
-    while len(header := requests.read(_REQUEST.size)) == _REQUEST.size:
-        description, text = (requests.read(length) for length in _REQUEST.unpack(header))
-        reply = _answer(llvm, json.loads(description), text.decode())
-        replies.write(_REPLY.pack(len(reply)) + reply)
+    while requests.peek(1):
+        machine, text = pickle.load(requests)
+        pickle.dump(_answer(llvm, machine, text), replies)
         replies.flush()
 
 

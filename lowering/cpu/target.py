@@ -7,8 +7,7 @@ from typing import Any
 
 from devscope.dialects.target import get_target_kind
 from devscope.lowering import mlir_util
-from devscope.lowering.codegen.host_object import HostObject, compile_host_object
-from devscope.lowering.codegen.host_options import check_host_options
+from devscope.lowering.codegen.host_object import HostObject, check_host_options, compile_host_object
 from devscope.lowering.codegen.llvm_text import to_llvm22
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.llvm_dialect import require_fully_lowered, to_llvm_ir

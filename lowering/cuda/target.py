@@ -1,6 +1,6 @@
 """CUDA: kernels -> gpu dialect -> NVVM and LLVM dialects -> PTX, which a driver compiles when it loads a program.
 
-Nothing of NVIDIA's toolkit is needed: mathematical functions are devscope's own (`gpu.math_calls`).
+Nothing of NVIDIA's toolkit is needed: mathematical functions are devscope's own (`gpu.math_functions`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from devscope.dialects.target import get_target_kind
 from devscope.errors import OptionError
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
-from devscope.lowering.gpu.math_calls import call_math_functions
+from devscope.lowering.gpu.math_functions import call_math_functions
 from devscope.lowering.gpu.to_llvm import compile_kernels
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline

@@ -34,19 +34,13 @@ def _carry(launch: Any) -> None:
     tensors = [op.operands[0] for op in arguments]
     outs = len(launch.results)
     maps, iterators = _loops([ir.RankedTensorType(value.type).rank for value in tensors], outs)
-    generic = ir.Operation.create(
-        "linalg.generic",
-        operands=tensors,
-        results=[result.type for result in launch.results],
-        attributes={
-            "indexing_maps": ir.Attribute.parse(maps, context),
-            "iterator_types": ir.Attribute.parse(iterators, context),
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(tensors) - outs, outs], context),
-        },
-        regions=1,
-        loc=launch.location,
-        ip=ir.InsertionPoint(launch),
-    )
+    attributes = {
+        "indexing_maps": ir.Attribute.parse(maps, context),
+        "iterator_types": ir.Attribute.parse(iterators, context),
+        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(tensors) - outs, outs], context),
+    }
+    types = [result.type for result in launch.results]
+    generic = Builder(launch).op("linalg.generic", tensors, types, attributes, regions=1)
     elements = [ir.RankedTensorType(value.type).element_type for value in tensors]
     body = ir.Block.create_at_start(generic.regions[0], elements, [launch.location] * len(elements))
     for result, new in zip(launch.results, generic.results, strict=True):
@@ -120,8 +114,7 @@ def _call(generic: Any, launch: Any, kernel: UserKernel) -> None:
         if dense is not buffer and op.name == _OUT:
             copied.append((dense, buffer))
         # A kernel may leave open what the program knows of a shape.
-        fits = dense.type == parameter
-        values.append(dense if fits else build.value("memref.cast", [dense], parameter))
+        values.append(build.cast(dense, parameter))
     build.call(kernel.name, [*values, *launch.operands])
     for dense, buffer in copied:
         build.op("memref.copy", [dense, buffer])
@@ -130,16 +123,10 @@ def _call(generic: Any, launch: Any, kernel: UserKernel) -> None:
 
 def _dense(build: Builder, buffer: Any) -> Any:
     """``buffer``, or a copy of it where it is part of another one."""
-    type_ = ir.MemRefType(buffer.type)
-    dense = ir.MemRefType.get(type_.shape, type_.element_type, loc=ir.Location.unknown(type_.context))
-    if dense == type_:
+    if mlir_util.is_whole_buffer(buffer.type):
         return buffer
-    dynamic = [
-        build.dim(buffer, axis)
-        for axis, size in enumerate(type_.shape)
-        if size == ir.ShapedType.get_dynamic_size()
-    ]
-    segments = ir.DenseI32ArrayAttr.get([len(dynamic), 0], type_.context)
-    copy = build.value("memref.alloc", dynamic, dense, {"operandSegmentSizes": segments})
+    type_ = ir.MemRefType(buffer.type)
+    dense = mlir_util.buffer_type(type_.shape, type_.element_type)
+    copy = build.alloc(dense, build.dynamic_sizes(buffer))
     build.op("memref.copy", [buffer, copy])
     return copy

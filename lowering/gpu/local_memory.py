@@ -39,10 +39,7 @@ def _is_local(value: Any) -> bool:
 def _attribute(function: Any, op: Any, type_: Any) -> None:
     """Replace ``op`` by a new attribution of ``function``, the last one."""
     argument = mlir_util.entry_block(function).add_argument(type_, op.location)
-    same = argument.type == op.results[0].type
-    mlir_util.replace_op(
-        op, [argument if same else Builder(op).value("memref.cast", [argument], op.results[0].type)]
-    )
+    mlir_util.replace_op(op, [Builder(op).cast(argument, op.results[0].type)])
     i64 = ir.IntegerType.get_signless(64, function.context)
     function.attributes[_ATTRIBUTIONS] = ir.IntegerAttr.get(i64, _count(function) + 1)
 
@@ -79,4 +76,4 @@ def pass_local_memory(gpu_modules: Any) -> None:
         dynamic = [op for op in mlir_util.walk(function) if op.name == _DYNAMIC_LOCAL]
         mlir_util.retype_memrefs(function, space, lambda old: str(old) == _WORKGROUP)
         for op in dynamic:
-            _attribute(function, op, ir.MemRefType.get([1], i8, None, space, loc=op.location))
+            _attribute(function, op, mlir_util.buffer_type([1], i8, space))

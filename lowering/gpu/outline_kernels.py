@@ -51,7 +51,7 @@ def outline_kernels(
     for kernel in kernels.values():
         run_passes(kernel.function, pipeline("gpu/to_parallel_loops"))
         _wrap_serial_body(kernel.function)
-        loops = _parallel_loops(kernel.function)
+        loops = next(op for op in mlir_util.walk(kernel.function) if op.name == "scf.parallel")
         tiles = kernel.grid.tiles(_trip_counts(loops, mlir_util.constants(kernel.function)))
         run_passes(kernel.function, pipeline("gpu/map_to_grid", tiles=",".join(map(str, tiles))))
     module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
@@ -79,7 +79,7 @@ def _call_equal(kernels: dict[str, _Kernel], kernel: _Kernel, call: Any) -> None
 def _kernel_roots(func: Any) -> list[list[Any]]:
     """Groups of operations that become one kernel each, in program order."""
     groups: list[list[Any]] = []
-    blocks = list(reversed(_operations_by_block(func)))
+    blocks = mlir_util.by_block(mlir_util.children(func))[::-1]
     while blocks:
         stores: list[Any] = []
         for op in blocks.pop():
@@ -93,16 +93,8 @@ def _kernel_roots(func: Any) -> list[list[Any]]:
             if _is_device_work(op):
                 groups.append([op])
             elif op.name in _CONTROL_FLOW:
-                blocks.extend(reversed(_operations_by_block(op)))
+                blocks.extend(mlir_util.by_block(mlir_util.children(op))[::-1])
     return groups
-
-
-def _operations_by_block(op: Any) -> list[list[Any]]:
-    """The operations directly in each block of ``op``."""
-    found: dict[Any, list[Any]] = {}
-    for inner in mlir_util.children(op):
-        found.setdefault(inner.block, []).append(inner)
-    return list(found.values())
 
 
 def _on_device(value: Any) -> bool:
@@ -128,11 +120,7 @@ def _outline(
     ``known`` are the constants of ``launcher``, which the new function gets copies of.
     """
     first = group[0]
-    context = module.context
-    captured: dict[Any, None] = {}
-    for op in group:
-        for value in mlir_util.captured_values(op):
-            captured.setdefault(value)
+    captured = dict.fromkeys(value for op in group for value in mlir_util.captured_values(op))
     constants = [v for v in captured if v in known]
     arguments = [v for v in captured if v not in known]
     kind = first.name.rsplit(".", 1)[-1]
@@ -140,86 +128,49 @@ def _outline(
     while name in taken:
         name += "_"
     taken.add(name)
-    with ir.Location.unknown(context) if first.location is None else first.location:
-        type_ = ir.FunctionType.get([v.type for v in arguments], [], context=context)
-        kernel = mlir_util.declare(module.body, name, type_, first.location)
-        block = ir.Block.create_at_start(
-            kernel.regions[0], [v.type for v in arguments], [first.location] * len(arguments)
-        )
-        call = ir.Operation.create(
-            "func.call",
-            operands=arguments,
-            attributes={"callee": ir.FlatSymbolRefAttr.get(name, context)},
-            ip=ir.InsertionPoint(first),
-        )
-        mark_writes(call, group)
-        if len(group) == 1:
-            mark_call(call, first)
-        mapping = dict(zip(arguments, block.arguments, strict=True))
-        for constant in constants:
-            clone = known[constant].clone(ip=ir.InsertionPoint(block))
-            mapping[constant] = clone.results[0]
-        for op in group:
-            block.append(op)
-            mlir_util.remap_operands(op, mapping)
-            if op.name == "memref.copy":
-                copy_as_linalg(op)
-        block.append(ir.Operation.create("func.return"))
+    type_ = ir.FunctionType.get([v.type for v in arguments], [], context=module.context)
+    kernel = mlir_util.declare(module.body, name, type_, first.location)
+    return_ = mlir_util.add_body(kernel)
+    call = mlir_util.Builder(first).call(name, arguments)
+    mark_writes(call, group)
+    if len(group) == 1:
+        mark_call(call, first)
+    mapping = dict(zip(arguments, mlir_util.entry_block(kernel).arguments, strict=True))
+    for constant in constants:
+        mapping[constant] = known[constant].clone(ip=ir.InsertionPoint(return_)).results[0]
+    for op in group:
+        op.move_before(return_)
+        mlir_util.remap_operands(op, mapping)
+        if op.name == "memref.copy":
+            copy_as_linalg(op)
     drop_assertions(kernel)
     return kernel, call
 
 
-def _parallel_loops(kernel: Any) -> Any:
-    return next(op for op in mlir_util.walk(kernel) if op.name == "scf.parallel")
-
-
 def _wrap_serial_body(kernel: Any) -> None:
     """Work without a parallel loop (a full reduction, scalar stores) runs in a grid of one work-item."""
-    top_level = mlir_util.children(kernel)
-    if any(op.name == "scf.parallel" for op in top_level):
+    *body, return_ = mlir_util.children(kernel)
+    if any(op.name == "scf.parallel" for op in body):
         return
-    context = kernel.context
-    index = ir.IndexType.get(context)
-    with kernel.location:
-        zero, one = (
-            ir.Operation.create(
-                "arith.constant",
-                results=[index],
-                attributes={"value": ir.IntegerAttr.get(index, value)},
-                ip=ir.InsertionPoint(top_level[0]),
-            ).results[0]
-            for value in (0, 1)
-        )
-        loop = ir.Operation.create(
-            "scf.parallel",
-            operands=[zero, one, one],
-            attributes={"operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, 1, 1, 0], context)},
-            regions=1,
-            ip=ir.InsertionPoint(top_level[0]),
-        )
-        body = ir.Block.create_at_start(loop.regions[0], [index], [kernel.location])
-        for op in top_level[:-1]:
-            body.append(op)
-        body.append(ir.Operation.create("scf.reduce"))
+    text = """
+        %zero = arith.constant 0 : index
+        %one = arith.constant 1 : index
+        scf.parallel (%i) = (%zero) to (%one) step (%one) {}
+    """
+    (end,) = mlir_util.children(mlir_util.insert(return_, text)[-1])
+    for op in body:
+        op.move_before(end)
 
 
 def _trip_counts(loop: Any, constants: Mapping[Any, Any]) -> list[int | None]:
     """Static trip counts of an ``scf.parallel``; None where a bound is not one of ``constants``."""
-    lower, upper, step, _ = ir.DenseI32ArrayAttr(loop.attributes["operandSegmentSizes"])
-    operands = list(loop.operands)
-    bounds = zip(
-        operands[:lower],
-        operands[lower : lower + upper],
-        operands[lower + upper : lower + upper + step],
-        strict=True,
-    )
+    lower, upper, step, _ = mlir_util.operand_groups(loop)
+    bounds = zip(lower, upper, step, strict=True)
     return [_trip_count(*(_number(v, constants) for v in bound)) for bound in bounds]
 
 
 def _trip_count(lower: int | None, upper: int | None, step: int | None) -> int | None:
-    if lower is None or upper is None or step is None:
-        return None
-    return max(0, -(-(upper - lower) // step))
+    return None if lower is None or upper is None or step is None else len(range(lower, upper, step))
 
 
 def _number(value: Any, constants: Mapping[Any, Any]) -> int | None:

@@ -81,25 +81,18 @@ def define_launchers(module: Any, kernels: Mapping[str, UserKernel], space: Any)
 def _gpu_module(kernel: UserKernel, space: Any) -> tuple[Any, Any]:
     context = kernel.func.context
     location = kernel.func.location
-    name = ir.StringAttr.get(kernel.module_name, context)
-    gpu_module = ir.Operation.create("gpu.module", attributes={"sym_name": name}, regions=1, loc=location)
+    attributes = {"sym_name": ir.StringAttr.get(kernel.module_name, context)}
+    gpu_module = ir.Operation.create("gpu.module", attributes=attributes, regions=1, loc=location)
     body = ir.Block.create_at_start(gpu_module.regions[0], [], [])
-    function = ir.Operation.create(
-        "gpu.func",
-        attributes={
-            "sym_name": ir.StringAttr.get(kernel.name, context),
-            "function_type": kernel.func.attributes["function_type"],
-            "kernel": ir.UnitAttr.get(context),
-        },
-        regions=1,
-        loc=location,
-    )
+    attributes = {name: kernel.func.attributes[name] for name in ("sym_name", "function_type")}
+    attributes["kernel"] = ir.UnitAttr.get(context)
+    function = ir.Operation.create("gpu.func", attributes=attributes, regions=1, loc=location)
     for block in list(kernel.func.regions[0].blocks):
         block.append_to(function.regions[0])
     body.append(function)
     for op in list(mlir_util.walk(function)):
         if op.name == "func.return":
-            ir.Operation.create("gpu.return", loc=op.location, ip=ir.InsertionPoint(op))
+            Builder(op).op("gpu.return")
             op.erase()
     _move_arguments(function, space)
     return gpu_module, function
@@ -125,12 +118,8 @@ def _move_arguments(function: Any, space: Any) -> None:
 
 def _define(launcher: Any, kernel: UserKernel, static_local: int) -> None:
     context = launcher.context
-    location = launcher.location
-    types = list(mlir_util.function_type(launcher).inputs)
-    block = ir.Block.create_at_start(launcher.regions[0], types, [location] * len(types))
-    return_ = ir.Operation.create("func.return", loc=location, ip=ir.InsertionPoint(block))
-    build = Builder(return_)
-    values = list(block.arguments)
+    build = Builder(mlir_util.add_body(launcher))
+    values = list(mlir_util.entry_block(launcher).arguments)
     arguments, sizes = values[: len(kernel.parameters)], values[len(kernel.parameters) :]
     local = [_local_bytes(build, size) for size in sizes[_SIZES:]]
     symbol = ir.SymbolRefAttr.get([kernel.module_name, kernel.name], context)

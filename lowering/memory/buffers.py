@@ -71,10 +71,7 @@ def has_plain_type(alloc: Any) -> bool:
     """Whether the buffer is dense, and the size of its elements known here."""
     type_ = ir.MemRefType(alloc.results[0].type)
     element = type_.element_type
-    if not isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType):
-        return False
-    plain = ir.MemRefType.get(type_.shape, element, None, type_.memory_space, loc=alloc.location)
-    return type_ == plain
+    return isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType) and mlir_util.is_whole_buffer(type_)
 
 
 def find_buffers(timeline: Timeline, in_loop: bool) -> list[Buffer]:

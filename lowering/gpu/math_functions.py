@@ -1,4 +1,4 @@
-"""Elementary functions in plain arithmetic, for devices without a library of them.
+"""Elementary functions of kernels in plain arithmetic, for devices whose driver has no library of them.
 
 Each is a function over f32 or f64 of `arith` and of what every machine has of `math`, such as fma. Written once:
 constants and the number of terms depend on the type. Errors are a few units in the last place; sin and cos lose
@@ -12,6 +12,13 @@ import math
 import struct
 from collections.abc import Callable, Sequence
 from fractions import Fraction
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.gpu.to_llvm import call_functions
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.pipelines import pipeline
 
 _PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
 _LN2 = Fraction("0.693147180559945309417232121458176568075500134360255254120680009493393621969694")
@@ -267,3 +274,28 @@ def math_function(symbol: str, op: str, operands: Sequence[str], result: str) ->
     parameters = ", ".join(f"{argument.name}: {argument.type}" for argument in arguments)
     body = "\n  ".join([*lines, f"return {value.name} : {result}"])
     return f"func.func @{symbol}({parameters}) -> {result} {{\n  {body}\n}}\n"
+
+
+#: Operations of `arith` that MLIR makes calls of a vendor's library, too.
+_LIBRARY = {f"arith.{name}" for name in ("maximumf", "maxnumf", "minimumf", "minnumf", "remf")}
+
+
+def call_math_functions(gpu_modules: Any, run_passes: RunPasses) -> None:
+    """Every operation of `math` becomes a call of a function of ours: MLIR would call the vendor's library."""
+    run_passes(gpu_modules.operation, pipeline("gpu/math"))
+    texts: dict[str, str] = {}
+
+    def symbol_of(op: Any) -> str | None:
+        if not op.name.startswith("math.") and op.name not in _LIBRARY:
+            return None
+        operands, result = [str(operand.type) for operand in op.operands], str(op.results[0].type)
+        symbol = "_".join(["devscope", op.name.partition(".")[2], *operands])
+        texts.setdefault(symbol, math_function(symbol, op.name, operands, result))
+        return symbol
+
+    call_functions(gpu_modules, symbol_of)
+    functions = ir.Module.parse("".join(texts.values()), gpu_modules.context)
+    run_passes(functions.operation, pipeline("gpu/to_llvm"))
+    for function in mlir_util.children(functions.operation):
+        function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>", gpu_modules.context)
+        gpu_modules.body.append(function)
