@@ -7,8 +7,6 @@ with buffers afterwards (carrying them through loops, freeing them) then works o
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -20,7 +18,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from devscope.analysis.scope_analysis import ScopeAnalysis
@@ -31,42 +29,41 @@ from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, Scop
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError
-
-Code = tuple[ScopeAttr, TargetAttr]
-"""Where code runs, and what it is compiled for."""
+from devscope.lowering.virtual_devices import DevicePart
 
 
-@dataclass
-class CutModules:
-    """The parts of a program: each verifies on its own.
+def cut_module(module: ModuleOp, binding: TargetBinding) -> tuple[list[ScopeAttr], list[DevicePart]]:
+    """Take a split module apart; what stays in ``module`` is the host's. Each part verifies on its own.
 
-    ``scopes``: where devices have code or data, ``parts``: their code. A device may have no code, since data can
-    be placed there without being worked on, and several parts, whose targets differ.
+    Returns where devices have code or data, and their code. A device may have no code, since data can be placed
+    there without being worked on, and several parts, whose targets differ.
     """
-
-    host: ModuleOp
-    scopes: list[ScopeAttr]
-    parts: dict[Code, ModuleOp]
-
-
-def cut_module(module: ModuleOp, binding: TargetBinding) -> CutModules:
-    """Take a split module apart; ``module`` is consumed."""
     drop_idle_kernels(module)
-    spaces = _HostBuffers(module, binding).convert()
-    parts: dict[Code, ModuleOp] = {}
-    for function in [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]:
-        scope = function.attributes.get(SCOPE_ATTR)
-        if not isinstance(scope, ScopeAttr) or binding.in_host_memory(scope):
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    device_of = {function: _device_of(function, binding) for function in functions}
+    spaces = _convert_host(ScopeAnalysis(module), [f for f in functions if device_of[f] is None], binding)
+    parts: dict[tuple[ScopeAttr, TargetAttr], ModuleOp] = {}
+    for function, scope in device_of.items():
+        if scope is None:
             continue
         if not is_kernel(function):
-            declaration = _declaration(function, scope, binding)
+            inputs = [_buffer_type(t, scope) for t in function.function_type.inputs]
+            outputs = [_buffer_type(t, scope) for t in function.function_type.outputs]
+            declaration = _declaration(function, FunctionType.from_lists(inputs, outputs))
             module.body.block.insert_op_before(declaration, function)
         function.detach()
         target = function.attributes[TARGET_ATTR]
         assert isinstance(target, TargetAttr)
         parts.setdefault((scope, target), ModuleOp([])).body.block.add_op(function)
     _declare_external_functions(list(parts.values()))
-    return CutModules(module, list(dict.fromkeys([scope for scope, _ in parts] + spaces)), parts)
+    scopes = list(dict.fromkeys([scope for scope, _ in parts] + spaces))
+    return scopes, [DevicePart(scope, target, part) for (scope, target), part in parts.items()]
+
+
+def _device_of(function: func.FuncOp, binding: TargetBinding) -> ScopeAttr | None:
+    """Where a function runs; None for the host."""
+    scope = function.attributes.get(SCOPE_ATTR)
+    return scope if isinstance(scope, ScopeAttr) and not binding.in_host_memory(scope) else None
 
 
 def _declare_external_functions(parts: list[ModuleOp]) -> None:
@@ -80,23 +77,17 @@ def _declare_external_functions(parts: list[ModuleOp]) -> None:
             if callee is None or callee in present:
                 continue
             present.add(callee)
-            type_ = functions[callee].function_type
-            declaration = func.FuncOp(callee, type_, Region(), visibility="private")
+            declaration = _declaration(functions[callee], functions[callee].function_type)
             # Bufferisation takes it for granted that a function without a body writes to its arguments.
             read = DictionaryAttr({"bufferization.access": StringAttr("read")})
-            is_read = [isinstance(input_, TensorType) for input_ in type_.inputs]
+            is_read = [isinstance(input_, TensorType) for input_ in declaration.function_type.inputs]
             declaration.properties["arg_attrs"] = ArrayAttr([read if i else DictionaryAttr({}) for i in is_read])
-            declaration.location = functions[callee].location
             part.body.block.add_op(declaration)
 
 
-def _declaration(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> func.FuncOp:
-    """What the host sees of a device function: the same signature, over buffers."""
-    inputs = [_buffer_type(t, scope) for t in function.function_type.inputs]
-    outputs = [_buffer_type(t, scope) for t in function.function_type.outputs]
-    declaration = func.FuncOp(
-        function.sym_name.data, FunctionType.from_lists(inputs, outputs), Region(), visibility="private"
-    )
+def _declaration(function: func.FuncOp, type_: FunctionType) -> func.FuncOp:
+    """What other modules see of ``function``."""
+    declaration = func.FuncOp(function.sym_name.data, type_, Region(), visibility="private")
     declaration.location = function.location
     return declaration
 
@@ -107,57 +98,36 @@ def _buffer_type(type_: Attribute, scope: ScopeAttr) -> Attribute:
     return MemRefType(type_.get_element_type(), type_.get_shape(), NoneAttr(), scope)
 
 
-class _HostBuffers:
-    """Rewrites the host functions of a split module."""
+def _convert_host(scopes: ScopeAnalysis, hosts: list[func.FuncOp], binding: TargetBinding) -> list[ScopeAttr]:
+    """Make the device data of the host's functions buffers; returns the devices that hold it."""
 
-    def __init__(self, module: ModuleOp, binding: TargetBinding) -> None:
-        self._module = module
-        self._binding = binding
-        self._scopes = ScopeAnalysis(module)
-
-    def convert(self) -> list[ScopeAttr]:
-        """Returns the devices that hold data of the host's functions."""
-        functions = [op for op in self._module.body.block.ops if isinstance(op, func.FuncOp)]
-        hosts = [f for f in functions if self._is_host(f)]
-        new_types = [
-            (value, type_)
-            for function in hosts
-            for value in _values(function)
-            if (type_ := self._new_type(value)) != value.type
-        ]
-        copies = [op for f in hosts for op in f.walk() if isinstance(op, DeviceCopyOp)]
-        places = {op: (self._space(op.operand), self._space(op.result)) for op in copies}
-        for value, type_ in new_types:
-            Rewriter.replace_value_with_new_type(value, type_)
-        if new_types or copies:
-            _lower_transfers(hosts, places)
-        for function in hosts:
-            _check_operations(function)
-            _update_signature(function)
-        spaces = dict.fromkeys(type_.memory_space for _, type_ in new_types if isinstance(type_, MemRefType))
-        return [space for space in spaces if isinstance(space, ScopeAttr)]
-
-    def _is_host(self, function: func.FuncOp) -> bool:
-        scope = function.attributes.get(SCOPE_ATTR)
-        return not isinstance(scope, ScopeAttr) or self._binding.in_host_memory(scope)
-
-    def _space(self, value: SSAValue) -> ScopeAttr | None:
+    def space(value: SSAValue) -> ScopeAttr | None:
         """The device scope that holds a tensor; None for host memory."""
         if not isinstance(value.type, TensorType):
             return None
-        scope = self._scopes.of_value(value)
-        return None if scope.is_open or self._binding.in_host_memory(scope) else scope
+        scope = scopes.of_value(value)
+        return None if scope.is_open or binding.in_host_memory(scope) else scope
 
-    def _new_type(self, value: SSAValue) -> Attribute:
-        space = self._space(value)
-        return value.type if space is None else _buffer_type(value.type, space)
+    values = [value for function in hosts for value in _values(function)]
+    spaces = [(value, where) for value in values if (where := space(value)) is not None]
+    copies = [op for function in hosts for op in function.walk() if isinstance(op, DeviceCopyOp)]
+    places = {copy: (space(copy.operand), space(copy.result)) for copy in copies}
+    for value, where in spaces:
+        Rewriter.replace_value_with_new_type(value, _buffer_type(value.type, where))
+    if spaces or copies:
+        _lower_transfers(hosts, places)
+    for function in hosts:
+        _check_operations(function)
+        _update_signature(function)
+    return list(dict.fromkeys(where for _, where in spaces))
 
 
 def _values(function: func.FuncOp) -> list[SSAValue]:
+    """What is defined in a function, its arguments first."""
     values: list[SSAValue] = []
     for op in function.walk():
-        values.extend(op.results)
-        values.extend(a for region in op.regions for block in region.blocks for a in block.args)
+        values += op.results
+        values += (a for region in op.regions for block in region.blocks for a in block.args)
     return values
 
 
@@ -198,11 +168,11 @@ def _fits(op: Operation) -> bool:
 
 
 def _update_signature(function: func.FuncOp) -> None:
-    blocks: list[Block] = list(function.body.blocks)
-    if not blocks:
+    if function.is_declaration:
         return
     outputs = list(function.function_type.outputs)
-    for block in blocks:
+    for block in function.body.blocks:
         if isinstance(block.last_op, func.ReturnOp):
-            outputs = [v.type for v in block.last_op.operands]
-    function.properties["function_type"] = FunctionType.from_lists(list(blocks[0].arg_types), outputs)
+            outputs = [value.type for value in block.last_op.operands]
+    types = FunctionType.from_lists([argument.type for argument in function.args], outputs)
+    function.properties["function_type"] = types

@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
 
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
-from devscope.errors import LoweringError, OptionError
+from devscope.errors import LoweringError, OptionError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.boundary import cut_module
 from devscope.lowering.bufferize import to_buffers
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_directly
-from devscope.lowering.entries import ENTRY_PREFIX, add_entry
+from devscope.lowering.entries import ENTRY_PREFIX, add_entry, function_signature, public_functions
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.legal import check_names
 from devscope.lowering.memory.link_functions import hidden_launches, link_functions, merge_modules
 from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
-from devscope.lowering.memory.report import Memory, memory_of_devices
+from devscope.lowering.memory.report import memory_of_devices
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls, mark_flushes
-from devscope.lowering.signature import function_signature, public_functions
 from devscope.lowering.target import DeviceBinary, HostTarget, Options, Target, find_target
 from devscope.lowering.virtual_devices import DevicePart, VirtualDevice, find_devices
 from devscope.rewriting.functions import taken_names
 from devscope.runtime.native import call_symbol
-from devscope.runtime.program import ArenaSpec, ConstantSpec, Entry, Program
+from devscope.runtime.program import ArenaSpec, ConstantSpec, Entry, Program, TensorSpec
 
 #: The states of a program that an observer sees, in order.
 STAGES = ("host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
@@ -41,31 +38,16 @@ STAGES = ("host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
 #: Called with a stage and a module of the bindings (for ``host-llvm``: LLVM IR text); must not change it.
 Observer = Callable[[str, Any], None]
 
-
-def _ignore(stage: str, payload: Any) -> None:
-    """Nobody watches."""
-
-
 _HOST_NAME = "cpu:0"
-
-
-@dataclass(frozen=True)
-class _Lowered:
-    """LLVM IR of all host code; the symbol of each entry; memory by device; slots that must share theirs."""
-
-    text: str
-    symbols: dict[str, str]
-    memory: dict[str, Memory]
-    shared: list[tuple[int, int]]
 
 
 def compile_split_module(
     session: Session,
     module: ModuleOp,
     binding: TargetBinding,
-    observe: Observer = _ignore,
-    literals: Mapping[str, memoryview] | None = None,
-    memory_options: MemoryOptions | None = None,
+    observe: Observer,
+    literals: Mapping[str, memoryview],
+    memory_options: MemoryOptions,
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
@@ -83,47 +65,28 @@ def compile_split_module(
     host = find_target(HOST_KIND)
     assert isinstance(host, HostTarget)
     options = _host_options(module, host)
-    cut = cut_module(module, binding)
-    devices = find_devices(cut, binding)
+    devices = find_devices(*cut_module(module, binding), binding)
     for part in (part for virtual in devices for part in virtual.parts):
-        _check_options(part.target, part.attribute, part.module.body.block.first_op)
+        _check_options(part.target, part.attribute, part.location)
         part.target.prepare()
-    constants = ConstantTable(literals or {})
     with session.context:
-        memory_options = memory_options or MemoryOptions()
-        lowered = _lower_all(
-            session, cut.host, host, options, devices, list(signatures), constants, memory_options, observe
+        return _compile(
+            session, module, host, options, devices, signatures, ConstantTable(literals), memory_options, observe
         )
-    code = host.compile_object(lowered.text, list(lowered.symbols.values()), options)
-    return Program(
-        entries={
-            name: Entry(call_symbol(lowered.symbols[name]), *signature) for name, signature in signatures.items()
-        },
-        host_object=code.data,
-        host_triple=code.machine.triple,
-        host_cpu=code.machine.cpu,
-        host_features=code.machine.features,
-        devices=[virtual.spec() for virtual in devices],
-        constants=[_constant_spec(attribute) for attribute in constants.attributes()],
-        constant_data=constants.arrays,
-        arenas=[_arena_spec(needed.arena) for needed in lowered.memory.values() if needed.arena.places],
-        shared=lowered.shared,
-        report={"memory": {name: needed.to_json() for name, needed in lowered.memory.items()}},
-    )
 
 
-def _lower_all(
+def _compile(
     session: Session,
     host_part: ModuleOp,
     host: HostTarget,
     options: Options,
     devices: list[VirtualDevice],
-    entries: list[str],
+    signatures: dict[str, tuple[list[TensorSpec], list[TensorSpec]]],
     constants: ConstantTable,
     memory_options: MemoryOptions,
     observe: Observer,
-) -> _Lowered:
-    """Lower the host's code and all devices', whose binaries are filled in."""
+) -> Program:
+    """Lower the host's code and all devices', whose binaries are filled in, and make a program of them."""
     module = session.to_mlir(host_part)
     to_buffers(module, host, options, session.run_passes, constants)
     if devices:
@@ -139,11 +102,11 @@ def _lower_all(
         mark_flushes(launchers, virtual.slot)
         merge_modules(module, launchers)
     functions = link_functions(module, session.run_passes)
-    symbols = {name: add_entry(module, functions[name], name) for name in entries}
+    symbols = {name: add_entry(module, functions[name], name) for name in signatures}
     slots = {_space_text(session, scope): virtual.slot for virtual in devices for scope in virtual.scopes}
     names = {HOST_SLOT: _HOST_NAME, **{virtual.slot: virtual.spec().name for virtual in devices}}
     with hidden_launches(module):
-        roots = {name: f"{ENTRY_PREFIX}{name}" for name in entries}
+        roots = {name: f"{ENTRY_PREFIX}{name}" for name in signatures}
         spaces = {"": HOST_SLOT, **slots}
         shared: list[tuple[int, int]] = []
         if devices and memory_options.shared:
@@ -157,7 +120,20 @@ def _lower_all(
     observe("host", module)
     text = host.to_llvm(module, session.run_passes)
     observe("host-llvm", text)
-    return _Lowered(text, symbols, memory, shared)
+    code = host.compile_object(text, list(symbols.values()), options)
+    return Program(
+        entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
+        host_object=code.data,
+        host_triple=code.machine.triple,
+        host_cpu=code.machine.cpu,
+        host_features=code.machine.features,
+        devices=[virtual.spec() for virtual in devices],
+        constants=[_constant_spec(attribute) for attribute in constants.attributes()],
+        constant_data=constants.arrays,
+        arenas=[_arena_spec(needed.arena) for needed in memory.values() if needed.arena.places],
+        shared=shared,
+        report={"memory": {name: needed.to_json() for name, needed in memory.items()}},
+    )
 
 
 def _host_options(module: ModuleOp, target: HostTarget) -> Options:
@@ -174,16 +150,16 @@ def _host_options(module: ModuleOp, target: HostTarget) -> Options:
                 ["all functions on the host are compiled for one target"],
             )
         chosen = attribute
-        _check_options(target, chosen, op)
+        _check_options(target, chosen, source_location(op))
     return chosen.option_values
 
 
-def _check_options(target: Target, attribute: TargetAttr, op: Operation | None) -> None:
-    """Raise OptionError, located at ``op``, for options that ``target`` cannot compile for."""
+def _check_options(target: Target, attribute: TargetAttr, location: SourceLocation | None) -> None:
+    """Raise OptionError, located, for options that ``target`` cannot compile for."""
     try:
         target.check_options(attribute.option_values)
     except OptionError as error:
-        error.location = source_location(op) if op is not None else None
+        error.location = location
         raise
 
 

@@ -9,8 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
-from devscope.errors import LoweringError
-from devscope.lowering.boundary import CutModules
+from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering.runtime_calls import HOST_SLOT
 from devscope.lowering.target import DeviceBinary, KernelTarget, find_target, target_names
 from devscope.runtime.program import DeviceSpec, KernelSpec
@@ -25,6 +24,12 @@ class DevicePart:
     module: ModuleOp
 
     @property
+    def location(self) -> SourceLocation | None:
+        """Where it begins in the source."""
+        first = self.module.body.block.first_op
+        return source_location(first) if first is not None else None
+
+    @property
     def target(self) -> KernelTarget:
         target = find_target(self.attribute.kind_name)
         assert isinstance(target, KernelTarget)
@@ -36,6 +41,8 @@ class VirtualDevice:
     """One virtual device of the program: a slot and a queue, whatever its code is compiled for."""
 
     slot: int
+    name: tuple[str, int]
+    """The type and the number of the device."""
     kind: str
     scopes: list[ScopeAttr]
     parts: list[DevicePart]
@@ -52,22 +59,19 @@ class VirtualDevice:
         return {kernel.name: first + n for n, kernel in enumerate(self.kernels[first:])}
 
     def spec(self) -> DeviceSpec:
-        scope = self.scopes[0]
-        return DeviceSpec(
-            self.slot, scope.type_name, max(scope.id_value, 0), self.kind, self.binaries, self.kernels
-        )
+        return DeviceSpec(self.slot, *self.name, self.kind, self.binaries, self.kernels)
 
 
-def find_devices(cut: CutModules, binding: TargetBinding) -> list[VirtualDevice]:
+def find_devices(scopes: list[ScopeAttr], parts: list[DevicePart], binding: TargetBinding) -> list[VirtualDevice]:
     """The virtual devices of a program. Raises LoweringError for a target that nothing can compile for."""
     found: dict[tuple[str, int], VirtualDevice] = {}
-    for scope in cut.scopes:
-        parts = [DevicePart(where, target, part) for (where, target), part in cut.parts.items() if where == scope]
-        key = scope.type_name, max(scope.id_value, 0)
-        kind = parts[0].attribute.kind_name if parts else binding.target_of(scope).kind_name
-        virtual = found.setdefault(key, VirtualDevice(HOST_SLOT + 1 + len(found), kind, [], []))
+    for scope in scopes:
+        own = [part for part in parts if part.scope == scope]
+        name = scope.type_name, max(scope.id_value, 0)
+        kind = own[0].attribute.kind_name if own else binding.target_of(scope).kind_name
+        virtual = found.setdefault(name, VirtualDevice(HOST_SLOT + 1 + len(found), name, kind, [], []))
         virtual.scopes.append(scope)
-        virtual.parts += parts
+        virtual.parts += own
     for virtual in found.values():
         _check_kinds(virtual)
     return list(found.values())
@@ -76,22 +80,20 @@ def find_devices(cut: CutModules, binding: TargetBinding) -> list[VirtualDevice]
 def _check_kinds(virtual: VirtualDevice) -> None:
     """What is compiled for a device must be of one kind, since it works on the same memory."""
     for part in virtual.parts:
-        first = part.module.body.block.first_op
         if part.attribute.kind_name != virtual.kind:
             raise LoweringError(
                 f"'{TARGET_ATTR}' is {part.attribute.short()} here and of kind '{virtual.kind}' on another "
                 f"function on {part.scope.short()}",
-                source_location(first) if first is not None else None,
+                part.location,
                 ["the targets of one device differ in their options only"],
             )
     if not isinstance(find_target(virtual.kind), KernelTarget):
-        scope = virtual.scopes[0]
-        first = virtual.parts[0].module.body.block.first_op if virtual.parts else None
+        device, number = virtual.name
         raise LoweringError(
-            f"no code generator for target '{virtual.kind}', which '{scope.short()}' asks for",
-            source_location(first) if first is not None else None,
+            f"no code generator for target '{virtual.kind}', which '{virtual.scopes[0].short()}' asks for",
+            virtual.parts[0].location if virtual.parts else None,
             [
                 f"targets with one: {', '.join(target_names())}",
-                f"build it for another target: --devices {scope.type_name}:{max(scope.id_value, 0)}=opencl:0",
+                f"build it for another target: --devices {device}:{number}=opencl:0",
             ],
         )
