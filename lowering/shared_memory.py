@@ -3,7 +3,8 @@
 Works on the bufferised host code of a whole program, before its memory is planned: a view is another value for the
 memory of its source, so that whatever looks at lifetimes finds them. Which memories a device reaches, the machine
 description says. A copy stays if either of its buffers is written while the other one is still used, if its target
-is returned or carried on, and if it moves a part only.
+is returned or carried on, and if it moves a part only. What the host makes for a device is made in the device's
+memory from the start.
 """
 
 from __future__ import annotations
@@ -14,11 +15,10 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.copies import is_whole_copy
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.map_host_writes import map_host_write
 from devscope.lowering.memory.aliases import Owned, owned
 from devscope.lowering.memory.buffers import has_plain_type, space_text
 from devscope.lowering.memory.conflicts import Use, used_after_write, uses_around
-from devscope.lowering.memory.effects import END_VIEW, VIEW, WRITTEN
+from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WRITTEN
 from devscope.lowering.memory.timeline import Step, Timeline
 from devscope.lowering.mlir_util import Builder
 
@@ -53,7 +53,6 @@ class _Function:
     def __init__(self, func: Any, slots: Mapping[str, int], shared: frozenset[SlotPair]) -> None:
         self._slots, self._shared = slots, shared
         self._timeline = Timeline(func)
-        self._made = {result: step for step in self._timeline.steps for result in step.results}
         self._lent: dict[Any, list[Step]] = {}
         """The buffers that other devices view, and where the views are made."""
         self._taken: set[Any] = set()
@@ -81,7 +80,7 @@ class _Function:
         """What is copied and where to. A device that views a buffer has no view of it to give to another one."""
         source, target = copy.operands
         if space_text(target):
-            while (made := self._made.get(source)) is not None and made.name == VIEW:
+            while (made := self._timeline.made.get(source)) is not None and made.name == VIEW:
                 source = made.operands[0]
         return source, target
 
@@ -92,7 +91,7 @@ class _Function:
             return False
         if space_text(source) == "":
             filled = self._allocated(source)
-            return filled is not None and map_host_write(self._timeline, self._made, copy, filled, put)
+            return filled is not None and _map_host_write(self._timeline, copy, filled, put)
         read = self._source_of(source)
         if read is None:
             return False
@@ -136,10 +135,10 @@ class _Function:
 
     def _source_of(self, value: Any) -> Owned | None:
         """What is copied, all of a buffer that is freed in the block that it is made in."""
-        made = self._made.get(value)
+        made = self._timeline.made.get(value)
         while made is not None and made.name in _SAME:
             value = made.operands[0]
-            made = self._made.get(value)
+            made = self._timeline.made.get(value)
         # What a call returns is new memory.
         if made is None or made.name not in ("memref.alloc", "func.call"):
             return None
@@ -147,7 +146,7 @@ class _Function:
         return found if found is not None and found.free.block == made.block else None
 
     def _allocated(self, value: Any) -> Owned | None:
-        made = self._made.get(value)
+        made = self._timeline.made.get(value)
         if made is None or made.name != "memref.alloc" or not has_plain_type(made.op):
             return None
         return owned(self._timeline, value, made)
@@ -155,22 +154,11 @@ class _Function:
     def _replace(self, copy: Step, put: Owned, written: bool) -> None:
         source, target = self._ends(copy)
         attributes = {WRITTEN: ir.UnitAttr.get(copy.op.context)} if written else {}
-        op = Builder(copy.op).op(VIEW, [source], [target.type], attributes)
-        view = op.results[0]
-        put.free.op.erase()
-        target.replace_all_uses_with(view)
-        copy.op.erase()
-        put.made.op.erase()
-        users = [step for step in self._timeline.users.pop(target) if step not in (copy, put.free)]
-        for step in users:
-            step.operands = [view if value == target else value for value in step.operands]
-        self._timeline.users[view] = users
-        if copy.operands[0] != source:
-            self._timeline.users[copy.operands[0]].remove(copy)
-            self._timeline.users[source].append(copy)
-        copy.op, copy.name, copy.operands, copy.results = op, VIEW, [source], [view]
-        self._made[view] = copy
-        put.made.name = put.free.name = ""
+        view = Builder(copy.op).op(VIEW, [source], [target.type], attributes)
+        self._timeline.remove(put.free)
+        self._timeline.rename(target, view.results[0])
+        self._timeline.replace(copy, view)
+        self._timeline.remove(put.made)
 
 
 def _moves_all(copy: Step) -> bool:
@@ -202,3 +190,67 @@ def _live_on(read: Owned, uses: list[Step]) -> None:
     if last is not read.free:
         read.free.op.move_after(last.op)
         read.free.begin = read.free.end = last.end
+
+
+def _map_host_write(timeline: Timeline, copy: Step, source: Owned, target: Owned) -> bool:
+    """Replace a buffer of the host that ``copy`` copies to a device, both allocated, by a view of the copy.
+
+    The buffer must be for this one run of the block that has the copy, and must not change after the copy: the
+    device reads it later.
+    """
+    begin = _begin(copy, source)
+    if begin is None:
+        return False
+    filled, used = uses_around(source, copy), uses_around(target, copy)
+    if any(use.step is None for use in filled) or any(u.step is None or u.step.begin < copy.begin for u in used):
+        return False
+    after = [use for use in filled if use.step is not None and use.step.begin > copy.begin]
+    if any(use.writes for use in after) or used_after_write(after, used):
+        return False
+    last = max([copy, *(use.step for use in [*after, *used] if use.step is not None)], key=lambda step: step.begin)
+    _make_in_place(timeline, copy, source, target, begin, last)
+    return True
+
+
+def _make_in_place(timeline: Timeline, copy: Step, source: Owned, target: Owned, begin: Step, last: Step) -> None:
+    """The target lives from ``begin`` to ``last``, in the block of the copy; the source is a view of it."""
+    build = Builder(begin.op)
+    alloc = target.made.op.clone(ip=ir.InsertionPoint(begin.op))
+    for number, size in enumerate(source.made.operands):
+        alloc.operands[number] = size
+    place = alloc.results[0]
+    view = build.op(VIEW, [place], [source.value.type], {FILLED: ir.UnitAttr.get(alloc.context)})
+    timeline.remove(source.free)
+    timeline.rename(source.value, view.results[0])
+    timeline.rename(target.value, place)
+    timeline.replace(copy, Builder(copy.op).op(PUBLISH, [view.results[0]]))
+    free = Builder(last.op).op("memref.dealloc", [place])
+    free.move_after(last.op)
+    moments = begin.begin, begin.begin, last.end
+    steps = source.made, target.made, target.free
+    for step, op, moment in zip(steps, (view, alloc, free), moments, strict=True):
+        timeline.replace(step, op)
+        step.parent, step.block, step.begin, step.end = copy.parent, copy.block, moment, moment
+
+
+def _begin(copy: Step, source: Owned) -> Step | None:
+    """Where the buffer of the host begins to be used in the block of the copy; None if it has contents by then."""
+    if source.made.block == copy.block:
+        return source.made
+    # It is allocated outside of the loop.
+    steps = [use.enclosing(copy.block, copy.parent) for use in source.uses]
+    first = min((step for step in steps if step is not None), key=lambda step: step.begin)
+    return first if first is not copy and _fills(first, source.value) else None
+
+
+def _fills(step: Step, buffer: Any) -> bool:
+    """Whether an operation writes all of a buffer, without reading it."""
+    if step.operands[-1:] != [buffer] or buffer in step.operands[:-1]:
+        return False
+    if step.name in ("linalg.fill", "memref.copy"):
+        return True
+    if step.name != "linalg.generic":
+        return False
+    output = ir.AffineMapAttr(list(ir.ArrayAttr(step.op.attributes["indexing_maps"]))[-1]).value
+    identity = ir.AffineMap.get_identity(ir.MemRefType(buffer.type).rank, step.op.context)
+    return output == identity and not list(step.op.regions[0].blocks[0].arguments[-1].uses)

@@ -42,6 +42,7 @@ class Timeline:
 
     def __init__(self, func: Any) -> None:
         self.steps: list[Step] = []
+        self.made: dict[Any, Step] = {}
         self.users: dict[Any, list[Step]] = {}
         self.has_branches = False
         clock = 0
@@ -59,9 +60,34 @@ class Timeline:
             step.operands, step.results = list(op.operands), list(op.results)
             self.has_branches |= len(op.successors) > 0
             self.steps.append(step)
-            for value in step.operands:
-                self.users.setdefault(value, []).append(step)
+            self._enter(step)
             work.append((op, parent, step))
             if len(op.regions):
                 work.extend((inner, step, None) for inner in reversed(mlir_util.children(op)))
         self.length = clock + 1
+
+    def _enter(self, step: Step) -> None:
+        for value in step.operands:
+            self.users.setdefault(value, []).append(step)
+        self.made.update(dict.fromkeys(step.results, step))
+
+    def rename(self, old: Any, new: Any) -> None:
+        """Let all that uses ``old`` use ``new``."""
+        old.replace_all_uses_with(new)
+        users = self.users.pop(old, [])
+        for step in users:
+            step.operands = [new if value == old else value for value in step.operands]
+        self.users.setdefault(new, []).extend(users)
+
+    def remove(self, step: Step) -> None:
+        """Erase an operation, whose results nobody uses."""
+        for value in step.operands:
+            self.users[value].remove(step)
+        step.op.erase()
+        step.name, step.operands, step.results = "", [], []
+
+    def replace(self, step: Step, op: Any) -> None:
+        """Erase an operation, whose results nobody uses, and let its step stand for ``op``."""
+        self.remove(step)
+        step.op, step.name, step.operands, step.results = op, op.name, list(op.operands), list(op.results)
+        self._enter(step)
