@@ -14,7 +14,7 @@ import os
 import pickle
 import sys
 from collections.abc import Mapping
-from io import BufferedReader
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 Reply = tuple[bytes, str]
@@ -69,17 +69,18 @@ def _answer(llvm: Any, machine: Mapping[str, Any], text: str) -> Reply:
     return b"", errors or f"LLVM died with wait status {status}"
 
 
-def serve(requests: BufferedReader, replies: BinaryIO) -> None:
+def serve(requests: BinaryIO, replies: BinaryIO) -> None:
     import llvmlite.binding as llvm
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     for option in _LLVM_OPTIONS:
         llvm.set_option("devscope", option)
-    while requests.peek(1):
-        machine, text = pickle.load(requests)
-        pickle.dump(_answer(llvm, machine, text), replies)
-        replies.flush()
+    with suppress(EOFError):
+        while True:
+            machine, text = pickle.load(requests)
+            pickle.dump(_answer(llvm, machine, text), replies)
+            replies.flush()
 
 
 if __name__ == "__main__":
