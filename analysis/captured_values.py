@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.ir.region_utils import iter_used_values_defined_above
@@ -42,3 +42,17 @@ def definitions_in(block: Block | None, op: Operation) -> list[Operation]:
     """Operations of ``block`` that make what ``op``, which stands in it, and the operations nested in it use."""
     owners = (value.owner for value in free_values(op))
     return [owner for owner in owners if isinstance(owner, Operation) and owner.parent is block]
+
+
+def backward_slice(
+    block: Block, ops: Iterable[Operation], follow: Callable[[Operation], bool] | None = None
+) -> set[Operation]:
+    """``ops``, which stand in ``block``, with what they need there, as far as ``follow`` holds."""
+    found: set[Operation] = set()
+    stack = list(ops)
+    while stack:
+        op = stack.pop()
+        if op not in found:
+            found.add(op)
+            stack += (made for made in definitions_in(block, op) if follow is None or follow(made))
+    return found

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute
 
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.context import make_planning_context
-from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp, ScopeAttr, verify_device_attributes
-from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.dialects.device import ScopeAttr, verify_device_attributes
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
 from devscope.lowering.interop.session import Session
@@ -152,31 +149,18 @@ def _order_for_devices(analyses: AnalysisManager, chunks: int) -> None:
 def _check_targets(module: ModuleOp, options: CompileOptions) -> None:
     """Raise OptionError for a virtual device that the options name but that does not occur."""
     targets = {name for name in options.targets if ":" in name}
-    for what, named in (("device mapping", targets), ("memory limits", {*options.memory_limits})):
-        unused = sorted(named - _devices(module)) if named else []
+    if not targets and not options.memory_limits:
+        return
+    from devscope.passes.device_plan.min_cost.model import named_devices
+
+    used = sorted({"cpu:0", *named_devices(module)})
+    for what, named in (("device mapping names", targets), ("memory limits name", {*options.memory_limits})):
+        unused = sorted(named.difference(used))
         if unused:
-            used = ", ".join(sorted(_devices(module)))
-            verb = "name" if what.endswith("s") else "names"
             raise OptionError(
-                f"the {what} {verb} '{unused[0]}', which the program does not use",
-                notes=[f"the program uses: {used}"],
+                f"the {what} '{unused[0]}', which the program does not use",
+                notes=[f"the program uses: {', '.join(used)}"],
             )
-
-
-def _devices(module: ModuleOp) -> set[str]:
-    """The virtual devices of a planned module."""
-    scopes: set[Attribute | None] = {HOST}
-    for op in module.walk():
-        scopes.add(op.attributes.get(SCOPE_ATTR))
-        if isinstance(op, DeviceCopyOp):
-            scopes |= {op.src, op.dst}
-        elif isinstance(op, FuncOp):
-            for side, types in (
-                (ARGUMENTS, op.function_type.inputs.data),
-                (RESULTS, op.function_type.outputs.data),
-            ):
-                scopes.update(signature_attributes(op, side, len(types)))
-    return {f"{s.type_name}:{max(s.id_value, 0)}" for s in scopes if isinstance(s, ScopeAttr) and s.type_name}
 
 
 def _ignore(stage: str, payload: Any) -> None:

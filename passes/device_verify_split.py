@@ -15,15 +15,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.split_functions import CallKind, call_kind, is_host_code
-from devscope.analysis.user_kernels import kernel_name
-from devscope.analysis.user_kernels.check import check_launch
+from devscope.analysis.symbols import CALL, callee_name
+from devscope.analysis.user_kernels import check_launch, kernel_name
 from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
@@ -73,9 +73,8 @@ class _Verifier:
 
     def check_body(self, function: FuncOp) -> None:
         on_host = is_host_code(function)
-        ops = [op for op in function.walk() if op is not function]
         blocks: set[Block | None] = {block for op in function.walk() for r in op.regions for block in r.blocks}
-        for op in ops:
+        for op in function.body.walk():
             name = op_name(op)
             if name in _BEFORE_THE_SPLIT:
                 raise _error(op, f"'{name}' must not remain after the split")
@@ -88,9 +87,9 @@ class _Verifier:
                 self._check_launch(op, function)
             if on_host:
                 self._check_on_host(op, name, function)
-            elif name in _HOST_ONLY or name.split(".", 1)[0] in _HOST_ONLY_DIALECTS:
+            elif name in _HOST_ONLY or name.partition(".")[0] in _HOST_ONLY_DIALECTS:
                 raise _error(op, f"only the host can do '{name}', but it stands in code for {_device(function)}")
-            if name == "func.call":
+            if name == CALL:
                 self._check_call(op, function)
 
     def _check_on_host(self, op: Operation, name: str, function: FuncOp) -> None:
@@ -112,9 +111,7 @@ class _Verifier:
             )
 
     def _check_call(self, op: Operation, caller: FuncOp) -> None:
-        symbol = op.get_attr_or_prop("callee")
-        name = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else ""
-        callee = self.analysis.symbols.functions.get(name)
+        name, callee = callee_name(op) or "", self.analysis.symbols.callee(op)
         if callee is None:
             raise _error(op, f"'{name}' is called, but the module has no such function")
         _check_signature(op, callee)
@@ -132,8 +129,7 @@ class _Verifier:
             raise _error(op, f"'{CALL_ATTR}' is {mark}, but the targets say that this is a {kind.value} call")
         calls = self.first.setdefault(name, {})
         calls.setdefault(kind, op)
-        if CallKind.LAUNCH in calls and CallKind.EXTERN in calls:
-            launch, extern = calls[CallKind.LAUNCH], calls[CallKind.EXTERN]
+        if (launch := calls.get(CallKind.LAUNCH)) and (extern := calls.get(CallKind.EXTERN)):
             raise VerifyError(
                 f"function '{name}' is launched and called as an external function, too",
                 source_location(callee),

@@ -18,22 +18,20 @@ one size.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.manager import AnalysisManager, ManagedPass
-from devscope.analysis.split_functions import functions_on_devices
+from devscope.analysis.split_functions import functions_on_devices, is_host_code
 from devscope.analysis.symbols import Symbols
-from devscope.analysis.target_binding import HOST_KIND
-from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
+from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.errors import OptionError
-from devscope.passes.device_chunk_copies.chunk_sizes import ChunkSizes
 from devscope.passes.device_chunk_copies.sliced_function import SlicedFunction, of_rows
 from devscope.passes.device_plan.min_cost.sizes import Sizes
 from devscope.passes.device_unused import DeviceUnusedPass
@@ -62,7 +60,8 @@ class DeviceChunkCopiesPass(ManagedPass):
 
     def run(self, analyses: AnalysisManager) -> bool:
         """Put calls of device functions into loops over chunks, where that is legal and of use."""
-        functions = _copied_to(analyses.get(Symbols))
+        # Devices that code for the host stands for have no memory of their own.
+        functions = [f for f in functions_on_devices(analyses.get(Symbols)) if not is_host_code(f)]
         work = {f: found for f in functions if (found := SlicedFunction.of(f)) is not None}
         calls = [(op, work[f]) for op, _, f in analyses.get(CallGraph).calls if f is not None and f in work]
         names = taken_names(analyses.module)
@@ -79,12 +78,48 @@ class DeviceChunkCopiesPass(ManagedPass):
         return changed
 
 
-def _copied_to(symbols: Symbols) -> Iterator[FuncOp]:
-    """The functions of devices with memory of their own."""
-    for function in functions_on_devices(symbols):
-        target = function.attributes.get(TARGET_ATTR)
-        if not isinstance(target, TargetAttr) or target.kind_name != HOST_KIND:
-            yield function
+@dataclass(frozen=True)
+class _ChunkSizes:
+    """Into which chunks rows fall: ``ops`` make the numbers.
+
+    ``total`` and ``rows``: of all and of each chunk; ``last``: where the last chunk starts. ``static``: ``rows``,
+    or `DYNAMIC_INDEX`. All chunks are of one size; without rows there are none.
+    """
+
+    ops: tuple[Operation, ...]
+    zero: SSAValue
+    total: SSAValue
+    rows: SSAValue
+    last: SSAValue
+    static: int
+
+    @classmethod
+    def of_static(cls, total: int, chunks: int, least: int) -> _ChunkSizes | None:
+        """At most ``chunks``, of ``least`` rows or more; None if that leaves one chunk."""
+        from xdsl.dialects import arith  # programs without chunks do without it
+
+        rows = max(math.ceil(total / chunks), least)
+        if rows >= total:
+            return None
+        ops = [arith.ConstantOp(IntegerAttr(n, IndexType())) for n in (0, total, rows, total - rows)]
+        return cls(tuple(ops), *(op.result for op in ops), static=rows)
+
+    @classmethod
+    def of_dynamic(cls, tensor_: SSAValue, chunks: int, least: int) -> _ChunkSizes:
+        """The same for the rows of a tensor; there may be one chunk."""
+        from xdsl.dialects import arith, tensor
+
+        zero, one, parts, fewest = (
+            arith.ConstantOp(IntegerAttr(n, IndexType())) for n in (0, 1, chunks, max(least, 1))
+        )
+        total = tensor.DimOp(tensor_, zero)
+        share = arith.CeilDivUIOp(total, parts)
+        enough = arith.MaxUIOp(share, fewest)
+        present = arith.MinUIOp(enough, total)
+        rows = arith.MaxUIOp(present, one)  # a step must not be 0
+        last = arith.SubiOp(total, rows)
+        ops = (zero, one, parts, fewest, total, share, enough, present, rows, last)
+        return cls(ops, zero.result, total.results[0], rows.result, last.result, DYNAMIC_INDEX)
 
 
 @dataclass(frozen=True)
@@ -122,17 +157,17 @@ class _Launch:
     def _by_rows(self) -> list[SSAValue]:
         return [*(copy.operand for copy in self.copies_in if copy is not None), *self.call.results]
 
-    def sizes(self, chunks: int, least: int) -> ChunkSizes | None:
+    def sizes(self, chunks: int, least: int) -> _ChunkSizes | None:
         """Chunks that copy ``least`` bytes or more; None if there would be only one."""
         bytes_of_row = sum(Sizes(1).bytes(of_rows(value.type, 1)) for value in self._by_rows)
         if chunks == 1 or not bytes_of_row:
             return None
         rows = math.ceil(least / bytes_of_row)
         if self.work.rows == DYNAMIC_INDEX:
-            return ChunkSizes.of_dynamic(self._by_rows[0], chunks, rows)
-        return ChunkSizes.of_static(self.work.rows, chunks, rows)
+            return _ChunkSizes.of_dynamic(self._by_rows[0], chunks, rows)
+        return _ChunkSizes.of_static(self.work.rows, chunks, rows)
 
-    def chunk(self, sizes: ChunkSizes, names: set[str]) -> None:
+    def chunk(self, sizes: _ChunkSizes, names: set[str]) -> None:
         """Replace the call by a loop that calls a new function; the copies have no use then.
 
         ``names`` are taken; that of the function is added.
@@ -170,7 +205,6 @@ class _Launch:
             return ()
         function = self.work.of_shared(fresh_name(f"{self._name}_shared", names))
         call = self._call_of(function, self.call.operands)
-        call.location = self.call.location
         Rewriter.insert_op(call, InsertPoint.before(self.call))
         return call.results
 
@@ -180,11 +214,12 @@ class _Launch:
             result_types=function.function_type.outputs.data,
             attributes=dict(self.call.attributes),
             properties=dict(self.call.properties),
+            location=self.call.location,
         )
         redirect(call, function.sym_name.data)
         return call
 
-    def _copy_in(self, block: Block, start: SSAValue, sizes: ChunkSizes) -> list[SSAValue]:
+    def _copy_in(self, block: Block, start: SSAValue, sizes: _ChunkSizes) -> list[SSAValue]:
         """The arguments of the call for a chunk."""
         from xdsl.dialects import tensor
 
@@ -194,13 +229,16 @@ class _Launch:
                 arguments.append(sizes.rows if is_count else value)
                 continue
             type_ = of_rows(value.type, sizes.static)
-            slice_ = tensor.ExtractSliceOp(copy.operand, *_slice(start, sizes, type_), type_)
+            _, *row = type_.get_shape()
+            rows = sizes.rows if sizes.static == DYNAMIC_INDEX else sizes.static
+            strides = [1, *(1 for _ in row)]
+            slice_ = tensor.ExtractSliceOp(copy.operand, [start, *(0 for _ in row)], [rows, *row], strides, type_)
             moved = DeviceCopyOp(slice_, copy.src, copy.dst)
             block.add_ops([slice_, moved])
             arguments.append(moved.result)
         return arguments
 
-    def _copy_out(self, block: Block, launch: Operation, start: SSAValue, sizes: ChunkSizes) -> list[SSAValue]:
+    def _copy_out(self, block: Block, launch: Operation, start: SSAValue, sizes: _ChunkSizes) -> list[SSAValue]:
         """The whole results, with a chunk in them."""
         from xdsl.dialects import tensor
 
@@ -213,18 +251,6 @@ class _Launch:
             block.add_ops([moved, inserted])
             updated.append(inserted.result)
         return updated
-
-
-def _slice(
-    start: SSAValue, sizes: ChunkSizes, type_: TensorType
-) -> tuple[list[SSAValue | int], list[SSAValue | int], list[int]]:
-    """Offsets, sizes and strides of the rows from ``start``."""
-    first, *rest = type_.get_shape()
-    return (
-        [start, *[0] * len(rest)],
-        [sizes.rows if first == DYNAMIC_INDEX else first, *rest],
-        [1, *[1] * len(rest)],
-    )
 
 
 def _is_only_for(copy: DeviceCopyOp, call: Operation) -> bool:

@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import (
     ArrayAttr,
     DenseIntOrFPElementsAttr,
     DictionaryAttr,
-    FunctionType,
     TensorType,
 )
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Operation, SSAValue, Use
 from xdsl.rewriter import Rewriter
+from xdsl.utils.disjoint_set import DisjointSet
 
 from devscope.analysis.captured_values import users_in
 from devscope.analysis.classify import is_rematerialised, is_scalar_code, is_tensor
@@ -53,7 +53,7 @@ class SlicedFunction:
         block = function.body.first_block
         if block is None or block is not function.body.last_block or not isinstance(block.last_op, ReturnOp):
             return None
-        needs = _Needs()
+        needs = _Needs(_values(function))
         needs.by_rows.update(block.last_op.operands)
         for op in reversed(list(block.ops)):
             if op is not block.last_op and not needs.follow(op):
@@ -80,15 +80,16 @@ class SlicedFunction:
                 shared.append(new)
             if old not in self._by_rows:
                 continue
-            if isinstance(new.owner, Operation) and op_name(new.owner) == "arith.constant":
-                _resize_constant(new.owner, rows)
+            made = new.owner
+            if isinstance(made, Operation) and (resized := _resized(made, rows)) is not None:
+                (made.properties if _VALUE in made.properties else made.attributes)[_VALUE] = resized
             Rewriter.replace_value_with_new_type(new, of_rows(old.type, rows))
         for value in shared:
             value.replace_all_uses_with(block.insert_arg(value.type, len(block.args)))
         known = clone.properties.get(ARGUMENTS)
         assert isinstance(known, ArrayAttr)
         clone.properties[ARGUMENTS] = ArrayAttr([*known, *self._scopes_of_shared()])
-        _update_type(clone)
+        clone.update_function_type()
         return clone
 
     def of_shared(self, name: str) -> FuncOp:
@@ -99,7 +100,7 @@ class SlicedFunction:
         made = dict(zip(_values(self.function), _values(clone), strict=True))
         end.operands = [made[value] for value in self.shared]
         clone.properties[RESULTS] = ArrayAttr(self._scopes_of_shared())
-        _update_type(clone)
+        clone.update_function_type()
         return clone
 
     def _scopes_of_shared(self) -> list[DictionaryAttr]:
@@ -109,15 +110,15 @@ class SlicedFunction:
 class _Needs:
     """What the results need of a function's values, found backwards."""
 
-    def __init__(self) -> None:
+    def __init__(self, values: Sequence[SSAValue]) -> None:
         self.by_rows: set[SSAValue] = set()
         self.whole: set[SSAValue] = set()
         self.work: list[Operation] = []
         """What makes values that are needed as a whole, and is too much to be done again for each chunk."""
         self.counts: set[SSAValue] = set()
         """Numbers that empty tensors take for the number of rows."""
-        self._together: dict[SSAValue, set[SSAValue]] = {}
-        """Per value, some that have the same number of rows, or are it."""
+        self._together = DisjointSet(values)
+        """Values that have the same number of rows, or are it."""
         self._dims: list[Operation] = []
         """Questions for the outermost extent of something."""
 
@@ -139,15 +140,19 @@ class _Needs:
                 return _resized(op, 1) is not None
             if _extent(op.results[0]) == DYNAMIC_INDEX:
                 self.counts.add(op.operands[_leading(op)])
-                self._join([op.results[0], op.operands[_leading(op)]])
+                self._together.union(op.results[0], op.operands[_leading(op)])
             return True
         needs = row_operands(op)
         if needs is None:
             return False
+        for value in op.results:
+            self._together.union(op.results[0], value)
         for value, by_rows in zip(op.operands, needs, strict=True):
-            if is_tensor(value):
-                (self.by_rows if by_rows else self.whole).add(value)
-        self._join([*op.results, *(v for v, by_rows in zip(op.operands, needs, strict=True) if by_rows)])
+            if by_rows:
+                self.by_rows.add(value)
+                self._together.union(op.results[0], value)
+            elif is_tensor(value):
+                self.whole.add(value)
         # Tensors that a body reads elements of, wherever they are.
         bodies = (inner for inner in op.walk() if inner is not op)
         self.whole.update(value for inner in bodies for value in inner.operands if is_tensor(value))
@@ -157,7 +162,7 @@ class _Needs:
         axis = constant_index(op.operands[1]) if op_name(op) == "tensor.dim" else None
         if axis == 0:
             self._dims.append(op)
-            self._join([op.results[0], op.operands[0]])
+            self._together.union(op.results[0], op.operands[0])
         return axis is not None
 
     def count_rows_only(self) -> bool:
@@ -170,33 +175,15 @@ class _Needs:
                 return False
         return True
 
-    def _join(self, values: Sequence[SSAValue]) -> None:
-        for value in values:
-            self._together.setdefault(values[0], set()).add(value)
-            self._together.setdefault(value, set()).add(values[0])
-
     def are_of_one_number(self) -> bool:
         """Whether all that is needed by rows has the same number of them, whatever it is."""
-        found: set[SSAValue] = set()
-        stack = [next(iter(self.by_rows))]
-        while stack:
-            value = stack.pop()
-            if value not in found:
-                found.add(value)
-                stack += self._together.get(value, ())
-        return self.by_rows <= found
+        first, *others = self.by_rows
+        return all(self._together.connected(first, other) for other in others)
 
     def _is_count(self, use: Use) -> bool:
         op = use.operation
         made = is_rematerialised(op) and op.results[0] in self.by_rows
         return made and use.index == _leading(op) and _extent(op.results[0]) == DYNAMIC_INDEX
-
-
-def _update_type(function: FuncOp) -> None:
-    block = function.body.block
-    assert block.last_op is not None
-    outputs = [value.type for value in block.last_op.operands]
-    function.properties["function_type"] = FunctionType.from_lists(list(block.arg_types), outputs)
 
 
 def _leading(op: Operation) -> int:
@@ -223,16 +210,10 @@ def _extent(value: SSAValue) -> int | None:
     return shape[0] if shape and shape[0] != 0 else None
 
 
-def _resize_constant(constant: Operation, rows: int) -> None:
-    resized = _resized(constant, rows)
-    assert resized is not None
-    (constant.properties if _VALUE in constant.properties else constant.attributes)[_VALUE] = resized
-
-
-def _resized(constant: Operation, rows: int) -> DenseIntOrFPElementsAttr | None:
+def _resized(op: Operation, rows: int) -> DenseIntOrFPElementsAttr | None:
     """The value of a constant that has another number of rows; None if they differ, as far as is known."""
-    element = element_of(constant.get_attr_or_prop(_VALUE))
-    return None if element is None else splat(element, of_rows(constant.results[0].type, rows))
+    element = element_of(op.get_attr_or_prop(_VALUE)) if op_name(op) == "arith.constant" else None
+    return None if element is None else splat(element, of_rows(op.results[0].type, rows))
 
 
 def _values(function: FuncOp) -> list[SSAValue]:

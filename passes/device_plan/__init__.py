@@ -30,7 +30,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from devscope.analysis.machine import Machine
-from devscope.analysis.user_kernels.check import check_kernels
+from devscope.analysis.user_kernels import check_kernels
 from devscope.dialects.device import ScopeAttr
 from devscope.errors import OptionError
 from devscope.gc_pause import gc_paused

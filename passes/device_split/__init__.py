@@ -3,41 +3,49 @@
 Afterwards every function carries ``device.target``, the only truth about where it runs, and
 ``device.scope``, the virtual device it runs on. A host function holds host code, copies and calls; a device
 function holds code of one scope. See `device_regions` for how they are found.
+
+For those who read the module, calls say how they reach their callee, see `devscope.analysis.split_functions`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.dialects import func
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.captured_values import users_in
 from devscope.analysis.classify import CONTROL_FLOW, Classifier, device_functions
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.split_functions import CallKind, call_kind
+from devscope.analysis.symbols import Symbols
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.analysis.user_kernels import drop_idle_kernels
 from devscope.dialects.device import (
+    CALL_ATTR,
     HOST_TARGET_ATTR,
+    KERNEL_ATTR,
     NOALIAS_ATTR,
     SCOPE_ATTR,
     TARGET_ATTR,
+    DeviceCopyOp,
     ScopeAttr,
     TargetAttr,
 )
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import drop_scopes
+from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes, signature_attributes
 from devscope.errors import VerifyError
 from devscope.passes.device_bind_target import bind_targets
 from devscope.passes.device_split.device_regions import BlockSplit
-from devscope.passes.device_split.marks import mark_calls, reduce_to_memory_locations
 from devscope.passes.device_split.outline import outline_region
 from devscope.rewriting.blocks import erase_operations, reorder
-from devscope.rewriting.functions import taken_names, unique_name
+from devscope.rewriting.functions import clone_function, fresh_name, redirect, taken_names, unique_name
 
 
 @dataclass(frozen=True)
@@ -77,13 +85,13 @@ def split_module(analyses: AnalysisManager, binding: TargetBinding) -> None:
         else:
             _finish_device_function(function, scope, binding)
             drop_scopes(function.body)
-    reduce_to_memory_locations(analyses.module)
+    _reduce_to_memory_locations(analyses.module)
     drop_idle_kernels(analyses.module)
     analyses.invalidate()
-    mark_calls(analyses)
+    _mark_calls(analyses)
 
 
-def _finish_host_code(function: func.FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
+def _finish_host_code(function: FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
     """What is left of a function once its regions are gone is compiled for its host part."""
     part = function.attributes.pop(HOST_TARGET_ATTR, None)
     target = function.attributes[TARGET_ATTR]
@@ -92,7 +100,7 @@ def _finish_host_code(function: func.FuncOp, host: ScopeAttr, binding: TargetBin
     function.attributes[SCOPE_ATTR] = host
 
 
-def _finish_device_function(function: func.FuncOp, scope: ScopeAttr, binding: TargetBinding) -> None:
+def _finish_device_function(function: FuncOp, scope: ScopeAttr, binding: TargetBinding) -> None:
     own = function.attributes[TARGET_ATTR]
     target = binding.target_in(scope, own)
     if isinstance(own, TargetAttr) and own.device_type not in (target.device_type, scope.type_name):
@@ -108,7 +116,7 @@ def _finish_device_function(function: func.FuncOp, scope: ScopeAttr, binding: Ta
 
 
 def _split_function(
-    function: func.FuncOp, scopes: ScopeAnalysis, classifier: Classifier, binding: TargetBinding, taken: set[str]
+    function: FuncOp, scopes: ScopeAnalysis, classifier: Classifier, binding: TargetBinding, taken: set[str]
 ) -> None:
     blocks = list(function.body.blocks)
     split_blocks: list[Block] = []
@@ -163,3 +171,50 @@ def _only_cloned(block: Block, split: BlockSplit) -> set[Operation]:
         ):
             dead.add(op)
     return dead
+
+
+def _reduce_to_memory_locations(module: ModuleOp) -> None:
+    """Drop the targets of all scopes; copies that thereby go nowhere are dropped too."""
+    for op in list(module.walk()):
+        scope = op.attributes.get(SCOPE_ATTR)
+        if isinstance(scope, ScopeAttr):
+            op.attributes[SCOPE_ATTR] = scope.memory_location
+        if isinstance(op, DeviceCopyOp):
+            op.src, op.dst = op.src.memory_location, op.dst.memory_location
+            if op.src == op.dst:
+                Rewriter.replace_op(op, [], [op.operand])
+        elif isinstance(op, FuncOp):
+            types = op.function_type
+            for side, count in ((ARGUMENTS, len(types.inputs)), (RESULTS, len(types.outputs))):
+                scopes = signature_attributes(op, side, count)
+                locations = [s.memory_location if isinstance(s, ScopeAttr) else s for s in scopes]
+                set_signature_attributes(op, side, locations)
+
+
+def _mark_calls(analyses: AnalysisManager) -> None:
+    """Mark calls with ``device.call`` and launched functions with ``device.kernel``; marks that stand go.
+
+    Functions that are both launched and called as external ones get a private copy for the latter: what is
+    launched runs as a unit of its own, so that it must not be a part of another one at the same time.
+    """
+    for function in analyses.get(Symbols).functions.values():
+        function.attributes.pop(KERNEL_ATTR, None)
+    marked: dict[FuncOp, dict[CallKind, list[Operation]]] = {}
+    for op, caller, callee in analyses.get(CallGraph).calls:
+        if caller is None or callee is None:
+            continue
+        kind = call_kind(caller, callee)
+        if kind is CallKind.PLAIN:
+            op.attributes.pop(CALL_ATTR, None)
+        else:
+            op.attributes[CALL_ATTR] = StringAttr(kind.value)
+            marked.setdefault(callee, {}).setdefault(kind, []).append(op)
+    taken = taken_names(analyses.module)
+    for callee, calls in marked.items():
+        if len(calls) > 1:
+            copy = clone_function(callee, fresh_name(f"{callee.sym_name.data}_extern", taken))
+            for op in calls[CallKind.EXTERN]:
+                redirect(op, copy.sym_name.data)
+        if CallKind.LAUNCH in calls:
+            callee.attributes[KERNEL_ATTR] = UnitAttr()
+    analyses.invalidate()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from devscope.analysis.user_kernels.check import check_launch
+from devscope.analysis.user_kernels import check_launch
 from devscope.analysis.value_kinds import TENSOR, kind_of
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp
 from devscope.passes.device_plan.domains import (

@@ -1,36 +1,120 @@
-"""Gives each side that calls a portable function, or launches a user kernel, a version of its own.
+"""``device-bind-target``: gives every function of a planned module a target.
 
-A side is a device and what is compiled for there, or the host. A portable function is scalar code that a kernel
-can call as well as the host. The original is for the first device that reaches it, else for the host; every other
-side gets a private copy, ``NAME_opencl1``, or ``NAME_host``. A target that stands already stays; a portable
-function with one that none of its callers is on is gone.
+A target that stands already is never overwritten; only a missing host part (``device.host_target``) is added.
+
+| function | ``device.target`` by default |
+|---|---|
+| public, its ``device.scope`` on a device | the device's; its own code between computations is for the host part |
+| public, private and not on one device, without a body | the host's |
+| private, all on one device | the device's, without a host part |
+| private over scalars, that kernels can call | by who calls it |
+| user kernel | by what launches it |
+
+Each side that calls such a portable function, or launches a kernel, gets a version of its own: a side is a device
+and what is compiled for there, or the host. The original is for the first device that reaches it, else for the
+host; every other side gets a private copy, ``NAME_opencl1``, or ``NAME_host``. A portable function with a target
+that none of its callers is on is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from devscope.analysis.classify import portable_functions
-from devscope.analysis.manager import AnalysisManager
+from devscope.analysis.classify import device_functions, portable_functions
+from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.symbols import Symbols, named_function
+from devscope.analysis.symbols import Symbols, is_public, named_function
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
-from devscope.analysis.user_kernels import kernel_name
-from devscope.analysis.user_kernels.check import check_launch
+from devscope.analysis.user_kernels import calls_in, check_launch, kernel_name
 from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
+from devscope.dialects.scope_attribute import scope_on
 from devscope.errors import VerifyError
+from devscope.passes.device_inline import inline_call
 from devscope.rewriting.functions import clone_function, fresh_name, redirect, taken_names
 
-Side = tuple[ScopeAttr, TargetAttr]
+_Side = tuple[ScopeAttr, TargetAttr]
 """Where code runs, and what it is compiled for."""
 
 
-def bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
+@dataclass(frozen=True)
+class DeviceBindTargetPass(ManagedPass):
+    """Give every function of a planned module a target; never overwrite one."""
+
+    name = "device-bind-target"
+
+    host: str = "cpu:0"
+    """The scope that host code runs on."""
+    targets: tuple[str, ...] = ()
+    """Overrides of targets, ``DEVICE=KIND`` each, as of ``device-split``."""
+
+    def run(self, analyses: AnalysisManager) -> bool:
+        bind_targets(analyses, TargetBinding.parse(self.targets))
+        return True
+
+
+def bind_targets(analyses: AnalysisManager, binding: TargetBinding) -> None:
+    """Bind the functions of a planned module in place. Binding it again changes nothing.
+
+    Raises VerifyError, located, for a host part that is for a device, and for a function without a body that is
+    for one: only the host can call what is defined elsewhere.
+    """
+    _inline_in_kernels(analyses)
+    _bind_versions(analyses, binding)
+    host = analyses.host
+    functions = list(analyses.get(Symbols).functions.values())
+    on_device = device_functions(functions, analyses.get(ScopeAnalysis))
+    for function in functions:
+        scope = on_device.get(function.sym_name.data)
+        if scope is not None:
+            function.attributes.setdefault(TARGET_ATTR, binding.target_of(scope))
+        else:
+            _bind_host_code(function, host, binding)
+
+
+def _inline_in_kernels(analyses: AnalysisManager) -> None:
+    """Replace the calls in user kernels, which `check_calls` accepts, by what they call."""
+    symbols = analyses.get(Symbols)
+    work = [op for kernel in symbols.kernels.values() for op in calls_in(kernel)]
+    if not work:
+        return
+    while work:
+        call = work.pop()
+        callee = symbols.callee(call)
+        assert callee is not None
+        work += (inner for op in inline_call(call, callee) for inner in calls_in(op))
+    analyses.invalidate()
+
+
+def _bind_host_code(function: FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
+    """Bind a function whose own code, at least what stands between computations, runs on the host."""
+    host_target = binding.target_of(host)
+    own = scope_on(function)
+    default = host_target if own is None or not is_public(function) else binding.target_of(own)
+    target = function.attributes.setdefault(TARGET_ATTR, default)
+    if not isinstance(target, TargetAttr) or target.kind_name == HOST_KIND:
+        return
+    if not function.body.blocks:
+        raise VerifyError(
+            f"function '{function.sym_name.data}' has no body and is for target '{target.kind_name}'",
+            source_location(function),
+            ["what is defined elsewhere runs on the host; give it a body, or drop its target"],
+        )
+    part = function.attributes.setdefault(HOST_TARGET_ATTR, host_target)
+    if isinstance(part, TargetAttr) and part.kind_name != HOST_KIND:
+        raise VerifyError(
+            f"the host part of the target of '{function.sym_name.data}' is '{part.kind_name}', a device's",
+            source_location(function),
+            [f"'{HOST_TARGET_ATTR}' is of kind '{HOST_KIND}'"],
+        )
+
+
+def _bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
     """Write ``device.target`` and ``device.scope`` on portable functions and on kernels that something launches.
 
     Raises VerifyError, located, for a launch on the host.
@@ -47,7 +131,7 @@ def bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
     idle = [f for name, f in bound.items() if not sides[name] and TARGET_ATTR in f.attributes]
     sides = _sides(bound, [*callers, *((f.sym_name.data, _own_side(f, (), host_side)) for f in idle)])
     taken = taken_names(analyses.module)
-    versions: dict[tuple[str, Side], FuncOp] = {}
+    versions: dict[tuple[str, _Side], FuncOp] = {}
     for name, function in bound.items():
         own = _own_side(function, sides[name], host_side)
         for side in [side for side in sides[name] if side != own]:
@@ -69,8 +153,8 @@ def bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
 
 
 def _uses(
-    analyses: AnalysisManager, portable: Container[str | None], host_side: Side, binding: TargetBinding
-) -> Iterator[tuple[Operation, Side]]:
+    analyses: AnalysisManager, portable: Container[str | None], host_side: _Side, binding: TargetBinding
+) -> Iterator[tuple[Operation, _Side]]:
     """What calls portable functions, names them as values or launches kernels, but in portable functions; with its
     side."""
     scopes = analyses.get(ScopeAnalysis)
@@ -101,9 +185,9 @@ def _check_launch(launch: LaunchOp, scope: ScopeAttr, target: TargetAttr) -> Non
         )
 
 
-def _sides(bound: Mapping[str, FuncOp], callers: Iterable[tuple[str, Side]]) -> dict[str, list[Side]]:
+def _sides(bound: Mapping[str, FuncOp], callers: Iterable[tuple[str, _Side]]) -> dict[str, list[_Side]]:
     """The sides that reach each function from ``callers`` on, first ones first."""
-    found: dict[str, dict[Side, None]] = {name: {} for name in bound}
+    found: dict[str, dict[_Side, None]] = {name: {} for name in bound}
     work = list(callers)[::-1]
     while work:
         name, side = work.pop()
@@ -114,7 +198,7 @@ def _sides(bound: Mapping[str, FuncOp], callers: Iterable[tuple[str, Side]]) -> 
     return {name: list(sides) for name, sides in found.items()}
 
 
-def _own_side(function: FuncOp, sides: Sequence[Side], host_side: Side) -> Side:
+def _own_side(function: FuncOp, sides: Sequence[_Side], host_side: _Side) -> _Side:
     """The side that the original stays with."""
     target = function.attributes.get(TARGET_ATTR)
     if isinstance(target, TargetAttr):
@@ -127,7 +211,7 @@ def _own_side(function: FuncOp, sides: Sequence[Side], host_side: Side) -> Side:
     return next((side for side in sides if side != host_side), host_side)
 
 
-def _write(function: FuncOp, side: Side) -> None:
+def _write(function: FuncOp, side: _Side) -> None:
     scope, target = side
     function.attributes[SCOPE_ATTR] = scope
     function.attributes.pop(HOST_TARGET_ATTR, None)

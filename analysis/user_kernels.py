@@ -1,0 +1,306 @@
+"""User (hand-written) kernels of a module, and the operations that launch them.
+
+A kernel is a private function over buffers with ``device.kernel``. It is device code as it stands, for one
+work-item: planning, splitting and what runs after them leave its body alone. What it calls are private functions
+over scalars, which device-bind-target inlines. MLIR has verified each operation; checked here, before anything is
+planned, is what a kernel may hold, and what holds between a launch and its kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, TensorType, UnregisteredOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from devscope.analysis.call_graph import CallGraph
+from devscope.analysis.classify import portable_functions
+from devscope.analysis.symbols import CALL, Symbols, callee_name, is_kernel, named_function
+from devscope.dialects.device import KERNEL_ATTR, Device, LaunchOp
+from devscope.dialects.launch import InOp
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
+from devscope.dialects.verifier import verify_operation
+from devscope.errors import Note, VerifyError
+
+_DIALECTS = frozenset({"arith", "cf", "complex", "index", "math", "memref", "scf", "ub", "vector"})
+_DYNAMIC = "gpu.dynamic_shared_memory"
+_INDICES = ("block_dim", "block_id", "global_id", "grid_dim", "thread_id")
+_GPU = {_DYNAMIC, "gpu.barrier", *(f"gpu.{name}" for name in _INDICES)}
+_OTHERS = frozenset({"affine.apply", "affine.max", "affine.min", "func.call", "func.return"})
+_NOT_IN_KERNELS = {
+    *(f"memref.{name}" for name in ("alloc", "copy", "dealloc", "get_global", "prefetch", "realloc", "reshape")),
+    *("scf.forall", "scf.parallel", "vector.print"),
+}
+_SOURCES = frozenset({"memref.alloca", _DYNAMIC})
+"""Where a kernel gets buffers from, apart from its parameters and from views."""
+
+
+def launches_in(op: Operation) -> list[LaunchOp]:
+    """The launches in ``op``, in order."""
+    return [inner for inner in op.walk() if isinstance(inner, LaunchOp)]
+
+
+def calls_in(op: Operation) -> list[Operation]:
+    """The calls in ``op``, in order."""
+    return [inner for inner in op.walk() if callee_name(inner) is not None]
+
+
+def kernel_name(launch: LaunchOp) -> str:
+    """The kernel that a launch names."""
+    return launch.kernel.string_value()
+
+
+def drop_idle_kernels(module: ModuleOp) -> None:
+    """Erase the kernels that nothing launches."""
+    kernels = Symbols(module).kernels
+    launched = {kernel_name(launch) for launch in launches_in(module)} if kernels else set[str]()
+    for name, kernel in kernels.items():
+        if name not in launched:
+            kernel.detach()
+            kernel.erase(safe_erase=False)
+
+
+def check_kernels(module: ModuleOp) -> None:
+    """Raise `VerifyError`, located, for the first user kernel of ``module`` that cannot be one, or launch.
+
+    A kernel is a private function with a body and without results, that launches name and nothing calls. Launches
+    in a module without kernels are left to `check_launch`.
+    """
+    symbols = Symbols(module)
+    kernels = symbols.kernels
+    for kernel in kernels.values():
+        _check_kernel(kernel)
+        _check_body(kernel)
+    if kernels:
+        _check_calls(module, symbols)
+        for op in module.walk():
+            if op_name(op) == LaunchOp.name:
+                check_launch(op)
+        _refuse_calls(module, kernels)
+
+
+def _refuse_calls(module: ModuleOp, kernels: Mapping[str, FuncOp]) -> None:
+    """Nothing but a launch may name a kernel."""
+    launches = {kernel_name(launch): launch for launch in reversed(launches_in(module))}
+    for op in module.walk():
+        name = named_function(op)
+        if name is None or name not in kernels:
+            continue
+        how = "called" if op_name(op) == CALL else "used as a value"
+        message, notes = f"kernel '{name}' is {how}", ["device.launch runs it on tensors"]
+        if launch := launches.get(name):
+            message = f"'{name}' is launched as a kernel and {how}, too"
+            here = Note("it is launched here", source_location(launch))
+            notes = [here, "give one of them a function of its own"]
+        raise VerifyError(message, source_location(op), notes)
+
+
+def _check_calls(module: ModuleOp, symbols: Symbols) -> None:
+    """Raise `VerifyError`, located, for a call in a user kernel of ``module`` that a kernel cannot make."""
+    calls = [(kernel, op) for kernel in symbols.kernels.values() for op in calls_in(kernel)]
+    if not calls:
+        return
+    graph = CallGraph(module, symbols)
+    portable = {f.sym_name.data: f for f in portable_functions(graph.symbols.functions.values())}
+    for kernel, op in calls:
+        name = callee_name(op) or ""
+        if name not in portable:
+            raise VerifyError(
+                f"kernel '{kernel.sym_name.data}' calls '{name}', which kernels cannot",
+                source_location(op),
+                ["what they call are private functions with a body, over scalars alone"],
+            )
+        cycle = graph.cycle_below(portable[name])
+        if cycle is not None:
+            path = " -> ".join(function.sym_name.data for function in cycle)
+            raise VerifyError(
+                f"kernel '{kernel.sym_name.data}' calls '{name}', which is recursive: {path}",
+                source_location(op),
+                ["write it as a loop (scf.while)"],
+            )
+
+
+def _check_kernel(kernel: FuncOp) -> None:
+    name = kernel.sym_name.data
+    if kernel.sym_visibility is None or kernel.sym_visibility.data != "private":
+        raise VerifyError(f"kernel '{name}' must be private: only launches reach it", source_location(kernel))
+    if not kernel.body.blocks:
+        raise VerifyError(f"kernel '{name}' has no body", source_location(kernel))
+    if kernel.function_type.outputs.data:
+        raise VerifyError(
+            f"kernel '{name}' returns something",
+            source_location(kernel),
+            ["it leaves its results in the buffers that 'device.out' name"],
+        )
+
+
+def check_launch(launch: Operation) -> None:
+    """Raise `VerifyError`, located, for a ``device.launch`` that does not fit a kernel of its module.
+
+    Parameters are what the launch names: for tensors memrefs of the same element type and rank, whose extents the
+    program knows if the kernel does. What is passed by ``device.in`` is not written. Local memory is given if the
+    kernel has dynamic one.
+    """
+    if not isinstance(launch, LaunchOp):
+        verify_operation(launch, Device)  # an importer leaves an operation that is wrong unregistered
+        return
+    for op in launch.body.block.ops:
+        if isinstance(op, UnregisteredOp):
+            verify_operation(op, Device)
+    module = launch.get_toplevel_object()
+    if not isinstance(module, ModuleOp):
+        return  # in a clone that planning made of a function
+    name = kernel_name(launch)
+    kernel = Symbols.lookup_symbol_in(module, name)  # there may be many launches, each of which a rule checks
+    if not isinstance(kernel, FuncOp):
+        known = ", ".join(Symbols(module).kernels)
+        raise VerifyError(
+            f"'{name}' is launched, but the module has no such function",
+            source_location(launch),
+            [f"kernels of the module: {known}" if known else "the module has no kernels"],
+        )
+    if not is_kernel(kernel):
+        raise VerifyError(
+            f"'{name}' is launched, but is no kernel",
+            source_location(launch),
+            [
+                Note("it stands here", source_location(kernel)),
+                f"a kernel has '{KERNEL_ATTR}', and memrefs for the tensors that it works on",
+            ],
+        )
+    values = [*launch.ins, *launch.outs]
+    _check_parameters(launch, kernel, [value.type for value in values])
+    _check_writes(launch, kernel)
+    _check_local_memory(launch, kernel)
+
+
+def _check_parameters(launch: LaunchOp, kernel: FuncOp, given: Sequence[Attribute]) -> None:
+    name, taken = kernel.sym_name.data, kernel.function_type.inputs.data
+    here = Note("the kernel stands here", source_location(kernel))
+    if len(given) != len(taken):
+        raise VerifyError(
+            f"the launch of '{name}' has {len(given)} arguments, the kernel has {len(taken)} parameters",
+            source_location(launch),
+            [here, "parameters are what 'device.in' name, in order, then what 'device.out' name"],
+        )
+    for number, (one, other) in enumerate(zip(given, taken, strict=True)):
+        problem = _mismatch(one, other)
+        if problem is not None:
+            message = f"argument #{number} of the launch of '{name}' is {one}, its parameter {other}"
+            raise VerifyError(message, source_location(launch), [here, problem])
+
+
+def _mismatch(given: Attribute, taken: Attribute) -> str | None:
+    """Why a parameter of type ``taken`` does not take an argument of type ``given``, and what to do."""
+    if not isinstance(given, TensorType):
+        return None if given == taken else "scalars are passed as they are: the types must be equal"
+    if not isinstance(taken, MemRefType):
+        return "a kernel takes tensors as memrefs"
+    if not isinstance(taken.layout, NoneAttr) or not isinstance(taken.memory_space, NoneAttr):
+        return "the memrefs of a kernel are dense and name no memory space"
+    if given.get_element_type() != taken.get_element_type() or given.get_num_dims() != taken.get_num_dims():
+        return "element type and rank must be equal"
+    for extent, expected in zip(given.get_shape(), taken.get_shape(), strict=True):
+        if expected >= 0 and extent != expected:
+            return "an extent that the kernel knows must be that of the tensor; tensor.cast can say so"
+    return None
+
+
+def _check_writes(launch: LaunchOp, kernel: FuncOp) -> None:
+    ins = [op for op in launch.body.block.ops if isinstance(op, InOp)]
+    for number, op in enumerate(ins):
+        store = _first_store(kernel, number) if isinstance(op.operand.type, TensorType) else None
+        if store is not None:
+            raise VerifyError(
+                f"'{op_name(store)}' writes to parameter #{number} of kernel '{kernel.sym_name.data}', which a "
+                "launch only lets it read",
+                source_location(store),
+                [Note("'device.in' here; 'device.out' lets a kernel write", source_location(op))],
+            )
+
+
+def _check_local_memory(launch: LaunchOp, kernel: FuncOp) -> None:
+    user = _dynamic_memory(kernel)
+    name = kernel.sym_name.data
+    if user is not None and launch.local_bytes is None:
+        raise VerifyError(
+            f"kernel '{name}' has dynamic local memory, but its launch does not say how much",
+            source_location(launch),
+            [Note("it is used here", source_location(user)), "the bytes for a workgroup are the seventh operand"],
+        )
+    if user is None and launch.local_bytes is not None:
+        raise VerifyError(
+            f"the launch gives kernel '{name}' local memory, which it does not use",
+            source_location(launch),
+            ["a kernel gets at it by gpu.dynamic_shared_memory; else leave the seventh operand out"],
+        )
+
+
+def _check_body(kernel: FuncOp) -> None:
+    """Raise `VerifyError`, located, for the first operation that a kernel cannot have, calls left aside."""
+    dynamic = _dynamic_memory(kernel)
+    for op in kernel.body.walk():
+        problem = _problem(op, f"kernel '{kernel.sym_name.data}'", dynamic)
+        if problem is not None:
+            message, remedy = problem
+            raise VerifyError(message, source_location(op), [remedy])
+
+
+def _problem(op: Operation, kernel: str, dynamic: Operation | None) -> tuple[str, str] | None:
+    """Why an operation cannot stand in a kernel, and what to do; ``dynamic`` asks for local memory first."""
+    name = op_name(op)
+    if not _is_device_code(name):
+        can = f"what can: memref, arith, math, scf, cf, vector, index, {', '.join(sorted(_GPU))}"
+        return f"'{name}' cannot stand in {kernel}, which runs on a device", can
+    if name == _DYNAMIC and op is not dynamic:
+        return f"{kernel} asks for dynamic local memory twice", "ask once, and make several views of it"
+    if _hands_buffers_on(op, name):
+        remedy = "use buffers where they are, and let control flow carry numbers"
+        return f"'{name}' in a kernel hands buffers on", remedy
+    if name == "memref.alloca" and op.operands:
+        remedy = "for local memory, gpu.dynamic_shared_memory has the size that the launch says"
+        return f"{kernel} allocates memory whose size it computes", remedy
+    if name == "memref.dim" and dynamic is not None and op.operands[0].owner is dynamic:
+        return f"{kernel} asks how large its dynamic local memory is", "pass the size as an argument"
+    return None
+
+
+def _is_device_code(name: str) -> bool:
+    if name in _NOT_IN_KERNELS:
+        return False
+    return name in _GPU or name in _OTHERS or name.partition(".")[0] in _DIALECTS
+
+
+def _hands_buffers_on(op: Operation, name: str) -> bool:
+    """Whether buffers flow through control flow, which they must not: so what a kernel writes to is known."""
+    is_source = name in _SOURCES or facts_of(op).view_of is not None
+    values: list[SSAValue] = [] if is_source else list(op.results)
+    if name.startswith("cf."):
+        values += op.operands
+    values += (argument for region in op.regions for block in region.blocks for argument in block.args)
+    return any(isinstance(value.type, MemRefType) for value in values)
+
+
+def _dynamic_memory(kernel: FuncOp) -> Operation | None:
+    """Where a kernel asks for dynamic local memory."""
+    return next((op for op in kernel.body.walk() if op_name(op) == _DYNAMIC), None)
+
+
+def _first_store(kernel: FuncOp, parameter: int) -> Operation | None:
+    """The first operation that writes to a parameter, or to a view of it."""
+    aliases: set[SSAValue] = {kernel.body.blocks[0].args[parameter]}
+    work = list(aliases)
+    while work:
+        for use in work.pop().uses:
+            if facts_of(use.operation).view_of == use.index:
+                result = use.operation.results[0]
+                if result not in aliases:
+                    aliases.add(result)
+                    work.append(result)
+    for op in kernel.body.walk():
+        if any(op.operands[target] in aliases for target in facts_of(op).writes or ()):
+            return op
+    return None
