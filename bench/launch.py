@@ -18,9 +18,10 @@ from collections.abc import Callable
 
 from devscope.lowering.codegen.device_emitter import shared_emitter
 from devscope.lowering.codegen.host_object import compile_host_object
-from devscope.runtime import DeviceSpec, Entry, Executable, KernelSpec, Program, TensorSpec
 from devscope.runtime.drivers.opencl_device import ClQueue, OpenCL
+from devscope.runtime.executable import Executable
 from devscope.runtime.native import ENTRY_PREFIX, abi, call_symbol
+from devscope.runtime.program import DeviceSpec, Entry, KernelSpec, Program, TensorSpec
 
 TARGET = 1.2
 ARGUMENTS = 21

@@ -31,17 +31,12 @@ __all__ = [
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:
-    """What a build needs besides setuptools."""
-    return [*build_meta.get_requires_for_build_wheel(config_settings), *_compiler()]
+    """What a build needs besides setuptools: a C compiler where the machine has none."""
+    compiler = [] if compile_native.has_compiler() else [compile_native.ZIG]
+    return [*build_meta.get_requires_for_build_wheel(config_settings), *compiler]
 
 
-def get_requires_for_build_editable(config_settings: Any = None) -> list[str]:
-    """What an editable install needs besides setuptools."""
-    return [*build_meta.get_requires_for_build_editable(config_settings), *_compiler()]
-
-
-def _compiler() -> list[str]:
-    return [] if compile_native.has_compiler() else [compile_native.ZIG]
+get_requires_for_build_editable = get_requires_for_build_wheel
 
 
 class BuildPy(build_py):

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from devscope.errors import ExecutableFormatError, OptionError
 from devscope.runtime.program import Program
@@ -23,6 +24,8 @@ DIRECTORY_VARIABLE = "DEVSCOPE_CACHE_DIR"
 """Environment variable: another directory for the cache, or "off" for none."""
 
 DEFAULT_MAX_BYTES = 1 << 30
+
+Entry = TypeVar("Entry", bytes, Program)
 
 _VERSION = "v1"
 _BLOB_MAGIC = b"devscope-blob-1\n"
@@ -109,38 +112,18 @@ class DiskCache:
 
     def load_blob(self, key: str) -> bytes | None:
         """The bytes stored under ``key``; None when there are none or they are damaged."""
-        path = self._path(key, "bin")
-        try:
-            data = path.read_bytes()
-        except OSError:
-            return None
-        head = len(_BLOB_MAGIC) + hashlib.sha256().digest_size
-        blob = data[head:]
-        if data[:head] != _BLOB_MAGIC + hashlib.sha256(blob).digest():
-            _remove(path)
-            return None
-        _touch(path)
-        return blob
+        return self._load(self._path(key, "bin"), _read_blob)
 
     def store_blob(self, key: str, blob: bytes) -> None:
         """Stores bytes under ``key``, replacing what was there."""
         data = _BLOB_MAGIC + hashlib.sha256(blob).digest() + blob
-        self._store(self._path(key, "bin"), lambda path: _write(path, data))
+        self._store(self._path(key, "bin"), lambda path: path.write_bytes(data))
 
     def load_program(self, key: str) -> Program | None:
         """The program stored under ``key``; None when there is none or it is damaged."""
         from devscope.runtime.file_format import read_program
 
-        path = self._path(key, "dsx")
-        if not os.path.exists(path):
-            return None
-        try:
-            program = read_program(path)
-        except ExecutableFormatError:
-            _remove(path)
-            return None
-        _touch(path)
-        return program
+        return self._load(self._path(key, "dsx"), read_program)
 
     def store_program(self, key: str, program: Program) -> None:
         """Stores a program under ``key``, replacing what was there."""
@@ -160,7 +143,19 @@ class DiskCache:
             )
         return self.root / key[:2] / f"{key}.{suffix}"
 
-    def _store(self, path: Path, write: Callable[[Path], None]) -> None:
+    def _load(self, path: Path, read: Callable[[Path], Entry]) -> Entry | None:
+        if not path.exists():
+            return None
+        try:
+            entry = read(path)
+        except (ExecutableFormatError, OSError):
+            _remove(path)
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return entry
+
+    def _store(self, path: Path, write: Callable[[Path], Any]) -> None:
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)
@@ -198,13 +193,13 @@ class DiskCache:
         return found
 
 
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
-
-
-def _touch(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        os.utime(path)
+def _read_blob(path: Path) -> bytes:
+    data = path.read_bytes()
+    head = len(_BLOB_MAGIC) + hashlib.sha256().digest_size
+    blob = data[head:]
+    if data[:head] != _BLOB_MAGIC + hashlib.sha256(blob).digest():
+        raise ExecutableFormatError(f"'{path}' is damaged")
+    return blob
 
 
 def _remove(path: Path) -> None:

@@ -15,8 +15,41 @@ from devscope.runtime.program import DeviceSpec
 
 _SHAPES = "check the shapes that were given to the program"
 _LAUNCH_SIZES = "check the sizes that the launch of the kernel computes"
-_LIMITS = (Code.TOO_MUCH_LOCAL_MEMORY, Code.TOO_MANY_WORK_ITEMS, Code.BAD_LAUNCH_SIZE)
 _DEFECT = "the compiled program is wrong: please report this with the program that was compiled"
+
+_OPERATIONS = {
+    Operation.ALLOC: "allocating {bytes}",
+    Operation.FREE: "freeing a buffer",
+    Operation.COPY: "copying {bytes}",
+    Operation.CONSTANT: "using constant {error.detail}",
+    Operation.LAUNCH: "launching kernel {kernel}",
+}
+
+_WITHOUT_DETAIL = {
+    Operation.ALLOC: "an allocation",
+    Operation.FREE: "freeing a buffer",
+    Operation.COPY: "a copy",
+    Operation.CONSTANT: "using a constant",
+    Operation.LAUNCH: "a kernel launch",
+}
+
+# What the runtime refuses, and what to do about it.
+_REASONS: dict[int, tuple[str, str | None]] = {
+    Code.BAD_KERNEL: ("the device has no such kernel", _DEFECT),
+    Code.BAD_ARGUMENT_COUNT: ("the number of arguments is not the kernel's", _DEFECT),
+    Code.BAD_CONSTANT: ("the program has no such constant", _DEFECT),
+    Code.NEGATIVE_SIZE: ("the size is negative", _SHAPES),
+    Code.OUT_OF_HOST_MEMORY: ("out of host memory", None),
+    Code.BAD_LAUNCH_SIZE: ("a size of its grid or workgroups is {error.size}", _LAUNCH_SIZES),
+    Code.TOO_MANY_WORK_ITEMS: (
+        "a workgroup would have {error.size} work-items, of which the device allows {device.max_workgroup_size}",
+        _LAUNCH_SIZES,
+    ),
+    Code.TOO_MUCH_LOCAL_MEMORY: (
+        "a workgroup would need {local} of local memory, the device has {most_local}",
+        _LAUNCH_SIZES,
+    ),
+}
 
 
 def describe_error(error: Any, specs: Sequence[DeviceSpec], physical: Sequence[Device]) -> DevscopeError:
@@ -26,16 +59,28 @@ def describe_error(error: Any, specs: Sequence[DeviceSpec], physical: Sequence[D
     """
     if error.operation == Operation.ASSERT:
         return _failed_assertion(error.detail)
-    known = 0 <= error.slot < len(specs)
-    where = _device(specs[error.slot], physical[error.slot]) if known else f"slot {error.slot}"
-    what = _operation(error, specs[error.slot]) if known else _NAMES[Operation(error.operation)]
-    if error.origin == Origin.RUNTIME:
-        if (error.operation, error.code) == (Operation.ALLOC, Code.NEGATIVE_SIZE):
-            return negative_size(where, error.detail)
-        reason, note = _runtime_reason(error, physical[error.slot] if known else None)
-        return DeviceError(f"{where}: {what} failed: {reason}", notes=[note] if note else ())
-    reason = physical[error.slot].error_name(error.code) if known else f"error {error.code}"
-    return DeviceError(f"{where}: {what} failed: {reason}")
+    if not 0 <= error.slot < len(specs):
+        what = f"slot {error.slot}: {_WITHOUT_DETAIL[Operation(error.operation)]}"
+        return DeviceError(f"{what} failed: the program has {error.detail} device slots", notes=[_DEFECT])
+    spec, device = specs[error.slot], physical[error.slot]
+    kernels = [f"'{kernel.name}'" for kernel in spec.kernels]
+    facts = {
+        "error": error,
+        "device": device,
+        "bytes": format_bytes(error.detail),
+        "kernel": kernels[error.detail] if 0 <= error.detail < len(kernels) else f"number {error.detail}",
+        "local": format_bytes(error.size),
+        "most_local": format_bytes(device.local_memory_bytes),
+    }
+    where, what = _device(spec, device), _OPERATIONS[Operation(error.operation)].format(**facts)
+    if error.origin == Origin.DRIVER:
+        return DeviceError(f"{where}: {what} failed: {device.error_name(error.code)}")
+    if (error.operation, error.code) == (Operation.ALLOC, Code.NEGATIVE_SIZE):
+        return negative_size(where, error.detail)
+    reason, note = _REASONS[error.code]
+    if error.code == Code.TOO_MUCH_LOCAL_MEMORY and error.size < 0:
+        reason = "its local memory would have {error.size} bytes"
+    return DeviceError(f"{where}: {what} failed: {reason.format(**facts)}", notes=[note] if note else ())
 
 
 def negative_size(where: str, size: int) -> DeviceError:
@@ -59,59 +104,3 @@ def _device(spec: DeviceSpec, physical: Device) -> str:
     if physical.type == "cpu":
         return f"{spec.name} (host)"
     return physical.label if spec.name == physical.name else f"{spec.name} on {physical.label}"
-
-
-_NAMES = {
-    Operation.ALLOC: "an allocation",
-    Operation.FREE: "freeing a buffer",
-    Operation.COPY: "a copy",
-    Operation.CONSTANT: "using a constant",
-    Operation.LAUNCH: "a kernel launch",
-}
-
-
-def _operation(error: Any, spec: DeviceSpec) -> str:
-    match error.operation:
-        case Operation.ALLOC:
-            return f"allocating {format_bytes(error.detail)}"
-        case Operation.FREE:
-            return _NAMES[Operation.FREE]
-        case Operation.COPY:
-            return f"copying {format_bytes(error.detail)}"
-        case Operation.CONSTANT:
-            return f"using constant {error.detail}"
-        case _:
-            if 0 <= error.detail < len(spec.kernels):
-                return f"launching kernel '{spec.kernels[error.detail].name}'"
-            return f"launching kernel number {error.detail}"
-
-
-def _limit(error: Any, device: Device) -> tuple[str, str | None]:
-    """Why a device refuses the sizes of a launch."""
-    if error.code == Code.BAD_LAUNCH_SIZE:
-        return f"a size of its grid or workgroups is {error.size}", _LAUNCH_SIZES
-    if error.code == Code.TOO_MANY_WORK_ITEMS:
-        most = device.max_workgroup_size
-        return f"a workgroup would have {error.size} work-items, of which the device allows {most}", _LAUNCH_SIZES
-    if error.size < 0:
-        return f"its local memory would have {error.size} bytes", _LAUNCH_SIZES
-    needed, most = format_bytes(error.size), format_bytes(device.local_memory_bytes)
-    return f"a workgroup would need {needed} of local memory, the device has {most}", _LAUNCH_SIZES
-
-
-def _runtime_reason(error: Any, physical: Device | None) -> tuple[str, str | None]:
-    if error.code in _LIMITS and physical is not None:
-        return _limit(error, physical)
-    match error.code:
-        case Code.BAD_SLOT:
-            return f"the program has {error.detail} device slots", _DEFECT
-        case Code.BAD_KERNEL:
-            return "the device has no such kernel", _DEFECT
-        case Code.BAD_ARGUMENT_COUNT:
-            return "the number of arguments is not the kernel's", _DEFECT
-        case Code.BAD_CONSTANT:
-            return "the program has no such constant", _DEFECT
-        case Code.NEGATIVE_SIZE:
-            return "the size is negative", _SHAPES
-        case _:
-            return "out of host memory", None

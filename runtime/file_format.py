@@ -23,23 +23,15 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, is_dataclass
+from functools import cache
+from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.native.abi import ABI_VERSION
-from devscope.runtime.program import (
-    ArenaSpec,
-    ConstantData,
-    ConstantSpec,
-    DeviceSpec,
-    Entry,
-    KernelSpec,
-    Program,
-    TensorSpec,
-    memory_of,
-)
+from devscope.runtime.program import Program, memory_of
 
 FORMAT = "devscope-executable"
 FORMAT_VERSION = 3
@@ -129,7 +121,8 @@ def read_program(path: str | os.PathLike[str], verify: bool = True) -> Program:
 
 
 def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    offsets = _constant_offsets(program.constants)
+    offsets = accumulate((_padded(spec.nbytes) for spec in program.constants), initial=0)
+    constants = zip(program.constants, offsets, strict=False)  # the last offset is the end
     return {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -137,10 +130,8 @@ def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str,
         "devscope_version": devscope_version(),
         "host": {"triple": program.host_triple, "cpu": program.host_cpu, "features": program.host_features},
         "entries": {name: asdict(entry) for name, entry in program.entries.items()},
-        "devices": [_device_record(device) for device in program.devices],
-        "constants": [
-            {**asdict(spec), "offset": offset} for spec, offset in zip(program.constants, offsets, strict=True)
-        ],
+        "devices": [{**asdict(device), "binaries": len(device.binaries)} for device in program.devices],
+        "constants": [{**asdict(spec), "offset": offset} for spec, offset in constants],
         "arenas": [asdict(arena) for arena in program.arenas],
         "shared": program.shared,
         "report": program.report,
@@ -148,28 +139,8 @@ def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str,
     }
 
 
-def _device_record(device: DeviceSpec) -> dict[str, Any]:
-    return {
-        "slot": device.slot,
-        "type": device.type,
-        "id": device.id,
-        "kind": device.kind,
-        "binaries": len(device.binaries),
-        "kernels": [asdict(kernel) for kernel in device.kernels],
-    }
-
-
 def _binary_name(slot: int, number: int) -> str:
     return f"device{slot}_{number}.bin" if number else f"device{slot}.bin"
-
-
-def _constant_offsets(constants: Iterable[ConstantSpec]) -> list[int]:
-    offsets: list[int] = []
-    at = 0
-    for spec in constants:
-        offsets.append(at)
-        at += _padded(spec.nbytes)
-    return offsets
 
 
 def _padded(size: int) -> int:
@@ -213,38 +184,30 @@ def _read(where: str, verify: bool) -> Program:
         image = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if _MANIFEST not in archive.namelist():
             raise ExecutableFormatError(f"'{where}' is a zip archive but not a devscope executable")
-        text = bytes(_member(archive, image, _MANIFEST))
-        if zlib.crc32(text) != archive.getinfo(_MANIFEST).CRC:
+        members = {info.filename: _member(info, image) for info in archive.infolist()}
+        if zlib.crc32(members[_MANIFEST]) != archive.getinfo(_MANIFEST).CRC:
             raise _damaged(where, f"the contents of '{_MANIFEST}' are not what was written")
-        manifest = json.loads(text)
-        _check_versions(where, manifest)
-        members = {
-            name: _member(archive, image, name) if name in archive.namelist() else None
-            for name in manifest["members"]
-        }
-    contents: dict[str, memoryview] = {}
+    manifest = json.loads(bytes(members[_MANIFEST]))
+    _check_versions(where, manifest)
     for name, record in manifest["members"].items():
-        data = members[name]
+        data = members.get(name)
         if data is None:
             raise _damaged(where, f"it has no '{name}'")
         if len(data) != record["bytes"] or (verify and hashlib.sha256(data).hexdigest() != record["sha256"]):
             raise _damaged(where, f"the contents of '{name}' are not what was written")
-        contents[name] = data
-    program = _program(manifest, contents)
+    program = _program(manifest, members)
     program.check()
     return program
 
 
-def _member(archive: zipfile.ZipFile, image: mmap.mmap, name: str) -> memoryview:
+def _member(info: zipfile.ZipInfo, image: mmap.mmap) -> memoryview:
     """The bytes of a stored member, in place."""
-    info = archive.getinfo(name)
     fields = _LOCAL_HEADER.unpack_from(image, info.header_offset)
     start = info.header_offset + _LOCAL_HEADER.size + fields[-2] + fields[-1]
-    if fields[0] != b"PK\3\4" or info.compress_type != zipfile.ZIP_STORED:
+    end = start + info.file_size
+    if fields[0] != b"PK\3\4" or info.compress_type != zipfile.ZIP_STORED or end > len(image):
         raise zipfile.BadZipFile
-    if start + info.file_size > len(image):
-        raise zipfile.BadZipFile
-    return memoryview(image)[start : start + info.file_size]
+    return memoryview(image)[start:end]
 
 
 def _check_versions(where: str, manifest: dict[str, Any]) -> None:
@@ -264,59 +227,38 @@ def _damaged(where: str, what: str) -> ExecutableFormatError:
     return ExecutableFormatError(f"'{where}' is damaged: {what}", notes=[_REBUILD])
 
 
-def _program(manifest: dict[str, Any], contents: dict[str, memoryview]) -> Program:
-    host = manifest["host"]
-    specs, data = _constants(manifest["constants"], contents[_CONSTANTS])
-    return Program(
-        entries={name: _entry(record) for name, record in manifest["entries"].items()},
-        host_object=bytes(contents[_HOST]),
-        host_triple=str(host["triple"]),
-        host_cpu=str(host["cpu"]),
-        host_features=str(host["features"]),
-        devices=[_device(record, contents) for record in manifest["devices"]],
-        constants=specs,
-        constant_data=data,
-        arenas=[_arena(record) for record in manifest["arenas"]],
-        shared=[(int(low), int(high)) for low, high in manifest["shared"]],
-        report=dict(manifest["report"]),
+def _program(manifest: dict[str, Any], members: dict[str, memoryview]) -> Program:
+    """Parts that contradict each other are left to :meth:`Program.check`, as wrong lengths of constants are."""
+    for device in manifest["devices"]:
+        names = [_binary_name(device["slot"], number) for number in range(device["binaries"])]
+        device["binaries"] = [bytes(members[name]) for name in names]
+    starts = [record.pop("offset") for record in manifest["constants"]]
+    host = _decode(dict[str, str], manifest["host"])
+    parts = {name: _decode(type_, manifest[name]) for name, type_ in _types(Program).items() if name in manifest}
+    program = Program(
+        host_object=bytes(members[_HOST]), **{f"host_{name}": text for name, text in host.items()}, **parts
     )
+    data = members[_CONSTANTS]
+    program.constant_data = [
+        data[start : start + spec.nbytes] for start, spec in zip(starts, program.constants, strict=True)
+    ]
+    return program
 
 
-def _entry(record: dict[str, Any]) -> Entry:
-    return Entry(
-        str(record["symbol"]),
-        [TensorSpec(**spec) for spec in record["inputs"]],
-        [TensorSpec(**spec) for spec in record["outputs"]],
-    )
+_types = cache(get_type_hints)
 
 
-def _arena(record: dict[str, Any]) -> ArenaSpec:
-    return ArenaSpec(
-        slot=int(record["slot"]),
-        alignment=int(record["alignment"]),
-        places=[[int(offset), int(size)] for offset, size in record["places"]],
-        needed={str(entry): int(size) for entry, size in record["needed"].items()},
-    )
-
-
-def _device(record: dict[str, Any], contents: dict[str, memoryview]) -> DeviceSpec:
-    slot = int(record["slot"])
-    return DeviceSpec(
-        slot=slot,
-        type=str(record["type"]),
-        id=int(record["id"]),
-        kind=str(record["kind"]),
-        binaries=[bytes(contents[_binary_name(slot, number)]) for number in range(int(record["binaries"]))],
-        kernels=[KernelSpec(**kernel) for kernel in record["kernels"]],
-    )
-
-
-def _constants(records: list[dict[str, Any]], data: memoryview) -> tuple[list[ConstantSpec], list[ConstantData]]:
-    specs = [ConstantSpec(str(record["dtype"]), list(record["shape"])) for record in records]
-    parts: list[ConstantData] = []
-    for record, spec in zip(records, specs, strict=True):
-        start = int(record["offset"])
-        if start < 0 or start + spec.nbytes > len(data):
-            raise ValueError(f"a constant ends at byte {start + spec.nbytes} of {len(data)}")
-        parts.append(data[start : start + spec.nbytes])
-    return specs, parts
+def _decode(type_: Any, value: Any) -> Any:
+    """What JSON made of a value of this type, which may be a dataclass. Raises :class:`TypeError` for others."""
+    if is_dataclass(type_):
+        return type_(**{name: _decode(_types(type_)[name], item) for name, item in value.items()})
+    origin, arguments = get_origin(type_), get_args(type_)
+    if origin is list:
+        return [_decode(arguments[0], item) for item in value]
+    if origin is tuple:
+        return tuple(_decode(part, item) for part, item in zip(arguments, value, strict=True))
+    if origin is dict:
+        return {key: _decode(arguments[1], item) for key, item in value.items()}
+    if type_ is not Any and not isinstance(value, type_):
+        raise TypeError(f"{value!r} is not of type {type_}")
+    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from devscope.errors import DevscopeError
@@ -94,23 +94,26 @@ class Instance:
         self._context.error = abi.Error()
         return exception
 
-    def _array(self, element: Any, values: Iterable[Any]) -> int:
-        """Address of an array that lives as long as the instance; 0 if it is empty."""
-        items = list(values)
-        array = (element * len(items))(*items)
+    def _room(self, element: Any, count: int, *items: Any) -> int:
+        """Address of an array of so many elements that lives as long as the instance; the others are zero."""
+        array = (element * count)(*items)
         self._keep.append(array)
-        return ctypes.addressof(array) if items else 0
+        return ctypes.addressof(array)
+
+    def _array(self, element: Any, items: Sequence[Any]) -> int:
+        return self._room(element, len(items), *items)
 
     def _constants(self, program: Program) -> int:
         memories = [memory_of(data) for data in program.constant_data]
         self._keep.append(memories)
-        return self._array(abi.Constant, ((memory.ctypes.data, memory.nbytes) for memory in memories))
+        return self._array(abi.Constant, [(memory.ctypes.data, memory.nbytes) for memory in memories])
 
     def _open(self, spec: DeviceSpec, device: Device, record: Any, made: contextlib.ExitStack) -> None:
-        on_host = device.type == "cpu"
         record.driver = self._library.drivers[device.type]
-        record.free_list.capacity = HOST_FREE_LIST_ENTRIES if on_host else FREE_LIST_ENTRIES
+        entries = HOST_FREE_LIST_ENTRIES if device.type == "cpu" else FREE_LIST_ENTRIES
+        record.free_list.capacity, record.free_list.entries = entries, self._room(abi.FreeBuffer, entries)
         record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE
+        record.constants = self._room(ctypes.c_int64, self._context.constant_count)
         record.most_work_items = device.max_workgroup_size
         record.most_local = device.local_memory_bytes
         made.callback(device.open(record))

@@ -169,8 +169,11 @@ class Program:
                 f"the program's device slots are {[device.slot for device in devices]}",
                 notes=["slots count from 0 (host memory) without gaps"],
             )
-        if devices[0].compiled_for != "cpu":
-            raise ExecutableFormatError(f"slot 0 is '{devices[0].name}', it must be host memory")
+        for device in devices:
+            if (device.slot == 0) != (device.compiled_for == "cpu"):
+                raise ExecutableFormatError(
+                    f"slot {device.slot} is '{device.name}'; slot 0 must be host memory, the others devices"
+                )
         return devices
 
     def check(self) -> None:
@@ -182,10 +185,7 @@ class Program:
                         f"kernel '{kernel.name}' of '{device.name}' is in binary {kernel.binary} of "
                         f"{len(device.binaries)}"
                     )
-        for name, entry in self.entries.items():
-            for spec in (*entry.inputs, *entry.outputs):
-                if spec.dtype not in DTYPES:
-                    raise _bad_dtype(f"entry '{name}'", spec.dtype)
+        self._check_dtypes()
         self._check_arenas()
         if any(not 0 <= low < high < len(self.slots()) for low, high in self.shared):
             raise ExecutableFormatError(f"the slots {self.shared} that share memory are not the program's")
@@ -194,11 +194,19 @@ class Program:
                 f"the program has {len(self.constants)} constants and data for {len(self.constant_data)}"
             )
         for index, (spec, data) in enumerate(zip(self.constants, self.constant_data, strict=True)):
-            if spec.dtype not in DTYPES:
-                raise _bad_dtype(f"constant {index}", spec.dtype)
             if (size := memory_of(data).nbytes) != spec.nbytes:
                 raise ExecutableFormatError(
                     f"constant {index} has {size} bytes, type {spec.shape} {spec.dtype} needs {spec.nbytes}"
+                )
+
+    def _check_dtypes(self) -> None:
+        used = [(f"constant {index}", spec.dtype) for index, spec in enumerate(self.constants)]
+        for name, entry in self.entries.items():
+            used += [(f"entry '{name}'", spec.dtype) for spec in (*entry.inputs, *entry.outputs)]
+        for owner, dtype in used:
+            if dtype not in DTYPES:
+                raise ExecutableFormatError(
+                    f"{owner} has the unknown dtype '{dtype}'", notes=[f"legal dtypes are: {', '.join(DTYPES)}"]
                 )
 
     def _check_arenas(self) -> None:
@@ -219,9 +227,3 @@ def memory_of(data: ConstantData) -> NDArray[np.uint8]:
     if view.nbytes == 0:
         return np.empty(0, np.uint8)
     return np.frombuffer(view, np.uint8)
-
-
-def _bad_dtype(owner: str, dtype: str) -> ExecutableFormatError:
-    return ExecutableFormatError(
-        f"{owner} has the unknown dtype '{dtype}'", notes=[f"legal dtypes are: {', '.join(DTYPES)}"]
-    )

@@ -130,9 +130,9 @@ typedef struct {
 typedef struct {
   int64_t count;
   int64_t capacity;
-  int64_t bytes; /* held now */
-  int64_t limit; /* most that may be held */
-  FreeBuffer *entries;
+  int64_t bytes;       /* held now */
+  int64_t limit;       /* most that may be held */
+  FreeBuffer *entries; /* room for `capacity`, at least one */
 } FreeList;
 
 typedef struct {
@@ -203,7 +203,7 @@ struct Device {
   int64_t pending; /* commands that were enqueued since the driver was last told to start */
   int64_t kernel_count;
   const Kernel *kernels;
-  Handle *constants; /* the device's copies, null until the first is made */
+  Handle *constants; /* the device's copies, null until they are made; on the host none */
   FreeList free_list;
   Buffer *live; /* the last one made */
   int64_t live_count;

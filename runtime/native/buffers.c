@@ -1,7 +1,6 @@
 /* Buffers of devices: free lists, live buffers, constants. */
 #include "runtime.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* ---------------------------------------------------------------------------------------------- free lists
@@ -38,13 +37,8 @@ static void free_list_trim(Device *device, int64_t count, int64_t bytes) {
 /* Keeps a freed buffer if the list may hold it; false when the caller has to free it. */
 static bool free_list_keep(Device *device, Handle handle, int64_t bytes) {
   FreeList *list = &device->free_list;
-  if (list->capacity == 0 || bytes > list->limit)
+  if (bytes > list->limit)
     return false;
-  if (!list->entries) {
-    list->entries = malloc((size_t)list->capacity * sizeof(FreeBuffer));
-    if (!list->entries)
-      return false;
-  }
   free_list_trim(device, list->capacity - 1, list->limit - bytes);
   list->entries[list->count++] = (FreeBuffer){handle, bytes};
   list->bytes += bytes;
@@ -160,13 +154,6 @@ Handle devscope_constant(int64_t slot, int64_t index) {
   const Constant *constant = &context->constants[index];
   if (is_host(device))
     return (Handle)constant->data;
-  if (!device->constants) {
-    device->constants = calloc((size_t)context->constant_count, sizeof(Handle));
-    if (!device->constants) {
-      fail(ORIGIN_RUNTIME, CODE_OUT_OF_HOST_MEMORY, OPERATION_CONSTANT, slot, index);
-      return NULL;
-    }
-  }
   if (!device->constants[index])
     device->constants[index] = upload(slot, constant);
   return device->constants[index];
@@ -176,16 +163,12 @@ Handle devscope_constant(int64_t slot, int64_t index) {
 
 static void close_buffers(Device *device) {
   free_list_trim(device, 0, 0);
-  free(device->free_list.entries);
-  device->free_list = (FreeList){0};
   for (Buffer *buffer = device->live, *next; buffer; buffer = next) {
     next = buffer->next;
     device->driver->free(device, buffer);
   }
   device->live = NULL;
-  for (int64_t index = 0; device->constants && index < devscope_context->constant_count; index++)
+  for (int64_t index = 0; !is_host(device) && index < devscope_context->constant_count; index++)
     if (device->constants[index])
       device->driver->free(device, device->constants[index]);
-  free(device->constants);
-  device->constants = NULL;
 }

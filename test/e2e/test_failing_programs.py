@@ -13,7 +13,7 @@ import pytest
 
 import devscope
 from devscope.errors import DeviceError, DevscopeError, ExecutionError
-from devscope.runtime import Executable
+from devscope.runtime.executable import Executable
 
 CALLS = 200
 DEFAULTS = ["cpu:0", "opencl:0"]

@@ -14,9 +14,9 @@ import pytest
 
 import devscope
 from devscope.lowering.codegen.host_object import compile_host_object
-from devscope.runtime import Entry, Program
 from devscope.runtime.file_format import save_program
 from devscope.runtime.native import ENTRY_PREFIX, call_symbol
+from devscope.runtime.program import Entry, Program
 
 # valgrind does not know all instructions of this machine's CPU.
 CPU = "x86-64-v2" if platform.machine() == "x86_64" else "generic"
@@ -59,7 +59,7 @@ RUN = """
 import sys
 import numpy as np
 from devscope.errors import ExecutionError
-from devscope.runtime import Executable
+from devscope.runtime.executable import Executable
 
 *paths, broken = sys.argv[1:]
 for path in paths:

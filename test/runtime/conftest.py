@@ -13,9 +13,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import handmade
 
-from devscope.runtime import Executable, driver_problems
 from devscope.runtime.cache import DIRECTORY_VARIABLE
+from devscope.runtime.devices import driver_problems
 from devscope.runtime.drivers.opencl import opencl_devices
+from devscope.runtime.executable import Executable
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,8 +13,8 @@ import pytest
 from handmade import calls_program
 
 from devscope.errors import OptionError
-from devscope.runtime import ConstantSpec
 from devscope.runtime.cache import DIRECTORY_VARIABLE, DiskCache, environment_key, open_cache
+from devscope.runtime.program import ConstantSpec
 
 KEY = "0123456789abcdef"
 

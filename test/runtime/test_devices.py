@@ -13,8 +13,13 @@ from typing import Any
 import pytest
 
 from devscope.errors import DeviceError, DeviceNotFoundError, OptionError
-from devscope.runtime import driver_problems, list_devices
-from devscope.runtime.devices import check_shared_memory, memory_groups, resolve_devices
+from devscope.runtime.devices import (
+    check_shared_memory,
+    driver_problems,
+    list_devices,
+    memory_groups,
+    resolve_devices,
+)
 from devscope.runtime.drivers import opencl, opencl_device, opencl_libraries
 from devscope.runtime.drivers.cpu import HOST
 from devscope.runtime.drivers.opencl_device import SharedContext

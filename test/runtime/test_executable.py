@@ -24,7 +24,8 @@ from handmade import (
 )
 
 from devscope.errors import DeviceError, DeviceNotFoundError, ExecutableFormatError, InputError
-from devscope.runtime import DeviceSpec, Entry, Executable, KernelSpec, TensorSpec
+from devscope.runtime.executable import Executable
+from devscope.runtime.program import DeviceSpec, Entry, KernelSpec, TensorSpec
 
 
 def arrays(size: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -15,9 +15,9 @@ import pytest
 from handmade import add_program, calls_program, opencl
 
 from devscope.errors import ExecutableFormatError
-from devscope.runtime import ConstantSpec, DeviceSpec, Executable, KernelSpec, Program
+from devscope.runtime.executable import Executable
 from devscope.runtime.file_format import read_program, save_program
-from devscope.runtime.program import memory_of
+from devscope.runtime.program import ConstantSpec, DeviceSpec, KernelSpec, Program, memory_of
 
 
 def sample() -> Program:
@@ -247,7 +247,7 @@ def test_programs_that_contradict_themselves(tmp_path: Path) -> None:
 LOAD = """
 import sys
 import numpy as np
-from devscope.runtime import Executable
+from devscope.runtime.executable import Executable
 
 exe = Executable.load(sys.argv[1])
 x = np.arange(100, dtype=np.float32)

@@ -11,8 +11,9 @@ import pytest
 from handmade import program, symbol, vector
 
 from devscope.errors import InputError
-from devscope.runtime import Entry, Executable, TensorSpec
 from devscope.runtime.arguments import ArgumentCheck
+from devscope.runtime.executable import Executable
+from devscope.runtime.program import Entry, TensorSpec
 from devscope.runtime.results import HostMemory, ResultMaker
 
 # sum(x: 3x?xf32) -> f32; scalar entries give their argument back.

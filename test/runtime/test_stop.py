@@ -14,9 +14,10 @@ import pytest
 from handmade import host_object, opencl, program, symbol, vector
 
 from devscope.errors import DeviceError, ExecutionError, SourceLocation
-from devscope.runtime import Entry, Executable, TensorSpec
 from devscope.runtime.elf import symbols_of
+from devscope.runtime.executable import Executable
 from devscope.runtime.native import runtime_object
+from devscope.runtime.program import Entry, TensorSpec
 
 CALLS = 200
 

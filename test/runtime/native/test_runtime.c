@@ -9,6 +9,8 @@ static Device devices[SLOTS];
 static ClQueue states[SLOTS];
 static FakeQueue queues[2 * SLOTS];
 static Traffic traffic[SLOTS * SLOTS];
+static FreeBuffer free_entries[SLOTS][4];
+static Handle uploaded[SLOTS][2];
 static Arena arenas[SLOTS];
 static Place places[SLOTS][4];
 static FakeKernel fake_kernel;
@@ -24,11 +26,14 @@ static void open_context(void) {
   memset(states, 0, sizeof states);
   memset(traffic, 0, sizeof traffic);
   memset(places, 0, sizeof places);
+  memset(uploaded, 0, sizeof uploaded);
   memset(&context, 0, sizeof context);
   for (int slot = 0; slot < SLOTS; slot++) {
     Device *device = &devices[slot];
     device->driver = slot ? &devscope_driver_opencl : &devscope_driver_cpu;
     device->free_list.capacity = 4;
+    device->free_list.entries = free_entries[slot];
+    device->constants = uploaded[slot];
     device->free_list.limit = 1 << 16;
     device->most_work_items = 64;
     device->most_local = 1024;
