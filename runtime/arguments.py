@@ -101,10 +101,6 @@ class ArgumentCheck:
         is_float = kind.startswith("f")
         if isinstance(value, bool) != (kind == "i1") or (isinstance(value, float) and not is_float):
             raise self._error(f"expected a value of type {kind}, got {value!r} of type {type(value).__name__}")
-        if not is_float and kind != "i1":
-            limits = np.iinfo(self.dtype)
-            if not limits.min <= value <= limits.max:
-                raise self._error(f"{value} is outside the range of {kind}")
         with np.errstate(over="ignore"):
             try:
                 number = np.array(value, self.dtype)

@@ -68,35 +68,21 @@ def environment_key() -> str:
     return "|".join(parts)
 
 
+# Lines of x86 and of Arm; the others change while a machine runs.
+_PROCESSOR_LINE = re.compile(
+    r"^(?:vendor_id|cpu family|model|model name|stepping|flags|Features|CPU \w+)\s*:.*$", re.MULTILINE
+)
+
+
 def _processor() -> str:
     """This CPU with its features: from the kernel where it tells, else from LLVM, which is large to load."""
-    try:
+    with contextlib.suppress(OSError, UnicodeDecodeError):
         first, _, _ = Path("/proc/cpuinfo").read_text().partition("\n\n")
-    except (OSError, UnicodeDecodeError):
-        first = ""
-    fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
-    if fields.keys() & {"flags", "Features"}:
-        return repr([(key, fields[key]) for key in _PROCESSOR_FIELDS if key in fields])
+        if re.search(r"^(?:flags|Features)\s*:", first, re.MULTILINE):
+            return "\n".join(_PROCESSOR_LINE.findall(first))
     import llvmlite.binding as llvm
 
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
-
-
-# Those of x86, then those of Arm; the others change while a machine runs.
-_PROCESSOR_FIELDS = (
-    "vendor_id",
-    "cpu family",
-    "model",
-    "model name",
-    "stepping",
-    "flags",
-    "Features",
-    "CPU implementer",
-    "CPU architecture",
-    "CPU variant",
-    "CPU part",
-    "CPU revision",
-)
 
 
 class DiskCache:

@@ -21,9 +21,7 @@ static Handle make_place(int64_t slot, Arena *arena, const Place *place) {
   Device *device = &devscope_context->devices[slot];
   Handle part = NULL;
   Status status = device->driver->part(device, arena, place->offset, place->bytes, &part);
-  if (status)
-    fail(ORIGIN_DRIVER, status, OPERATION_ALLOC, slot, place->bytes);
-  return part;
+  return status ? fail(ORIGIN_DRIVER, status, OPERATION_ALLOC, slot, place->bytes) : part;
 }
 
 /* A place in the memory of a device; null with the error recorded. What it held does not matter any more: where

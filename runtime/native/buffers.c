@@ -52,10 +52,8 @@ static Handle obtain(int64_t slot, int64_t bytes) {
   Device *device = device_at(slot, OPERATION_ALLOC);
   if (!device)
     return NULL;
-  if (bytes < 0) {
-    fail(ORIGIN_RUNTIME, CODE_NEGATIVE_SIZE, OPERATION_ALLOC, slot, bytes);
-    return NULL;
-  }
+  if (bytes < 0)
+    return fail(ORIGIN_RUNTIME, CODE_NEGATIVE_SIZE, OPERATION_ALLOC, slot, bytes);
   if (failed())
     return NULL;
   int64_t size = round_up(max(bytes, 1));
@@ -68,10 +66,8 @@ static Handle obtain(int64_t slot, int64_t bytes) {
       free_list_trim(device, 0, 0);
       status = device->driver->alloc(device, size, &handle);
     }
-    if (status) {
-      fail(ORIGIN_DRIVER, status, OPERATION_ALLOC, slot, bytes);
-      return NULL;
-    }
+    if (status)
+      return fail(ORIGIN_DRIVER, status, OPERATION_ALLOC, slot, bytes);
     device->counters.driver_allocations++;
   }
   ((Buffer *)handle)->used = bytes;
@@ -147,10 +143,8 @@ Handle devscope_constant(int64_t slot, int64_t index) {
   Device *device = device_at(slot, OPERATION_CONSTANT);
   if (!device)
     return NULL;
-  if ((uint64_t)index >= (uint64_t)context->constant_count) {
-    fail(ORIGIN_RUNTIME, CODE_BAD_CONSTANT, OPERATION_CONSTANT, slot, index);
-    return NULL;
-  }
+  if ((uint64_t)index >= (uint64_t)context->constant_count)
+    return fail(ORIGIN_RUNTIME, CODE_BAD_CONSTANT, OPERATION_CONSTANT, slot, index);
   const Constant *constant = &context->constants[index];
   if (is_host(device))
     return (Handle)constant->data;

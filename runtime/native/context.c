@@ -3,16 +3,17 @@
 
 const char devscope_sources[] = DEVSCOPE_SOURCES;
 
-/* Records the first error of a call. */
-__attribute__((cold)) static void fail(enum Origin origin, int64_t code, enum Operation operation, int64_t slot,
-                                       int64_t detail) {
+/* Records the first error of a call; null, for the caller to return. */
+__attribute__((cold)) static void *fail(enum Origin origin, int64_t code, enum Operation operation, int64_t slot,
+                                        int64_t detail) {
   Error *error = &devscope_context->error;
   if (error->origin == ORIGIN_NONE)
     *error = (Error){.origin = origin, .code = code, .operation = operation, .slot = slot, .detail = detail};
+  return NULL;
 }
 
-__attribute__((cold)) static void fail_slot(enum Operation operation, int64_t slot) {
-  fail(ORIGIN_RUNTIME, CODE_BAD_SLOT, operation, slot, devscope_context->device_count);
+__attribute__((cold)) static void *fail_slot(enum Operation operation, int64_t slot) {
+  return fail(ORIGIN_RUNTIME, CODE_BAD_SLOT, operation, slot, devscope_context->device_count);
 }
 
 /* Leaves the call. Everything that runs on the host's behalf is compiled code: no frame in between needs to be

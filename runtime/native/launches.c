@@ -27,54 +27,45 @@ void devscope_start(int64_t slot) {
 /* Bytes of workgroup-local memory that an argument asks for, whose size in the kernel's record is below 0. */
 static int64_t local_bytes(int64_t size, int64_t cell) { return size == DYNAMIC_LOCAL_SIZE ? cell : -size; }
 
-typedef struct {
-  enum Code code; /* 0 if there is none */
-  int64_t size;
-} Refusal;
+/* Records why a launch cannot be. False, for the caller to return. */
+static bool refuse_launch(int64_t slot, int64_t index, enum Code code, int64_t size) {
+  fail(ORIGIN_RUNTIME, code, OPERATION_LAUNCH, slot, index);
+  devscope_context->error.size = size;
+  return false;
+}
 
 /* A size below 1 is none; more than all work items of a workgroup, in one direction, is too much already. */
-static Refusal check_size(const Device *device, const LaunchSize *size) {
+static bool check_size(int64_t slot, int64_t index, const LaunchSize *size) {
+  const int64_t most = devscope_context->devices[slot].most_work_items;
   int64_t least = INT64_MAX, longest = 0;
   for (int axis = 0; axis < 3; axis++) {
     least = min(least, min(size->grid[axis], size->block[axis]));
     longest = max(longest, size->block[axis]);
   }
   if (least < 1)
-    return (Refusal){CODE_BAD_LAUNCH_SIZE, least};
-  if (longest > device->most_work_items)
-    return (Refusal){CODE_TOO_MANY_WORK_ITEMS, longest};
+    return refuse_launch(slot, index, CODE_BAD_LAUNCH_SIZE, least);
+  if (longest > most)
+    return refuse_launch(slot, index, CODE_TOO_MANY_WORK_ITEMS, longest);
   int64_t volume = size->block[0] * size->block[1] * size->block[2];
-  if (volume > device->most_work_items)
-    return (Refusal){CODE_TOO_MANY_WORK_ITEMS, volume};
-  return (Refusal){0};
+  return volume <= most || refuse_launch(slot, index, CODE_TOO_MANY_WORK_ITEMS, volume);
 }
 
 /* Local memory of 0 bytes counts as 1, since drivers take no less. */
-static Refusal check_local_memory(const Device *device, const Kernel *kernel, const int64_t *cells) {
+static bool check_local_memory(int64_t slot, int64_t index, const int64_t *cells) {
+  const Device *device = &devscope_context->devices[slot];
+  const Kernel *kernel = &device->kernels[index];
   uint64_t total = 0;
-  for (int64_t index = 0; index < kernel->argument_count; index++) {
-    if (kernel->sizes[index] >= 0)
+  for (int64_t number = 0; kernel->local_count && number < kernel->argument_count; number++) {
+    if (kernel->sizes[number] >= 0)
       continue;
-    int64_t bytes = local_bytes(kernel->sizes[index], cells[index]);
+    int64_t bytes = local_bytes(kernel->sizes[number], cells[number]);
     if (bytes < 0)
-      return (Refusal){CODE_TOO_MUCH_LOCAL_MEMORY, bytes};
+      return refuse_launch(slot, index, CODE_TOO_MUCH_LOCAL_MEMORY, bytes);
     total += (uint64_t)max(bytes, 1);
     if (total > (uint64_t)device->most_local)
-      return (Refusal){CODE_TOO_MUCH_LOCAL_MEMORY, (int64_t)total};
+      return refuse_launch(slot, index, CODE_TOO_MUCH_LOCAL_MEMORY, (int64_t)total);
   }
-  return (Refusal){0};
-}
-
-static bool allowed(const Device *device, const Kernel *kernel, const LaunchSize *size, const int64_t *cells,
-                    int64_t slot, int64_t index) {
-  Refusal refusal = check_size(device, size);
-  if (!refusal.code && kernel->local_count)
-    refusal = check_local_memory(device, kernel, cells);
-  if (!refusal.code)
-    return true;
-  fail(ORIGIN_RUNTIME, refusal.code, OPERATION_LAUNCH, slot, index);
-  devscope_context->error.size = refusal.size;
-  return false;
+  return true;
 }
 
 void devscope_launch(int64_t slot, int64_t index, int64_t grid_x, int64_t grid_y, int64_t grid_z, int64_t block_x,
@@ -92,7 +83,7 @@ void devscope_launch(int64_t slot, int64_t index, int64_t grid_x, int64_t grid_y
     return;
   }
   const LaunchSize size = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}};
-  if (!allowed(device, kernel, &size, cells, slot, index))
+  if (!check_size(slot, index, &size) || !check_local_memory(slot, index, cells))
     return;
   Status status = device->driver->launch(device, kernel, &size, cells);
   if (status)

@@ -58,6 +58,14 @@ typedef struct {
   void (*clSVMFree)(cl_context, void *memory);
 } OpenCL;
 
+/* Returns the status of a call that failed. */
+#define TRY(call)                                                                                                 \
+  do {                                                                                                            \
+    const Status try_status = (call);                                                                             \
+    if (try_status)                                                                                               \
+      return try_status;                                                                                          \
+  } while (0)
+
 /* --------------------------------------------------------------------------------------- commands, events */
 
 enum {
@@ -126,9 +134,7 @@ static Status poll_event(const OpenCL *cl, cl_event event) {
   const int64_t without_pause = 4096;
   for (int64_t asked = 1;; asked++) {
     int32_t state = 0; /* above 0 until complete, below 0 if the command failed */
-    Status status = cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-    if (status)
-      return status;
+    TRY(cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL));
     if (state <= 0)
       return state;
     if (asked < without_pause)
@@ -152,10 +158,9 @@ static Status wait(Device *device, int64_t number) {
   if (!event)
     return 0;
   start_all();
-  Status status = wait_for(device, event);
-  if (!status)
-    set_completed(device, number);
-  return status;
+  TRY(wait_for(device, event));
+  set_completed(device, number);
+  return 0;
 }
 
 /* ------------------------------------------------------------------------------------- what uses a buffer */
@@ -194,11 +199,11 @@ static void set_foreign(const OpenCL *cl, ClBuffer *buffer, cl_event event) {
 
 /* Waits until nothing uses the memory of a buffer. */
 static Status settle(Device *device, ClBuffer *buffer) {
-  Status status = wait(device, last_use(buffer));
-  if (status || !buffer->foreign)
-    return status;
+  TRY(wait(device, last_use(buffer)));
+  if (!buffer->foreign)
+    return 0;
   start_all();
-  status = wait_for(device, buffer->foreign);
+  Status status = wait_for(device, buffer->foreign);
   set_foreign(queue_of(device)->cl, buffer, NULL);
   return status;
 }
@@ -217,12 +222,16 @@ static Status claim(Device *device, ClBuffer *buffer) {
 
 /* --------------------------------------------------------------------------------------- alloc, free, part */
 
-/* A new record for memory of the driver; takes the memory over, or gives null. */
-static ClBuffer *make_record(cl_mem memory, void *host, int64_t size) {
+/* A new record for memory of the driver, which goes if there is no room for the record. */
+static Status make_record(const OpenCL *cl, cl_mem memory, void *host, int64_t size, Handle *out) {
   ClBuffer *buffer = calloc(1, sizeof *buffer);
-  if (buffer)
-    buffer->common = (Buffer){.memory = memory, .host = host, .size = size};
-  return buffer;
+  if (!buffer) {
+    cl->clReleaseMemObject(memory);
+    return CL_OUT_OF_HOST_MEMORY;
+  }
+  buffer->common = (Buffer){.memory = memory, .host = host, .size = size};
+  *out = buffer;
+  return 0;
 }
 
 /* Where host and device share memory (fine-grained SVM, which the host may use while the device works on other
@@ -238,14 +247,9 @@ static Status opencl_alloc(Device *device, int64_t bytes, Handle *out) {
   uint64_t flags = host ? CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR : CL_MEM_READ_WRITE;
   Status status = 0;
   cl_mem memory = cl->clCreateBuffer(context, flags, (size_t)bytes, host, &status);
-  if (!status) {
-    *out = make_record(memory, host, bytes);
-    if (*out)
-      return 0;
-    cl->clReleaseMemObject(memory);
-    status = CL_OUT_OF_HOST_MEMORY;
-  }
-  if (host)
+  if (!status)
+    status = make_record(cl, memory, host, bytes, out);
+  if (status && host)
     cl->clSVMFree(context, host);
   return status;
 }
@@ -256,17 +260,12 @@ static Status opencl_part(Device *device, Arena *arena, int64_t offset, int64_t 
   const size_t region[2] = {(size_t)offset, (size_t)max(bytes, 1)};
   Status status = 0;
   cl_mem memory = cl->clCreateSubBuffer(whole->memory, 0, CL_BUFFER_CREATE_TYPE_REGION, region, &status);
-  if (status)
-    return status;
-  ClBuffer *buffer = make_record(memory, whole->host ? (char *)whole->host + offset : NULL, max(bytes, 1));
-  if (!buffer) {
-    cl->clReleaseMemObject(memory);
-    return CL_OUT_OF_HOST_MEMORY;
-  }
+  TRY(status);
+  TRY(make_record(cl, memory, whole->host ? (char *)whole->host + offset : NULL, max(bytes, 1), out));
+  ClBuffer *buffer = *out;
   buffer->common.used = bytes;
   buffer->common.arena = arena;
   buffer->common.offset = offset;
-  *out = buffer;
   return 0;
 }
 
@@ -373,18 +372,14 @@ static Status opencl_copy_in(Device *device, Handle handle, int64_t offset, cons
   ClBuffer *buffer = handle;
   if (bytes >= buffer->common.used)
     rename_if_busy(device, buffer);
-  Status status = settle(device, buffer);
-  if (status)
-    return status;
+  TRY(settle(device, buffer));
   if (buffer->common.host) {
     memmove((char *)buffer->common.host + offset, host, (size_t)bytes);
     return 0;
   }
   /* Blocking means that the host's memory was read, not that the buffer was written (drivers copy small ones). */
-  status = queue->cl->clEnqueueWriteBuffer(queue->transfers, memory_of(buffer), CL_TRUE, (size_t)offset,
-                                           (size_t)bytes, host, 0, NULL, &buffer->foreign);
-  if (status)
-    return status;
+  TRY(queue->cl->clEnqueueWriteBuffer(queue->transfers, memory_of(buffer), CL_TRUE, (size_t)offset, (size_t)bytes,
+                                      host, 0, NULL, &buffer->foreign));
   /* The queue that will wait for it does not start it. */
   queue->cl->clFlush(queue->transfers);
   /* Other buffers are in this memory: what uses them next would not know that it has to wait. */
@@ -395,20 +390,17 @@ static Status opencl_copy_in(Device *device, Handle handle, int64_t offset, cons
 static Status opencl_copy_out(Device *device, Handle handle, int64_t offset, void *host, int64_t bytes) {
   const ClQueue *queue = queue_of(device);
   const ClBuffer *buffer = handle;
-  Status status;
   if (buffer->common.host) {
-    status = wait(device, buffer->last);
-    if (!status)
-      memmove(host, (const char *)buffer->common.host + offset, (size_t)bytes);
-    return status;
+    TRY(wait(device, buffer->last));
+    memmove(host, (const char *)buffer->common.host + offset, (size_t)bytes);
+    return 0;
   }
   cl_event event = event_of(device, buffer->last);
   start_all();
-  status = queue->cl->clEnqueueReadBuffer(queue->transfers, memory_of(buffer), CL_TRUE, (size_t)offset,
-                                          (size_t)bytes, host, event ? 1 : 0, event ? &event : NULL, NULL);
-  if (!status)
-    set_completed(device, buffer->last);
-  return status;
+  TRY(queue->cl->clEnqueueReadBuffer(queue->transfers, memory_of(buffer), CL_TRUE, (size_t)offset, (size_t)bytes,
+                                     host, event ? 1 : 0, event ? &event : NULL, NULL));
+  set_completed(device, buffer->last);
+  return 0;
 }
 
 /* Both buffers are in one cl_context. Between two queues the copy waits, on the target's queue, for the last
@@ -419,21 +411,17 @@ static Status opencl_copy_on(Device *source, Handle from_handle, int64_t from_of
   ClBuffer *from = from_handle, *to = to_handle;
   /* What other queues do with the source comes before the copy. So the next use on the source's queue, which waits
    * for the copy, waits for that too. */
-  Status status = claim(target, to);
-  Status claimed = claim(target, from);
-  if (status || claimed)
-    return status ? status : claimed;
+  TRY(claim(target, to));
+  TRY(claim(target, from));
   cl_event needed = NULL, made = NULL;
   if (source != target) {
     needed = event_of(source, last_use(from));
     /* An event of another queue is worth waiting for only if that queue was told to start. */
     start(source);
   }
-  status = queue->cl->clEnqueueCopyBuffer(queue->queue, memory_of(from), memory_of(to), (size_t)from_offset,
-                                          (size_t)to_offset, (size_t)bytes, needed ? 1 : 0,
-                                          needed ? &needed : NULL, &made);
-  if (status)
-    return status;
+  TRY(queue->cl->clEnqueueCopyBuffer(queue->queue, memory_of(from), memory_of(to), (size_t)from_offset,
+                                     (size_t)to_offset, (size_t)bytes, needed ? 1 : 0, needed ? &needed : NULL,
+                                     &made));
   to->last = issue(target, made);
   if (source == target) {
     from->last = to->last;
@@ -474,10 +462,9 @@ static Status wait_on_queue(Device *device, ClBuffer *buffer, cl_event one, cl_e
   start_all();
   const ClQueue *queue = queue_of(device);
   cl_event made = NULL;
-  Status status = queue->cl->clEnqueueBarrierWithWaitList(queue->queue, count, events, &made);
-  if (!status)
-    buffer->last = issue(device, made);
-  return status;
+  TRY(queue->cl->clEnqueueBarrierWithWaitList(queue->queue, count, events, &made));
+  buffer->last = issue(device, made);
+  return 0;
 }
 
 /* The view of a buffer for a device, a new one if there is none; null without memory. */
@@ -485,7 +472,7 @@ static ClBuffer *view_for(ClBuffer *buffer, Device *user) {
   for (ClBuffer *view = buffer->views; view; view = view->views)
     if (view->user == user)
       return view;
-  ClBuffer *view = make_record(NULL, NULL, 0);
+  ClBuffer *view = calloc(1, sizeof *view);
   if (view) {
     view->user = user;
     view->views = buffer->views;
@@ -515,9 +502,7 @@ static Status opencl_view_done(Device *device, Handle handle, Device *user, Hand
   ClBuffer *buffer = handle, *view = view_handle;
   const OpenCL *cl = queue_of(user)->cl;
   /* The view's: of a copy from it to a third device. */
-  Status status = wait_on_queue(user, view, buffer->foreign, view->foreign);
-  if (status)
-    return status;
+  TRY(wait_on_queue(user, view, buffer->foreign, view->foreign));
   cl_event event = event_of(user, last_use(view));
   if (event) {
     cl->clRetainEvent(event);
@@ -542,27 +527,21 @@ static Status set_arguments(Device *device, const Kernel *kernel, const int64_t 
       if (buffer) {
         value = &buffer->common.memory;
         buffer->last = number;
-        Status status = claim(device, buffer);
-        if (status)
-          return status;
+        TRY(claim(device, buffer));
       }
     } else if (size < 0) {
       /* OpenCL wants the amount of local memory, at least 1, and no value. */
       size = max(local_bytes(size, cells[index]), 1);
       value = NULL;
     }
-    Status status = queue->cl->clSetKernelArg(kernel->handle, (uint32_t)index, (size_t)size, value);
-    if (status)
-      return status;
+    TRY(queue->cl->clSetKernelArg(kernel->handle, (uint32_t)index, (size_t)size, value));
   }
   return 0;
 }
 
 static Status opencl_launch(Device *device, const Kernel *kernel, const LaunchSize *size, const int64_t *cells) {
   const ClQueue *queue = queue_of(device);
-  Status status = set_arguments(device, kernel, cells);
-  if (status)
-    return status;
+  TRY(set_arguments(device, kernel, cells));
   size_t global[3], local[3];
   for (int axis = 0; axis < 3; axis++) {
     /* OpenCL counts work items where devscope counts workgroups. */
@@ -570,11 +549,9 @@ static Status opencl_launch(Device *device, const Kernel *kernel, const LaunchSi
     local[axis] = (size_t)size->block[axis];
   }
   cl_event event = NULL;
-  status =
-      queue->cl->clEnqueueNDRangeKernel(queue->queue, kernel->handle, 3, NULL, global, local, 0, NULL, &event);
-  if (!status)
-    issue(device, event);
-  return status;
+  TRY(queue->cl->clEnqueueNDRangeKernel(queue->queue, kernel->handle, 3, NULL, global, local, 0, NULL, &event));
+  issue(device, event);
+  return 0;
 }
 
 static Status opencl_flush(Device *device) { return queue_of(device)->cl->clFlush(queue_of(device)->queue); }

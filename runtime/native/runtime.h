@@ -27,16 +27,15 @@ static inline int64_t max(int64_t one, int64_t two) { return one > two ? one : t
 static inline bool failed(void) { return devscope_context->error.origin != ORIGIN_NONE; }
 static inline bool is_host(const Device *device) { return device->driver == &devscope_driver_cpu; }
 
-static void fail(enum Origin origin, int64_t code, enum Operation operation, int64_t slot, int64_t detail);
+static void *fail(enum Origin origin, int64_t code, enum Operation operation, int64_t slot, int64_t detail);
 static _Noreturn void stop(enum Code code, enum Operation operation, int64_t detail);
-static void fail_slot(enum Operation operation, int64_t slot);
+static void *fail_slot(enum Operation operation, int64_t slot);
 
 /* The device of a slot; null, with the error recorded, when the program has no such slot. */
 static inline Device *device_at(int64_t slot, enum Operation operation) {
   if ((uint64_t)slot < (uint64_t)devscope_context->device_count)
     return &devscope_context->devices[slot];
-  fail_slot(operation, slot);
-  return NULL;
+  return fail_slot(operation, slot);
 }
 
 /* host memory: host_memory.c */

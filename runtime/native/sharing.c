@@ -2,8 +2,8 @@
  * devices reach each other's memory as it expects. */
 #include "runtime.h"
 
-static void refuse(int64_t slot, Handle handle, Status status) {
-  fail(ORIGIN_DRIVER, status, OPERATION_COPY, slot, ((Buffer *)handle)->used);
+static void *refuse(int64_t slot, Handle handle, Status status) {
+  return fail(ORIGIN_DRIVER, status, OPERATION_COPY, slot, ((Buffer *)handle)->used);
 }
 
 /* Where the host reaches a buffer of a device, when that may be used as `access` (an enum Access) says. Host code
@@ -34,10 +34,7 @@ Handle devscope_view(int64_t slot, Handle handle, int64_t user_slot) {
     return NULL;
   Handle view = NULL;
   Status status = device->driver->view(device, handle, user, &view);
-  if (!status)
-    return view;
-  refuse(user_slot, handle, status);
-  return NULL;
+  return status ? refuse(user_slot, handle, status) : view;
 }
 
 /* What uses the buffer from now on waits for what used the view. */
