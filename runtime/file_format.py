@@ -23,7 +23,7 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
@@ -250,7 +250,7 @@ _types = cache(get_type_hints)
 
 def _decode(type_: Any, value: Any) -> Any:
     """What JSON made of a value of this type, which may be a dataclass. Raises :class:`TypeError` for others."""
-    if is_dataclass(type_):
+    if hasattr(type_, "__dataclass_fields__"):
         return type_(**{name: _decode(_types(type_)[name], item) for name, item in value.items()})
     origin, arguments = get_origin(type_), get_args(type_)
     if origin is list:
