@@ -37,7 +37,6 @@ _VIEW = re.compile(r"(%\w+) = memref\.(?:collapse_shape|expand_shape|cast|subvie
 def plan(graph: Graph, device: str) -> tuple[Any, int]:
     """The compiled program, and the most bytes of its planned buffers that are live at one line of its text."""
     from devscope.api import CompileOptions
-    from devscope.cli.printing import PrintStyle
     from devscope.cli.printing import module_text as printed
     from devscope.pipeline import compile_source
 
@@ -45,7 +44,7 @@ def plan(graph: Graph, device: str) -> tuple[Any, int]:
 
     def observe(stage: str, payload: Any) -> None:
         if stage == "memory":
-            texts.append(printed(payload, PrintStyle()))
+            texts.append(printed(payload))
 
     program = compile_source(module_text(graph), CompileOptions(default=device), observe)
     return program, live_in_text(texts[0], "#opencl0" if device != "cpu:0" else "")

@@ -17,9 +17,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from devscope.compile_options import CompileOptions
+from devscope.compile_options import CompileOptions, checked_limits
 from devscope.errors import InputError, OptionError
-from devscope.memory_limits import checked_limits
 from devscope.source import source_digest
 
 if TYPE_CHECKING:
@@ -67,13 +66,19 @@ def executable_for(
     source: Source | Any, options: CompileOptions, mapping: Mapping[str, str], cache: bool
 ) -> Executable:
     """`compile` with options that are complete: those of the targets that ``mapping`` implies included."""
+    from devscope.runtime.cache import open_cache
     from devscope.runtime.executable import Executable
 
-    program, key = cached_program(source, options) if cache else (None, None)
-    if program is None:
+    store = open_cache() if cache else None
+    digest = source_digest(source) if store is not None else None
+    if store is None or digest is None:  # a module of the bindings has no digest
         program = build(source, options)
-        if key is not None:
-            store_program(key, program)
+    else:
+        key = cache_key(digest, options)
+        program = store.load_program(key)
+        if program is None:
+            program = build(source, options)
+            store.store_program(key, program)
     return Executable(program, runtime_mapping(program, mapping), cache="default" if cache else None)
 
 
@@ -155,12 +160,8 @@ def checked_mapping(devices: Mapping[str, str] | None) -> dict[str, str]:
 
 def target_overrides(devices: Mapping[str, str]) -> dict[str, str]:
     """Target kinds that a device mapping implies: a virtual device is built for the kind it runs on."""
-    overrides: dict[str, str] = {}
-    for virtual, physical in devices.items():
-        kind = physical.partition(":")[0]
-        if kind != virtual.partition(":")[0]:
-            overrides[virtual] = kind
-    return overrides
+    kinds = {virtual: physical.partition(":")[0] for virtual, physical in devices.items()}
+    return {virtual: kind for virtual, kind in kinds.items() if kind != virtual.partition(":")[0]}
 
 
 def runtime_mapping(program: Program, devices: Mapping[str, str]) -> dict[str, str]:
@@ -169,36 +170,13 @@ def runtime_mapping(program: Program, devices: Mapping[str, str]) -> dict[str, s
     return {v: p for v, p in devices.items() if v in used or p != HOST}
 
 
-def cached_program(source: Source | Any, options: CompileOptions) -> tuple[Program | None, str | None]:
-    """The program from the on-disk cache, and its key; (None, None) where a source has no key."""
-    from devscope.runtime.cache import open_cache
-
-    store = open_cache()
-    digest = source_digest(source) if store is not None else None
-    if digest is None or store is None:
-        return None, None
-    key = cache_key(digest, options)
-    return store.load_program(key), key
-
-
-def store_program(key: str, program: Program) -> None:
-    from devscope.runtime.cache import open_cache
-
-    store = open_cache()
-    if store is not None:
-        store.store_program(key, program)
-
-
 def cache_key(source: str, options: CompileOptions) -> str:
     """Digest of everything that a compiled program depends on: source (its digest), options, versions, machine."""
     from devscope.fingerprint import compiler_fingerprint
     from devscope.runtime.cache import environment_key
 
-    digest = hashlib.sha256(source.encode())
-    digest.update(compiler_fingerprint().encode())
-    digest.update(options.key().encode())
-    digest.update(environment_key().encode())
-    return digest.hexdigest()
+    parts = source, compiler_fingerprint(), options.key(), environment_key()
+    return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
 __all__ = ["CompileOptions", "build", "compile", "load", "plan", "run"]

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from devscope.errors import OptionError
+
+LEGAL = {"arguments": ("host", "open"), "completion": ("default", "min-cost"), "storage": ("planned", "dynamic")}
+"""The values of options that have few."""
+
+
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)?", re.ASCII)
+_UNITS = {
+    **{"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12},
+    **{"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
+}
 
 
 @dataclass(frozen=True)
@@ -36,13 +47,11 @@ class CompileOptions:
     """What ``machine`` says, read once."""
 
     def __post_init__(self) -> None:
-        for what, value, legal in (
-            ("to treat arguments", self.arguments, ("host", "open")),
-            ("to complete a plan", self.completion, ("default", "min-cost")),
-            ("to get storage", self.storage, ("planned", "dynamic")),
-        ):
-            if value not in legal:
-                raise OptionError(f"'{value}' is not a way {what}", notes=[f"legal: {', '.join(legal)}"])
+        purposes = {"arguments": "treat arguments", "completion": "complete a plan", "storage": "get storage"}
+        for name, legal in LEGAL.items():
+            if (value := getattr(self, name)) not in legal:
+                message = f"'{value}' is not a way to {purposes[name]}"
+                raise OptionError(message, notes=[f"legal: {', '.join(legal)}"])
         if not isinstance(self.chunks, int) or self.chunks < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OptionError(
                 f"{self.chunks!r} is not a number of chunks", notes=["legal: 1 (as a whole) and more"]
@@ -56,3 +65,21 @@ class CompileOptions:
         mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
         rest = self.completion, self.machine_text, self.storage, self.chunks
         return repr((self.default, self.arguments, *mappings, *rest))
+
+
+def parse_size(text: str | int) -> int:
+    """A number of bytes: ``67108864``, ``64MiB``, ``1.5 GB``. Raises OptionError."""
+    if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
+        return text
+    match = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None:
+        raise OptionError(
+            f"{text!r} is not an amount of memory",
+            notes=[f"write bytes, or a number and one of {', '.join(_UNITS)}"],
+        )
+    return int(float(match[1]) * _UNITS[match[2]]) if match[2] else int(float(match[1]))
+
+
+def checked_limits(limits: Mapping[str, str | int] | None) -> dict[str, int]:
+    """The limits in bytes. Raises OptionError."""
+    return {device: parse_size(size) for device, size in (limits or {}).items()}

@@ -25,7 +25,8 @@ def compiler_fingerprint() -> str:
     digest = hashlib.sha256()
     for package in _PACKAGES:
         for folder in _folders(package):
-            for path, status in _files(folder):
+            for path in _files(folder):
+                status = os.stat(path)
                 digest.update(f"{path}:{status.st_size}:{status.st_mtime_ns}\n".encode())
     for package in _DEPENDENCIES:
         for folder in _folders(package):
@@ -44,14 +45,6 @@ def _folders(package: str) -> list[str]:
     return sorted(path for path in locations or () if os.path.isdir(path))
 
 
-def _files(folder: str) -> list[tuple[str, os.stat_result]]:
-    found: list[tuple[str, os.stat_result]] = []
-    stack = [folder]
-    while stack:
-        with os.scandir(stack.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    stack.append(entry.path)
-                elif entry.name.endswith(_SUFFIXES):
-                    found.append((entry.path, entry.stat()))
-    return sorted(found, key=lambda item: item[0])
+def _files(folder: str) -> list[str]:
+    files = (os.path.join(path, name) for path, _, names in os.walk(folder, followlinks=True) for name in names)
+    return sorted(path for path in files if path.endswith(_SUFFIXES))

@@ -9,8 +9,7 @@ from typing import Any
 
 from devscope.errors import InputError
 from devscope.lowering.interop.literals import detach_literals
-from devscope.lowering.interop.mlir_context import make_mlir_context
-from devscope.lowering.interop.parsing import parse_file, parse_text
+from devscope.lowering.interop.parsing import make_mlir_context, parse_file, parse_text
 from devscope.source import encoded, is_executable_file, source_path
 
 _UNNAMED = "<input>"

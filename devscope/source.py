@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -42,25 +44,28 @@ def _looks_like_path(text: str) -> bool:
     return text.endswith(_SUFFIXES) or os.path.exists(text) or not any(mark in text for mark in "({#!")
 
 
-def require_readable(path: str | Path) -> None:
-    """Raise InputError with the system's reason unless ``path`` is a file that can be read."""
+@contextmanager
+def reading(path: str | Path) -> Generator[None]:
+    """Raises InputError with the system's reason when ``path`` cannot be read."""
     try:
-        with open(path, "rb"):
-            return
+        yield
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot read '{path}': {reason}") from None
+
+
+def require_readable(path: str | Path) -> None:
+    """Raise InputError with the system's reason unless ``path`` is a file that can be read."""
+    with reading(path), open(path, "rb"):
+        pass
 
 
 def is_executable_file(path: Path) -> bool:
     """Whether a file is, or by its name claims to be, a compiled program. Raises InputError."""
     if path.suffix == ".dsx":
         return True
-    try:
-        with path.open("rb") as file:
-            return file.read(len(_EXECUTABLE_MAGIC)) == _EXECUTABLE_MAGIC
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror or error}") from None
+    with reading(path), path.open("rb") as file:
+        return file.read(len(_EXECUTABLE_MAGIC)) == _EXECUTABLE_MAGIC
 
 
 def source_digest(source: Any) -> str | None:
@@ -70,11 +75,8 @@ def source_digest(source: Any) -> str | None:
     """
     path = source_path(source)
     if path is not None:
-        try:
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
-        except OSError as error:
-            raise InputError(f"cannot read '{path}': {error.strerror or error}") from None
+        with reading(path), path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
     data = encoded(source) if isinstance(source, str) else source
     return hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else None
 

@@ -8,7 +8,7 @@ from typing import Any
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
-from devscope.lowering.interop.positions import file_line_col
+from devscope.lowering.interop.diagnostics import file_line_col
 
 _CAST = "builtin.unrealized_conversion_cast"
 _TRANSLATED = ("llvm.", "nvvm.", "rocdl.")

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from devscope.lowering.interop.bindings import ir
-from devscope.lowering.interop.children import children
+from devscope.lowering.interop.bindings import children, ir
 
 RunPasses = Callable[[Any, str], None]
 """Runs a pass pipeline on an operation: `Session.run_passes`."""

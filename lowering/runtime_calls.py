@@ -21,7 +21,7 @@ from devscope.lowering.gpu.local_memory import STATIC_LOCAL
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.buffers import has_plain_type, static_bytes
 from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WRITTEN
-from devscope.lowering.memory.storage import STORAGE_ATTR, PlaceCalls
+from devscope.lowering.memory.plan import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
 
 HOST_SLOT = 0

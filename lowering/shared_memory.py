@@ -15,11 +15,17 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.copies import is_whole_copy
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.memory.aliases import Owned, owned
 from devscope.lowering.memory.buffers import has_plain_type, space_text
-from devscope.lowering.memory.conflicts import Use, used_after_write, uses_around
 from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WRITTEN
-from devscope.lowering.memory.timeline import Step, Timeline
+from devscope.lowering.memory.timeline import (
+    Owned,
+    Step,
+    Timeline,
+    Use,
+    owned,
+    used_after_write,
+    uses_around,
+)
 from devscope.lowering.mlir_util import Builder
 
 SlotPair = tuple[int, int]

@@ -130,7 +130,7 @@ def _compile(
         devices=[virtual.spec() for virtual in devices],
         constants=[_constant_spec(attribute) for attribute in constants.attributes()],
         constant_data=constants.arrays,
-        arenas=[_arena_spec(needed.arena) for needed in memory.values() if needed.arena.places],
+        arenas=[_arena_spec(needed) for needed in memory.values() if needed.places],
         shared=shared,
         report={"memory": {name: needed.to_json() for name, needed in memory.items()}},
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devscope.errors import OptionError
@@ -49,8 +48,7 @@ def _measure(arguments: argparse.Namespace) -> int:
     from devscope.cli.files import require_place, write_output
 
     output = arguments.output or "-"
-    if output != "-":
-        require_place(Path(output))
+    require_place(output)
     from devscope.measure import measure_machine
 
     as_json = arguments.json or output.endswith(".json")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
 from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
@@ -37,16 +36,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from devscope.cli.files import require_place, write_output
-    from devscope.cli.printing import PrintStyle, module_text
+    from devscope.cli.printing import module_text
     from devscope.pipeline import compile_source
 
-    if arguments.output != "-":
-        require_place(Path(arguments.output))
+    require_place(arguments.output)
     texts: list[str] = []
 
     def collect(stage: str, payload: Any) -> None:
         if stage == arguments.stage:
-            texts.append(payload if isinstance(payload, str) else module_text(payload, PrintStyle()))
+            texts.append(payload if isinstance(payload, str) else module_text(payload))
 
     compile_source(require_source(arguments.file), compile_options(arguments), collect)
     write_output(arguments.output, "// -----\n".join(texts))

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from devscope.cli.printing import PrintStyle, module_text
+    from devscope.cli.printing import module_text
     from devscope.passes.device_plan.report.explain import Query, explain
     from devscope.pipeline import plan_source
 
@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
         print(plan_text(planned.plan, arguments.file, output_width()), end="")
     else:
-        print(module_text(planned.session.to_mlir(planned.module), PrintStyle()), end="")
+        print(module_text(planned.session.to_mlir(planned.module)), end="")
     _report(planned.plan, arguments.remarks, query is not None or arguments.table or arguments.json)
     return 0
 

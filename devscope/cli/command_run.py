@@ -6,16 +6,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from devscope.cli.arguments import count
+from devscope.cli.command_line import count
 from devscope.cli.compile_options import (
+    OPTIONS,
     add_compile_arguments,
     compile_options,
     device_mapping,
     print_warnings,
-    require_file,
 )
 from devscope.cli.files import require_place
 from devscope.errors import InputError, OptionError
+from devscope.source import is_executable_file, require_readable
 
 if TYPE_CHECKING:
     from devscope.runtime.executable import Executable
@@ -36,22 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--entry", metavar="F", help="function to call (default: main, or the only public one)")
     inputs = parser.add_mutually_exclusive_group()
-    inputs.add_argument(
-        "--input", action="append", default=[], metavar="A.npy", help="an argument; repeat for more"
-    )
-    inputs.add_argument(
-        "--random",
-        type=count,
-        metavar="SEED",
-        help="random arguments: floats are normally distributed, integers from 0 to 3",
-    )
-    add(
-        "--size",
-        type=count,
-        default=8,
-        metavar="N",
-        help="with --random: size of dynamic dimensions (default: 8)",
-    )
+    add_input = inputs.add_argument
+    add_input("--input", action="append", default=[], metavar="A.npy", help="an argument; repeat for more")
+    random_help = "random arguments: floats are normally distributed, integers from 0 to 3"
+    add_input("--random", type=count, metavar="SEED", help=random_help)
+    size_help = "with --random: size of dynamic dimensions (default: 8)"
+    add("--size", type=count, default=8, metavar="N", help=size_help)
     add("--output", metavar="OUT.npz", help="write the results (result0, result1, ...)")
     add("--check", action="store_true", help="compare with the same program built for the host alone")
     add("--no-cache", action="store_true", help="neither read nor write the cache of compiled programs")
@@ -60,11 +51,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from devscope.api import only_entry
     from devscope.cli.arrays import print_results, save_results
-    from devscope.source import is_executable_file
 
-    file = require_file(arguments.file)
+    require_readable(arguments.file)
+    file = Path(arguments.file)
     if arguments.output is not None:
-        require_place(Path(arguments.output))
+        require_place(arguments.output)
     saved = is_executable_file(file)
     executable = _load(file, arguments) if saved else _compile(file, arguments)
     name = only_entry(executable) if arguments.entry is None else arguments.entry
@@ -75,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         save_results(arguments.output, entry, results)
     if arguments.check:
-        from devscope.cli.check import check_against_host
+        from devscope.cli.arrays import check_against_host
 
         check_against_host(file, compile_options(arguments), name, values, results)
     return 0
@@ -84,13 +75,10 @@ def execute(arguments: argparse.Namespace) -> int:
 def _load(file: Path, arguments: argparse.Namespace) -> Executable:
     from devscope.api import load
 
-    options = ("default", "arguments", "completion", "machine", "memory_limit", "storage", "chunks", "check")
-    given = {f"--{option.replace('_', '-')}": getattr(arguments, option) for option in options}
-    for option, value in given.items():
-        if value not in (None, False, ""):
-            raise OptionError(
-                f"{option} does not go with a compiled program", notes=[f"'{file}' is one: give its source"]
-            )
+    for option in (*OPTIONS, "check"):
+        if option != "devices" and getattr(arguments, option.replace("-", "_")) not in (None, False, ""):
+            message = f"--{option} does not go with a compiled program"
+            raise OptionError(message, notes=[f"'{file}' is one: give its source"])
     return load(file, devices=device_mapping(arguments))
 
 

@@ -5,98 +5,108 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from devscope.cli.arguments import count, parse_device_mapping, parse_limits
-from devscope.errors import InputError
-from devscope.memory_limits import checked_limits
+from devscope.cli.command_line import count
+from devscope.compile_options import LEGAL, CompileOptions, checked_limits
+from devscope.errors import InputError, OptionError
+from devscope.source import is_executable_file, require_readable
 
 if TYPE_CHECKING:
-    from devscope.api import CompileOptions
     from devscope.runtime.program import Program
 
-_DEFAULT = "cpu:0"
-
-
-def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLIR text or bytecode") -> None:
-    def add(name: str, metavar: str | None, help: str, **settings: Any) -> None:
-        parser.add_argument(name, metavar=metavar, help=help, **settings)
-
-    add("file", "FILE", file_help)
-    add("--default", "SCOPE", f"where operations go that no annotation reaches (default: {_DEFAULT})")
-    add(
-        "--arguments",
+OPTIONS = {
+    "default": ("SCOPE", "where operations go that no annotation reaches (default: cpu:0)"),
+    "arguments": (
         None,
         "host (default): arguments and results of public functions are on the host; open: the plan decides",
-        choices=("host", "open"),
-    )
-    add(
-        "--completion",
+    ),
+    "completion": (
         None,
         "how scopes are chosen that the program leaves open: by fixed rules (default), or for the least time",
-        choices=("default", "min-cost"),
-    )
-    add(
-        "--machine",
+    ),
+    "machine": (
         "FILE",
         "which devices share memory, and how fast they are, for --completion min-cost; devscope devices --measure "
         "writes it",
-    )
-    devices = "physical devices of virtual ones, such as cuda:0=opencl:0,opencl:1=cpu:0; V alone is V=V"
-    add("--devices", "V=P,...", devices, default="")
-    limits = "the most memory that values and constants may take on devices, such as opencl:0=64MiB"
-    add("--memory-limit", "V=SIZE,...", limits, default="")
-    add(
-        "--storage",
+    ),
+    "devices": (
+        "V=P,...",
+        "physical devices of virtual ones, such as cuda:0=opencl:0,opencl:1=cpu:0; V alone is V=V",
+    ),
+    "memory-limit": (
+        "V=SIZE,...",
+        "the most memory that values and constants may take on devices, such as opencl:0=64MiB",
+    ),
+    "storage": (
         None,
         "where buffers are: in places planned at compile time (default), or in memory allocated as it runs",
-        choices=("planned", "dynamic"),
-    )
-    chunks = "copy large data to devices, compute with it and copy results back in N parts (default: 1)"
-    add("--chunks", "N", chunks, type=count)
+    ),
+    "chunks": ("N", "copy large data to devices, compute with it and copy results back in N parts (default: 1)"),
+}
+"""How each is shown, and what it is for."""
+
+
+def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLIR text or bytecode") -> None:
+    parser.add_argument("file", metavar="FILE", help=file_help)
+    for name, (metavar, text) in OPTIONS.items():
+        type_ = count if name == "chunks" else str
+        parser.add_argument(f"--{name}", metavar=metavar, help=text, choices=LEGAL.get(name), type=type_)
+
+
+def compile_options(arguments: argparse.Namespace) -> CompileOptions:
+    """How to compile, as the options say. Raises OptionError."""
+    from devscope.api import target_overrides
+
+    plain = ("default", "arguments", "completion", "machine", "storage", "chunks")
+    given = {name: value for name in plain if (value := getattr(arguments, name)) is not None}
+    targets = target_overrides(device_mapping(arguments))
+    limits = checked_limits(parse_limits(arguments.memory_limit or ""))
+    return CompileOptions(targets=targets, memory_limits=limits, **given)
 
 
 def device_mapping(arguments: argparse.Namespace) -> dict[str, str]:
     """The value of ``--devices``. Raises OptionError."""
     from devscope.api import checked_mapping
 
-    return checked_mapping(parse_device_mapping(arguments.devices))
+    return checked_mapping(parse_device_mapping(arguments.devices or ""))
 
 
-def compile_options(arguments: argparse.Namespace) -> CompileOptions:
-    """How to compile, as the options say. Raises OptionError."""
-    from devscope.api import CompileOptions, target_overrides
+def parse_device_mapping(text: str) -> dict[str, str]:
+    """``cuda:0=opencl:0,opencl:1=cpu:0`` as a mapping from virtual to physical devices. Raises OptionError.
 
-    return CompileOptions(
-        _DEFAULT if arguments.default is None else arguments.default,
-        arguments.arguments or "host",
-        target_overrides(device_mapping(arguments)),
-        arguments.completion or "default",
-        arguments.machine,
-        checked_limits(parse_limits(arguments.memory_limit)),
-        arguments.storage or "planned",
-        1 if arguments.chunks is None else arguments.chunks,
-    )
+    A device alone, ``cuda:0``, is mapped to itself.
+    """
+    advice = "write VIRTUAL=PHYSICAL, such as cuda:0=opencl:0"
+    items = [item if "=" in item else f"{item}={item}" for item in text.split(",") if item.strip()]
+    return _parse_pairs(",".join(items), "does not map a device", advice, "is mapped to both '{}' and '{}'")
 
 
-def require_file(path: str) -> Path:
-    """The path of an input file; raises InputError if it cannot be read."""
-    from devscope.source import require_readable
+def parse_limits(text: str) -> dict[str, str]:
+    """``opencl:0=64MiB,cpu:0=1GiB`` as a mapping. Raises OptionError."""
+    advice = "write DEVICE=SIZE, such as opencl:0=64MiB"
+    return _parse_pairs(text, "is not a limit", advice, "has two limits, {} and {}")
 
-    require_readable(path)
-    return Path(path)
+
+def _parse_pairs(text: str, refusal: str, advice: str, contradiction: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        device, _, value = (part.strip() for part in item.partition("="))
+        if not device or not value:
+            raise OptionError(f"'{item}' {refusal}", notes=[advice])
+        if pairs.setdefault(device, value) != value:
+            raise OptionError(f"'{device}' {contradiction.format(pairs[device], value)}")
+    return pairs
 
 
 def require_source(path: str) -> Path:
-    """As `require_file`, for a program that has to be compiled."""
-    from devscope.source import is_executable_file
-
-    file = require_file(path)
-    if is_executable_file(file):
+    """The path of a program that has to be compiled. Raises InputError if it cannot be."""
+    require_readable(path)
+    if is_executable_file(Path(path)):
         raise InputError(
             f"'{path}' is a compiled program, or called like one", notes=["this command needs its source"]
         )
-    return file
+    return Path(path)
 
 
 def print_warnings(program: Program) -> None:

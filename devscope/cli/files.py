@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from devscope.errors import InputError, ParseError, SourceLocation
+from devscope.source import reading
 
 SEPARATOR = b"// -----"
 # The whole line, as in MLIR's tools (xDSL splits anywhere): "// -----// IR Dump After ..." must not split.
@@ -24,7 +25,9 @@ def write_output(path: str, data: str | bytes) -> None:
     """
     content = data.encode() if isinstance(data, str) else data
     if path == "-":
-        _write_stdout(content)
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
         return
     target = Path(path)
     try:
@@ -36,9 +39,12 @@ def write_output(path: str, data: str | bytes) -> None:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
-def require_place(path: Path) -> None:
-    """Raise InputError when no file can be written to ``path``, before the work that would fill it."""
+def require_place(name: str | Path) -> None:
+    """Raise InputError when no file can be written to ``name``, before the work that would fill it."""
+    path = Path(name)
     folder = path.parent
+    if name == "-":
+        return
     if path.is_dir():
         reason = "it is a folder"
     elif not folder.is_dir():
@@ -64,22 +70,10 @@ def _replace(target: Path, content: bytes) -> None:
             temporary.unlink()
 
 
-def _write_stdout(content: bytes) -> None:
-    try:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # The reader has seen enough (`| head`). Python would complain again when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def read_input(path: str) -> bytes:
     """The bytes of a file, or of standard input for ``-``. Raises InputError with the system's reason."""
-    try:
+    with reading(path):
         return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read '{path}': {error.strerror or error}") from error
 
 
 def decode(data: bytes, filename: str) -> str:

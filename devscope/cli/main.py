@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from devscope.cli import command_build, command_devices, command_lower, command_plan, command_run
-from devscope.cli.arguments import Parser
-from devscope.cli.failures import INTERRUPTED, ignore_closed_output, report
+from devscope.cli.command_line import Parser, run_tool
 
 _COMMANDS = (command_run, command_build, command_plan, command_lower, command_devices)
 
@@ -58,18 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if arguments.command is None:
         parser.error(f"a command is missing: {', '.join(module.NAME for module in _COMMANDS)}")
-    execute: Callable[[argparse.Namespace], int] = arguments.execute
-    try:
-        status = execute(arguments)
-        sys.stdout.flush()
-        return status
-    except BrokenPipeError:
-        return ignore_closed_output()
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        sys.stdout.flush()
-        return report(error, arguments.traceback)
+    return run_tool(lambda: arguments.execute(arguments), arguments.traceback)
 
 
 if __name__ == "__main__":

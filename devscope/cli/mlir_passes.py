@@ -24,7 +24,7 @@ _NO_OPTION = re.compile(r"no such option (\S+)")
 
 
 def is_pass(name: str) -> bool:
-    return _NOT_REGISTERED not in (_parse_problem(f"builtin.module({name})") or "")
+    return _NOT_REGISTERED not in _parse_problem(name)
 
 
 def known_passes() -> list[str]:
@@ -35,8 +35,7 @@ def known_passes() -> list[str]:
 
 def check_element(element: str, location: SourceLocation) -> None:
     """Raises OptionError unless ``element`` may stand inside ``builtin.module(...)``."""
-    problem = _parse_problem(f"builtin.module({element})")
-    if problem is not None:
+    if problem := _parse_problem(element):
         raise OptionError(f"MLIR refuses the pipeline '{element}'", location, [_one_line(problem)])
 
 
@@ -45,11 +44,8 @@ def schedulable_element(name: str, options: str | None, location: SourceLocation
 
     Raises OptionError for options that the pass does not take.
     """
-    element = name if options is None else f"{name}{{{options}}}"
-    anchor = _anchor(name)
-    nested = element if anchor is None else f"{anchor}({element})"
-    problem = _parse_problem(f"builtin.module({nested})")
-    if problem is not None:
+    nested = _nested(name, "" if options is None else f"{{{options}}}")
+    if problem := _parse_problem(nested):
         unknown = _NO_OPTION.search(problem)
         what = f"has no option '{unknown[1]}'" if unknown else f"refuses the options '{options}'"
         raise OptionError(f"MLIR pass '{name}' {what}", location, [_one_line(problem), _legal_options(name)])
@@ -57,22 +53,20 @@ def schedulable_element(name: str, options: str | None, location: SourceLocation
 
 
 @cache
-def _anchor(name: str) -> str | None:
-    """The operation under the module that the pass must be nested on, or None for the module itself."""
-    pipeline = f"builtin.module({name})"
-    problem = _parse_problem(pipeline)
-    if problem is not None:
-        restricted = _RESTRICTED.search(problem)
-        return restricted[1] if restricted else None
-    return "func.func" if _NOT_ON_MODULE in _run_problem(pipeline) else None
+def _nested(name: str, options: str = "") -> str:
+    """The pass as it stands under the module: as it is, or nested on the operation that it must be nested on."""
+    problem = _parse_problem(name)
+    restricted = _RESTRICTED.search(problem)
+    anchor = restricted[1] if restricted else None
+    if not problem and _NOT_ON_MODULE in _run_problem(name):
+        anchor = "func.func"
+    return f"{name}{options}" if anchor is None else f"{anchor}({name}{options})"
 
 
 def _legal_options(name: str) -> str:
     """MLIR prints a parsed pass with every option and its default."""
-    anchor = _anchor(name)
-    pipeline = f"builtin.module({name})" if anchor is None else f"builtin.module({anchor}({name}))"
     try:
-        text = str(_manager(pipeline))
+        text = str(_manager(_nested(name)))
     except ValueError:
         return f"see MLIR's documentation of '{name}'"
     match = re.search(re.escape(name) + r"\{(.*)\}", text, re.DOTALL)
@@ -92,30 +86,30 @@ def _context() -> Any:
     return ir.Context()
 
 
-def _manager(pipeline: str) -> Any:
+def _manager(element: str) -> Any:
     from devscope.lowering.interop.bindings import passmanager
 
-    return passmanager.PassManager.parse(pipeline, _context())
+    return passmanager.PassManager.parse(f"builtin.module({element})", _context())
 
 
 @cache
-def _parse_problem(pipeline: str) -> str | None:
-    """Why MLIR does not accept the pipeline, or None when it does."""
+def _parse_problem(element: str) -> str:
+    """Why MLIR does not accept the pipeline ``builtin.module(element)``; empty when it does."""
     with _captured_stderr() as captured:
         try:
-            _manager(pipeline)
+            _manager(element)
         except ValueError as error:
             return f"{error}\n{captured()}"
-    return None
+    return ""
 
 
-def _run_problem(pipeline: str) -> str:
+def _run_problem(element: str) -> str:
     """What a run on an empty module complains about; nothing else tells where a pass may be scheduled."""
     from devscope.lowering.interop.bindings import ir
 
     with _captured_stderr():
         try:
-            _manager(pipeline).run(ir.Module.parse("", _context()).operation)
+            _manager(element).run(ir.Module.parse("", _context()).operation)
         except ir.MLIRError as error:
             return str(error)
     return ""

@@ -1,19 +1,45 @@
-"""A module that lives in MLIR or in xDSL, wherever the next pass runs."""
+"""A module that lives in MLIR or in xDSL, wherever the next pass runs, and where the wall time goes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from devscope.cli import mlir_passes
-from devscope.cli.pass_pipeline import MlirStage, PythonStage, Stage
-from devscope.cli.timing import Timer
+from devscope.cli.pass_pipeline import Stage
 from devscope.errors import DevscopeError, LoweringError
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
+    from xdsl.passes import ModulePass
 
     from devscope.lowering.interop.session import Session
+
+
+class Timer:
+    """Wall time by label, in the order of first use; a repeated label adds up."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[str, float] = {}
+
+    @contextmanager
+    def measure(self, label: str) -> Generator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._seconds[label] = self._seconds.get(label, 0.0) + time.perf_counter() - start
+
+    def table(self) -> str:
+        """Seconds and share of the total, one line per label."""
+        total = sum(self._seconds.values())
+        lines = [f"{'seconds':>10}  {'share':>6}  name"]
+        for label, seconds in [*self._seconds.items(), ("total", total)]:
+            share = seconds / total if total > 0.0 else 0.0
+            lines.append(f"{seconds:10.4f}  {share:6.1%}  {label}")
+        return "\n".join(lines) + "\n"
 
 
 class ModuleState:
@@ -31,25 +57,26 @@ class ModuleState:
 
         Raises what a pass raises; an exception that is not a DevscopeError becomes a LoweringError.
         """
-        if isinstance(stages[0], PythonStage):
-            self._run_python(stages[0], tell)
+        first = stages[0]
+        if first.pass_ is not None:
+            self._run_python(first.name, first.pass_, tell)
             return
-        elements = ",".join(stage.element for stage in stages if isinstance(stage, MlirStage))
+        elements = ",".join(stage.element for stage in stages)
         module = self.in_mlir()
         with self._timer.measure(name):
             self._session.run_passes(module, f"builtin.module({elements})")
 
-    def _run_python(self, stage: PythonStage, tell: Callable[[Any], None]) -> None:
+    def _run_python(self, name: str, pass_: ModulePass, tell: Callable[[Any], None]) -> None:
         module = self._in_xdsl()
-        self._unverified.append(stage.name)
-        apply: Any = getattr(stage.pass_, "apply_with_remarks", stage.pass_.apply)
-        with self._timer.measure(stage.name):
+        self._unverified.append(name)
+        apply: Any = getattr(pass_, "apply_with_remarks", pass_.apply)
+        with self._timer.measure(name):
             try:
                 remarks = apply(self._session.xdsl_context, module) or ()
             except DevscopeError:
                 raise
             except Exception as error:  # xDSL's own passes raise whatever Python raises in them
-                raise _pass_failure(stage.name, error) from error
+                raise _pass_failure(name, error) from error
         for remark in remarks:
             tell(remark)
 

@@ -5,22 +5,21 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Iterator, Sequence
+from importlib.metadata import version
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from xdsl.universe import Universe
 from xdsl.xdsl_opt_main import xDSLOptMain
 
-from devscope.cli.arguments import Parser
+from devscope.cli.command_line import Parser, report, run_tool
 from devscope.cli.diagnostics import Diagnostic, check_diagnostics, diagnostics_of
-from devscope.cli.failures import INTERRUPTED, report
 from devscope.cli.files import SEPARATOR, decode, read_input, split_text, write_output
-from devscope.cli.timing import Timer
+from devscope.cli.mlir_passes import known_passes
+from devscope.cli.module_state import ModuleState, Timer
+from devscope.cli.pass_options import describe_options
+from devscope.cli.pass_pipeline import Stage, parse_stages
 from devscope.errors import DevscopeError, OptionError
-
-if TYPE_CHECKING:
-    from devscope.cli.module_state import ModuleState
-    from devscope.cli.pass_pipeline import Stage
 
 _DESCRIPTION = "Reads MLIR, runs passes of devscope, xDSL and MLIR on it, prints it."
 _EPILOG = """\
@@ -91,8 +90,6 @@ class OptMain(xDSLOptMain):
             self.register_pass(f"devscope.{name}", load)
 
     def setup_pipeline(self) -> None:
-        from devscope.cli.pass_pipeline import parse_stages
-
         self.stages = parse_stages(self.args.pass_pipeline, self.available_passes)
 
     def run(self) -> None:
@@ -100,10 +97,8 @@ class OptMain(xDSLOptMain):
 
         Raises DevscopeError for what concerns the whole run: a bad pipeline, an unreadable file.
         """
-        from devscope.cli.listing import pass_listing, version_text
-
         if self.args.version or self.args.list_passes:
-            sys.stdout.write(version_text() if self.args.version else pass_listing(self.available_passes))
+            sys.stdout.write(_version_text() if self.args.version else self._pass_listing())
             return
         self.setup_pipeline()
         outputs = [self._process(chunk) for chunk in self._chunks()]
@@ -113,6 +108,17 @@ class OptMain(xDSLOptMain):
         if self.args.timing:
             sys.stderr.write(self.timer.table())
         self.status = int(len(written) < len(outputs))
+
+    def _pass_listing(self) -> str:
+        """All passes, one a line: devscope's with their options, then the names of xDSL's and MLIR's."""
+        lines: dict[str, list[str]] = {"devscope": [], "xdsl": [], "mlir": known_passes()}
+        for full_name, load in self.available_passes.items():
+            owner, _, name = full_name.partition(".")
+            options = [f"[{option}]" for option in describe_options(load())] if owner == "devscope" else []
+            lines[owner].append(" ".join([name, *options]))
+        return "".join(
+            f"{owner}:\n" + "".join(f"  {line}\n" for line in sorted(found)) for owner, found in lines.items()
+        )
 
     def get_input_name(self) -> str:
         return "<stdin>" if self.args.file == "-" else self.args.file
@@ -154,8 +160,6 @@ class OptMain(xDSLOptMain):
         return None if problems else output
 
     def _transformed(self, session: Any, chunk: str | bytes) -> bytes:
-        from devscope.cli.module_state import ModuleState
-
         with self.timer.measure("(parse)"):
             module = session.parse(chunk, self.get_input_name())
         state = ModuleState(session, module, self.timer)
@@ -181,7 +185,7 @@ class OptMain(xDSLOptMain):
     def _groups(self) -> Iterator[Sequence[Stage]]:
         """Stages that run together: MLIR passes, unless each is looked at, or a single pass."""
         each = self.args.timing or self.args.print_ir_before_all or self.args.print_ir_after_all
-        for in_mlir, group in groupby(self.stages, lambda stage: stage.in_mlir):
+        for in_mlir, group in groupby(self.stages, lambda stage: stage.pass_ is None):
             stages = list(group)
             yield from [stages] if in_mlir and not each else [[stage] for stage in stages]
 
@@ -191,14 +195,14 @@ class OptMain(xDSLOptMain):
         sys.stderr.write(f"// -----// IR Dump {when} {name} //----- //\n{text}\n")
 
     def output_resulting_program(self, prog: Any) -> str:
-        from devscope.cli.printing import PrintStyle, module_text
+        from devscope.cli.printing import module_text
 
-        style = PrintStyle(self.args.print_op_generic, self.args.print_debuginfo, not self.args.no_scope_aliases)
-        return module_text(prog, style)
+        aliases = not self.args.no_scope_aliases
+        return module_text(prog, self.args.print_op_generic, self.args.print_debuginfo, aliases)
 
     def _on_diagnostic(self, diagnostic: Any) -> bool:
         """Warnings and remarks of MLIR; its errors come as exceptions."""
-        from devscope.lowering.interop.positions import decode as position
+        from devscope.lowering.interop.diagnostics import decode as position
 
         severity = str(diagnostic.severity).rpartition(".")[2].lower()
         self._tell([Diagnostic(severity, diagnostic.message, position(diagnostic.location))])
@@ -215,16 +219,23 @@ class OptMain(xDSLOptMain):
             sys.stderr.write("".join(f"{diagnostic}\n" for diagnostic in diagnostics))
 
 
+def _version_text() -> str:
+    from devscope import __version__
+    from devscope.lowering.interop.bindings import PACKAGE
+
+    bindings = PACKAGE.replace("_", "-")
+    return f"devscope {__version__} (xdsl {version('xdsl')}, {bindings} {version(bindings)})\n"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns the exit status: 0, or 1 after an error message on stderr."""
     tool = OptMain(argv)
-    try:
+
+    def execute() -> int:
         tool.run()
         return tool.status
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except Exception as error:
-        return report(error, tool.args.traceback)
+
+    return run_tool(execute, tool.args.traceback)
 
 
 if __name__ == "__main__":

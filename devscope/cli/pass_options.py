@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 
 _REQUIRED = dataclasses.MISSING
 _WITHOUT_WORDS: dict[Any, Any] = {bool: True, types.NoneType: None}
+_READERS: dict[Any, Callable[[str], Any]] = {
+    bool: {"true": True, "false": False}.__getitem__,
+    int: lambda word: int(word, 0),
+    float: float,
+}
 _WORDS: dict[Any, str] = {bool: "true or false", int: "integer", float: "number", str: "text"}
 
 
@@ -29,7 +34,7 @@ def make_pass(pass_type: type[ModulePass], item: PassItem) -> ModulePass:
     """
     declared = _declared(pass_type)
     arguments = {name: default for name, (_, default) in declared.items() if default is None}
-    for option in parse_options(item.options or "", item.options_offset):
+    for option in parse_options(item.options or "", item.inside):
         name = option.key.replace("-", "_")
         if name not in declared:
             raise _unknown_option(pass_type, option)
@@ -89,30 +94,21 @@ def _unknown_option(pass_type: type[ModulePass], option: PassOption) -> OptionEr
 def _checked(pass_name: str, option: PassOption, annotation: Any) -> Any:
     try:
         return _convert(option.values, annotation)
-    except ValueError:
+    except (ValueError, KeyError):
         given = ",".join(option.values) or "no value"
         expected = f"option '{option.key}' of pass '{pass_name}' expects {_type_text(annotation)}"
         raise OptionError(f"{expected}, got {given}", option.location) from None
 
 
 def _convert(words: Sequence[str], annotation: Any) -> Any:
-    """The words as a value of the declared type. Raises ValueError."""
-    for alternative in _alternatives(annotation):
-        with suppress(ValueError):
-            return _convert_to(words, alternative)
-    raise ValueError
-
-
-def _alternatives(annotation: Any) -> list[Any]:
-    """The members of a union, text last: any word is a valid text."""
-    if get_origin(annotation) in (Union, types.UnionType):
-        return sorted(get_args(annotation), key=lambda member: member is str)
-    return [annotation]
-
-
-def _convert_to(words: Sequence[str], annotation: Any) -> Any:
-    legal = get_args(annotation)
-    if get_origin(annotation) is tuple:
+    """The words as a value of the declared type. Raises ValueError or KeyError."""
+    origin, legal = get_origin(annotation), get_args(annotation)
+    if origin in (Union, types.UnionType):
+        for member in sorted(legal, key=lambda member: member is str):  # text last: any word is a valid text
+            with suppress(ValueError, KeyError):
+                return _convert(words, member)
+        raise ValueError
+    if origin is tuple:
         elements = [legal[0]] * len(words) if legal[1:] == (Ellipsis,) else legal
         return tuple(_convert([word], element) for word, element in zip(words, elements, strict=True))
     if annotation in _WITHOUT_WORDS and not words:
@@ -120,21 +116,9 @@ def _convert_to(words: Sequence[str], annotation: Any) -> Any:
     if annotation is str and words:
         return ",".join(words)  # a list separator inside of a text is part of the text
     (word,) = words
-    if get_origin(annotation) is Literal:
-        return {str(value): value for value in legal}[_one_of(word, map(str, legal))]
-    if annotation is bool:
-        return _one_of(word, ("true", "false")) == "true"
-    if annotation is int:
-        return int(word, 0)
-    if annotation is float:
-        return float(word)
-    raise ValueError
-
-
-def _one_of(word: str, legal: Iterable[str]) -> str:
-    if word not in legal:
-        raise ValueError
-    return word
+    if origin is Literal:
+        return {str(value): value for value in legal}[word]
+    return _READERS[annotation](word)
 
 
 def _type_text(annotation: Any) -> str:

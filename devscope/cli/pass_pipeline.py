@@ -8,42 +8,34 @@ mlir-opt, and ``mlir(...)`` or ``builtin.module(...)`` around any MLIR pipeline.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import TypeAlias
 
 from xdsl.passes import ModulePass
 
 from devscope.cli import mlir_passes
 from devscope.cli.pass_options import make_pass
 from devscope.cli.pass_syntax import PassItem, parse_pipeline
-from devscope.errors import OptionError
+from devscope.errors import Note, OptionError
 
 PassTable: TypeAlias = Mapping[str, Callable[[], type[ModulePass]]]
 """Passes on xDSL's IR, by names with their owner's prefix."""
 
 _MLIR_WRAPPERS = ("mlir", "builtin.module")
+_OWNERS = ("devscope", "xdsl", "mlir")
 
 
 @dataclass(frozen=True)
-class PythonStage:
-    """A pass that runs on the xDSL module."""
+class Stage:
+    """A pass that runs on the xDSL module, or an MLIR pass or nest of passes.
 
-    in_mlir: ClassVar = False
+    ``element`` is what stands for the latter inside ``builtin.module(...)``.
+    """
+
     name: str
-    pass_: ModulePass
-
-
-@dataclass(frozen=True)
-class MlirStage:
-    """An MLIR pass or nest of passes; ``element`` is what stands for it inside ``builtin.module(...)``."""
-
-    in_mlir: ClassVar = True
-    name: str
-    element: str
-
-
-Stage: TypeAlias = PythonStage | MlirStage
+    pass_: ModulePass | None = None
+    element: str = ""
 
 
 def parse_stages(text: str, passes: PassTable) -> list[Stage]:
@@ -63,53 +55,38 @@ def _nested_stages(item: PassItem, nested: str) -> Iterator[Stage]:
     if item.name not in _MLIR_WRAPPERS:
         element = f"{item.name}({nested})"
         mlir_passes.check_element(element, item.location)
-        yield MlirStage(element, element)
+        yield Stage(element, element=element)
         return
-    for inner in parse_pipeline(nested, item.nested_offset):
+    for inner in parse_pipeline(nested, item.inside):
         if inner.nested is None:
-            yield _mlir_stage(inner, inner.name)
+            yield _owned_stage(inner, inner.name, {}, ["mlir"])
         else:
             yield from _nested_stages(inner, inner.nested)
 
 
 def _stage(item: PassItem, passes: PassTable) -> Stage:
     owner, _, name = item.name.partition(".")
-    if name and owner == "mlir":
-        return _mlir_stage(item, name)
-    if name and owner in ("devscope", "xdsl"):
-        if item.name not in passes:
-            own = [known.partition(".")[2] for known in passes if known.startswith(owner)]
-            raise _unknown_pass(item, name, own, owner)
-        return PythonStage(name, make_pass(passes[item.name](), item))
-    # Both have a canonicalize and a cse.
-    for full_name in (f"devscope.{item.name}", f"xdsl.{item.name}"):
-        if full_name in passes:
-            return _python_stage(item, passes[full_name]())
-    if mlir_passes.is_pass(item.name):
-        return _mlir_stage(item, item.name)
-    known = [*(full_name.partition(".")[2] for full_name in passes), *mlir_passes.known_passes()]
-    raise _unknown_pass(item, item.name, known, "devscope, xDSL or MLIR")
+    if name and owner in _OWNERS:
+        return _owned_stage(item, name, passes, [owner])
+    return _owned_stage(item, item.name, passes, _OWNERS)
 
 
-def _python_stage(item: PassItem, pass_type: type[ModulePass]) -> Stage:
-    try:
-        return PythonStage(item.name, make_pass(pass_type, item))
-    except OptionError as error:
-        if not mlir_passes.is_pass(item.name):
-            raise
-        notes = [*error.notes, mlir_passes.SAME_NAME.format(item.name)]
-        raise OptionError(error.message, error.location, notes) from error
-
-
-def _mlir_stage(item: PassItem, name: str) -> Stage:
-    if not mlir_passes.is_pass(name):
-        raise _unknown_pass(item, name, mlir_passes.known_passes(), "MLIR")
-    return MlirStage(name, mlir_passes.schedulable_element(name, item.options, item.location))
-
-
-def _unknown_pass(item: PassItem, name: str, known: list[str], owner: str) -> OptionError:
+def _owned_stage(item: PassItem, name: str, passes: PassTable, owners: Sequence[str]) -> Stage:
+    """The pass ``name`` of the first of ``owners`` that has one: there is a canonicalize and a cse of two."""
+    for load in (passes.get(f"{owner}.{name}") for owner in owners):
+        if load is not None:
+            try:
+                return Stage(name, make_pass(load(), item))
+            except OptionError as error:
+                if len(owners) > 1 and mlir_passes.is_pass(name):
+                    error.notes += (Note(mlir_passes.SAME_NAME.format(name)),)
+                raise
+    if "mlir" in owners and mlir_passes.is_pass(name):
+        return Stage(name, element=mlir_passes.schedulable_element(name, item.options, item.location))
+    known = [full.partition(".")[2] for full in passes if full.partition(".")[0] in owners]
+    known += mlir_passes.known_passes() if "mlir" in owners else []
     notes = ["all passes are listed by: devscope-opt --list-passes"]
-    close = difflib.get_close_matches(name, known, n=3)
-    if close:
+    if close := difflib.get_close_matches(name, known, n=3):
         notes.insert(0, f"did you mean {' or '.join(map(repr, close))}?")
-    return OptionError(f"no pass of {owner} is called '{name}'", item.location, notes)
+    named = "devscope, xDSL or MLIR" if len(owners) > 1 else owners[0].replace("mlir", "MLIR")
+    raise OptionError(f"no pass of {named} is called '{name}'", item.location, notes)

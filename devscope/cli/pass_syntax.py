@@ -38,21 +38,13 @@ _CLOSERS = {"{": "}", "(": ")", "[": "]"}
 
 @dataclass(frozen=True)
 class PassItem:
-    """One item of a pipeline: ``name{options}`` or ``name(nested)``."""
+    """One item of a pipeline: ``name{options}`` or ``name(nested)``; ``inside``: where these texts begin."""
 
     name: str
-    offset: int
-    """Where the name starts in the pipeline text."""
+    location: SourceLocation
     options: str | None = None
-    """The text between the braces; None when there are no braces."""
-    options_offset: int = 0
     nested: str | None = None
-    """The text between the parentheses; None when there are none."""
-    nested_offset: int = 0
-
-    @property
-    def location(self) -> SourceLocation:
-        return _location(self.offset)
+    inside: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,11 +53,7 @@ class PassOption:
 
     key: str
     values: tuple[str, ...]
-    offset: int
-
-    @property
-    def location(self) -> SourceLocation:
-        return _location(self.offset)
+    location: SourceLocation
 
 
 def parse_pipeline(text: str, base: int = 0) -> list[PassItem]:
@@ -82,7 +70,7 @@ def parse_pipeline(text: str, base: int = 0) -> list[PassItem]:
         if reader.next != ",":
             found = f"after '{items[-1].name}', found '{reader.next}'"
             raise reader.error(f"expected ',' or the end of the pipeline {found}")
-        reader.move(1)
+        reader.position += 1
         reader.take(_BLANKS)
     return items
 
@@ -113,11 +101,8 @@ class _Reader:
         return self.text[self.position : self.position + 1]
 
     @property
-    def offset(self) -> int:
-        return self.base + self.position
-
-    def move(self, count: int) -> None:
-        self.position += count
+    def location(self) -> SourceLocation:
+        return SourceLocation(PIPELINE_FILE, 1, self.base + self.position + 1)
 
     def take(self, pattern: re.Pattern[str]) -> str:
         """The text here that matches, which is passed over; "" when nothing does."""
@@ -145,42 +130,37 @@ class _Reader:
         raise self.error(f"'{self.next}' is never closed")
 
     def error(self, message: str, notes: Sequence[str] = ()) -> OptionError:
-        return OptionError(message, _location(self.offset), notes)
-
-
-def _location(offset: int) -> SourceLocation:
-    return SourceLocation(PIPELINE_FILE, 1, offset + 1)
+        return OptionError(message, self.location, notes)
 
 
 def _item(reader: _Reader) -> PassItem:
-    offset, name = reader.offset, reader.take(_NAME)
+    location, name = reader.location, reader.take(_NAME)
     if not name:
         found = f"'{reader.next}'" if reader.next else "the end of the pipeline"
         raise reader.error(f"expected a pass name, found {found}")
     reader.take(_BLANKS)
-    opener, inside = reader.next, reader.offset + 1
+    opener, inside = reader.next, reader.base + reader.position + 1
     if opener == "[":
         braces = "options stand in braces: name{key=value}"
         nested = "MLIR passes stand in parentheses: mlir(cse,func.func(...))"
         raise reader.error(f"'[' cannot follow '{name}'", [braces, nested])
     text = reader.bracketed()[1:-1] if opener and opener in "{(" else None
     reader.take(_BLANKS)
-    if opener == "{":
-        return PassItem(name, offset, options=text, options_offset=inside)
-    return PassItem(name, offset, nested=text, nested_offset=inside if text is not None else 0)
+    options, nested = (text, None) if opener == "{" else (None, text)
+    return PassItem(name, location, options, nested, inside)
 
 
 def _option(reader: _Reader) -> PassOption:
-    offset, key = reader.offset, reader.take(_KEY)
+    location, key = reader.location, reader.take(_KEY)
     if not key:
         raise reader.error(f"expected an option name, found '{reader.next}'")
     if reader.next.strip() not in ("", "="):
         raise reader.error(f"expected '=' or a blank after '{key}', found '{reader.next}'")
     values: list[str] = []
     while reader.next == ("," if values else "="):
-        reader.move(1)
+        reader.position += 1
         values.append(_value(reader))
-    return PassOption(key, tuple(values), offset)
+    return PassOption(key, tuple(values), location)
 
 
 def _value(reader: _Reader) -> str:

@@ -16,8 +16,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.assertions import drop_assertions
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.memory.effects import mark_writes
-from devscope.lowering.memory.elementwise import mark_call
+from devscope.lowering.memory.effects import mark_elementwise, mark_writes
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import GridSchedule, KernelTarget, Options, choose
@@ -134,7 +133,7 @@ def _outline(
     call = mlir_util.Builder(first).call(name, arguments)
     mark_writes(call, group)
     if len(group) == 1:
-        mark_call(call, first)
+        mark_elementwise(call, first)
     mapping = dict(zip(arguments, mlir_util.entry_block(kernel).arguments, strict=True))
     for constant in constants:
         mapping[constant] = known[constant].clone(ip=ir.InsertionPoint(return_)).results[0]

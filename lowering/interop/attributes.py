@@ -1,7 +1,8 @@
-"""Attributes and types across the bridge; each distinct one is converted once, and checked when it is."""
+"""Attributes and types across the bridge, both ways; each distinct one is converted and checked once."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from math import prod
 from typing import Any
@@ -12,24 +13,27 @@ from xdsl.dialects.builtin import (
     BytesAttr,
     DenseArrayBase,
     DenseIntOrFPElementsAttr,
+    DenseResourceAttr,
     DictionaryAttr,
     FunctionType,
+    IndexType,
     IntegerAttr,
+    Signedness,
     StringAttr,
     SymbolRefAttr,
     TensorType,
     UnitAttr,
+    UnregisteredAttr,
     i32,
     i64,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, TypeAttribute
 from xdsl.parser import Parser
+from xdsl.printer import Printer
 
-from devscope.lowering.interop.bindings import dictionary_items, ir, repair_casters
-from devscope.lowering.interop.payload import PayloadAttr, PayloadTable, PayloadType
-from devscope.lowering.interop.to_mlir import MLIRAttributes
-
-__all__ = ["AttributeBridge", "PayloadAttr", "PayloadTable", "PayloadType"]
+from devscope.errors import LoweringError
+from devscope.lowering.interop.bindings import HEAVY_DIALECT, dictionary_items, ir, with_repaired_casters
+from devscope.lowering.interop.payload import HANDLE_PREFIX, PayloadAttr, PayloadTable, PayloadType
 
 MAX_HELD_ELEMENTS = 16
 """Dense constants of more elements, unless they are splats, stay in MLIR: Python never sees their elements."""
@@ -37,38 +41,75 @@ MAX_HELD_ELEMENTS = 16
 _MAX_HELD_ARRAY = 1024
 """The same limit for ``array<i64: ...>``, which ops use for offsets and sizes."""
 
+_MAX_INTEGER_WIDTH = 64
 
-class _Memo(dict[Any, Attribute]):
+
+class _Memo(dict[Any, Any]):
     """What each MLIR object became, keyed by the object (the bindings hash by identity in the context)."""
 
     def __init__(self, convert: Callable[[Any], Attribute]) -> None:
         super().__init__()
         self._convert = convert
 
-    def __missing__(self, key: Any) -> Attribute:
+    def __missing__(self, key: Any) -> Any:
         value = self[key] = self._convert(key)
         return value
 
 
+class _Twins:
+    """The MLIR twin of each attribute that was asked for, or fixed; ``build`` makes one."""
+
+    def __init__(self, build: Callable[[Attribute], Any]) -> None:
+        self._build = build
+        self._known: dict[Attribute, Any] = {}
+
+    def __getitem__(self, attribute: Attribute) -> Any:
+        """Raises `LoweringError` when MLIR has none."""
+        try:
+            found = self._known.get(attribute)
+        except TypeError:  # xDSL lets attributes hold lists, which cannot be hashed
+            return self._build(attribute)
+        if found is None:
+            found = self._known[attribute] = self._build(attribute)
+        return found
+
+    def remember(self, attribute: Attribute, mlir: Any) -> Attribute:
+        """Fix the twin of ``attribute``, which is returned."""
+        self._known[attribute] = mlir
+        return attribute
+
+    def has(self, attribute: Attribute, mlir: Any) -> bool:
+        """Whether ``attribute`` would be exported as ``mlir``."""
+        try:
+            return self._build(attribute) == mlir
+        except LoweringError:
+            return False
+
+
 class AttributeBridge:
-    """Converts between one ``ir.Context`` and xDSL, both ways.
+    """Converts between one ``ir.Context`` and xDSL, both ways: known kinds through the bindings, the rest as text.
 
     A converted attribute is kept only if exporting it gives the identical MLIR attribute; otherwise xDSL gets
     a payload that stands for it. ``types`` and ``attributes`` are indexed by MLIR objects; so is ``enumerators``,
     which is ``attributes`` for arrays of a dialect's enumerators, such as linalg's iterator types.
+
+    ``mlir_types`` and ``mlir_attributes`` are indexed by xDSL's. An xDSL type can stand where MLIR has a type and
+    where it has an attribute that holds a type; the two have different twins.
     """
 
     def __init__(self, mlir_context: Any, xdsl_context: Context) -> None:
+        self.context = mlir_context
         self._xdsl_context = xdsl_context
-        self.payloads = PayloadTable()
-        self.exported = MLIRAttributes(mlir_context, self.payloads)
+        self._payloads = PayloadTable()
         self.types = _Memo(self._import_type)
         self.attributes = _Memo(self._import_attribute)
         self.enumerators = _Memo(self._import_enumerators)
+        self.mlir_types = _Twins(self._build_type)
+        self.mlir_attributes = _Twins(self._build_attribute)
         self._readers: dict[type, Callable[[Any], Attribute]] = {
-            ir.IntegerAttr: self._integer,
-            ir.StringAttr: self._string,
-            ir.FlatSymbolRefAttr: self._flat_symbol,
+            ir.IntegerAttr: lambda attribute: IntegerAttr(attribute.value, self.types[attribute.type]),
+            ir.StringAttr: lambda attribute: StringAttr(attribute.value),
+            ir.FlatSymbolRefAttr: lambda attribute: SymbolRefAttr(attribute.value),
             ir.UnitAttr: lambda _: UnitAttr(),
             ir.TypeAttr: lambda attribute: self.types[attribute.value],
             ir.ArrayAttr: lambda attribute: ArrayAttr([self.attributes[item] for item in attribute]),
@@ -80,15 +121,28 @@ class AttributeBridge:
             ir.DenseIntElementsAttr: self._dense,
             ir.DenseFPElementsAttr: self._dense,
         }
+        self._builders: dict[type[Attribute], Callable[[Any], Any]] = {
+            PayloadAttr: self._own,
+            DenseResourceAttr: self._resource,
+            IntegerAttr: self._build_integer,
+            StringAttr: lambda a: ir.StringAttr.get(a.data.encode(), mlir_context),
+            UnitAttr: lambda _: ir.UnitAttr.get(mlir_context),
+            SymbolRefAttr: self._build_symbol,
+            DenseArrayBase: self._build_dense_array,
+            ArrayAttr: self._build_array,
+            DictionaryAttr: lambda a: ir.DictAttr.get(
+                {key: self.mlir_attributes[value] for key, value in a.data.items()}, mlir_context
+            ),
+        }
 
-    # Types
+    # To xDSL
 
     def _import_type(self, type: Any) -> Attribute:
         for read in (self._read_type, self._tensor_with_encoding):
-            result = self._attempt(read, type)
-            if result is not None and self.exported.is_type(result, type):
-                return self.exported.remember_type(result, type)
-        return self.exported.remember_type(PayloadType(type), type)
+            result = self._held(self.mlir_types, read, type)
+            if result is not None:
+                return result
+        return self.mlir_types.remember(PayloadType(type), type)
 
     def _read_type(self, type: Any) -> Attribute:
         if isinstance(type, ir.FunctionType):
@@ -101,64 +155,118 @@ class AttributeBridge:
         shape = [type.get_dim_size(i) if type.is_static_dim(i) else -1 for i in range(type.rank)]
         return TensorType(self.types[type.element_type], shape, self.attributes[type.encoding])
 
-    # Attributes
-
     def _import_attribute(self, attribute: Any) -> Attribute:
+        twins = self.mlir_attributes
         if not _stays_in_mlir(attribute):
-            result = self._attempt(self._readers.get(type(attribute), self._from_text), attribute)
-            if result is not None and self.exported.is_attribute(result, attribute):
-                return self.exported.remember(result, attribute)
-        return self.exported.remember(self._payload(attribute), attribute)
+            result = self._held(twins, self._readers.get(type(attribute), self._from_text), attribute)
+            if result is not None:
+                return result
+        return twins.remember(self._payload(attribute), attribute)
 
     def _import_enumerators(self, array: Any) -> Attribute:
         """As text: a look at an item would have the bindings import the dialect's module (``HEAVY_DIALECT``)."""
-        result = self._attempt(self._from_text, array)
-        if result is not None and self.exported.is_attribute(result, array):
-            return self.exported.remember(result, array)
-        return self.attributes[array]
+        result = self._held(self.mlir_attributes, self._from_text, array)
+        return self.attributes[array] if result is None else result
 
-    def _attempt(self, read: Callable[[Any], Attribute], mlir: Any) -> Attribute | None:
-        """What ``read`` makes of ``mlir``, or None when it fails."""
+    def _held(self, twins: _Twins, read: Callable[[Any], Attribute], mlir: Any) -> Attribute | None:
+        """What ``read`` makes of ``mlir``; None if that fails, or is not exported as ``mlir`` again."""
         try:
-            return read(mlir)
-        except TypeError:  # perhaps from the bindings
-            repair_casters(self.exported.context)
+            result = with_repaired_casters(self.context, read, mlir)
         # xDSL refuses what it does not know with ParseError, VerifyException, ValueError, KeyError, IndexError,
         # AssertionError or NotImplementedError, depending on how far it came; all mean: not held by xDSL.
         except Exception:
             return None
-        try:
-            return read(mlir)
-        except Exception:
-            return None
+        return twins.remember(result, mlir) if twins.has(result, mlir) else None
 
     def _payload(self, attribute: Any) -> Attribute:
         type = attribute.type
         if isinstance(type, ir.NoneType):  # what the bindings say of an attribute that has no type
             return PayloadAttr(attribute)
-        return self.payloads.wrap(attribute, self.types[type])
+        return self._payloads.wrap(attribute, self.types[type])
 
     def _from_text(self, attribute: Any) -> Attribute:
         return Parser(self._xdsl_context, str(attribute)).parse_attribute()
-
-    def _integer(self, attribute: Any) -> Attribute:
-        type: Any = self.types[attribute.type]
-        return IntegerAttr(attribute.value, type)
-
-    def _string(self, attribute: Any) -> Attribute:
-        return StringAttr(attribute.value)
-
-    def _flat_symbol(self, attribute: Any) -> Attribute:
-        return SymbolRefAttr(attribute.value)
 
     def _dense(self, attribute: Any) -> Attribute:
         """Small constants through text; a large splat as its one element, which xDSL knows as a splat too."""
         if len(attribute) <= MAX_HELD_ELEMENTS:
             return self._from_text(attribute)
-        # Any: whatever is not a tensor or vector of numbers fails here, and then stays in MLIR.
-        shaped: Any = self.types[attribute.type]
-        element: Any = self.attributes[attribute.get_splat_value()]
+        # Whatever is not a tensor or vector of numbers fails here, and then stays in MLIR.
+        shaped = self.types[attribute.type]
+        element = self.attributes[attribute.get_splat_value()]
         return DenseIntOrFPElementsAttr(shaped, BytesAttr(shaped.element_type.pack((element.value.data,))))
+
+    # To MLIR
+
+    def _build_type(self, type: Attribute) -> Any:
+        if isinstance(type, PayloadType):
+            return self._own(type)
+        if isinstance(type, FunctionType):
+            inputs, results = ([self.mlir_types[t] for t in types] for types in (type.inputs, type.outputs))
+            return ir.FunctionType.get(inputs, results, self.context)
+        return self._parse(ir.Type, type)
+
+    def _build_attribute(self, attribute: Attribute) -> Any:
+        if isinstance(attribute, TypeAttribute):
+            return ir.TypeAttr.get(self.mlir_types[attribute], self.context)
+        build = self._builders.get(type(attribute))
+        return self._parse(ir.Attribute, attribute) if build is None else build(attribute)
+
+    def _own(self, payload: PayloadAttr | PayloadType) -> Any:
+        if payload.data.context is not self.context:
+            raise LoweringError("the module holds constants or types of another session")
+        return payload.data
+
+    def _resource(self, attribute: DenseResourceAttr) -> Any:
+        held = self._payloads.find(attribute)
+        if held is None:
+            raise LoweringError(
+                f"the data of constant '{attribute.resource_handle.data}' is unknown",
+                notes=["only dense resources of a module that this session imported can be exported"],
+            )
+        return held
+
+    def _build_integer(self, attribute: IntegerAttr) -> Any:
+        type = attribute.type
+        if isinstance(type, IndexType) or (
+            type.signedness.data is Signedness.SIGNLESS and 1 < type.width.data <= _MAX_INTEGER_WIDTH
+        ):
+            return ir.IntegerAttr.get(self.mlir_types[type], attribute.value.data)
+        return self._parse(ir.Attribute, attribute)
+
+    def _build_array(self, attribute: ArrayAttr[Attribute]) -> Any:
+        """As text where an item of its own would have the bindings import ``HEAVY_DIALECT``."""
+        if any(_dialect(item) == HEAVY_DIALECT for item in attribute.data):
+            return self._parse(ir.Attribute, attribute)
+        return ir.ArrayAttr.get([self.mlir_attributes[item] for item in attribute.data], self.context)
+
+    def _build_dense_array(self, attribute: Any) -> Any:
+        kinds: dict[Attribute, Any] = {i32: ir.DenseI32ArrayAttr, i64: ir.DenseI64ArrayAttr}
+        kind = kinds.get(attribute.elt_type)
+        if kind is None:
+            return self._parse(ir.Attribute, attribute)
+        return kind.get(attribute.get_values(), self.context)
+
+    def _build_symbol(self, attribute: SymbolRefAttr) -> Any:
+        if attribute.nested_references.data:
+            return self._parse(ir.Attribute, attribute)
+        return ir.FlatSymbolRefAttr.get(attribute.root_reference.data, self.context)
+
+    def _parse(self, kind: Any, attribute: Attribute) -> Any:
+        """Through text; ``kind`` is ``ir.Type`` or ``ir.Attribute``."""
+        stream = io.StringIO()
+        try:
+            Printer(stream=stream, print_generic_format=True).print_attribute(attribute)
+        except Exception as error:  # xDSL cannot print all that it can hold; it says so in several ways
+            raise LoweringError(f"xDSL cannot print a {attribute.name}: {error!r}") from None
+        text = stream.getvalue()
+        if HANDLE_PREFIX in text:
+            raise LoweringError(f"a constant held by MLIR inside {attribute.name} cannot be exported")
+        try:
+            return with_repaired_casters(self.context, kind.parse, text, self.context)
+        except ir.MLIRError as error:
+            details = [diagnostic.message for diagnostic in error.error_diagnostics]
+            raise LoweringError(f"MLIR does not accept {text}", notes=details) from None
 
 
 def _stays_in_mlir(attribute: Any) -> bool:
@@ -182,3 +290,8 @@ _ARRAYS = (
     ir.DenseF32ArrayAttr,
     ir.DenseF64ArrayAttr,
 )
+
+
+def _dialect(attribute: Attribute) -> str:
+    name = attribute.attr_name.data if isinstance(attribute, UnregisteredAttr) else attribute.name
+    return name.partition(".")[0]

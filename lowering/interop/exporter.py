@@ -14,20 +14,18 @@ from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError, SourceLocation
 from devscope.gc_pause import gc_paused
+from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.interop.location import PayloadLocation
+from devscope.lowering.interop.payload import PayloadLocation
 from devscope.lowering.interop.properties import HiddenProperties
-from devscope.lowering.interop.to_mlir import MLIRAttributes
-
-_NAME = "op_name__"
-"""Where an `UnregisteredOp` keeps its real name."""
+from devscope.lowering.interop.unregister_incompatible import REAL_NAME
 
 
 class Exporter:
     """Exports modules to one context; what it learns about operations serves all of them."""
 
-    def __init__(self, twins: MLIRAttributes, hidden: HiddenProperties) -> None:
-        self.twins = twins
+    def __init__(self, bridge: AttributeBridge, hidden: HiddenProperties) -> None:
+        self.bridge = bridge
         self.hidden = hidden
         self.plain: set[str] = set()
         """The operations of which the bindings can set all that xDSL may hold."""
@@ -61,7 +59,7 @@ class _Export:
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter
         self._plain = exporter.plain
-        self._context = exporter.twins.context
+        self._context = exporter.bridge.context
         self._types: dict[int, Any] = {}
         self._attributes: dict[int, Any] = {}
         self._values: dict[int, Any] = {}
@@ -120,7 +118,7 @@ class _Export:
         settable = {
             key: attributes.get(id(value)) or self._attribute(value)
             for key, value in settable.items()
-            if key != _NAME
+            if key != REAL_NAME
         }
         new = ir.Operation.create(
             name,
@@ -174,13 +172,13 @@ class _Export:
     def _type(self, type: Attribute) -> Any:
         found = self._types.get(id(type))
         if found is None:
-            found = self._types[id(type)] = self._exporter.twins.type(type)
+            found = self._types[id(type)] = self._exporter.bridge.mlir_types[type]
         return found
 
     def _attribute(self, attribute: Attribute) -> Any:
         found = self._attributes.get(id(attribute))
         if found is None:
-            found = self._attributes[id(attribute)] = self._exporter.twins.attribute(attribute)
+            found = self._attributes[id(attribute)] = self._exporter.bridge.mlir_attributes[attribute]
         return found
 
     def _location(self, location: Attribute) -> Any:

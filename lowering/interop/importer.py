@@ -1,5 +1,7 @@
 """From MLIR to xDSL without text: a walk over the bindings' operations that creates xDSL's."""
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,19 +9,19 @@ from typing import Any
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp, StringAttr, UnrealizedConversionCastOp, UnregisteredOp
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, Use
+from xdsl.ir.core import SSAValues
 from xdsl.irdl import AttrSizedSegments, IRDLOperation
 
 from devscope.errors import ParseError
 from devscope.gc_pause import gc_paused
 from devscope.lowering.interop.attributes import AttributeBridge
-from devscope.lowering.interop.bindings import ir, repair_casters
-from devscope.lowering.interop.build import append, make_operation
-from devscope.lowering.interop.children import children
-from devscope.lowering.interop.location import PayloadLocation
-from devscope.lowering.interop.positions import decode
+from devscope.lowering.interop.bindings import children, ir, repair_casters
+from devscope.lowering.interop.diagnostics import decode
+from devscope.lowering.interop.payload import PayloadLocation
 from devscope.lowering.interop.properties import HiddenProperties
 from devscope.lowering.interop.unregister_incompatible import (
+    REAL_NAME,
     Signature,
     UnregisterIncompatible,
     foreign_class,
@@ -27,8 +29,6 @@ from devscope.lowering.interop.unregister_incompatible import (
 )
 
 _UNKNOWN: type = ir.UnknownLoc
-_NAME = "op_name__"
-"""Where an `UnregisteredOp` keeps its real name."""
 _ENUMERATORS = "iterator_types"
 """Where structured operations keep an array of enumerators."""
 
@@ -159,7 +159,7 @@ class _Import:
                 is_property = name in declared or not known.registered
                 (properties if is_property else attributes)[name] = converted[value]
         if known.name is not None:
-            attributes[_NAME] = known.name
+            attributes[REAL_NAME] = known.name
         return attributes, properties
 
     @staticmethod
@@ -195,3 +195,42 @@ class _Import:
 
 def _location(location: Any) -> Any:
     return UNKNOWN_LOC if type(location) is _UNKNOWN else PayloadLocation.wrap(location)
+
+
+def make_operation(
+    cls: type[Operation],
+    operands: list[SSAValue],
+    result_types: list[Attribute],
+    properties: dict[str, Attribute],
+    attributes: dict[str, Attribute],
+    location: Any,
+) -> Operation:
+    """A detached operation without regions and successors, made without xDSL's checks; it keeps the dictionaries.
+
+    An import makes 100,000 operations whose parts are known to be right; ``Operation.create`` and ``Block.add_op``
+    take longer over each than reading it from MLIR. Only these two functions write private fields of xDSL's IR; a
+    test compares what they make with what xDSL's own functions make. Unlike the constructors this fills in no
+    default properties: what MLIR does not hold is not there.
+    """
+    op = cls.__new__(cls)
+    op._operands = SSAValues(operands)
+    op._operand_uses = uses = tuple([Use(op, index) for index in range(len(operands))])
+    for operand, use in zip(operands, uses, strict=True):
+        operand.add_use(use)
+    op.results = SSAValues([OpResult(type, op, index) for index, type in enumerate(result_types)])
+    op.properties = properties
+    op.attributes = attributes
+    op.location = location
+    return op
+
+
+def append(block: Block, op: Operation) -> None:
+    """Put ``op``, which is in no block, at the end of ``block``, which is not inside ``op``."""
+    last = block._last_op
+    if last is None:
+        block._first_op = op
+    else:
+        last._next_op = op
+        op._prev_op = last
+    block._last_op = op
+    op.parent = block

@@ -1,27 +1,28 @@
 """Large constants of MLIR text, taken out before MLIR sees it.
 
 MLIR maps a file, decodes its constants into the context, and has both in memory at once: three bytes for one in
-hexadecimal text. Here the file is read piece by piece; the data of each large constant goes straight into an
-array, and the text that is left, in which a dense resource without data stands for it, is small. Bytecode is
-compact already and goes to MLIR as it is.
+hexadecimal text. Here the data of each large constant goes straight into an array, piece by piece, and its pages
+of the file are given back; the text that is left, in which a dense resource without data stands for it, is small.
+Bytecode is compact already and goes to MLIR as it is.
 """
 
 from __future__ import annotations
 
 import binascii
 import math
+import mmap
 import os
 import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
 
 MIN_FILE_BYTES = 16 << 20
 """Smaller files are not worth the trouble."""
 
 _MIN_DIGITS = 1 << 16
 _CHUNK = 1 << 20
+"""Digits that are decoded at a time: an even number, and a multiple of the size of a page."""
 _TAIL = 512
 _NAME = b"devscope_literal_"
 _ITEM_BYTES = {"f16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
@@ -48,10 +49,13 @@ def detach_literals(path: str | os.PathLike[str]) -> DetachedText | None:
 
     Data that is not well-formed is also left to MLIR, which has the better message. Raises OSError.
     """
-    if sys.byteorder != "little" or os.stat(path).st_size < MIN_FILE_BYTES:
+    if sys.byteorder != "little" or os.stat(path).st_size <= MIN_FILE_BYTES:
         return None
-    with Path(path).open("rb") as file:
-        return _Detacher(file).run()
+    with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        try:
+            return _Detacher(content).run()
+        except (_Unsuitable, UnicodeDecodeError, binascii.Error):
+            return None
 
 
 class _Unsuitable(Exception):
@@ -59,52 +63,35 @@ class _Unsuitable(Exception):
 
 
 class _Detacher:
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self._ahead = b""
+    def __init__(self, content: mmap.mmap) -> None:
+        self._content = content
         self._text = bytearray()
         self._data: dict[str, memoryview] = {}
 
     def run(self) -> DetachedText | None:
-        try:
-            while self._step():
-                pass
-            self._check_uses()
-            text = self._text.decode()
-        except (_Unsuitable, UnicodeDecodeError, binascii.Error):
-            return None
+        copied = position = 0
+        while (start := self._content.find(b'"0x', position)) >= 0:
+            end = self._content.find(b'"', start + len('"0x'), start + _MIN_DIGITS)
+            position = end + 1
+            if end < 0:
+                self._text += self._content[copied:start]
+                copied = position = self._detach(start)
+        self._text += self._content[copied:]
+        self._check_uses()
+        text = self._text.decode()
         return DetachedText(text, self._data) if self._data else None
 
-    def _step(self) -> bool:
-        """Move on to behind the next literal; False at the end of the file."""
-        self._look_ahead(_CHUNK)
-        start = self._ahead.find(b'"0x')
-        if start < 0:
-            rest = max(len(self._ahead) - 2, 0)  # a literal may begin in the last two bytes
-            more = self._look_ahead(len(self._ahead) + 1)
-            self._text += self._take(rest if more else len(self._ahead))
-            return more
-        self._look_ahead(start + _MIN_DIGITS)
-        end = self._ahead.find(b'"', start + 3)
-        if 0 <= end < start + _MIN_DIGITS:
-            self._text += self._take(end + 1)
-            return True
-        self._text += self._take(start)
-        self._detach()
-        return True
-
-    def _detach(self) -> None:
-        self._take(len('"0x'))
+    def _detach(self, start: int) -> int:
+        """Take out the literal that begins at ``start``; returns where the text goes on."""
         tail = bytes(self._text[-_TAIL:])
         if tail.endswith(b"dense<") and _CONSTANT.search(tail[: -len(b"dense<")]):
-            data = self._decode()
-            self._look_ahead(_TAIL)
-            self._check_size(len(data))
+            data, behind = self._decode(start)
+            self._check_size(behind, len(data))
             name = _NAME + str(len(self._data)).encode()
             del self._text[-len(b"dense<") :]
             self._text += b"dense_resource<" + name
         elif (found := _RESOURCE.search(tail)) and self._section() == b"builtin":
-            data = self._decode()
+            data, behind = self._decode(start)
             name = found[1]
             self._text += b'"0x' + bytes(data[:4]).hex().encode() + b'"'
             data = data[4:]  # the first four bytes hold the alignment
@@ -113,28 +100,24 @@ class _Detacher:
         if name.decode() in self._data:
             raise _Unsuitable
         self._data[name.decode()] = data
+        return behind
 
-    def _decode(self) -> memoryview:
-        """The bytes of the literal that begins here; moves on to behind its closing quote."""
+    def _decode(self, start: int) -> tuple[memoryview, int]:
+        """The bytes of the literal that begins at ``start``, and where its text ends."""
         data = bytearray()
-        odd = b""
-        while True:
-            if not self._look_ahead(1):
-                raise _Unsuitable
-            end = self._ahead.find(b'"')
-            digits = odd + self._take(len(self._ahead) if end < 0 else end)
-            even = len(digits) & ~1
-            data += binascii.unhexlify(digits[:even])
-            odd = digits[even:]
-            if end >= 0:
-                self._take(1)
-                if odd:
-                    raise _Unsuitable
-                return memoryview(data)
+        position = start + len('"0x')
+        while piece := self._content[position : position + _CHUNK]:
+            digits, quote, _ = piece.partition(b'"')
+            data += binascii.unhexlify(digits)
+            self._content.madvise(mmap.MADV_DONTNEED, position // _CHUNK * _CHUNK, _CHUNK)
+            position += len(digits)
+            if quote:
+                return memoryview(data), position + 1
+        raise _Unsuitable
 
-    def _check_size(self, size: int) -> None:
+    def _check_size(self, behind: int, size: int) -> None:
         """The type behind a dense literal must say what the literal's length says."""
-        found = _TYPE.match(self._ahead)
+        found = _TYPE.match(self._content[behind : behind + _TAIL])
         if found is None:
             raise _Unsuitable
         shape = [int(extent) for extent in found[1].split(b"x")[:-1]]
@@ -153,16 +136,3 @@ class _Detacher:
         start = self._text.rfind(b"{-#")
         headers = _SECTION.findall(self._text, start) if start >= 0 else []
         return headers[-1] if headers else None
-
-    def _look_ahead(self, count: int) -> bool:
-        """Have at least ``count`` bytes ahead; False if the file ends before."""
-        while len(self._ahead) < count:
-            piece = self._file.read(_CHUNK)
-            if not piece:
-                return False
-            self._ahead += piece
-        return True
-
-    def _take(self, count: int) -> bytes:
-        taken, self._ahead = self._ahead[:count], self._ahead[count:]
-        return taken

@@ -1,24 +1,39 @@
-"""MLIR text and bytecode into modules, with the file name that the user knows in every location."""
+"""MLIR text and bytecode into modules of a context, with the file name that the user knows in every location."""
 
 from __future__ import annotations
 
 import codecs
-import errno
 import os
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from devscope.errors import DevscopeError, Note, ParseError
-from devscope.lowering.interop.bindings import ir
-from devscope.lowering.interop.children import children
+from devscope.lowering.interop import bindings
+from devscope.lowering.interop.bindings import children, ir
 from devscope.lowering.interop.custom_form import explained, to_generic
-from devscope.lowering.interop.diagnostics import translate
-from devscope.lowering.interop.positions import rename_file
+from devscope.lowering.interop.diagnostics import rename_file, translate
 
 _BYTECODE_MAGIC = b"ML\xefR"
 _UNNAMED = "-"
 """The file name that MLIR gives to a module parsed from a string."""
 _SEVERAL_OPERATIONS = "source must contain a single top-level operation"
+
+
+def make_mlir_context() -> Any:
+    """An ``ir.Context`` that knows the dialects of the bindings and ``device``, and lets others pass."""
+    context = ir.Context()
+    context.allow_unregistered_dialects = True
+    bindings.register_stablehlo(context)
+    # dialects/device.py generates the IRDL form of the dialect.
+    source = resources.files("devscope.dialects").joinpath("device.irdl.mlir").read_text(encoding="utf-8")
+    bindings.declare_without_module("device")
+    with context, ir.Location.unknown():
+        bindings.load_irdl(ir.Module.parse(source))
+        # IRDL has no traits; without these, no region of device.region and device.launch would verify.
+        ir.IsTerminatorTrait.attach("device.yield")
+        ir.NoTerminatorTrait.attach("device.launch")
+    return context
 
 
 def parse_file(path: str | Path, context: Any) -> Any:
@@ -28,13 +43,10 @@ def parse_file(path: str | Path, context: Any) -> Any:
     """
     name = _printable(os.fspath(path))
     try:
-        if os.path.isdir(path):
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with open(path, "rb") as file:
+            start = file.read(len(_BYTECODE_MAGIC))
         if name != os.fspath(path):  # the bindings take no such path
             return parse_text(Path(path).read_bytes(), name, context)
-        os.stat(path)
-        if not os.access(path, os.R_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except OSError as error:
         raise ParseError(f"cannot read {name}: {error.strerror}") from None
     except ValueError as error:  # a zero in the path
@@ -43,23 +55,11 @@ def parse_file(path: str | Path, context: Any) -> Any:
         return ir.Module.parseFile(name, context)
     except ir.MLIRError as error:
         found = translate(error, ParseError, f"{name} is not an MLIR module")
-        if found.location is None and not _is_bytecode(path):
+        if found.location is None and start != _BYTECODE_MAGIC:
             return _parse_custom(found, Path(path).read_text(errors="replace"), name, context)
-        raise _with_advice(found, path) from None
-
-
-def _is_bytecode(path: str | Path) -> bool:
-    with open(path, "rb") as file:
-        return file.read(len(_BYTECODE_MAGIC)) == _BYTECODE_MAGIC
-
-
-def _with_advice(error: DevscopeError, path: str | Path) -> DevscopeError:
-    """``error``, with a note when the file is text that MLIR cannot read for how it is encoded."""
-    with open(path, "rb") as file:
-        start = file.read(3)
-    if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        error.notes += (Note("the file begins with a byte order mark: save it as UTF-8 without one"),)
-    return error
+        if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            found.notes += (Note("the file begins with a byte order mark: save it as UTF-8 without one"),)
+        raise found from None
 
 
 def _parse_custom(error: DevscopeError, text: str, filename: str, context: Any) -> Any:

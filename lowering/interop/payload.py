@@ -9,37 +9,18 @@ from xdsl.ir import Attribute, BuiltinAttribute, Data, TypeAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
+from devscope.lowering.interop.diagnostics import file_line_col
+
 HANDLE_PREFIX = "devscope_payload_"
 _MAX_PRINTED_ELEMENTS = 64
 
 
-class PayloadAttr(Data[Any], BuiltinAttribute):
-    """An MLIR attribute without a type (``data`` is an ``ir.Attribute``), printed as MLIR prints it.
-
-    A payload that has a type is a `DenseResourceAttr`, see `PayloadTable`.
-    """
-
-    name = "devscope.payload"
+class _Payload(Data[Any], BuiltinAttribute):
+    """``data`` is an object of the bindings, printed as MLIR prints it."""
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Any:
-        parser.raise_error("an attribute held by MLIR has no syntax of its own")
-
-    def print_parameter(self, printer: Printer) -> None:
-        self.print_builtin(printer)
-
-    def print_builtin(self, printer: Printer) -> None:
-        printer.print_string(_text(self.data))
-
-
-class PayloadType(Data[Any], BuiltinAttribute, TypeAttribute):
-    """An MLIR type (``data`` is an ``ir.Type``), printed as MLIR prints it."""
-
-    name = "devscope.payload_type"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> Any:
-        parser.raise_error("a type held by MLIR has no syntax of its own")
+        parser.raise_error("what is held by MLIR has no syntax of its own")
 
     def print_parameter(self, printer: Printer) -> None:
         self.print_builtin(printer)
@@ -48,15 +29,47 @@ class PayloadType(Data[Any], BuiltinAttribute, TypeAttribute):
         printer.print_string(str(self.data))
 
 
-def _text(attribute: Any) -> str:
-    """The text of an ``ir.Attribute``; of a long array only its kind and length."""
-    try:
-        length = len(attribute)
-    except TypeError:
-        length = 0
-    if length > _MAX_PRINTED_ELEMENTS:
-        return f"array<__elided__: {length} elements>"
-    return str(attribute)
+class PayloadAttr(_Payload):
+    """An MLIR attribute without a type (an ``ir.Attribute``); of a long array only kind and length are printed.
+
+    A payload that has a type is a `DenseResourceAttr`, see `PayloadTable`.
+    """
+
+    name = "devscope.payload"
+
+    def print_builtin(self, printer: Printer) -> None:
+        length = len(self.data) if hasattr(self.data, "__len__") else 0
+        if length > _MAX_PRINTED_ELEMENTS:
+            printer.print_string(f"array<__elided__: {length} elements>")
+        else:
+            super().print_builtin(printer)
+
+
+class PayloadType(_Payload, TypeAttribute):
+    """An MLIR type (an ``ir.Type``)."""
+
+    name = "devscope.payload_type"
+
+
+class PayloadLocation(_Payload):
+    """An MLIR location (an ``ir.Location``); nothing of it is decoded before it is asked for."""
+
+    name = "devscope.location"
+
+    @classmethod
+    def wrap(cls, location: Any) -> PayloadLocation:
+        """As the constructor, without its checks: one of these is made per imported operation."""
+        self = cls.__new__(cls)
+        object.__setattr__(self, "data", location)
+        return self
+
+    def print_builtin(self, printer: Printer) -> None:
+        with printer.in_location():
+            printer.print_string(str(self.data)[len("loc(") : -1])
+
+    def file_line_col(self) -> tuple[str, int, int] | None:
+        """The first position in a file that this location holds, line and column counted from 1, or None."""
+        return file_line_col(self.data)
 
 
 class PayloadTable:

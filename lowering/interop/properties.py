@@ -8,13 +8,13 @@ all, between ``<{`` and ``}>``, and prints those that are not attributes even at
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from devscope.errors import LoweringError, ParseError
-from devscope.lowering.interop.bindings import dictionary_items, ir, repair_casters
-from devscope.lowering.interop.diagnostics import translate
-from devscope.lowering.interop.positions import decode
+from devscope.lowering.interop.bindings import dictionary_items, ir, with_repaired_casters
+from devscope.lowering.interop.diagnostics import decode, translate
 
 _MAX_ELEMENTS = 16
 _RESOURCE = "dense_resource<"
@@ -28,25 +28,15 @@ class HiddenProperties:
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self._registered: dict[str, bool] = {}
-        self._names: dict[str, frozenset[str]] = {}
+        self.is_registered: Callable[[str], bool] = cache(context.is_registered_operation)
+        """Whether MLIR knows the operation of a name."""
+        self.names: Callable[[str], frozenset[str]] = cache(self._find_names)
+        """The hidden properties of the operations of a name, which MLIR knows."""
 
-    def is_registered(self, name: str) -> bool:
-        """Whether MLIR knows the operation ``name``."""
-        found = self._registered.get(name)
-        if found is None:
-            found = self._registered[name] = self._context.is_registered_operation(name)
-        return found
-
-    def names(self, name: str) -> frozenset[str]:
-        """The hidden properties of the operations of this name, which MLIR knows."""
-        found = self._names.get(name)
-        if found is None:
-            # An operation with nothing set: it has, at their defaults, all properties that are no attributes.
-            blank = ir.Operation.create(name, loc=ir.Location.unknown(self._context), ip=False)
-            shown = frozenset(blank.attributes)
-            found = self._names[name] = frozenset(self._properties(blank)) - shown
-        return found
+    def _find_names(self, name: str) -> frozenset[str]:
+        # An operation with nothing set: it has, at their defaults, all properties that are no attributes.
+        blank = ir.Operation.create(name, loc=ir.Location.unknown(self._context), ip=False)
+        return frozenset(self._properties(blank)) - frozenset(blank.attributes)
 
     def read(self, op: Any) -> dict[str, Any]:
         """The hidden properties of ``op`` as ``ir.Attribute``s.
@@ -110,11 +100,7 @@ class HiddenProperties:
                 notes=["hold it in an attribute of the operation, or in an arith.constant"],
             )
         dictionary = ir.Attribute.parse(text, self._context)
-        try:
-            return dictionary_items(dictionary)
-        except TypeError:
-            repair_casters(self._context)
-            return dictionary_items(dictionary)
+        return with_repaired_casters(self._context, dictionary_items, dictionary)
 
 
 def _properties_text(op: Any, **limits: int) -> str:

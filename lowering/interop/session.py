@@ -15,8 +15,7 @@ from devscope.lowering.interop.bindings import ir, passmanager
 from devscope.lowering.interop.diagnostics import translate
 from devscope.lowering.interop.exporter import Exporter
 from devscope.lowering.interop.importer import Importer
-from devscope.lowering.interop.mlir_context import make_mlir_context
-from devscope.lowering.interop.parsing import parse_file, parse_text
+from devscope.lowering.interop.parsing import make_mlir_context, parse_file, parse_text
 from devscope.lowering.interop.properties import HiddenProperties
 
 
@@ -34,7 +33,7 @@ class Session:
         bridge = AttributeBridge(self.context, self.xdsl_context)
         hidden = HiddenProperties(self.context)
         self._importer = Importer(bridge, hidden, self.xdsl_context)
-        self._exporter = Exporter(bridge.exported, hidden)
+        self._exporter = Exporter(bridge, hidden)
 
     def parse(self, text: str | bytes, filename: str = "<input>") -> Any:
         """The verified ``ir.Module`` of MLIR text or bytecode; locations in text name ``filename``.

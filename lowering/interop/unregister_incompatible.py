@@ -17,6 +17,9 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator, OpTrait
 Signature = tuple[Hashable, ...]
 """The class of an operation, the types of its operands and results, and which attributes it has."""
 
+REAL_NAME = "op_name__"
+"""The attribute in which an `UnregisteredOp` keeps its name."""
+
 _STRUCTURE = (ModuleOp, FuncOp)
 """Never unregistered: no pass works without them. Verifying them would mean a walk over all they hold."""
 
@@ -56,7 +59,7 @@ class UnregisterIncompatible:
         if self._is_registered(op.name):  # then MLIR tells properties from attributes on export
             op.attributes |= op.properties
             op.properties = {}
-        op.attributes["op_name__"] = StringAttr(op.name)
+        op.attributes[REAL_NAME] = StringAttr(op.name)
         op.__class__ = foreign_class(op.name)
 
 

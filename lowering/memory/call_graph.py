@@ -6,70 +6,66 @@ what any indirect call reaches.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 from typing import Any
 
 from devscope.analysis.strongly_connected import strongly_connected_components
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 
-_INDIRECT = "func.call_indirect"
-
-
-@dataclass
-class Caller:
-    """A function with a body: the calls in it, by callee, and whether it is called through values."""
-
-    func: Any
-    calls: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
-    is_value: bool = False
-    calls_values: bool = False
+_CALL, _INDIRECT, _VALUE = "func.call", "func.call_indirect", "func.constant"
 
 
 class CallGraph:
-    """The functions with a body of a module, by name."""
+    """``functions`` are those with a body, by name, ``calls`` the operations that call each, by its name.
+
+    ``callees``: the functions with a body that each may call; ``values``: those that are called through values.
+    ``order`` has all of them, callees before callers; ``recursive`` are those that can reach themselves.
+    """
 
     def __init__(self, module: Any) -> None:
         self.functions = {
-            mlir_util.symbol_name(f): Caller(f) for f in mlir_util.functions(module) if mlir_util.has_body(f)
+            mlir_util.symbol_name(func): func for func in mlir_util.functions(module) if mlir_util.has_body(func)
         }
-        for caller in self.functions.values():
-            for op in mlir_util.walk(caller.func):
-                self._visit(caller, op)
-        self.order, self.recursive = self._analyse()
+        self.calls: dict[str, list[Any]] = {name: [] for name in self.functions}
+        ops = {name: list(mlir_util.walk(func)) for name, func in self.functions.items()}
+        taken = {_symbol(op, "value") for found in ops.values() for op in found if op.name == _VALUE}
+        self.values = [name for name in self.functions if name in taken]
+        self.callees = {name: self._callees(found) for name, found in ops.items()}
+        components = list(strongly_connected_components(self.callees))
+        self.order = [name for component in components for name in component]
+        self.recursive = {n for c in components for n in c if len(c) > 1 or n in self.callees[n]}
 
-    def callees(self, name: str) -> Iterator[str]:
-        """The functions with a body that ``name`` may call."""
-        caller = self.functions[name]
-        yield from (callee for callee in caller.calls if callee in self.functions)
-        if caller.calls_values:
-            yield from (other for other, found in self.functions.items() if found.is_value)
+    def called_by(self, name: str, op: Any) -> list[str]:
+        """The functions with a body that ``op``, an operation called ``name``, may call."""
+        if name == _CALL:
+            callee = _symbol(op, "callee")
+            return [callee] if callee in self.functions else []
+        return self.values if name == _INDIRECT else []
 
     def reachable(self, roots: Iterable[str]) -> set[str]:
         """``roots``, and all that they may call."""
         seen = set(roots)
         work = list(seen)
         while work:
-            found = set(self.callees(work.pop())) - seen
+            found = set(self.callees[work.pop()]) - seen
             seen |= found
             work += found
         return seen
 
-    def _visit(self, caller: Caller, op: Any) -> None:
-        if op.name == "func.call":
-            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-            caller.calls.setdefault(callee, []).append(op)
-        elif op.name == _INDIRECT:
-            caller.calls_values = True
-        elif op.name == "func.constant":
-            taken = self.functions.get(ir.FlatSymbolRefAttr(op.attributes["value"]).value)
-            if taken is not None:
-                taken.is_value = True
+    def _callees(self, ops: Iterable[Any]) -> list[str]:
+        direct: list[str] = []
+        indirect: list[str] = []
+        for op in ops:
+            found = self.called_by(op.name, op)
+            if op.name == _INDIRECT:
+                indirect = found
+                continue
+            direct += found
+            for callee in found:
+                self.calls[callee].append(op)
+        return list(dict.fromkeys(direct + indirect))
 
-    def _analyse(self) -> tuple[list[str], frozenset[str]]:
-        """All functions, callees before callers, and those that can reach themselves."""
-        graph = {name: list(self.callees(name)) for name in self.functions}
-        components = list(strongly_connected_components(graph))
-        recursive = {name for c in components for name in c if len(c) > 1 or name in graph[name]}
-        return [name for component in components for name in component], frozenset(recursive)
+
+def _symbol(op: Any, attribute: str) -> str:
+    return ir.FlatSymbolRefAttr(op.attributes[attribute]).value

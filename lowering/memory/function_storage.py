@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from devscope.lowering.interop.bindings import ir
-from devscope.lowering.memory.buffers import Buffer, find_buffers
+from devscope.lowering.memory.buffers import Buffer, find_buffers, share_buffers
 from devscope.lowering.memory.call_graph import CallGraph
 from devscope.lowering.memory.offsets import Block, peak, place, profile
-from devscope.lowering.memory.sharing import share_buffers
 from devscope.lowering.memory.timeline import Step, Timeline
 
 
 @dataclass
 class Placed:
-    """The buffers of a function in one memory. ``offsets`` count from the begin of its part.
+    """What a function needs of one memory: the ``size`` of its part of the arena, which begins at ``base``.
 
-    ``alone``: buffers in no arena, since they share their memory with nothing.
+    ``offsets`` of its ``buffers`` count from there. ``alone``: buffers in no arena, since they share their memory
+    with nothing. ``peak``: the most bytes that it and its callees need at one moment.
     """
 
     buffers: list[Buffer]
@@ -29,6 +29,12 @@ class Placed:
     offsets: list[int]
     size: int
     alone: list[Buffer]
+    base: int = 0
+    peak: int = 0
+
+    @property
+    def end(self) -> int:
+        return self.base + self.size
 
 
 @dataclass
@@ -37,28 +43,32 @@ class FunctionStorage:
 
     name: str
     timeline: Timeline
-    calls: list[tuple[Step, str]] = field(default_factory=list[tuple[Step, str]])
+    calls: list[tuple[Step, str]]
     in_loop: bool = False
     buffers: list[Buffer] = field(default_factory=list[Buffer])
     memories: dict[str, Placed] = field(default_factory=dict[str, Placed])
-    bases: dict[str, int] = field(default_factory=dict[str, int])
-    peaks: dict[str, int] = field(default_factory=dict[str, int])
 
-    def live_blocks(self, space: str, functions: dict[str, FunctionStorage]) -> list[Block]:
+    def live_blocks(self, space: str, functions: Functions) -> list[Block]:
         """What is needed and when: the function's buffers, and its callees' peaks while they run."""
-        placed = self.memories.get(space)
-        own = [] if placed is None else [*placed.blocks, *(_block(b, self.timeline) for b in placed.alone)]
-        calls = [(step, functions[callee]) for step, callee in self.calls if callee != self.name]
-        return [*own, *(Block(callee.peaks.get(space, 0), step.begin, step.end) for step, callee in calls)]
+        placed = self.memories[space]
+        own = [*placed.blocks, *(_block(buffer, self.timeline) for buffer in placed.alone)]
+        calls = [(step, functions[callee].memories[space]) for step, callee in self.calls if callee != self.name]
+        return [*own, *(Block(callee.peak, step.begin, step.end) for step, callee in calls)]
 
 
-def collect_functions(graph: CallGraph, roots: Iterable[str]) -> dict[str, FunctionStorage]:
-    """What ``roots`` reach, callers before callees: buffers are merged, but not placed yet."""
+Functions: TypeAlias = dict[str, FunctionStorage]
+"""What functions need, callers before callees."""
+
+
+def collect_functions(graph: CallGraph, roots: Iterable[str]) -> Functions:
+    """What ``roots`` reach: buffers are merged, but not placed yet."""
     used = graph.reachable(roots)
-    order = [name for name in reversed(graph.order) if name in used]
-    functions = {name: FunctionStorage(name, Timeline(graph.functions[name].func)) for name in order}
-    for storage in functions.values():
-        _find_calls(storage, graph)
+    functions: Functions = {}
+    for name in reversed(graph.order):
+        if name in used:
+            timeline = Timeline(graph.functions[name])
+            calls = [(step, callee) for step in timeline.steps for callee in graph.called_by(step.name, step.op)]
+            functions[name] = FunctionStorage(name, timeline, calls)
     # A caller may stand behind its callee where functions call each other in cycles.
     for _ in range(2):
         for storage in functions.values():
@@ -70,17 +80,14 @@ def collect_functions(graph: CallGraph, roots: Iterable[str]) -> dict[str, Funct
     return functions
 
 
-def place_buffers(functions: dict[str, FunctionStorage], alignments: dict[str, int]) -> None:
-    """Fill in where everything goes; ``alignments`` has every memory."""
+def place_buffers(functions: Functions, space: str, alignment: int) -> None:
+    """Fill in where everything goes that is in the memory ``space``."""
     for storage in functions.values():
-        for space, alignment in alignments.items():
-            found = [b for b in storage.buffers if b.bytes is not None and b.space == space]
-            if found:
-                storage.memories[space] = _place(found, storage.timeline, alignment)
-    for name in reversed(functions):  # callees first; what calls itself has no buffers
-        for space in alignments:
-            functions[name].peaks[space] = peak(functions[name].live_blocks(space, functions))
-    _set_bases(functions, alignments)
+        found = [b for b in storage.buffers if b.bytes is not None and b.space == space]
+        storage.memories[space] = _place(found, storage.timeline, alignment)
+    for storage in reversed(functions.values()):  # callees first; what calls itself has no buffers
+        storage.memories[space].peak = peak(storage.live_blocks(space, functions))
+    _set_bases(functions, space)
 
 
 def _place(found: list[Buffer], timeline: Timeline, alignment: int) -> Placed:
@@ -91,7 +98,7 @@ def _place(found: list[Buffer], timeline: Timeline, alignment: int) -> Placed:
     return Placed(buffers, blocks, offsets, -(-size // alignment) * alignment, alone)
 
 
-def live_at_peak(functions: dict[str, FunctionStorage], root: str, space: str) -> list[Buffer]:
+def live_at_peak(functions: Functions, root: str, space: str) -> list[Buffer]:
     """The buffers that are live when ``root`` and what it calls need most."""
     found: list[Buffer] = []
     name: str | None = root
@@ -99,24 +106,12 @@ def live_at_peak(functions: dict[str, FunctionStorage], root: str, space: str) -
         storage = functions[name]
         moments = profile(storage.live_blocks(space, functions))
         moment = max(moments, key=lambda item: item[1], default=(0, 0))[0]
-        placed = storage.memories.get(space)
-        if placed is not None:
-            pairs = zip(placed.buffers, placed.blocks, strict=True)
-            found += [buffer for buffer, block in pairs if block.first <= moment <= block.last] + placed.alone
+        placed = storage.memories[space]
+        pairs = zip(placed.buffers, placed.blocks, strict=True)
+        found += [buffer for buffer, block in pairs if block.first <= moment <= block.last] + placed.alone
         called = [c for s, c in storage.calls if s.begin <= moment <= s.end and c != name]
-        name = max(called, key=lambda callee: functions[callee].peaks[space], default=None)
+        name = max(called, key=lambda callee: functions[callee].memories[space].peak, default=None)
     return found
-
-
-def _find_calls(storage: FunctionStorage, graph: CallGraph) -> None:
-    values = [name for name, found in graph.functions.items() if found.is_value]
-    for step in storage.timeline.steps:
-        if step.name == "func.call":
-            callee = ir.FlatSymbolRefAttr(step.op.attributes["callee"]).value
-            if callee in graph.functions:
-                storage.calls.append((step, callee))
-        elif step.name == "func.call_indirect":
-            storage.calls += [(step, callee) for callee in values]
 
 
 def _reduce(buffers: list[Buffer]) -> list[Buffer]:
@@ -140,22 +135,19 @@ def _block(buffer: Buffer, timeline: Timeline) -> Block:
     return Block(size, buffer.first, buffer.last)
 
 
-def _set_bases(functions: dict[str, FunctionStorage], spaces: Iterable[str]) -> None:
+def _set_bases(functions: Functions, space: str) -> None:
     changed = True
     while changed:
         changed = False
         for storage in functions.values():
-            for _, callee in storage.calls:
-                for space in spaces:
-                    placed = storage.memories.get(space)
-                    end = storage.bases.get(space, 0) + (placed.size if placed is not None else 0)
-                    if functions[callee].bases.get(space, 0) < end:
-                        functions[callee].bases[space] = end
-                        changed = True
+            end = storage.memories[space].end
+            for placed in (functions[callee].memories[space] for _, callee in storage.calls):
+                if placed.base < end:
+                    placed.base = end
+                    changed = True
 
 
-def reach(functions: dict[str, FunctionStorage], graph: CallGraph, root: str, space: str) -> int:
+def reach(functions: Functions, graph: CallGraph, root: str, space: str) -> int:
     """The end of the storage that ``root`` and what it calls use."""
-    used = (functions[name] for name in graph.reachable([root]))
-    parts = ((storage.bases.get(space, 0), storage.memories.get(space)) for storage in used)
-    return max((base + placed.size for base, placed in parts if placed is not None), default=0)
+    used = (functions[name].memories[space] for name in graph.reachable([root]))
+    return max((placed.end for placed in used if placed.buffers or placed.alone), default=0)

@@ -9,9 +9,14 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.entries import separate_names
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.call_graph import CallGraph
 from devscope.lowering.memory.deallocation import lower_deallocations
-from devscope.lowering.memory.inline import inline_functions
 from devscope.lowering.mlir_util import RunPasses
+
+_MOST_OPERATIONS = 2000
+"""What the copies of one inlined function's body may have together."""
+
+_HANDLES_BUFFERS = frozenset({"memref.alloc", "memref.dealloc", "bufferization.dealloc", "bufferization.clone"})
 
 
 def link_functions(module: Any, run_passes: RunPasses) -> dict[str, Any]:
@@ -19,10 +24,66 @@ def link_functions(module: Any, run_passes: RunPasses) -> dict[str, Any]:
 
     Of host functions the ownership of buffers is computed, but what frees them not lowered yet.
     """
-    inline_functions(module)
+    _inline_functions(module)
     with hidden_launches(module):
         lower_deallocations(module, run_passes)
     return separate_names(module)
+
+
+def _inline_functions(module: Any) -> None:
+    """Inline private functions with a single block that are called once, or are small.
+
+    One function then shows the lifetimes of all its buffers. Only functions that allocate, free or return buffers:
+    for the others LLVM decides. MLIR's inliner has no budget for all copies of a body together, and verifies the
+    module, in which launches have no kernels yet.
+    """
+    graph = CallGraph(module)
+    for name in graph.order:
+        func, sites = graph.functions[name], graph.calls[name]
+        if name in graph.recursive or name in graph.values or not _is_private(func):
+            continue
+        if sites and len(func.regions[0].blocks) == 1:
+            _inline(func, sites)
+
+
+def _is_private(func: Any) -> bool:
+    return (
+        "sym_visibility" in func.attributes and ir.StringAttr(func.attributes["sym_visibility"]).value == "private"
+    )
+
+
+def _inline(func: Any, sites: list[Any]) -> None:
+    ops = list(mlir_util.walk(func))[1:]
+    returns_buffers = any(mlir_util.is_memref(result.type) for result in sites[0].results)
+    if not returns_buffers and _HANDLES_BUFFERS.isdisjoint(op.name for op in ops):
+        return
+    if (len(sites) - 1) * len(ops) > _MOST_OPERATIONS:
+        return
+    for site in sites[:-1]:
+        _copy_body(func, site)
+    _move_body(func, sites[-1])
+    func.erase()
+
+
+def _move_body(func: Any, site: Any) -> None:
+    for argument, operand in zip(mlir_util.entry_block(func).arguments, list(site.operands), strict=True):
+        argument.replace_all_uses_with(operand)
+    *body, return_ = mlir_util.children(func)
+    for op in body:
+        op.move_before(site)
+    results = list(return_.operands)
+    return_.erase()
+    mlir_util.replace_op(site, results)
+
+
+def _copy_body(func: Any, site: Any) -> None:
+    mapping = dict(zip(mlir_util.entry_block(func).arguments, site.operands, strict=True))
+    *body, return_ = mlir_util.children(func)
+    for op in body:
+        copy = op.clone(ip=ir.InsertionPoint(site)).operation
+        mlir_util.remap_operands(copy, mapping)
+        mapping.update(zip(op.results, copy.results, strict=True))
+    mlir_util.replace_op(site, [mapping.get(value, value) for value in return_.operands])
 
 
 def merge_modules(target: Any, source: Any) -> None:

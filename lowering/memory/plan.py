@@ -1,11 +1,16 @@
 """The pass: decides where the buffers of the host code live, and marks them with it.
 
 Works on the bufferised host code of a whole program, launchers of device work and entries included.
+
+A planned ``memref.alloc`` has ``devscope.storage = array<i64: number, offset, bytes>``: its number among the
+places of its memory, where in the arena that place begins (ALONE: it is a buffer of its own), and how long it
+is. Its ``memref.dealloc`` has the number. It frees nothing, but tells LLVM, which takes places for memory of
+their own, until when a place holds this buffer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,13 +19,18 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.buffers import Buffer, space_text
 from devscope.lowering.memory.call_graph import CallGraph
 from devscope.lowering.memory.function_storage import (
-    FunctionStorage,
+    Placed,
     collect_functions,
     live_at_peak,
     place_buffers,
     reach,
 )
-from devscope.lowering.memory.storage import ALONE, STORAGE_ATTR, mark
+from devscope.lowering.mlir_util import Builder
+
+STORAGE_ATTR = "devscope.storage"
+
+ALONE = -1
+"""The offset of a place that is a buffer of its own, made once."""
 
 HOST_ALIGNMENT = 64
 DEVICE_ALIGNMENT = 512
@@ -45,7 +55,7 @@ class Arena:
     that each entry uses. ``lower_bound``: the most bytes that are live at one moment. ``values``: how many buffers
     were planned; ``others``: how many allocations were not, because size or lifetime are known at run time only.
     ``at_peak``: the buffers that are live at that moment. ``globals``: the symbols of the constants in this
-    memory.
+    memory; ``constants``: their bytes, but for small ones of the host, which are in its code.
     """
 
     slot: int
@@ -59,6 +69,20 @@ class Arena:
     needed: dict[str, int] = field(default_factory=dict[str, int])
     at_peak: list[Buffer] = field(default_factory=list[Buffer])
     globals: set[str] = field(default_factory=set[str])
+    constants: int = 0
+
+    @property
+    def planned(self) -> int:
+        return self.size + self.alone
+
+    def to_json(self) -> dict[str, int]:
+        return {
+            "planned": self.planned,
+            "lower_bound": self.lower_bound,
+            "constants": self.constants,
+            "values": self.values,
+            "unplanned": self.others,
+        }
 
 
 def plan_memory(
@@ -77,40 +101,34 @@ def plan_memory(
 def _plan(module: Any, spaces: Mapping[str, int], entries: Mapping[str, str]) -> dict[int, Arena]:
     graph = CallGraph(module)
     functions = collect_functions(graph, entries.values())
-    alignments = {space: HOST_ALIGNMENT if space == "" else DEVICE_ALIGNMENT for space in spaces}
-    place_buffers(functions, alignments)
     arenas: dict[int, Arena] = {}
     for space, slot in spaces.items():
-        arena = arenas[slot] = Arena(slot, alignments[space])
-        _number_places(arena, functions, space)
+        arena = arenas[slot] = Arena(slot, HOST_ALIGNMENT if space == "" else DEVICE_ALIGNMENT)
+        place_buffers(functions, space, arena.alignment)
+        _number_places(arena, [storage.memories[space] for storage in functions.values()])
         for name, function in entries.items():
             arena.needed[name] = reach(functions, graph, function, space)
-            if functions[function].peaks[space] > arena.lower_bound:
-                arena.lower_bound = functions[function].peaks[space]
+            if functions[function].memories[space].peak > arena.lower_bound:
+                arena.lower_bound = functions[function].memories[space].peak
                 arena.at_peak = live_at_peak(functions, function, space)
         arena.size = max(arena.needed.values(), default=0)
     return arenas
 
 
-def _number_places(arena: Arena, functions: dict[str, FunctionStorage], space: str) -> None:
+def _number_places(arena: Arena, functions: Sequence[Placed]) -> None:
     numbers: dict[tuple[int, int], int] = {}
-    for storage in functions.values():
-        placed = storage.memories.get(space)
-        if placed is None:
-            continue
-        base = storage.bases.get(space, 0)
+    for placed in functions:
         for buffer, block, offset in zip(placed.buffers, placed.blocks, placed.offsets, strict=True):
-            place = base + offset, block.size
+            place = placed.base + offset, block.size
             number = numbers.setdefault(place, len(numbers))
-            mark(buffer.alloc.op, buffer.free.op, number, *place)
+            _mark(buffer.alloc.op, buffer.free.op, number, *place)
         arena.values += len(placed.buffers) + len(placed.alone)
     arena.places = list(numbers)
-    for placed in (storage.memories[space] for storage in functions.values() if space in storage.memories):
-        for buffer in placed.alone:
-            size = max(buffer.bytes or 0, 1)
-            mark(buffer.alloc.op, buffer.free.op, len(arena.places), ALONE, size)
-            arena.places.append((ALONE, size))
-            arena.alone += size
+    for buffer in (buffer for placed in functions for buffer in placed.alone):
+        size = max(buffer.bytes or 0, 1)
+        _mark(buffer.alloc.op, buffer.free.op, len(arena.places), ALONE, size)
+        arena.places.append((ALONE, size))
+        arena.alone += size
 
 
 def _look_at_rest(module: Any, arenas: Mapping[int, Arena], spaces: Mapping[str, int]) -> None:
@@ -123,3 +141,39 @@ def _look_at_rest(module: Any, arenas: Mapping[int, Arena], spaces: Mapping[str,
             arena.others += STORAGE_ATTR not in op.attributes
         else:
             arena.globals.add(ir.FlatSymbolRefAttr(op.attributes["name"]).value)
+
+
+def _mark(alloc: Any, free: Any, number: int, offset: int, size: int) -> None:
+    """Note the place of a buffer."""
+    alloc.attributes[STORAGE_ATTR] = ir.DenseI64ArrayAttr.get([number, offset, size], alloc.context)
+    free.attributes[STORAGE_ATTR] = ir.DenseI64ArrayAttr.get([number], free.context)
+
+
+class PlaceCalls:
+    """Replaces marked allocations and releases, in program order, by what the runtime offers for them."""
+
+    def __init__(self) -> None:
+        self._bytes: dict[Any, Any] = {}
+
+    def lower(self, op: Any, where: list[int]) -> None:
+        """Replace ``op``; ``where`` is its slot."""
+        slot = where[0]
+        if op.name == "memref.alloc":
+            self._find(op, slot)
+            return
+        if not slot:
+            # The bytes that the buffer is a view of: the same pointer, of which LLVM does not lose track.
+            Builder(op).call("devscope_done_on_host", [self._bytes[op.operands[0]]])
+        op.erase()
+
+    def _find(self, alloc: Any, slot: int) -> None:
+        build = Builder(alloc)
+        number, _, size = ir.DenseI64ArrayAttr(alloc.attributes[STORAGE_ATTR])
+        place, length = build.constant(number, build.i64), build.constant(size)
+        if slot:
+            raw = build.runtime_buffer("devscope_arena_buffer", [build.constant(slot, build.i64), place], length)
+        else:
+            raw = build.runtime_bytes("devscope_place_on_host", [place, length])
+        view = build.view(raw, [], ir.MemRefType(alloc.results[0].type))
+        self._bytes[view] = raw
+        mlir_util.replace_op(alloc, [view])

@@ -2,16 +2,20 @@
 
 import pytest
 
-from devscope.cli.pass_syntax import PassItem, parse_options, parse_pipeline
-from devscope.errors import OptionError
+from devscope.cli.pass_syntax import PIPELINE_FILE, PassItem, parse_options, parse_pipeline
+from devscope.errors import OptionError, SourceLocation
+
+
+def column(number: int) -> SourceLocation:
+    return SourceLocation(PIPELINE_FILE, 1, number)
 
 
 def test_items_keep_their_offsets() -> None:
     text = " canonicalize , device-plan{default=opencl:0 arguments=host}, mlir( a , b{c=d} ) "
     assert parse_pipeline(text) == [
-        PassItem("canonicalize", 1),
-        PassItem("device-plan", 16, options="default=opencl:0 arguments=host", options_offset=28),
-        PassItem("mlir", 62, nested=" a , b{c=d} ", nested_offset=67),
+        PassItem("canonicalize", column(2), inside=15),
+        PassItem("device-plan", column(17), options="default=opencl:0 arguments=host", inside=28),
+        PassItem("mlir", column(63), nested=" a , b{c=d} ", inside=67),
     ]
 
 
@@ -71,10 +75,10 @@ def test_option_values(text: str, values: tuple[str, ...]) -> None:
 
 def test_several_options() -> None:
     options = parse_options("  a=1\tb  c-d='x y' ", 10)
-    assert [(option.key, option.values, option.offset) for option in options] == [
-        ("a", ("1",), 12),
-        ("b", (), 16),
-        ("c-d", ("x y",), 19),
+    assert [(option.key, option.values, option.location) for option in options] == [
+        ("a", ("1",), column(13)),
+        ("b", (), column(17)),
+        ("c-d", ("x y",), column(20)),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from devscope.cli.scope_aliases import add_scope_aliases
+from devscope.cli.printing import add_scope_aliases
 
 GPU = '#device.scope<"opencl", 0 : i64, "", "">'
 

@@ -6,7 +6,7 @@ from xdsl.dialects.arith import AddfOp, FastMathFlagsAttr
 from xdsl.dialects.builtin import UNKNOWN_LOC, StringAttr, f32
 from xdsl.ir import Block, Operation
 
-from devscope.lowering.interop.build import append, make_operation
+from devscope.lowering.interop.importer import append, make_operation
 
 
 def build(fast: bool) -> Block:

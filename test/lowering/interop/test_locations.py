@@ -17,10 +17,10 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.printer import Printer
 
-from devscope.dialects.location import value_location
+from devscope.dialects.location import source_location, value_location
 from devscope.errors import SourceLocation
-from devscope.lowering.interop.location import PayloadLocation, source_location
-from devscope.lowering.interop.positions import file_line_col
+from devscope.lowering.interop.diagnostics import file_line_col
+from devscope.lowering.interop.payload import PayloadLocation
 
 ONE_FUNCTION = "func.func @f(%x: f32) {\n  return\n}\n"
 

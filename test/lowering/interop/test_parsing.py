@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from devscope.dialects.location import source_location
 from devscope.errors import ParseError, SourceLocation
-from devscope.lowering.interop.location import source_location
 
 
 def parse_error(session, text, filename="m.mlir") -> ParseError:
