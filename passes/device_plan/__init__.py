@@ -1,7 +1,7 @@
 """The pass ``device-plan``: give every operation and every value one scope, and write it into the module.
 
 The phases, for each unit of the call graph (`specialise`): `build` applies `rules` to its functions, which make a
-`system` of `domains` and `edges`; `solve` unifies; `complete`, with `propagation`, or `min_cost` chooses what is
+`system` of `domains` and `edges`; `solve` unifies and, with `propagation`, or `min_cost` chooses what is
 left open; `capture` writes attributes and copies. `report` has explanations and errors.
 
 How annotations work
@@ -35,14 +35,13 @@ from devscope.dialects.device import ScopeAttr
 from devscope.errors import OptionError
 from devscope.gc_pause import gc_paused
 from devscope.passes.device_plan.capture import capture
-from devscope.passes.device_plan.complete import complete
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.report.plan import Clone, Copy, Placement, Plan
 from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_plan.rules import register_rule
 from devscope.passes.device_plan.scope_table import close_scope
-from devscope.passes.device_plan.solve import unify_and_propagate
+from devscope.passes.device_plan.solve import complete, unify_and_propagate
 from devscope.passes.device_plan.specialise import Specialiser, Strategy
 from devscope.passes.device_plan.specialise.call_graph import functions_of
 from devscope.passes.device_plan.specialise.function_constants import one_constant_per_use
@@ -62,7 +61,7 @@ def _complete_by_default(system: System) -> None:
 
 
 COMPLETIONS = ("default", "min-cost")
-"""Ways to choose the scopes that the program leaves open: see `complete` and `min_cost`."""
+"""Ways to choose the scopes that the program leaves open: see `solve` and `min_cost`."""
 
 
 @dataclass(frozen=True)

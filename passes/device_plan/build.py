@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.dialects.func import FuncOp
@@ -16,7 +15,7 @@ from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAtt
 from devscope.dialects.names import op_name
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import PlanError
-from devscope.passes.device_plan.domains import HEADER, HOST_NODE, NOT_COMPUTED, PLACED, Reason
+from devscope.passes.device_plan.domains import HEADER, HOST_NODE, NOT_COMPUTED, PLACED
 from devscope.passes.device_plan.rules import Row, row_of, unknown
 from devscope.passes.device_plan.scope_table import OPEN
 from devscope.passes.device_plan.signatures import Frame, InstanceRequest, Signature, has_plan, positions_of
@@ -81,20 +80,13 @@ def _side(system: System, func: FuncOp, side: str, types: tuple[Attribute, ...],
         node = system.fresh(types[index], NOT_COMPUTED | (PLACED if by_default else 0))
         if by_default:
             system.domains.demand(node, system.host_scope, (f"pinned_{side}", func, index))
-        elif number != OPEN:
-            _demand(system, node, number, (side, func, index))
+        elif number != OPEN and (first := system.representative(node)) != HOST_NODE:
+            system.require(first, number, (side, func, index))
         space = memory_space_of(types[index])
         if space is not None:
             system.require(node, system.scopes.number(space), ("memory_space", func, index))
         nodes.append(node)
     return nodes
-
-
-def _demand(system: System, node: int, scope: int, reason: Reason) -> None:
-    """A signature's attribute."""
-    node = system.representative(node)
-    if node != HOST_NODE:
-        system.require(node, scope, reason)
 
 
 def _walk(
@@ -109,7 +101,7 @@ def _walk(
         system.define(argument, node)
     system.function = signature
     executed, remats = len(system.executed), len(system.remats)
-    signature.frame = _function_frame(system, func)
+    signature.frame = _frame(system, func, None)
     stack = [(_operations(system, func.body), signature.frame or outer)]
     while stack:
         operations, frame = stack[-1]
@@ -126,7 +118,7 @@ def _walk(
                 system.errors.append(error)
                 continue
             if row.enters:
-                inner = _inner_frame(system, op)
+                inner = _frame(system, op, frame)
                 stack += ((_operations(system, region), inner) for region in reversed(op.regions))
                 break
         else:
@@ -140,7 +132,7 @@ def _row(op: Operation, rows: dict[type[Operation] | str, Row]) -> Row:
     name = op_name(op)
     row = rows.get(name)
     if row is None:
-        row = rows[name] = row_of(name) or Row(partial(unknown, name=name))
+        row = rows[name] = row_of(name) or Row(unknown)
     if not isinstance(op, UnregisteredOp):
         rows[op.__class__] = row
     return row
@@ -166,22 +158,15 @@ def _operations(system: System, region: Region) -> Iterator[Operation]:
         yield from block.ops
 
 
-def _function_frame(system: System, func: FuncOp) -> Frame | None:
-    """What a function says about its body: ``device.scope``, else the device type of its ``device.target``."""
-    attribute = func.attributes.get(SCOPE_ATTR)
-    target = func.attributes.get(TARGET_ATTR)
+def _frame(system: System, op: Operation, outer: Frame | None) -> Frame | None:
+    """The nearest frame around what is inside ``op``: what it says itself, else ``outer``.
+
+    A function says so by ``device.scope``, else by the device type of its ``device.target``.
+    """
+    attribute = op.scope if isinstance(op, RegionOp) else op.attributes.get(SCOPE_ATTR)
+    target = op.attributes.get(TARGET_ATTR) if isinstance(op, FuncOp) else None
     if attribute is None and isinstance(target, TargetAttr):
         attribute = ScopeAttr.get(target=target)
-    return _frame(system, func, attribute)
-
-
-def _inner_frame(system: System, op: Operation) -> Frame | None:
-    """The nearest frame around what is inside ``op``."""
-    attribute = op.scope if isinstance(op, RegionOp) else op.attributes.get(SCOPE_ATTR)
-    return _frame(system, op, attribute) or system.frame
-
-
-def _frame(system: System, op: Operation, attribute: Attribute | None) -> Frame | None:
     if attribute is None or (scope := system.scope_number(attribute, op)) == OPEN:
-        return None
+        return outer
     return Frame(scope, op)

@@ -231,15 +231,12 @@ class Domains:
             first, second = self.functions.get(left), self.functions.get(right)
             if first is not None and second is not None:
                 work += zip(first.components, second.components, strict=True)
-            elif first is not None or second is not None:
-                self._collapse(left, right, work)
+            elif (function := first or second) is not None:
+                # It meets a first-order node, in an aggregate say: all its components are on that scope.
+                plain = left if first is None else right
+                work += ((component, plain) for component in function.components)
             elif not self.unify(left, right, reason):
                 self.conflicts.append(Conflict(left, right, reason))
-
-    def _collapse(self, left: int, right: int, work: list[tuple[int, int]]) -> None:
-        """A function meets a first-order node, in an aggregate say: all its components are on that scope."""
-        function, plain = (left, right) if left in self.functions else (right, left)
-        work += ((component, plain) for component in self.functions[function].components)
 
     def first_order(self, node: int) -> list[int]:
         """The first-order nodes in a node's term, itself when it is first order."""

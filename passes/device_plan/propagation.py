@@ -79,7 +79,7 @@ def _follow_placed_constants(system: System, followers: set[int]) -> bool:
     progress = False
     for use in system.remat_uses:
         root = system.domains.find(use.dst)
-        scope = system.remat_scopes.get(system.root(use.op.operands[use.operand]))
+        scope = system.remat_scopes.get(system.root(use.value))
         if scope is None or not system.scopes.has_type[scope] or not _is_open(system, root):
             continue
         if system.domains.demand(root, scope, ("propagated", use.op, use.operand)):
@@ -161,10 +161,8 @@ class _Propagation:
     def _choose(self, root: int) -> bool:
         """Take the best scope in view; whether that is a change."""
         own = self._chosen.get(root)
-        candidates = self._candidates(root)
-        if own is not None:
-            candidates = [own, *candidates]  # Kept, unless another one is better.
-        if not candidates:
+        candidates = [*([own] if own is not None else ()), *self._candidates(root)]
+        if not candidates:  # The own one is kept, unless another one is better.
             return False
         self._chosen[root] = self._best([root], candidates)
         return self._chosen[root] != own

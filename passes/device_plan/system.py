@@ -19,9 +19,9 @@ Uses of buffers and function values are no edges: no copy can stand for them, so
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
@@ -49,44 +49,26 @@ from devscope.passes.device_plan.domains import (
     Domains,
     Reason,
 )
-from devscope.passes.device_plan.edges import BOUNDARY, FIRM, LOOSE, Edges, SoftConstraint
+from devscope.passes.device_plan.edges import BOUNDARY, FIRM, LOOSE, Edge, Edges, SoftConstraint
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.scope_table import OPEN, ScopeTable
 from devscope.passes.device_plan.signatures import CallSite, Frame, Signature
-
-
-class RematUse(NamedTuple):
-    """A use of a rematerialised value on the scope of node ``dst``."""
-
-    dst: int
-    op: Operation
-    operand: int
-
 
 Seconds: TypeAlias = Sequence[float]
 """A time per device of a machine; empty where nobody counts."""
 
 
-class Library(Protocol):
-    """The functions that a unit uses but does not contain."""
-
-    unknown_names: set[str]
-    """Operations without a rule that were remarked upon."""
-
-    def signature(self, system: System, name: str, op: Operation) -> Signature | None:
-        """The signature of a function for its use by ``op``; None when there is no such function."""
-        ...
-
-
-@dataclass
+@dataclass(eq=False)
 class System:
     """Constraints of one unit of the call graph. Rules add to it; nothing in it changes the module."""
 
     host: ScopeAttr
     default: ScopeAttr
-    library: Library
+    find_signature: Callable[[System, str, Operation], Signature | None]
+    """The signature of a function of another unit, for its use by an operation; None when there is no such one."""
     scopes: ScopeTable = field(default_factory=ScopeTable)
-    remat_uses: list[RematUse] = field(default_factory=list[RematUse])
+    remat_uses: list[Edge] = field(default_factory=list[Edge])
+    """Uses of rematerialised values."""
     remats: list[Operation] = field(default_factory=list[Operation])
     remat_scopes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     """Rematerialised values that stand on a scope in the input."""
@@ -172,7 +154,7 @@ class System:
         """
         signature = self.signatures.get(name)
         if signature is None:
-            signature = self.library.signature(self, name, op)
+            signature = self.find_signature(self, name, op)
         if signature is not None and name not in self.externals:
             self.sites.append(CallSite(op, key, name, signature, frame))
         return signature
@@ -281,7 +263,7 @@ class System:
     ) -> None:
         """`use` of a value whose node is ``src``, for callers that know it. Neither is `HOST_NODE`."""
         if src == REMATERIALISED:
-            self.remat_uses.append(RematUse(dst, op, index))
+            self.remat_uses.append(Edge(REMATERIALISED, dst, op, index, kind))
             return
         source_flags = self.flags[src]
         flags = source_flags | self.flags[dst]
@@ -292,7 +274,7 @@ class System:
             self.domains.link(src, dst, ("use", op, index))
             return
         kind = _edge_kind(flags, kind, returns)
-        if kind == FIRM and flags & HEADER and self._leaves_loop(value, op):
+        if kind == FIRM and flags & HEADER and isinstance(value.owner, Block) and self.is_outside(value.owner, op):
             kind = BOUNDARY
         number = self.edges.add(src, dst, op, index, kind)
         if source_flags & INDIRECT:
@@ -304,23 +286,15 @@ class System:
         """Whether ``header`` begins a loop in its region that ``op`` is outside of."""
         region = header.parent
         graph = self.graphs.get(region) if region is not None else None
-        if graph is None or header not in graph.loops[header]:
+        if region is None or graph is None or header not in graph.loops[header]:
             return False
-        inside: Operation | None = op
-        while inside is not None and inside.parent_region() is not region:
-            inside = inside.parent_op()
-        return inside is None or inside.parent is None or header not in graph.loops[inside.parent]
+        inside = region.find_ancestor_block_in_region(op.parent) if op.parent is not None else None
+        return inside is None or header not in graph.loops[inside]
 
-    def _leaves_loop(self, value: SSAValue, op: Operation) -> bool:
-        """Whether ``value`` is carried by a loop of blocks, and ``op`` is outside of that loop."""
-        owner = value.owner
-        return isinstance(owner, Block) and self.is_outside(owner, op)
-
-    def remark_unknown(self, op: Operation, name: str) -> None:
+    def remark_unknown(self, op: Operation) -> None:
         """Say once per name that an operation is planned by the rule for unknown ones."""
-        if name not in self.library.unknown_names:
-            self.library.unknown_names.add(name)
-            text = f"no planning rule for '{name}'; all its operands and results are put on one scope"
+        text = f"no planning rule for '{op_name(op)}'; all its operands and results are put on one scope"
+        if all(remark.message != text for remark in self.remarks):
             self.remarks.append(Remark("remark", text, source_location(op)))
 
 

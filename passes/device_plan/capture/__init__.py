@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.dialects.device import SCOPE_ATTR, RegionOp, ScopeAttr
 from devscope.dialects.scope_attribute import write_scope
 from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes
 from devscope.passes.device_plan.capture.copies import CapturedCopy, CopyPlanner, replace_uses
-from devscope.passes.device_plan.capture.rematerialise import Rematerialiser
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
 from devscope.passes.device_plan.signatures import Signature
 from devscope.passes.device_plan.system import System
@@ -49,9 +48,9 @@ def capture(system: System) -> Part:
         _write_signature(system, signature)
     _strip_control_flow(system)
     _consume_annotations(system)
-    remats = Rematerialiser(system)
+    remats = _Rematerialiser(system)
     final = system.domains.final_scopes()
-    copies = CopyPlanner(system, remats, final)
+    copies = CopyPlanner(system, final, remats.need)
     copies.fold_existing()
     copies.resolve_edges()
     copies.fold_chains()
@@ -100,7 +99,7 @@ def _inline(region: RegionOp) -> None:
     Rewriter.inline_block(block, InsertPoint.before(region))
 
 
-def _place(system: System, signature: Signature, remats: Rematerialiser, final: Sequence[int]) -> None:
+def _place(system: System, signature: Signature, remats: _Rematerialiser, final: Sequence[int]) -> None:
     """Write the scopes of a body's operations."""
     frame, attributes = signature.frame, system.scopes.attributes
     surroundings = system.scopes.closed(frame.scope, system.default) if frame is not None else system.host_scope
@@ -113,3 +112,52 @@ def _place(system: System, signature: Signature, remats: Rematerialiser, final: 
         elif scope != surroundings:
             op.attributes[SCOPE_ATTR] = attributes[scope]
     remats.place(signature, surroundings)
+
+
+_Needs = dict[int, list[tuple[Operation, int]]]
+"""Per scope, in the order of first need: the operands that use a value there."""
+
+
+class _Rematerialiser:
+    """Places constants and their like: one operation per scope that needs the value, instead of copies."""
+
+    def __init__(self, system: System) -> None:
+        self._system = system
+        self._needs: dict[SSAValue, _Needs] = {}
+        self.placed: dict[Operation, list[tuple[Operation, int]]] = {}
+        """Per operation of the input: itself and its clones, each with the number of its scope."""
+
+    def need(self, value: SSAValue, scope: int, op: Operation, index: int) -> None:
+        """Operand ``index`` of ``op`` uses ``value`` on ``scope``."""
+        self._needs.setdefault(value, {}).setdefault(scope, []).append((op, index))
+
+    def place(self, signature: Signature, surroundings: int) -> None:
+        """Put every such operation of a function where it is needed, users before what they use.
+
+        The operation itself stays on the scope it names if it is needed there, else goes to the scope of its
+        surroundings if it is needed there, else to where it is needed first. Clones follow it for the rest.
+        """
+        for op in reversed(signature.remats):
+            own = self._own_scope(op, surroundings)
+            needs = next((self._needs[value] for value in op.results if value in self._needs), {})
+            order = sorted(needs or (own,), key=lambda scope: (scope != own, scope != surroundings))
+            group = [(op, order[0])]
+            for scope in order[1:]:
+                clone = op.clone()
+                Rewriter.insert_op(clone, InsertPoint.after(group[-1][0]))
+                for user, index in needs[scope]:
+                    user.operands[index] = clone.results[0]
+                group.append((clone, scope))
+            for placed, scope in group:
+                write_scope(placed, self._system.scopes.attributes[scope], scope == surroundings)
+                for index, value in enumerate(placed.operands):
+                    if self._system.nodes.get(value) == REMATERIALISED:
+                        self.need(value, scope, placed, index)
+            self.placed[op] = group
+
+    def _own_scope(self, op: Operation, surroundings: int) -> int:
+        """The scope that an operation names itself, if that is a device, else its surroundings'."""
+        attribute = op.attributes.get(SCOPE_ATTR)
+        if not isinstance(attribute, ScopeAttr) or not attribute.type_name:
+            return surroundings
+        return self._system.scopes.closed(self._system.scopes.number(attribute), self._system.default)

@@ -4,16 +4,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from xdsl.ir import Block, Operation, SSAValue, SSAValues, Use
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.insertion import InsertionPoints, Point
 from devscope.dialects.device import DeviceCopyOp
-from devscope.passes.device_plan.capture.rematerialise import Rematerialiser
 from devscope.passes.device_plan.domains import REMATERIALISED
 from devscope.passes.device_plan.system import System
 
@@ -45,11 +44,14 @@ class NeededCopy:
 class CopyPlanner:
     """Decides on copies for the cut edges of a completed system, and inserts them."""
 
-    def __init__(self, system: System, remats: Rematerialiser, final: Sequence[int]) -> None:
-        """``final`` are the scopes of all nodes."""
-        self._system = system
-        self._final = final
-        self._remats = remats
+    def __init__(
+        self, system: System, final: Sequence[int], rematerialise: Callable[[SSAValue, int, Operation, int], None]
+    ) -> None:
+        """``final`` are the scopes of all nodes.
+
+        ``rematerialise`` is told of the operands that use a rematerialised value: the value, the scope, the user.
+        """
+        self._system, self._final, self._rematerialise = system, final, rematerialise
         self._needed: dict[tuple[SSAValue, int], NeededCopy] = {}
         self._source: dict[SSAValue, SSAValue] = {}
         """Results of explicit copies, and what they copy."""
@@ -95,7 +97,7 @@ class CopyPlanner:
     def _write_ends(self, op: DeviceCopyOp, src: int, dst: int) -> None:
         for name, scope in (("src", src), ("dst", dst)):
             attribute = self._system.scopes.attributes[scope]
-            if op.attributes[name] != attribute:
+            if op.attributes.get(name) != attribute:
                 op.attributes[name] = attribute
 
     def _drop_unused(self, values: list[SSAValue]) -> None:
@@ -129,7 +131,7 @@ class CopyPlanner:
         value = op.operands[index]
         node = self._system.nodes[value]
         if node == REMATERIALISED:
-            self._remats.need(value, scope, op, index)
+            self._rematerialise(value, scope, op, index)
             return
         if self._final[node] == scope:
             return
@@ -137,10 +139,7 @@ class CopyPlanner:
         if equal is not None:
             set_operand(op, index, equal)
             return
-        need = self._needed.get((value, scope))
-        if need is None:
-            need = self._needed[value, scope] = NeededCopy(value, scope)
-        need.uses.append((op, index))
+        self._needed.setdefault((value, scope), NeededCopy(value, scope)).uses.append((op, index))
 
     # Chains
 
@@ -221,16 +220,9 @@ class CopyPlanner:
             self._insert(op, need.value, point)
 
     def _create(self, need: NeededCopy) -> DeviceCopyOp:
-        attributes = self._system.scopes.attributes
-        op = DeviceCopyOp.create(
-            operands=[need.value],
-            result_types=[need.value.type],
-            attributes={
-                "src": attributes[self._scope(need.value)],
-                "dst": attributes[need.scope],
-            },
-            location=need.uses[0][0].location,
-        )
+        location = need.uses[0][0].location
+        op = DeviceCopyOp.create(operands=[need.value], result_types=[need.value.type], location=location)
+        self._write_ends(op, self._scope(need.value), need.scope)
         point = self._points.point(need.value, [user for user, _ in need.uses])
         for user, index in need.uses:
             set_operand(user, index, op.result)
@@ -239,17 +231,12 @@ class CopyPlanner:
 
     def _insert(self, op: Operation, value: SSAValue, point: Point) -> None:
         if point.anchor is not None:
-            point.block.insert_op_before(op, point.anchor)
-            return
-        owner = value.owner
-        last = self._last.get(owner, owner if isinstance(owner, Operation) else None)
-        self._last[owner] = op
-        if last is not None:
-            point.block.insert_op_after(op, last)
-        elif (first := point.block.first_op) is not None:
-            point.block.insert_op_before(op, first)
+            place = InsertPoint.before(point.anchor)
         else:
-            point.block.add_op(op)
+            last = self._last.get(value.owner, value.owner)
+            self._last[value.owner] = op
+            place = InsertPoint.after(last) if isinstance(last, Operation) else InsertPoint.at_start(last)
+        Rewriter.insert_op(op, place)
 
 
 # xDSL's own way to change operands makes a view and several sequences for each, three times the work.

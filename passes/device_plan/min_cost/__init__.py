@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from devscope.analysis.machine import Machine
 from devscope.dialects.device import OnDeviceOp
 from devscope.dialects.location import source_location
-from devscope.passes.device_plan.min_cost.model import Model, build_model, class_seconds, machine_of
+from devscope.passes.device_plan.min_cost.model import Model, ModelBuilder, machine_of
 from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.system import Seconds, System
@@ -41,21 +41,21 @@ class MinCost:
 
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._predictions: dict[int, Prediction] = {}
+        self._predictions: dict[System, Prediction] = {}
 
     def __call__(self, system: System) -> None:
-        self._predictions[id(system)] = solve_min_cost(system, self._machine)
+        self._predictions[system] = solve_min_cost(system, self._machine)
 
     def measure(self, system: System) -> dict[int, Seconds]:
         """What the operations of a unit take per device, by the root of their class."""
-        return class_seconds(system, self._machine)
+        return ModelBuilder(system, self._machine).class_seconds()
 
     def remarks(self, systems: Iterable[System]) -> list[Remark]:
         """The predicted time of each unit that has code."""
         found: list[Remark] = []
         for system in systems:
             functions = [signature.op for signature in system.signatures.values() if signature.has_plan]
-            if functions and (prediction := self._predictions.get(id(system))) is not None:
+            if functions and (prediction := self._predictions.get(system)) is not None:
                 names = ", ".join(f"@{func.sym_name.data}" for func in functions)
                 text = f"min-cost: {names}: {prediction.text()}"
                 found.append(Remark("remark", text, source_location(functions[0])))
@@ -68,7 +68,7 @@ def solve_min_cost(system: System, machine: Machine) -> Prediction:
     Raises OptionError for a device that ``machine`` does not describe.
     """
     _hold_results(system)
-    model = build_model(system, machine)
+    model = ModelBuilder(system, machine).build()
     labels = optimise(model.problem)
     for root, label, closed in zip(model.roots, labels, model.closed, strict=True):
         system.domains.scope[root] = closed[label]
@@ -82,7 +82,7 @@ def _hold_results(system: System) -> None:
     if not any(isinstance(op, OnDeviceOp) and op.constrains_result for op in system.transparent):
         return
     for edge in system.edges:
-        owner = edge.op.operands[edge.operand].owner
+        owner = edge.value.owner
         if isinstance(owner, OnDeviceOp) and owner.constrains_result:
             system.domains.unify(edge.src, edge.dst, ("use", edge.op, edge.operand))
 

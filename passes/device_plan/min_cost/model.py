@@ -51,17 +51,9 @@ class Model:
     """Per variable: for each candidate label, the number of the closed scope."""
 
 
-def build_model(system: System, machine: Machine) -> Model:
-    """The problem of ``system``. Raises OptionError for a device that the machine lacks."""
-    return _ModelBuilder(system, machine).build()
+class ModelBuilder:
+    """Builds the problem of one system. Raises OptionError for a device that the machine lacks."""
 
-
-def class_seconds(system: System, machine: Machine) -> dict[int, Seconds]:
-    """What executes in each class of a system takes per device, by root; the devices as in every model."""
-    return _ModelBuilder(system, machine).class_seconds()
-
-
-class _ModelBuilder:
     def __init__(self, system: System, machine: Machine) -> None:
         self._system, self._machine = system, machine
         machine.check_describes((device_name(system.host), device_name(system.default)))
@@ -93,6 +85,7 @@ class _ModelBuilder:
         return Model(self._problem, self._devices, roots, self._closed)
 
     def class_seconds(self) -> dict[int, Seconds]:
+        """What executes in each class takes per device, by root; the devices as in every model."""
         self._variable = {root: root for root in self._system.domains.roots()}
         self._add_work()
         return dict(self._problem.work)
@@ -105,7 +98,7 @@ class _ModelBuilder:
     def _find_options(self, scope: int, computes: bool) -> dict[int, int]:
         """The labels that a class may have which must be on ``scope``, each with the closed scope.
 
-        What only passes data on does not take the default's memory: `complete.refine` gives it a neighbour's.
+        What only passes data on does not take the default's memory: `solve.refine` gives it a neighbour's.
         """
         attribute = self._system.scopes.attributes[scope]
         options: dict[int, int] = {}
@@ -139,13 +132,14 @@ class _ModelBuilder:
     def _add_preferences(self) -> None:
         """A carried value that only a placed constant flows into may as well be where that was placed."""
         system = self._system
+        find, computes = system.domains.find, system.domains.computes
         for use in system.remat_uses:
-            scope = system.remat_scopes.get(system.root(use.op.operands[use.operand]))
+            scope = system.remat_scopes.get(system.root(use.value))
             device = device_name(system.scopes.attributes[scope]) if scope is not None else ""
             if scope is None or device not in self._devices:
                 continue
             variable, label = self._variable_of(use.dst), self._devices.index(device)
-            if self._problem.preferred.setdefault(variable, label) != label or self._computes(use.dst):
+            if self._problem.preferred.setdefault(variable, label) != label or computes[find(use.dst)]:
                 continue
             closed = self._closed[variable]
             joined = system.scopes.join(closed[label], scope) if label in closed else CONFLICT
@@ -153,22 +147,15 @@ class _ModelBuilder:
                 # Its memory too; a copy, since classes of one scope share their options.
                 self._closed[variable] = {**closed, label: joined}
 
-    def _computes(self, node: int) -> bool:
-        domains = self._system.domains
-        return bool(domains.computes[domains.find(node)])
-
     # Work
 
     def _add_work(self) -> None:
         for op, node in self._system.executed:
-            self._add_operation(node, op)
+            work = self._estimator.work(op)
+            if work != NOTHING and node != HOST_NODE:
+                self._add_seconds(node, self._seconds(work), self._frequency(op))
         for node, call, seconds in self._system.imported_seconds:
             self._add_seconds(node, seconds, self._frequency(call))
-
-    def _add_operation(self, node: int, op: Operation) -> None:
-        work = self._estimator.work(op)
-        if work != NOTHING and node != HOST_NODE:
-            self._add_seconds(node, self._seconds(work), self._frequency(op))
 
     def _add_seconds(self, node: int, seconds: Seconds, times: float) -> None:
         variable = self._variable_of(node)
@@ -216,7 +203,7 @@ class _ModelBuilder:
         """What shared memory spares no copy of: arguments are the caller's, and so are results."""
         moved: set[SSAValue] = set()
         for edge in self._system.edges:
-            value = self._system.root(edge.op.operands[edge.operand])
+            value = self._system.root(edge.value)
             if isinstance(edge.op, ReturnOp) or _is_argument(value):
                 moved.add(value)
         return moved

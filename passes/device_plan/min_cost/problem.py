@@ -136,20 +136,13 @@ def place_tree(paths: Iterable[tuple[int, Sequence[tuple[object, float]]]]) -> t
     one of the same user count for nothing.
     """
     index: dict[tuple[int, object], int] = {}
-    frequencies: list[float] = []
-    parents: list[int] = []
-    users: list[dict[int, None]] = []
+    nodes: list[tuple[float, int, dict[int, None]]] = []
     for user, path in paths:
         parent = -1
         for place, frequency in path:
-            number = index.setdefault((parent, place), len(frequencies))
-            if number == len(frequencies):
-                frequencies.append(frequency)
-                parents.append(parent)
-                users.append({})
+            number = index.setdefault((parent, place), len(nodes))
+            if number == len(nodes):
+                nodes.append((frequency, parent, {}))
             parent = number
-        users[parent][user] = None
-    return tuple(
-        TreeNode(frequency, parent, tuple(here))
-        for frequency, parent, here in zip(frequencies, parents, users, strict=True)
-    )
+        nodes[parent][2][user] = None
+    return tuple(TreeNode(frequency, parent, tuple(users)) for frequency, parent, users in nodes)

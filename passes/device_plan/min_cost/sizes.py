@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from xdsl.dialects.builtin import MemRefType, ShapedType, TensorType, VectorType
 from xdsl.ir import Attribute
@@ -19,7 +19,7 @@ class Sizes:
 
     def __init__(self, dynamic_size: int) -> None:
         self._dynamic = dynamic_size
-        self._known: dict[Attribute, tuple[tuple[int, ...], int]] = {}
+        self._shape_and_width = cache(self._measure)
 
     def shape(self, type_: Attribute) -> tuple[int, ...]:
         """The dimensions of a type, assumed where they are not known; () for scalars."""
@@ -29,12 +29,6 @@ class Sizes:
         """The size of a value's data; 0 for what is no array."""
         shape, width = self._shape_and_width(type_)
         return math.prod(shape) * width
-
-    def _shape_and_width(self, type_: Attribute) -> tuple[tuple[int, ...], int]:
-        found = self._known.get(type_)
-        if found is None:
-            found = self._known[type_] = self._measure(type_)
-        return found
 
     def _measure(self, type_: Attribute) -> tuple[tuple[int, ...], int]:
         if isinstance(type_, TensorType | MemRefType | VectorType):

@@ -11,6 +11,7 @@ from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.ir.affine import AffineDimExpr
 
+from devscope.analysis.captured_values import free_values
 from devscope.analysis.loops import trips
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts, facts_of
@@ -35,6 +36,9 @@ _TRANSCENDENTAL = re.compile(
     r"(?:math|linalg|stablehlo|chlo|tosa|complex)\.(?:exp|log|sqrt|rsqrt|cbrt|sin|cos|tan|asin|acos|atan|sinh|cosh"
     r"|tanh|erf|pow|sigmoid|logistic|sine|cosine|exponential|softmax|reciprocal)\w*"
 )
+
+_ENTERED = frozenset({"scf.for", "scf.while", "scf.parallel", "scf.forall", "scf.if"})
+"""In a body, operations that work by what is in their regions."""
 
 
 class Estimator:
@@ -74,13 +78,7 @@ class Estimator:
 
         Uninitialised tensors are not read.
         """
-        values: dict[SSAValue, None] = dict.fromkeys(map(self._root, op.operands))
-        if op.regions:
-            for inner in op.walk():
-                if inner is not op:
-                    values.update(
-                        dict.fromkeys(self._root(v) for v in inner.operands if not op.is_ancestor(v.owner))
-                    )
+        values = dict.fromkeys(map(self._root, free_values(op) if op.regions else op.operands))
         total = sum(self.bytes(value.type) for value in values if not _is_uninitialised(value))
         return float(total + sum(self.bytes(result.type) for result in op.results))
 
@@ -130,13 +128,7 @@ class Estimator:
             block, times = stack.pop()
             for inner in block.ops:
                 inner_name = op_name(inner)
-                if inner.regions and inner_name in (
-                    "scf.for",
-                    "scf.while",
-                    "scf.parallel",
-                    "scf.forall",
-                    "scf.if",
-                ):
+                if inner.regions and inner_name in _ENTERED:
                     again = times * trips(inner, self._trips)
                     stack += [(b, again) for region in inner.regions for b in region.blocks]
                 elif self._computes(inner, inner_name):

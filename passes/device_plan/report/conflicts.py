@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import TypeAlias
 
 from xdsl.ir import Operation
 
@@ -30,17 +30,9 @@ _TAKEN_OVER = frozenset({"assigned", "refined"})
 """Kinds of demands that repeat what another function demands."""
 
 
-class _Steps(NamedTuple):
-    """Why one side of a conflict must be where it is."""
-
-    reasons: list[tuple[Reason, str]]
-    """Each with the scope that it demands, if it is a demand."""
-
-    @property
-    def origin(self) -> tuple[str, int, int]:
-        """A key of the demand at its end."""
-        kind, op, index = self.reasons[-1][0]
-        return kind, id(op), index
+_Steps: TypeAlias = list[tuple[Reason, str]]
+"""Why one side of a conflict must be where it is: reasons, each with the scope that it demands, if it is a demand.
+The last one is."""
 
 
 def check(systems: Iterable[System], formatter: DiagnosticFormatter) -> None:
@@ -54,18 +46,20 @@ def check(systems: Iterable[System], formatter: DiagnosticFormatter) -> None:
         return
     direct = {str(error): error for system in refused for error in system.errors}
     following: dict[str, PlanError] = {}
-    chains = _Chains()
+    search = cache(_DemandSearch)
     conflicts = [(system, conflict) for system in refused for conflict in _distinct(system)]
     conflicts.sort(key=lambda pair: _position(_location(pair[1])))
-    seen: set[frozenset[tuple[str, int, int]]] = set()
+    seen: set[frozenset[Reason]] = set()
     left_out = max(0, len(conflicts) - _MOST_EXAMINED)
     for system, conflict in conflicts[:_MOST_EXAMINED]:
-        first, second = chains.both(system, conflict)
-        demands = frozenset((first.origin, second.origin))
+        left, right = (system.domains.scope_of(node) for node in (conflict.left, conflict.right))
+        first = _steps(system, conflict.left, right, search)
+        second = _steps(system, conflict.right, left, search)
+        demands = frozenset((first[-1][0], second[-1][0]))
         if demands not in seen:
             seen.add(demands)
             error = _error(system, conflict, first, second, formatter)
-            taken_over = not _TAKEN_OVER.isdisjoint((first.origin[0], second.origin[0]))
+            taken_over = not _TAKEN_OVER.isdisjoint(kind for kind, _, _ in demands)
             (following if taken_over else direct)[str(error)] = error
     errors = sorted((direct or following).values(), key=lambda error: _position(error.location))
     raise _combined(errors, left_out)
@@ -135,33 +129,22 @@ class _DemandSearch:
         return None
 
 
-class _Chains:
-    """Finds what made nodes be where they are, into called functions where it comes from one."""
-
-    def __init__(self) -> None:
-        self._search = cache(_DemandSearch)
-
-    def both(self, system: System, conflict: Conflict) -> tuple[_Steps, _Steps]:
-        left, right = (system.domains.scope_of(node) for node in (conflict.left, conflict.right))
-        return self._steps(system, conflict.left, right), self._steps(system, conflict.right, left)
-
-    def _steps(self, system: System, node: int, opposing: int) -> _Steps:
-        """From ``node`` to the demand that rules ``opposing`` out."""
-        found: list[tuple[Reason, str]] = []
-        seen: set[tuple[int, int]] = set()
-        place: tuple[System, int] | None = (system, node)
-        while place is not None and (id(place[0]), place[1]) not in seen:
-            seen.add((id(place[0]), place[1]))
-            system, node = place
-            chain = self._search(system.domains).against(node, opposing)
-            if chain is None:
-                break
-            reasons, demand = chain
-            links = [reason for reason in reasons if reason[1] is not None and reason != demand.reason]
-            found += ((reason, "") for reason in links)
-            found.append((demand.reason, system.scopes.short(demand.scope)))
-            place = system.imported.get(demand.node) if demand.reason[0] == "callee" else None
-        return _Steps(list(dict.fromkeys(found)) or [(("program", None, 0), "")])
+def _steps(system: System, node: int, opposing: int, search: Callable[[Domains], _DemandSearch]) -> _Steps:
+    """From ``node`` to the demand that rules ``opposing`` out, into called functions where it comes from one."""
+    found: _Steps = []
+    seen: set[tuple[System, int]] = set()
+    place: tuple[System, int] | None = (system, node)
+    while place is not None and place not in seen:
+        seen.add(place)
+        system, node = place
+        chain = search(system.domains).against(node, opposing)
+        if chain is None:
+            break
+        reasons, demand = chain
+        found += ((reason, "") for reason in reasons if reason[1] is not None and reason != demand.reason)
+        found.append((demand.reason, system.scopes.short(demand.scope)))
+        place = system.imported.get(demand.node) if demand.reason[0] == "callee" else None
+    return list(dict.fromkeys(found)) or [(("program", None, 0), "")]
 
 
 def _error(
@@ -175,8 +158,8 @@ def _error(
         f"{_subject(conflict.reason, formatter)} must be on {left} and on {right}",
         source_location(op) if op is not None else None,
         [
-            *_notes(views + first.reasons, f"on {left} because", formatter),
-            *_notes(second.reasons, f"and on {right} because", formatter),
+            *_notes(views + first, f"on {left} because", formatter),
+            *_notes(second, f"and on {right} because", formatter),
             _suggestion(conflict.reason),
         ],
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from xdsl.dialects.builtin import SymbolRefAttr
-from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 
+from devscope.analysis.symbols import named_function
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
@@ -136,12 +136,8 @@ class DiagnosticFormatter:
 
     def callee(self, op: Operation | None) -> str:
         """The function that a call or ``func.constant`` names, as the source calls it."""
-        for key in ("callee", "value"):
-            symbol: Attribute | None = op.get_attr_or_prop(key) if op is not None else None
-            if isinstance(symbol, SymbolRefAttr):
-                name = symbol.string_value()
-                return f"@{self._originals.get(name, name)}"
-        return "the function"
+        name = named_function(op) if op is not None else None
+        return f"@{self._originals.get(name, name)}" if name is not None else "the function"
 
     def reason(self, reason: Reason, scope: str = "", position: bool = True) -> str:
         """A reason as a sentence; without ``position``, its operation is named alone."""

@@ -184,7 +184,7 @@ class _Answer:
         assert part is not None
         lines: dict[str, None] = {}
         for use in part.system.remat_uses:
-            operand = use.op.operands[use.operand]
+            operand = use.value
             if operand is entry.value or value_location(operand) == value_location(entry.value) is not None:
                 scope = self._scope(part, use.dst)
                 lines[f"  on {scope} for {self._plan.formatter.op(use.op)}"] = None

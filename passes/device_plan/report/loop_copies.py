@@ -10,8 +10,7 @@ Where an operation is all that keeps a loop from running on one scope, the warni
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -62,33 +61,26 @@ def loop_warnings(parts: Sequence[Part], explainer: Explainer) -> list[Remark]:
     return [*warnings, *_in_called_functions(parts, explainer, others)]
 
 
-class _RepeatedCall(NamedTuple):
-    """A call in a loop."""
-
-    loop: Loop
-    op: Operation
-
-
 def _in_called_functions(
     parts: Sequence[Part], explainer: Explainer, copies: Sequence[CapturedCopy]
 ) -> Iterator[Remark]:
     repeated = _repeated_functions([part.system for part in parts]) if copies else {}
     for copy in copies if repeated else ():
         function = function_of(copy.op)
-        call = repeated.get(function) if function is not None else None
-        if call is not None:
+        if function is not None and function in repeated:
+            loop, call = repeated[function]
             name = explainer.formatter.function(function, position=False)
-            when = f"in every run of {name}, which {explainer.formatter.op(call.op)} starts"
-            yield _warning(explainer, copy, f"{when} in every iteration of {_name(explainer, call.loop)}", "", ())
+            when = f"in every run of {name}, which {explainer.formatter.op(call)} starts"
+            yield _warning(explainer, copy, f"{when} in every iteration of {_name(explainer, loop)}", "", ())
 
 
-def _repeated_functions(systems: Sequence[System]) -> Mapping[FuncOp, _RepeatedCall]:
-    """The functions of a planned module that loops call, directly or not, each with the call in the loop.
+def _repeated_functions(systems: Sequence[System]) -> dict[FuncOp, tuple[Loop, Operation]]:
+    """The functions of a planned module that loops call, directly or not, each with the loop and the call in it.
 
     Only calls by name count: which functions a function value stands for is not known in general.
     """
     functions = {s.op.sym_name.data: s.op for system in systems for s in system.signatures.values()}
-    found: dict[FuncOp, _RepeatedCall] = {}
+    found: dict[FuncOp, tuple[Loop, Operation]] = {}
     callees: dict[FuncOp, list[FuncOp]] = {}
     for system in systems:
         for site in system.sites:
@@ -98,7 +90,7 @@ def _repeated_functions(systems: Sequence[System]) -> Mapping[FuncOp, _RepeatedC
                 continue
             callees.setdefault(caller, []).append(callee)
             if callee not in found and (loop := innermost_loop(site.op, system.graphs)) is not None:
-                found[callee] = _RepeatedCall(loop, site.op)
+                found[callee] = (loop, site.op)
     work = list(found)
     while work:
         caller = work.pop()
@@ -164,29 +156,22 @@ class _Advisor:
             return []
         name = self._explainer.formatter.value(carried[0])
         reason = self._explainer.decision(system, system.nodes[carried[0]])
-        return [
-            Note(
-                f"the loop computes nothing on {short(here)}, but carries {name} there "
-                f"because {reason}; carried on {short(there)}, it is not copied in the loop",
-                value_location(carried[0]),
-            )
-        ]
+        text = (
+            f"the loop computes nothing on {short(here)}, but carries {name} there "
+            f"because {reason}; carried on {short(there)}, it is not copied in the loop"
+        )
+        return [Note(text, value_location(carried[0]))]
 
     def _choose(self, ends: Sequence[int]) -> list[Note]:
         notes: list[Note] = []
         for scope in ends:
-            op, node = next(
-                (pair for pair in self._computed.get(scope, ()) if not self._is_unasked(pair[1])), (None, 0)
-            )
-            if op is None:
+            asked = [pair for pair in self._computed.get(scope, ()) if not self._is_unasked(pair[1])]
+            if not asked:
                 return []
+            op, node = asked[0]
+            name = self._explainer.formatter.op(op, position=False)
             reason = self._explainer.decision(self._part.system, node)
-            notes.append(
-                Note(
-                    f"{self._explainer.formatter.op(op, position=False)} is there because {reason}",
-                    source_location(op),
-                )
-            )
+            notes.append(Note(f"{name} is there because {reason}", source_location(op)))
         short = self._part.system.scopes.short
         names = " or ".join(short(scope) for scope in ends)
         return [*notes, Note(f"with all of the loop on {names}, it copies nothing")]

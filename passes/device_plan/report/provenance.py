@@ -7,9 +7,8 @@ scope from there, and in another function's system where a call did.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import islice
 
 from xdsl.ir import Operation, SSAValue
@@ -42,23 +41,22 @@ class Provenance:
         end = (system.completed_unions, None)
         self._unions, self._demanded = (system.summarised or end) if summarised else end
         self._choices = {} if summarised else system.choices
-        self._ends: dict[int, int] = {}
 
     @cached_property
-    def _next(self) -> dict[int, tuple[int, Reason]]:
-        """Per node that says nothing itself, the next one on the way to what decided, and why they are one."""
+    def _next(self) -> dict[int, tuple[int, Reason, int]]:
+        """Per node that says nothing itself: the next on the way to its end, why they are one, and the end."""
         neighbours = united_neighbours(self.system.domains, self._unions)
-        found: dict[int, tuple[int, Reason]] = {}
+        found: dict[int, tuple[int, Reason, int]] = {}
         seen: set[int] = set()
         for starts in (self._demands, self._choices):
-            queue = deque(node for node in starts if node not in seen)
+            queue = [node for node in starts if node not in seen]
             seen.update(starts)
-            while queue:
-                node = queue.popleft()
+            for node in queue:
+                end = found[node][2] if node in found else node
                 for neighbour, reason in neighbours.get(node, ()):
                     if neighbour not in seen:
                         seen.add(neighbour)
-                        found[neighbour] = (node, reason)
+                        found[neighbour] = (node, reason, end)
                         queue.append(neighbour)
         return found
 
@@ -76,19 +74,14 @@ class Provenance:
         """The reasons that lead from ``node`` to the node that decided for it, and that node."""
         reasons: list[Reason] = []
         while (step := self._next.get(node)) is not None:
-            node, reason = step
+            node, reason, _ = step
             reasons.append(reason)
         return reasons, node
 
     def end(self, node: int) -> int:
         """The node that decided for ``node``."""
-        passed: list[int] = []
-        while (found := self._ends.get(node)) is None and (step := self._next.get(node)) is not None:
-            passed.append(node)
-            node = step[0]
-        node = node if found is None else found
-        self._ends.update(dict.fromkeys(passed, node))
-        return node
+        step = self._next.get(node)
+        return step[2] if step is not None else node
 
     def decision(self, node: int) -> tuple[Reason, int]:
         """What decided at a node where a path ends: reason and scope."""
@@ -140,13 +133,10 @@ class Explainer:
 
     def __init__(self, systems: Sequence[System], formatter: DiagnosticFormatter) -> None:
         self.formatter = formatter
-        self._provenance: dict[tuple[int, bool], Provenance] = {}
+        self.provenance = cache(Provenance)
+        """The chains of a system, or of the summary that was made of it."""
         self._systems = list(systems)
-        self._decisions: dict[tuple[Reason, int], str] = {}
-
-    def provenance(self, system: System, summarised: bool = False) -> Provenance:
-        """The chains of ``system``, or of the summary that was made of it."""
-        return self._provenance.setdefault((id(system), summarised), Provenance(system, summarised))
+        self._decision = cache(formatter.reason)  # mostly one for many nodes
 
     def chain_of_value(self, system: System, value: SSAValue) -> list[Note]:
         """Why ``value`` is where it is."""
@@ -169,12 +159,8 @@ class Explainer:
         if node == REMATERIALISED:
             return self.formatter.reason(("rematerialised", None, 0))
         provenance = self.provenance(system)
-        decided = provenance.decision(provenance.end(node))
-        text = self._decisions.get(decided)  # mostly one for many nodes
-        if text is None:
-            reason, scope = decided
-            text = self._decisions[decided] = self.formatter.reason(reason, system.scopes.short(scope))
-        return text
+        reason, scope = provenance.decision(provenance.end(node))
+        return self._decision(reason, system.scopes.short(scope))
 
     def _notes(self, steps: Iterable[tuple[Reason, str]]) -> Iterator[Note]:
         for reason, scope in steps:

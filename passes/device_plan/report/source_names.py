@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -34,7 +35,7 @@ class SourceNames:
 
     def __init__(self, texts: Mapping[str, str] | None = None) -> None:
         self._texts = dict(texts or {})
-        self._lines: dict[str, list[bytes]] = {}
+        self._files = cache(self._read)
 
     def name(self, value: SSAValue) -> str | None:
         """The name of a value in the source, with its ``%``; None when the source does not say."""
@@ -45,48 +46,35 @@ class SourceNames:
 
     def _argument(self, value: BlockArgument) -> str | None:
         where = decode_location(value.location)
-        match = _ARGUMENT.match(self._text_at(where)) if where is not None else None
+        match = _ARGUMENT.match(*self._position(where)) if where is not None else None
         return match.group().decode() if match is not None else None
 
     def _result(self, value: SSAValue) -> str | None:
         op = value.owner
         where = source_location(op) if isinstance(op, Operation) else None
-        if where is None or not isinstance(op, Operation) or not self._stands_at(op, where):
+        if where is None or not isinstance(op, Operation):
             return None
-        match = _RESULTS.search(self._text_before(where))
-        return _pick(match[1].decode(), op.results.index(value)) if match is not None else None
-
-    def _stands_at(self, op: Operation, where: SourceLocation) -> bool:
+        text, start, end = self._position(where)
         name = op_name(op)
         # A region can make its dialect the default one: `call` is `func.call` in a function.
-        spellings = (name, f'"{name}"', name.partition(".")[2])
-        text = self._text_at(where)
-        return any(
-            spelling and re.match(rb"%s(?![\w.$])" % re.escape(spelling.encode()), text) for spelling in spellings
-        )
+        for spelling in filter(None, (name, f'"{name}"', name.partition(".")[2])):
+            if re.compile(rb"%s(?![\w.$])" % re.escape(spelling.encode())).match(text, start, end):
+                match = _RESULTS.search(text, max(0, start - _LOOK_BACK), start)
+                return _pick(match[1].decode(), op.results.index(value)) if match is not None else None
+        return None
 
-    def _text_at(self, where: SourceLocation) -> bytes:
-        """The rest of a line; MLIR counts columns in bytes."""
-        lines = self._lines_of(where.file)
-        return lines[where.line - 1][where.column - 1 :] if 0 < where.line <= len(lines) else b""
+    def _position(self, where: SourceLocation) -> tuple[bytes, int, int]:
+        """The text of a file, a position in it and where that line ends; MLIR counts columns in bytes."""
+        text, lines = self._files(where.file)
+        if not 0 < where.line < len(lines):
+            return b"", 0, 0
+        return text, lines[where.line - 1] + where.column - 1, lines[where.line] - 1
 
-    def _text_before(self, where: SourceLocation) -> bytes:
-        lines = self._lines_of(where.file)
-        row = where.line - 1
-        text = lines[row][: where.column - 1]
-        while row > 0 and len(text) < _LOOK_BACK:
-            row -= 1
-            text = lines[row] + b"\n" + text
-        return text[-_LOOK_BACK:]
-
-    def _lines_of(self, file: str) -> list[bytes]:
-        lines = self._lines.get(file)
-        if lines is None:
-            text = self._texts.get(file)
-            lines = self._lines[file] = (_read(file) if text is None else text.encode(errors="replace")).split(
-                b"\n"
-            )
-        return lines
+    def _read(self, file: str) -> tuple[bytes, list[int]]:
+        """The text of a file, and where its lines begin; the last number is after the end."""
+        known = self._texts.get(file)
+        text = _read(file) if known is None else known.encode(errors="replace")
+        return text, [0, *(end.end() for end in re.finditer(b"\n", text)), len(text) + 1]
 
 
 def _read(file: str) -> bytes:

@@ -100,9 +100,9 @@ def _row_by_facts(known: Facts) -> Row | None:
     return Row(partial(compute.compute, host_operands=shapes) if shapes else compute.compute)
 
 
-def unknown(system: System, op: Operation, name: str) -> None:
+def unknown(system: System, op: Operation) -> None:
     """The conservative rule: everything that the operation touches is on one scope."""
     before = len(system.executed)
     compute.compute(system, op)
     if len(system.executed) > before:
-        system.remark_unknown(op, name)
+        system.remark_unknown(op)

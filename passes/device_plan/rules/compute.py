@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 
-from xdsl.dialects.builtin import SymbolRefAttr, TensorType
+from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
+from devscope.analysis.symbols import callee_name
 from devscope.analysis.value_kinds import FUNCTION, HOST, TENSOR, kind_of
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
@@ -111,12 +112,9 @@ def loop_body(system: System, op: Operation) -> None:
         if (attribute := inner.attributes.get(SCOPE_ATTR)) is not None:
             system.annotated.append(inner)
             system.require(node, system.scope_number(attribute, inner), ("attribute", inner, 0))
-        if name == "func.call":
-            callee = inner.get_attr_or_prop("callee")
-            symbol = callee.string_value() if isinstance(callee, SymbolRefAttr) else ""
-            signature = system.signature_of(symbol, inner, "callee")
-            if signature is not None:
-                system.domains.link(signature.node, node, ("body_call", inner, 0))
+        callee = callee_name(inner)
+        if callee is not None and (signature := system.signature_of(callee, inner, "callee")) is not None:
+            system.domains.link(signature.node, node, ("body_call", inner, 0))
 
 
 def _nested(op: Operation) -> Iterator[Operation]:
@@ -192,7 +190,7 @@ def rematerialise(system: System, op: Operation) -> None:
 
 
 def fill(system: System, op: Operation) -> None:
-    """A scalar spread over a tensor that is itself made anew, is made anew too."""
+    """A scalar spread over a tensor that is itself rematerialised, is rematerialised too."""
     if _is_fresh(system, op):
         _mark_rematerialised(system, op)
     else:

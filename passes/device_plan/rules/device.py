@@ -91,7 +91,7 @@ def _copied(system: System, op: OnDeviceOp, node: int, scope: int, flags: int, r
 def device_copy(system: System, op: Operation) -> None:
     """An explicit copy. It keeps its destination; the operand is put on its source if it can be.
 
-    A copy of a value that is made anew on every scope is only a demand for where it is used.
+    A copy of a value that is rematerialised on every scope is only a demand for where it is used.
     """
     assert isinstance(op, DeviceCopyOp)
     node = system.node_of(op.operand)

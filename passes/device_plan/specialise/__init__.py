@@ -13,7 +13,7 @@ what was learnt, until nothing new is learnt; scopes only ever get closed fields
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
@@ -24,13 +24,12 @@ from devscope.dialects.device import ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.errors import PlanError
 from devscope.passes.device_plan.build import build_signature, build_unit, demand_assignment
-from devscope.passes.device_plan.complete import refine
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.conflicts import check
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.scope_table import CONFLICT, OPEN, ScopeTable
 from devscope.passes.device_plan.signatures import Assignment, InstanceRequest, Signature
-from devscope.passes.device_plan.solve import unify
+from devscope.passes.device_plan.solve import refine, unify
 from devscope.passes.device_plan.specialise.call_graph import CallGraph, Unit, build_call_graph
 from devscope.passes.device_plan.specialise.instances import Instance, final_assignment, request_of
 from devscope.passes.device_plan.specialise.summary import Summary, instantiate, summarise
@@ -49,28 +48,22 @@ class Strategy:
     """The time that the operations of a system take, per root, where that counts for its callers."""
 
 
+@dataclass
 class Specialiser:
     """Plans the functions of one module. They stay as they are."""
 
-    def __init__(
-        self,
-        functions: Sequence[FuncOp],
-        host: ScopeAttr,
-        default: ScopeAttr,
-        strategy: Strategy,
-        pin_to_host: bool,
-        most_clones: int,
-        formatter: DiagnosticFormatter,
-    ) -> None:
-        self._host, self._default = host, default
-        self._strategy = strategy
-        self._pin_to_host = pin_to_host
-        self._most_clones = most_clones
+    functions: Sequence[FuncOp]
+    host: ScopeAttr
+    default: ScopeAttr
+    strategy: Strategy
+    pin_to_host: bool
+    most_clones: int
+    formatter: DiagnosticFormatter
+
+    def __post_init__(self) -> None:
         self._scopes = ScopeTable()
-        self.graph: CallGraph = build_call_graph(functions)
-        self.unknown_names: set[str] = set()
+        self.graph: CallGraph = build_call_graph(self.functions)
         self.remarks: list[Remark] = []
-        self._formatter = formatter
         self._refused: list[System] = []
         """Systems with conflicts or other errors."""
         self._summaries: dict[str, Summary] = {}
@@ -99,14 +92,12 @@ class Specialiser:
         for unit in self.graph.units:
             if not unit.called:
                 system = self._new_system()
-                build_unit(system, {func.sym_name.data: func for func in unit.functions})
+                build_unit(system, unit.functions)
                 self._refused.append(system)
-        check(self._refused, self._formatter)
+        check(self._refused, self.formatter)
 
-    # The library: what a unit's rules ask for.
-
-    def signature(self, system: System, name: str, op: Operation) -> Signature | None:
-        """See `Library.signature`."""
+    def _signature(self, system: System, name: str, op: Operation) -> Signature | None:
+        """See `System.find_signature`."""
         summary = self._summaries.get(name)
         if summary is not None:
             return instantiate(system, summary, op)
@@ -124,9 +115,9 @@ class Specialiser:
         """A completed system of all declarations; to be called after `run`."""
         system = self._new_system()
         for name, func in self.graph.externals.items():
-            self.signature(system, name, func)
-        check([system], self._formatter)
-        self._strategy.complete(system)
+            self._signature(system, name, func)
+        check([system], self.formatter)
+        self.strategy.complete(system)
         system.signatures = system.externals
         return system
 
@@ -137,18 +128,18 @@ class Specialiser:
     # Bottom-up
 
     def _new_system(self) -> System:
-        return System(self._host, self._default, self, self._scopes, remarks=self.remarks)
+        return System(self.host, self.default, self._signature, self._scopes, remarks=self.remarks)
 
     def _summarise(self, unit: Unit) -> None:
         system = self._new_system()
-        build_unit(system, {func.sym_name.data: func for func in unit.functions})
+        build_unit(system, unit.functions)
         self._keep_errors(system)
         unify(system)
-        seconds = self._strategy.measure(system) if self._strategy.measure is not None else {}
+        seconds = self.strategy.measure(system) if self.strategy.measure is not None else {}
         for name, signature in system.signatures.items():
             if name in unit.called:
                 self._summaries[name] = summarise(system, signature, seconds)
-        if self._strategy.unifies:
+        if self.strategy.unifies:
             self._open[unit] = system
 
     # Top-down
@@ -160,14 +151,16 @@ class Specialiser:
         for unit in reversed(self.graph.units):
             for instance in self._plan_unit(unit, requests.pop(unit, [])):
                 planned.append(instance)
-                for request in self._requests(instance.system) if not self._refused else ():
-                    requests.setdefault(self.graph.unit_of[request.name], []).append(request)
+                for site in instance.system.sites if not self._refused else ():
+                    if site.name not in instance.system.signatures:  # It is of another unit.
+                        request = request_of(instance.system, site)
+                        requests.setdefault(self.graph.unit_of[site.name], []).append(request)
         self._open.clear()
-        check(self._refused, self._formatter)
+        check(self._refused, self.formatter)
         return planned
 
     def _plan_unit(self, unit: Unit, requests: Sequence[InstanceRequest]) -> list[Instance]:
-        pinned = self._pin_to_host and unit.is_public
+        pinned = self.pin_to_host and unit.is_public
         instances: list[Instance] = []
         if pinned or not requests:
             instances.append(self._instance(unit, None, pinned, instances))
@@ -179,16 +172,18 @@ class Specialiser:
             if found is None:
                 found = self._instance(unit, request, False, instances)
                 instances.append(found)
-                self._learn_refinement(found, request)
+                if (final := found.assignment(request.name)) != request.assignment:
+                    self._refined[request.key] = final
+                    self._learnt = True
             found.asked.add(request.key)
         return instances
 
     def _instance(
         self, unit: Unit, request: InstanceRequest | None, pinned: bool, others: Sequence[Instance]
     ) -> Instance:
-        functions = {func.sym_name.data: func for func in unit.functions}
+        functions = unit.functions
         if others:
-            if len(others) > self._most_clones:
+            if len(others) > self.most_clones:
                 assert request is not None
                 raise self._too_many(unit, request)
             functions = {name: _clone(func) for name, func in functions.items()}
@@ -198,21 +193,20 @@ class Specialiser:
             system = self._new_system()
             wanted = {request.name: request} if request is not None else {}
             build_unit(system, functions, pinned, wanted)
-            if self._strategy.unifies:
+            if self.strategy.unifies:
                 unify(system)
         elif request is not None:
             demand_assignment(system, system.signatures[request.name], request)
         self._keep_errors(system)
         if not self._refused:
-            self._strategy.complete(system)
+            self.strategy.complete(system)
             self._refine(system)
         return Instance(unit, functions, system, request)
 
     def _too_many(self, unit: Unit, request: InstanceRequest) -> PlanError:
-        func = next(func for func in unit.functions if func.sym_name.data == request.name)
         return PlanError(
-            f"@{request.name} is used with more than {self._most_clones + 1} different assignments of scopes",
-            source_location(func),
+            f"@{request.name} is used with more than {self.most_clones + 1} different assignments of scopes",
+            source_location(unit.functions[request.name]),
             [
                 "each of them needs a function of its own: put device.scope on arguments and results of the "
                 "function, so that its callers copy",
@@ -243,18 +237,6 @@ class Specialiser:
             assert CONFLICT not in joined
             self._learnt = True
             self._bound[name] = joined
-
-    def _learn_refinement(self, instance: Instance, request: InstanceRequest) -> None:
-        final = instance.assignment(request.name)
-        if final != request.assignment:
-            self._refined[request.key] = final
-            self._learnt = True
-
-    def _requests(self, system: System) -> Iterable[InstanceRequest]:
-        """What a completed system asks of functions outside of its unit."""
-        for site in system.sites:
-            if site.name not in system.signatures:
-                yield request_of(system, site)
 
 
 def _clone(func: FuncOp) -> FuncOp:

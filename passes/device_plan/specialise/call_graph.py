@@ -52,13 +52,14 @@ def has_frame(func: FuncOp) -> bool:
 class Unit:
     """Functions that are planned together: one, or several that call each other in cycles."""
 
-    functions: list[FuncOp]
+    functions: dict[str, FuncOp]
+    """By name."""
     called: set[str] = field(default_factory=set[str])
     """The names of those that functions of other units call or use as values."""
 
     @property
     def is_public(self) -> bool:
-        return any(is_public(func) for func in self.functions)
+        return any(map(is_public, self.functions.values()))
 
 
 @dataclass
@@ -86,9 +87,9 @@ def build_call_graph(functions: Sequence[FuncOp]) -> CallGraph:
     backwards = {
         func: [c for c in dict.fromkeys(callees[func]) if c in position][::-1] for func in reversed(planned)
     }
-    components = strongly_connected_components(backwards)
-    units = [Unit(sorted(component, key=position.__getitem__)) for component in components]
-    unit_of = {func.sym_name.data: unit for unit in units for func in unit.functions}
+    components = (sorted(c, key=position.__getitem__) for c in strongly_connected_components(backwards))
+    units = [Unit({func.sym_name.data: func for func in component}) for component in components]
+    unit_of = {name: unit for unit in units for name in unit.functions}
     for func, targets in backwards.items():
         for name in (target.sym_name.data for target in targets):
             if unit_of[name] is not unit_of[func.sym_name.data]:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from xdsl.dialects.builtin import IntAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
 
 _GROUP = "device.constant_group"
 """Marks constants that were one, also in clones of their functions. Never leaves planning."""
@@ -38,11 +39,9 @@ def _split(func: FuncOp) -> bool:
     if not constants:
         return False
     position = {op: number for number, op in enumerate(func.walk())}
-    groups = 0
-    for op in constants:
+    for group, op in enumerate(constants):
         uses = sorted(op.results[0].uses, key=lambda use: (position[use.operation], use.index))
-        op.attributes[_GROUP] = IntAttr(groups)
-        groups += 1
+        op.attributes[_GROUP] = IntAttr(group)
         block, last = op.parent, op
         assert block is not None
         for use in uses[1:]:
@@ -50,7 +49,7 @@ def _split(func: FuncOp) -> bool:
             block.insert_op_after(clone, last)
             use.operation.operands[use.index] = clone.results[0]
             last = clone
-    return groups > 0
+    return True
 
 
 def _merge(func: FuncOp) -> None:
@@ -62,5 +61,4 @@ def _merge(func: FuncOp) -> None:
         kept = first.setdefault((group, op.get_attr_or_prop("value")), op)
         if kept is not op:
             op.results[0].replace_all_uses_with(kept.results[0])
-            op.detach()
-            op.erase()
+            Rewriter.erase_op(op)

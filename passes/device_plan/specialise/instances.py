@@ -62,20 +62,14 @@ def insert_clones(module: ModuleOp, instances: Sequence[Instance], formatter: Di
     clones: list[Clone] = []
     reached: dict[tuple[str, Assignment, int], FuncOp] = {}
     for instance in instances:
-        for original in instance.unit.functions:
-            name = original.sym_name.data
+        for name, original in instance.unit.functions.items():
             func = instance.functions[name]
             if func is not original:
                 func.properties["sym_name"] = StringAttr(_clone_name(instance, name, taken))
                 module.body.block.insert_op_after(func, last.get(original, original))
                 last[original] = func
-                clones.append(
-                    Clone(
-                        func.sym_name.data,
-                        name,
-                        formatter.op(instance.request.op if instance.request is not None else None),
-                    )
-                )
+                user = instance.request.op if instance.request is not None else None
+                clones.append(Clone(func.sym_name.data, name, formatter.op(user)))
         reached.update((key, instance.functions[key[0]]) for key in instance.asked)
     for instance in instances:
         for site in instance.system.sites:
