@@ -77,7 +77,7 @@ def is_free(op: Operation) -> bool:
     return isinstance(op, DeviceCopyOp) or (facts_of(op).view_of is not None and touches_tensors(op))
 
 
-def body_operations(op: Operation) -> list[Operation]:
+def _body_operations(op: Operation) -> list[Operation]:
     """The operations nested in a function or in control flow, without terminators and without payload bodies."""
     found: list[Operation] = []
     stack: list[Operation] = [op]
@@ -110,11 +110,11 @@ class Classifier:
         name = op_name(op)
         if is_scalar_code(op):
             return Role.SCALAR, self._host
-        if name in CONTROL_FLOW:
-            return self._control_flow(op)
         callee = callee_name(op)
-        if callee is not None:
-            scope = self._device_functions.get(callee)
+        if name in CONTROL_FLOW or callee is not None:
+            # Control flow belongs to a device function if all that it contains and carries does.
+            functions = self._device_functions
+            scope = functions.get(callee) if callee else self.uniform_scope([op, *_body_operations(op)])
             return (Role.HOST, self._host) if scope is None else (Role.DEVICE, scope)
         if name == "device.device_copy" or is_terminator(op) or not touches_tensors(op):
             self._check_buffers(op)
@@ -135,18 +135,11 @@ class Classifier:
 
     def queried_scope(self, op: Operation) -> ScopeAttr | None:
         """Where the tensor lives whose shape ``op`` asks for; None if ``op`` is no shape query."""
-        if not is_scalar_code(op):
-            return None
-        tensor = next((value for value in op.operands if is_tensor(value)), None)
-        return None if tensor is None else self._scopes.of_value(tensor)
+        tensors = [value for value in op.operands if is_tensor(value)]
+        return self._scopes.of_value(tensors[0]) if tensors and is_scalar_code(op) else None
 
     def is_host(self, scope: ScopeAttr) -> bool:
         return scope.is_open or scope.same_device(self._host)
-
-    def _control_flow(self, op: Operation) -> tuple[Role, ScopeAttr]:
-        """Control flow belongs to a device function if all that it contains and carries does."""
-        scope = self.uniform_scope([op, *body_operations(op)])
-        return (Role.HOST, self._host) if scope is None else (Role.DEVICE, scope)
 
     def uniform_scope(self, ops: list[Operation]) -> ScopeAttr | None:
         """The one device scope that all ``ops`` work on; None if there is no such scope.
@@ -185,7 +178,7 @@ def device_functions(functions: Sequence[FuncOp], scopes: ScopeAnalysis) -> dict
         scope = None if is_public(function) or not function.body.blocks else _signature_scope(function)
         if scope is not None and not scope.same_device(scopes.host):
             found[function.sym_name.data] = scope
-            bodies[function.sym_name.data] = body_operations(function)
+            bodies[function.sym_name.data] = _body_operations(function)
     classifier = Classifier(scopes, found)
     while wrong := [name for name, scope in found.items() if classifier.uniform_scope(bodies[name]) != scope]:
         for name in wrong:

@@ -42,7 +42,7 @@ class Symbols(SymbolTable):
 
 
 def named_function(op: Operation) -> str | None:
-    """The symbol that a ``func.call`` or ``func.constant`` names; None for other operations."""
+    """The symbol that a ``func.call``, ``func.constant`` or ``device.launch`` names; None for other operations."""
     key = facts_of(op).symbol
     symbol = op.get_attr_or_prop(key) if key else None
     return symbol.string_value() if isinstance(symbol, SymbolRefAttr) else None

@@ -19,11 +19,10 @@ from devscope.analysis.classify import portable_functions
 from devscope.analysis.symbols import CALL, Symbols, callee_name, is_kernel, named_function
 from devscope.dialects.device import KERNEL_ATTR, Device, LaunchOp
 from devscope.dialects.launch import InOp
-from devscope.dialects.location import source_location
+from devscope.dialects.location import error_at, note_at
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 from devscope.dialects.verifier import verify_operation
-from devscope.errors import Note, VerifyError
 
 _DIALECTS = frozenset({"arith", "cf", "complex", "index", "math", "memref", "scf", "ub", "vector"})
 _DYNAMIC = "gpu.dynamic_shared_memory"
@@ -87,15 +86,14 @@ def _refuse_calls(module: ModuleOp, kernels: Mapping[str, FuncOp]) -> None:
     launches = {kernel_name(launch): launch for launch in reversed(launches_in(module))}
     for op in module.walk():
         name = named_function(op)
-        if name is None or name not in kernels:
+        if name is None or name not in kernels or isinstance(op, LaunchOp):
             continue
         how = "called" if op_name(op) == CALL else "used as a value"
-        message, notes = f"kernel '{name}' is {how}", ["device.launch runs it on tensors"]
-        if launch := launches.get(name):
-            message = f"'{name}' is launched as a kernel and {how}, too"
-            here = Note("it is launched here", source_location(launch))
-            notes = [here, "give one of them a function of its own"]
-        raise VerifyError(message, source_location(op), notes)
+        if name not in launches:
+            raise error_at(op, f"kernel '{name}' is {how}", "device.launch runs it on tensors")
+        here = note_at(launches[name], "it is launched here")
+        message = f"'{name}' is launched as a kernel and {how}, too"
+        raise error_at(op, message, here, "give one of them a function of its own")
 
 
 def _check_calls(module: ModuleOp, symbols: Symbols) -> None:
@@ -107,34 +105,25 @@ def _check_calls(module: ModuleOp, symbols: Symbols) -> None:
     portable = {f.sym_name.data: f for f in portable_functions(graph.symbols.functions.values())}
     for kernel, op in calls:
         name = callee_name(op) or ""
+        call = f"kernel '{kernel.sym_name.data}' calls '{name}'"
         if name not in portable:
-            raise VerifyError(
-                f"kernel '{kernel.sym_name.data}' calls '{name}', which kernels cannot",
-                source_location(op),
-                ["what they call are private functions with a body, over scalars alone"],
-            )
+            legal = "what they call are private functions with a body, over scalars alone"
+            raise error_at(op, f"{call}, which kernels cannot", legal)
         cycle = graph.cycle_below(portable[name])
         if cycle is not None:
             path = " -> ".join(function.sym_name.data for function in cycle)
-            raise VerifyError(
-                f"kernel '{kernel.sym_name.data}' calls '{name}', which is recursive: {path}",
-                source_location(op),
-                ["write it as a loop (scf.while)"],
-            )
+            raise error_at(op, f"{call}, which is recursive: {path}", "write it as a loop (scf.while)")
 
 
 def _check_kernel(kernel: FuncOp) -> None:
     name = kernel.sym_name.data
     if kernel.sym_visibility is None or kernel.sym_visibility.data != "private":
-        raise VerifyError(f"kernel '{name}' must be private: only launches reach it", source_location(kernel))
+        raise error_at(kernel, f"kernel '{name}' must be private: only launches reach it")
     if not kernel.body.blocks:
-        raise VerifyError(f"kernel '{name}' has no body", source_location(kernel))
+        raise error_at(kernel, f"kernel '{name}' has no body")
     if kernel.function_type.outputs.data:
-        raise VerifyError(
-            f"kernel '{name}' returns something",
-            source_location(kernel),
-            ["it leaves its results in the buffers that 'device.out' name"],
-        )
+        remedy = "it leaves its results in the buffers that 'device.out' name"
+        raise error_at(kernel, f"kernel '{name}' returns something", remedy)
 
 
 def check_launch(launch: Operation) -> None:
@@ -157,40 +146,29 @@ def check_launch(launch: Operation) -> None:
     kernel = Symbols.lookup_symbol_in(module, name)  # there may be many launches, each of which a rule checks
     if not isinstance(kernel, FuncOp):
         known = ", ".join(Symbols(module).kernels)
-        raise VerifyError(
-            f"'{name}' is launched, but the module has no such function",
-            source_location(launch),
-            [f"kernels of the module: {known}" if known else "the module has no kernels"],
-        )
+        legal = f"kernels of the module: {known}" if known else "the module has no kernels"
+        raise error_at(launch, f"'{name}' is launched, but the module has no such function", legal)
     if not is_kernel(kernel):
-        raise VerifyError(
-            f"'{name}' is launched, but is no kernel",
-            source_location(launch),
-            [
-                Note("it stands here", source_location(kernel)),
-                f"a kernel has '{KERNEL_ATTR}', and memrefs for the tensors that it works on",
-            ],
-        )
-    values = [*launch.ins, *launch.outs]
-    _check_parameters(launch, kernel, [value.type for value in values])
+        legal = f"a kernel has '{KERNEL_ATTR}', and memrefs for the tensors that it works on"
+        here = note_at(kernel, "it stands here")
+        raise error_at(launch, f"'{name}' is launched, but is no kernel", here, legal)
+    _check_parameters(launch, kernel, [value.type for value in (*launch.ins, *launch.outs)])
     _check_writes(launch, kernel)
     _check_local_memory(launch, kernel)
 
 
 def _check_parameters(launch: LaunchOp, kernel: FuncOp, given: Sequence[Attribute]) -> None:
     name, taken = kernel.sym_name.data, kernel.function_type.inputs.data
-    here = Note("the kernel stands here", source_location(kernel))
+    here = note_at(kernel, "the kernel stands here")
     if len(given) != len(taken):
-        raise VerifyError(
-            f"the launch of '{name}' has {len(given)} arguments, the kernel has {len(taken)} parameters",
-            source_location(launch),
-            [here, "parameters are what 'device.in' name, in order, then what 'device.out' name"],
-        )
+        message = f"the launch of '{name}' has {len(given)} arguments, the kernel has {len(taken)} parameters"
+        legal = "parameters are what 'device.in' name, in order, then what 'device.out' name"
+        raise error_at(launch, message, here, legal)
     for number, (one, other) in enumerate(zip(given, taken, strict=True)):
         problem = _mismatch(one, other)
         if problem is not None:
             message = f"argument #{number} of the launch of '{name}' is {one}, its parameter {other}"
-            raise VerifyError(message, source_location(launch), [here, problem])
+            raise error_at(launch, message, here, problem)
 
 
 def _mismatch(given: Attribute, taken: Attribute) -> str | None:
@@ -214,29 +192,22 @@ def _check_writes(launch: LaunchOp, kernel: FuncOp) -> None:
     for number, op in enumerate(ins):
         store = _first_store(kernel, number) if isinstance(op.operand.type, TensorType) else None
         if store is not None:
-            raise VerifyError(
-                f"'{op_name(store)}' writes to parameter #{number} of kernel '{kernel.sym_name.data}', which a "
-                "launch only lets it read",
-                source_location(store),
-                [Note("'device.in' here; 'device.out' lets a kernel write", source_location(op))],
-            )
+            what = f"'{op_name(store)}' writes to parameter #{number} of kernel '{kernel.sym_name.data}'"
+            here = note_at(op, "'device.in' here; 'device.out' lets a kernel write")
+            raise error_at(store, f"{what}, which a launch only lets it read", here)
 
 
 def _check_local_memory(launch: LaunchOp, kernel: FuncOp) -> None:
     user = _dynamic_memory(kernel)
     name = kernel.sym_name.data
     if user is not None and launch.local_bytes is None:
-        raise VerifyError(
-            f"kernel '{name}' has dynamic local memory, but its launch does not say how much",
-            source_location(launch),
-            [Note("it is used here", source_location(user)), "the bytes for a workgroup are the seventh operand"],
-        )
+        message = f"kernel '{name}' has dynamic local memory, but its launch does not say how much"
+        here = note_at(user, "it is used here")
+        raise error_at(launch, message, here, "the bytes for a workgroup are the seventh operand")
     if user is None and launch.local_bytes is not None:
-        raise VerifyError(
-            f"the launch gives kernel '{name}' local memory, which it does not use",
-            source_location(launch),
-            ["a kernel gets at it by gpu.dynamic_shared_memory; else leave the seventh operand out"],
-        )
+        message = f"the launch gives kernel '{name}' local memory, which it does not use"
+        remedy = "a kernel gets at it by gpu.dynamic_shared_memory; else leave the seventh operand out"
+        raise error_at(launch, message, remedy)
 
 
 def _check_body(kernel: FuncOp) -> None:
@@ -245,8 +216,7 @@ def _check_body(kernel: FuncOp) -> None:
     for op in kernel.body.walk():
         problem = _problem(op, f"kernel '{kernel.sym_name.data}'", dynamic)
         if problem is not None:
-            message, remedy = problem
-            raise VerifyError(message, source_location(op), [remedy])
+            raise error_at(op, *problem)
 
 
 def _problem(op: Operation, kernel: str, dynamic: Operation | None) -> tuple[str, str] | None:

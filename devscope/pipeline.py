@@ -70,7 +70,11 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     session = Session(make_planning_context(), parsed.context)
     module = session.to_xdsl(parsed.module)
     verify_device_attributes(module)
-    machine = _machine(options)
+    machine = None
+    if options.machine is not None and options.machine_text is not None:
+        from devscope.analysis.machine_file import parse_machine
+
+        machine = parse_machine(options.machine_text, os.fspath(options.machine))
     plan_options = PlanOptions(
         default=ScopeAttr.parse_text(options.default),
         host=HOST,
@@ -84,19 +88,11 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     return PlannedProgram(session, module, plan, parsed.literals, machine, analyses)
 
 
-def _machine(options: CompileOptions) -> Machine | None:
-    if options.machine is None or options.machine_text is None:
-        return None
-    from devscope.analysis.machine_file import parse_machine
-
-    return parse_machine(options.machine_text, os.fspath(options.machine))
-
-
 @_depth_reported()
 def compile_source(source: Any, options: CompileOptions, observe: Observer | None = None) -> Program:
     """Compile a program; ``observe`` is called with the name and the IR of every stage in `STAGES`."""
     planned = plan_source(source, options)
-    show = observe or _ignore
+    show: Observer = observe or (lambda stage, payload: None)
     if observe is not None:
         observe("plan", planned.session.to_mlir(planned.module))
     _check_targets(planned.module, options)
@@ -161,7 +157,3 @@ def _check_targets(module: ModuleOp, options: CompileOptions) -> None:
                 f"the {what} '{unused[0]}', which the program does not use",
                 notes=[f"the program uses: {', '.join(used)}"],
             )
-
-
-def _ignore(stage: str, payload: Any) -> None:
-    """Nobody watches."""

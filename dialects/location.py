@@ -8,7 +8,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
-from devscope.errors import SourceLocation
+from devscope.errors import Note, SourceLocation, VerifyError
 
 Decoder: TypeAlias = Callable[[], tuple[str, int, int] | None]
 """The method ``file_line_col`` of a location of another library that decodes itself, as the MLIR bridge's does."""
@@ -17,6 +17,16 @@ Decoder: TypeAlias = Callable[[], tuple[str, int, int] | None]
 def source_location(op: Operation) -> SourceLocation | None:
     """Where ``op`` stands in its source file, or None when its location does not say."""
     return decode_location(op.location)
+
+
+def note_at(op: Operation, text: str) -> Note:
+    """A note that shows where ``op`` stands."""
+    return Note(text, source_location(op))
+
+
+def error_at(op: Operation, message: str, *notes: str) -> VerifyError:
+    """A `VerifyError` that shows where ``op`` stands."""
+    return VerifyError(message, source_location(op), notes)
 
 
 def value_location(value: SSAValue) -> SourceLocation | None:

@@ -271,7 +271,8 @@ OPERATIONS: dict[str, Facts] = {
     "device.device_copy": Facts(elements_of=0, same_shape=True, pure=True),
     "device.region": Facts(control=Control.FRAME, pure=True),
     "device.yield": _YIELD,
-    **_each(_PURE, "device", "launch in out"),
+    "device.launch": Facts(symbol="kernel", pure=True),
+    **_each(_PURE, "device", "in out"),
     # Named operations on elements at one position.
     **_each(
         Facts(elementwise=True),

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -32,10 +31,10 @@ from devscope.analysis.symbols import Symbols, is_public, named_function
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.analysis.user_kernels import calls_in, check_launch, kernel_name
 from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
-from devscope.dialects.location import source_location
+from devscope.dialects.location import error_at
 from devscope.dialects.scope_attribute import scope_on
-from devscope.errors import VerifyError
 from devscope.passes.device_inline import inline_call
+from devscope.rewriting.blocks import erase_operations
 from devscope.rewriting.functions import clone_function, fresh_name, redirect, taken_names
 
 _Side = tuple[ScopeAttr, TargetAttr]
@@ -51,7 +50,7 @@ class DeviceBindTargetPass(ManagedPass):
     host: str = "cpu:0"
     """The scope that host code runs on."""
     targets: tuple[str, ...] = ()
-    """Overrides of targets, ``DEVICE=KIND`` each, as of ``device-split``."""
+    """Overrides of targets, ``DEVICE=KIND`` each: ``opencl:1=cpu`` builds code for opencl:1 for the host."""
 
     def run(self, analyses: AnalysisManager) -> bool:
         bind_targets(analyses, TargetBinding.parse(self.targets))
@@ -100,18 +99,13 @@ def _bind_host_code(function: FuncOp, host: ScopeAttr, binding: TargetBinding) -
     if not isinstance(target, TargetAttr) or target.kind_name == HOST_KIND:
         return
     if not function.body.blocks:
-        raise VerifyError(
-            f"function '{function.sym_name.data}' has no body and is for target '{target.kind_name}'",
-            source_location(function),
-            ["what is defined elsewhere runs on the host; give it a body, or drop its target"],
-        )
+        message = f"function '{function.sym_name.data}' has no body and is for target '{target.kind_name}'"
+        remedy = "what is defined elsewhere runs on the host; give it a body, or drop its target"
+        raise error_at(function, message, remedy)
     part = function.attributes.setdefault(HOST_TARGET_ATTR, host_target)
     if isinstance(part, TargetAttr) and part.kind_name != HOST_KIND:
-        raise VerifyError(
-            f"the host part of the target of '{function.sym_name.data}' is '{part.kind_name}', a device's",
-            source_location(function),
-            [f"'{HOST_TARGET_ATTR}' is of kind '{HOST_KIND}'"],
-        )
+        message = f"the host part of the target of '{function.sym_name.data}' is '{part.kind_name}', a device's"
+        raise error_at(function, message, f"'{HOST_TARGET_ATTR}' is of kind '{HOST_KIND}'")
 
 
 def _bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
@@ -120,18 +114,19 @@ def _bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
     Raises VerifyError, located, for a launch on the host.
     """
     symbols = analyses.get(Symbols)
-    bound = {f.sym_name.data: f for f in portable_functions(symbols.functions.values())}
-    if not bound and not symbols.kernels:
+    bound = {f.sym_name.data: f for f in portable_functions(symbols.functions.values())} | symbols.kernels
+    if not bound:
         return
     host_side = (analyses.host.memory_location, binding.target_of(analyses.host))
     uses = list(_uses(analyses, bound, host_side, binding))
-    callers = [(name, side) for op, side in uses if (name := _name_in(op)) is not None]
-    bound |= {name: symbols.kernels[name] for name, _ in callers if name in symbols.kernels}
+    callers = [(name, side) for op, side in uses if (name := named_function(op)) is not None]
+    for name in symbols.kernels.keys() - {name for name, _ in callers}:
+        del bound[name]
     sides = _sides(bound, callers)
     idle = [f for name, f in bound.items() if not sides[name] and TARGET_ATTR in f.attributes]
     sides = _sides(bound, [*callers, *((f.sym_name.data, _own_side(f, (), host_side)) for f in idle)])
     taken = taken_names(analyses.module)
-    versions: dict[tuple[str, _Side], FuncOp] = {}
+    versions: dict[tuple[str | None, _Side], FuncOp] = {}
     for name, function in bound.items():
         own = _own_side(function, sides[name], host_side)
         for side in [side for side in sides[name] if side != own]:
@@ -140,49 +135,45 @@ def _bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
         if own in sides[name] or not sides[name]:
             versions[name, own] = function
         elif name not in symbols.kernels:  # those go with others that nothing launches
-            function.detach()
-            function.erase(safe_erase=False)
+            erase_operations([function])
     for (_, side), function in versions.items():
         _write(function, side)
         uses += [(op, side) for op in function.walk() if named_function(op) in bound]
     for op, side in uses:
-        name = _name_in(op)
-        if name is not None and (version := versions.get((name, side))) is not None:
-            _send(op, version.sym_name.data)
+        version = versions.get((named_function(op), side))
+        if version is not None:
+            redirect(op, version.sym_name.data)
     analyses.invalidate()
 
 
 def _uses(
-    analyses: AnalysisManager, portable: Container[str | None], host_side: _Side, binding: TargetBinding
+    analyses: AnalysisManager, bound: Container[str | None], host_side: _Side, binding: TargetBinding
 ) -> Iterator[tuple[Operation, _Side]]:
-    """What calls portable functions, names them as values or launches kernels, but in portable functions; with its
-    side."""
+    """What calls ``bound`` functions, has them for values or launches them, outside of them; with its side."""
     scopes = analyses.get(ScopeAnalysis)
     for name, function in scopes.symbols.functions.items():
-        for op in function.walk() if name not in portable else ():
-            if not isinstance(op, LaunchOp) and named_function(op) not in portable:
+        for op in function.walk() if name not in bound else ():
+            is_launch = isinstance(op, LaunchOp)
+            if not is_launch and named_function(op) not in bound:
                 continue
             # Only the bodies of computations run on a device; what stands between them runs on the host.
-            on_host = not isinstance(op, LaunchOp) and scopes.computation(op) is op
+            on_host = not is_launch and scopes.computation(op) is op
             scope = analyses.host if on_host else scopes.of_op(op)
             target = binding.target_in(scope, function.attributes.get(TARGET_ATTR))
-            if isinstance(op, LaunchOp):
-                _check_launch(op, scope, target)
+            if is_launch:
+                check_launch(op)
+                _refuse_host(op, scope, target)
             if scope.is_open or scope.same_device(analyses.host) or binding.in_host_memory(scope):
                 yield op, host_side
             else:
                 yield op, (scope.memory_location, target)
 
 
-def _check_launch(launch: LaunchOp, scope: ScopeAttr, target: TargetAttr) -> None:
-    check_launch(launch)
+def _refuse_host(launch: LaunchOp, scope: ScopeAttr, target: TargetAttr) -> None:
     if target.kind_name == HOST_KIND:
-        raise VerifyError(
-            f"kernel '{kernel_name(launch)}' is launched on {scope.short()}, whose target '{HOST_KIND}' has no "
-            "kernels",
-            source_location(launch),
-            [f'place the launch on a device: {{{SCOPE_ATTR} = #device.scope<"opencl", 0 : i64, "", "">}}'],
-        )
+        message = f"kernel '{kernel_name(launch)}' is launched on {scope.short()}, whose target '{HOST_KIND}' has "
+        remedy = f'place the launch on a device: {{{SCOPE_ATTR} = #device.scope<"opencl", 0 : i64, "", "">}}'
+        raise error_at(launch, message + "no kernels", remedy)
 
 
 def _sides(bound: Mapping[str, FuncOp], callers: Iterable[tuple[str, _Side]]) -> dict[str, list[_Side]]:
@@ -219,15 +210,3 @@ def _write(function: FuncOp, side: _Side) -> None:
     # The options of a target of the host that stands already are not lost.
     if not (isinstance(old, TargetAttr) and old.kind_name == target.kind_name == HOST_KIND):
         function.attributes[TARGET_ATTR] = target
-
-
-def _name_in(op: Operation) -> str | None:
-    """The function that an operation calls, launches or has for a value."""
-    return kernel_name(op) if isinstance(op, LaunchOp) else named_function(op)
-
-
-def _send(op: Operation, name: str) -> None:
-    if isinstance(op, LaunchOp):
-        op.kernel = SymbolRefAttr(name)
-    elif named_function(op) != name:
-        redirect(op, name)

@@ -71,29 +71,29 @@ def _is_control_flow(op: Operation) -> bool:
     return bool(op.regions) and op_name(op) in CONTROL_FLOW
 
 
+@dataclass(frozen=True)
 class _Ranks:
-    def __init__(self, host: ScopeAttr, on_devices: set[str]) -> None:
-        self._host = host
-        self._on_devices = on_devices
+    host: ScopeAttr
+    on_devices: set[str]
 
     def of(self, op: Operation, feeds_device: bool) -> _Rank:
         if self.launches(op):
             return _Rank.LAUNCH
         if isinstance(op, DeviceCopyOp):
-            return _Rank.TO_HOST if op.dst.same_device(self._host) else _Rank.TO_DEVICE
+            return _Rank.TO_HOST if op.dst.same_device(self.host) else _Rank.TO_DEVICE
         if is_scalar_code(op) or is_rematerialised(op):
             return _Rank.SCALAR
         return _Rank.FEEDS_DEVICE if feeds_device else _Rank.HOST
 
     def launches(self, op: Operation) -> bool:
         """Whether ``op`` itself is a call of a device function."""
-        return callee_name(op) in self._on_devices
+        return callee_name(op) in self.on_devices
 
     def uses_device(self, op: Operation) -> bool:
         """Whether ``op`` gives a device something to do, itself or in its regions."""
         inner = op.walk() if _is_control_flow(op) else (op,)
         return any(
-            self.launches(i) or (isinstance(i, DeviceCopyOp) and not i.dst.same_device(self._host)) for i in inner
+            self.launches(i) or (isinstance(i, DeviceCopyOp) and not i.dst.same_device(self.host)) for i in inner
         )
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
@@ -25,19 +25,13 @@ from devscope.analysis.split_functions import CallKind, call_kind, is_host_code
 from devscope.analysis.symbols import CALL, callee_name
 from devscope.analysis.user_kernels import check_launch, kernel_name
 from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
-from devscope.dialects.location import source_location
+from devscope.dialects.location import error_at, note_at
 from devscope.dialects.names import op_name
-from devscope.errors import Note, VerifyError
 
 _BEFORE_THE_SPLIT = frozenset({"device.region", "device.on_device"})
 _HOST_ONLY = frozenset({"device.device_copy", "func.call_indirect", "func.constant"})
 """What only host code can do: move data between places, and call what is known at run time only."""
 _HOST_ONLY_DIALECTS = frozenset({"async", "bufferization", "gpu", "llvm", "memref"})
-
-
-def verify_split_module(module: ModuleOp) -> None:
-    """`verify_split` for a module that nobody has analysed."""
-    verify_split(AnalysisManager(module))
 
 
 def verify_split(analyses: AnalysisManager) -> None:
@@ -61,15 +55,15 @@ class _Verifier:
         name = function.sym_name.data
         target, scope = function.attributes.get(TARGET_ATTR), function.attributes.get(SCOPE_ATTR)
         if not isinstance(target, TargetAttr):
-            raise _error(function, f"function '{name}' has no '{TARGET_ATTR}'; device-bind-target gives it one")
+            raise error_at(function, f"function '{name}' has no '{TARGET_ATTR}'; device-bind-target gives it one")
         if not isinstance(scope, ScopeAttr) or not scope.type_name or scope.id_value < 0:
-            raise _error(function, f"function '{name}' needs '{SCOPE_ATTR}' with a device type and an id")
+            raise error_at(function, f"function '{name}' needs '{SCOPE_ATTR}' with a device type and an id")
         if is_host_code(function):
             return
         if function.sym_visibility is None or function.sym_visibility.data != "private":
-            raise _error(function, f"function '{name}' is for target '{target.kind_name}' and must be private")
+            raise error_at(function, f"function '{name}' is for target '{target.kind_name}' and must be private")
         if not function.body.blocks:
-            raise _error(function, f"function '{name}' is for target '{target.kind_name}' and needs a body")
+            raise error_at(function, f"function '{name}' is for target '{target.kind_name}' and needs a body")
 
     def check_body(self, function: FuncOp) -> None:
         on_host = is_host_code(function)
@@ -77,18 +71,18 @@ class _Verifier:
         for op in function.body.walk():
             name = op_name(op)
             if name in _BEFORE_THE_SPLIT:
-                raise _error(op, f"'{name}' must not remain after the split")
+                raise error_at(op, f"'{name}' must not remain after the split")
             for number, value in enumerate(op.operands):
                 owner = value.owner
                 if (owner if isinstance(owner, Block) else owner.parent) not in blocks:
                     what = f"operand #{number} of '{name}' is defined outside of function"
-                    raise _error(op, f"{what} '{function.sym_name.data}'")
+                    raise error_at(op, f"{what} '{function.sym_name.data}'")
             if isinstance(op, LaunchOp):
                 self._check_launch(op, function)
             if on_host:
                 self._check_on_host(op, name, function)
             elif name in _HOST_ONLY or name.partition(".")[0] in _HOST_ONLY_DIALECTS:
-                raise _error(op, f"only the host can do '{name}', but it stands in code for {_device(function)}")
+                raise error_at(op, f"only the host can do '{name}', but it stands in code for {_device(function)}")
             if name == CALL:
                 self._check_call(op, function)
 
@@ -97,47 +91,40 @@ class _Verifier:
             return
         scope, own = self.analysis.of_op(op), function.attributes[SCOPE_ATTR]
         if isinstance(own, ScopeAttr) and not scope.is_open and not scope.same_device(own):
-            raise _error(op, f"'{name}' runs on {scope.short()}, but stands in code for {_device(function)}")
+            raise error_at(op, f"'{name}' runs on {scope.short()}, but stands in code for {_device(function)}")
 
     def _check_launch(self, op: LaunchOp, function: FuncOp) -> None:
         check_launch(op)
         kernel = self.kernels[kernel_name(op)]
         if is_host_code(function) or call_kind(function, kernel) is not CallKind.PLAIN:
-            raise VerifyError(
-                f"kernel '{kernel_name(op)}' is for {_device(kernel)}, but is launched in code for "
-                f"{_device(function)}",
-                source_location(op),
-                ["device-bind-target gives each device and target a kernel of its own"],
-            )
+            where = f"is for {_device(kernel)}, but is launched in code for {_device(function)}"
+            remedy = "device-bind-target gives each device and target a kernel of its own"
+            raise error_at(op, f"kernel '{kernel_name(op)}' {where}", remedy)
 
     def _check_call(self, op: Operation, caller: FuncOp) -> None:
         name, callee = callee_name(op) or "", self.analysis.symbols.callee(op)
         if callee is None:
-            raise _error(op, f"'{name}' is called, but the module has no such function")
+            raise error_at(op, f"'{name}' is called, but the module has no such function")
         _check_signature(op, callee)
         kind = call_kind(caller, callee)
         inside = self.analysis.computation(op) is not op
         if not is_host_code(caller) and (kind is CallKind.LAUNCH or (inside and kind is not CallKind.PLAIN)):
             where = "the host" if is_host_code(callee) else _device(callee)
-            raise VerifyError(
-                f"'{name}' is called by code for {_device(caller)}, but runs on {where}",
-                source_location(op),
-                ["put the operation with the call there, or the callee's body in place of the call"],
-            )
+            message = f"'{name}' is called by code for {_device(caller)}, but runs on {where}"
+            remedy = "put the operation with the call there, or the callee's body in place of the call"
+            raise error_at(op, message, remedy)
         mark = op.attributes.get(CALL_ATTR)
         if mark is not None and mark != StringAttr(kind.value):
-            raise _error(op, f"'{CALL_ATTR}' is {mark}, but the targets say that this is a {kind.value} call")
+            raise error_at(op, f"'{CALL_ATTR}' is {mark}, but the targets say that this is a {kind.value} call")
         calls = self.first.setdefault(name, {})
         calls.setdefault(kind, op)
         if (launch := calls.get(CallKind.LAUNCH)) and (extern := calls.get(CallKind.EXTERN)):
-            raise VerifyError(
+            raise error_at(
+                callee,
                 f"function '{name}' is launched and called as an external function, too",
-                source_location(callee),
-                [
-                    Note("it is launched here", source_location(launch)),
-                    Note("it is called by code for another target here", source_location(extern)),
-                    "give one of the calls a copy of the function",
-                ],
+                note_at(launch, "it is launched here"),
+                note_at(extern, "it is called by code for another target here"),
+                "give one of the calls a copy of the function",
             )
 
 
@@ -148,10 +135,10 @@ def _check_signature(op: Operation, callee: FuncOp) -> None:
         ("results", op.result_types, type_.outputs.data),
     ):
         if len(given) != len(taken):
-            raise _error(op, f"the call of '{name}' has {len(given)} {noun}, the function has {len(taken)}")
+            raise error_at(op, f"the call of '{name}' has {len(given)} {noun}, the function has {len(taken)}")
         for number, (one, other) in enumerate(zip(given, taken, strict=True)):
             if one != other:
-                raise _error(op, f"{noun[:-1]} #{number} of the call of '{name}' is {one}, not {other}")
+                raise error_at(op, f"{noun[:-1]} #{number} of the call of '{name}' is {one}, not {other}")
 
 
 def _device(function: FuncOp) -> str:
@@ -160,10 +147,6 @@ def _device(function: FuncOp) -> str:
     assert isinstance(target, TargetAttr)
     options = f" <{target.short()}>" if target.option_values else ""
     return f"{scope.short()}{options}"
-
-
-def _error(op: Operation, message: str) -> VerifyError:
-    return VerifyError(message, source_location(op))
 
 
 @dataclass(frozen=True)

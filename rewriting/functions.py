@@ -33,7 +33,7 @@ def unique_name(base: str, taken: set[str]) -> str:
 
 
 def redirect(op: Operation, name: str) -> None:
-    """Make a ``func.call`` or ``func.constant`` name another function."""
+    """Make a ``func.call``, ``func.constant`` or ``device.launch`` name another function."""
     key = facts_of(op).symbol
     place = op.properties if key in op.properties else op.attributes
     place[key] = SymbolRefAttr(name)

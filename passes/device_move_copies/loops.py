@@ -114,12 +114,6 @@ def _operand(place: tuple[Operation, int]) -> SSAValue:
     return place[0].operands[place[1]]
 
 
-def _erase_unused_constant(value: SSAValue) -> None:
-    owner = value.owner
-    if isinstance(owner, Operation) and is_rematerialised(owner) and value.first_use is None:
-        Rewriter.erase_op(owner)
-
-
 class _Group:
     """Values of a loop that go from one scope to another together."""
 
@@ -167,7 +161,9 @@ class _Group:
                 if first not in entered:
                     entered[first] = self._enter(first, (_direct_copies(carried) or [self._loop])[0])
                 carried.first[0].operands[carried.first[1]] = entered[first]
-                _erase_unused_constant(first)
+                owner = first.owner
+                if isinstance(owner, Operation) and is_rematerialised(owner) and first.first_use is None:
+                    Rewriter.erase_op(owner)
             self._drop_copies(carried.argument)
             if carried.result is not None:
                 self._leave(carried.result, back or self._loop)

@@ -19,7 +19,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.captured_values import users_in
 from devscope.analysis.classify import CONTROL_FLOW, Classifier, device_functions
-from devscope.analysis.manager import AnalysisManager, ManagedPass
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.split_functions import CallKind, call_kind
 from devscope.analysis.symbols import Symbols
@@ -36,28 +36,24 @@ from devscope.dialects.device import (
     ScopeAttr,
     TargetAttr,
 )
-from devscope.dialects.location import source_location
+from devscope.dialects.location import error_at
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import drop_scopes
 from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes, signature_attributes
-from devscope.errors import VerifyError
-from devscope.passes.device_bind_target import bind_targets
-from devscope.passes.device_split.device_regions import BlockSplit
-from devscope.passes.device_split.outline import outline_region
+from devscope.passes.device_bind_target import DeviceBindTargetPass, bind_targets
+from devscope.passes.device_split.device_regions import BlockSplit, outline_region
 from devscope.rewriting.blocks import erase_operations, reorder
 from devscope.rewriting.functions import clone_function, fresh_name, redirect, taken_names, unique_name
 
 
 @dataclass(frozen=True)
-class DeviceSplitPass(ManagedPass):
-    """Outline maximal same-scope regions of a planned module into device functions."""
+class DeviceSplitPass(DeviceBindTargetPass):
+    """Outline maximal same-scope regions of a planned module into device functions.
+
+    Functions without a target are bound first, with the same options.
+    """
 
     name = "device-split"
-
-    host: str = "cpu:0"
-    """The scope that host functions run on."""
-    targets: tuple[str, ...] = ()
-    """Overrides of targets, ``DEVICE=KIND`` each: ``opencl:1=cpu`` builds code for opencl:1 for the host."""
 
     def run(self, analyses: AnalysisManager) -> bool:
         split_module(analyses, TargetBinding.parse(self.targets))
@@ -104,11 +100,11 @@ def _finish_device_function(function: FuncOp, scope: ScopeAttr, binding: TargetB
     own = function.attributes[TARGET_ATTR]
     target = binding.target_in(scope, own)
     if isinstance(own, TargetAttr) and own.device_type not in (target.device_type, scope.type_name):
-        raise VerifyError(
-            f"function '{function.sym_name.data}' is for target '{own.kind_name}', but runs on {scope.short()}",
-            source_location(function),
-            [f"drop its '{TARGET_ATTR}': where a function runs follows from '{SCOPE_ATTR}'"],
+        message = (
+            f"function '{function.sym_name.data}' is for target '{own.kind_name}', but runs on {scope.short()}"
         )
+        remedy = f"drop its '{TARGET_ATTR}': where a function runs follows from '{SCOPE_ATTR}'"
+        raise error_at(function, message, remedy)
     function.attributes.pop(HOST_TARGET_ATTR, None)
     function.attributes[SCOPE_ATTR] = scope
     function.attributes[TARGET_ATTR] = target

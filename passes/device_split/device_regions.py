@@ -1,4 +1,4 @@
-"""Groups the device operations of a block into maximal regions that can run as one function.
+"""Groups the device operations of a block into maximal regions that can run as one function, and outlines them.
 
 An operation's *level* counts how often control has to change between scopes before it can run. Operations
 of one scope on one level form a region: no operation outside can lie between two members, because it would
@@ -7,15 +7,20 @@ have raised the level of the second. Scalar code is transparent, since it is clo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.ir import Block, Operation
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr, SymbolRefAttr, UnitAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from devscope.analysis.captured_values import definitions_in, users_in
-from devscope.analysis.classify import Classifier, Role, is_free, is_rematerialised, is_terminator
+from devscope.analysis.captured_values import definitions_in, free_values, users_in
+from devscope.analysis.classify import Classifier, Role, is_free, is_rematerialised, is_tensor, is_terminator
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.symbols import callee_name
-from devscope.dialects.device import ScopeAttr
+from devscope.dialects.device import NOALIAS_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.scope_attribute import unplaced
+from devscope.rewriting.blocks import erase_operations
 
 
 @dataclass
@@ -98,8 +103,12 @@ class BlockSplit:
 
     def _sink_sources(self) -> None:
         """Device work that depends on no other work (a fill, say) moves to the level of its first user."""
+        dependent: set[Operation] = set()
+        for op, definitions in self._definitions.items():
+            if any(owner not in self.clonable or owner in dependent for owner in definitions):
+                dependent.add(op)
         for op, role in reversed(self._roles.items()):
-            if role[0] is not Role.DEVICE or op in self.clonable or self._depends_on_work(op):
+            if role[0] is not Role.DEVICE or op in self.clonable or op in dependent:
                 continue
             limits = [
                 self.levels[op]
@@ -109,11 +118,109 @@ class BlockSplit:
             ]
             self.levels[op] = max(self.levels[op], min(limits, default=self.levels[op]))
 
-    def _depends_on_work(self, op: Operation) -> bool:
-        stack = [op]
-        while stack:
-            definitions = self._definitions[stack.pop()]
-            if any(owner not in self.clonable for owner in definitions):
-                return True
-            stack += definitions
-        return False
+
+def outline_region(
+    region: DeviceRegion, clonable: set[Operation], dead: set[Operation], name: str, target: TargetAttr
+) -> func.FuncOp | None:
+    """Build the device function of ``region`` and put a call of it in the region's place.
+
+    Parameters are the values that the region uses but does not make: tensors first, then scalars, each by
+    name; results are those that anything but ``dead`` code uses. Returns None if the region is already a
+    single call of a device function, which then stays.
+    """
+    if region.is_call:
+        return None
+    inputs = _inputs(region, clonable)
+    outputs = _outputs(region, dead)
+    block = Block(arg_types=[v.type for v in inputs])
+    mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
+    for value, argument in zip(inputs, block.args, strict=True):
+        argument.name_hint = value.name_hint
+    for op in region.members:
+        for value in free_values(op):
+            _clone_scalar_code(value, clonable, mapping, block)
+        block.add_op(unplaced(op, mapping))
+    block.add_op(func.ReturnOp(*(mapping[v] for v in outputs)))
+    function = _function(name, block, outputs, region.scope, target)
+    function.location = region.members[0].location
+    call = func.CallOp(SymbolRefAttr(name), inputs, [v.type for v in outputs])
+    call.location = region.members[0].location
+    last = region.members[-1]
+    assert last.parent is not None
+    last.parent.insert_op_after(call, last)
+    for value, result in zip(outputs, call.results, strict=True):
+        result.name_hint = value.name_hint
+        value.replace_all_uses_with(result)
+    erase_operations(reversed(region.members))  # dead code may still use their results
+    return function
+
+
+def _inputs(region: DeviceRegion, clonable: set[Operation]) -> list[SSAValue]:
+    code = set(region.members)
+    found: dict[SSAValue, None] = {}
+    stack = [v for op in reversed(region.members) for v in reversed(free_values(op))]
+    while stack:
+        value = stack.pop()
+        owner = value.owner
+        if isinstance(owner, Operation) and owner in clonable and owner not in code:
+            code.add(owner)
+            stack.extend(reversed(free_values(owner)))
+        elif not isinstance(owner, Operation) or owner not in code:
+            found[value] = None
+    return sorted(found, key=_parameter_order)
+
+
+def _parameter_order(value: SSAValue) -> tuple[bool, bool, str]:
+    """Buffers first, then scalars; by name, where values without one come last, as they are first used."""
+    return not is_tensor(value), value.name_hint is None, value.name_hint or ""
+
+
+def _outputs(region: DeviceRegion, dead: set[Operation]) -> list[SSAValue]:
+    """Results that something outside the region uses."""
+    inside = {inner for op in region.members for inner in op.walk()}
+    return [
+        result
+        for op in region.members
+        for result in op.results
+        if any(use.operation not in inside and use.operation not in dead for use in result.uses)
+    ]
+
+
+def _clone_scalar_code(
+    value: SSAValue, clonable: set[Operation], mapping: dict[SSAValue, SSAValue], block: Block
+) -> None:
+    """Clone what computes ``value`` into ``block``, dependencies first."""
+    stack = [value]
+    while stack:
+        owner = stack[-1].owner
+        if stack[-1] in mapping or not isinstance(owner, Operation) or owner not in clonable:
+            stack.pop()
+            continue
+        missing = [v for v in free_values(owner) if v not in mapping and v.owner in clonable]
+        if missing:
+            stack.extend(missing)
+        else:
+            block.add_op(unplaced(owner, mapping))
+            stack.pop()
+
+
+def _function(
+    name: str, block: Block, outputs: Sequence[SSAValue], scope: ScopeAttr, target: TargetAttr
+) -> func.FuncOp:
+    function = func.FuncOp(
+        name,
+        FunctionType.from_lists(list(block.arg_types), [v.type for v in outputs]),
+        Region(block),
+        visibility=StringAttr("private"),
+        arg_attrs=ArrayAttr([_scope_dictionary(v, scope) for v in block.args]),
+        res_attrs=ArrayAttr([_scope_dictionary(v, scope) for v in outputs]),
+    )
+    function.attributes[SCOPE_ATTR] = scope
+    function.attributes[TARGET_ATTR] = target
+    function.attributes[NOALIAS_ATTR] = UnitAttr()
+    return function
+
+
+def _scope_dictionary(value: SSAValue, scope: ScopeAttr) -> DictionaryAttr:
+    entries: dict[str, Attribute] = {SCOPE_ATTR: scope} if is_tensor(value) else {}
+    return DictionaryAttr(entries)

@@ -11,7 +11,7 @@ from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.context import make_context
 from devscope.dialects.device import NOALIAS_ATTR, ScopeAttr, TargetAttr
 from devscope.passes.device_split import split_module
-from devscope.passes.device_verify_split import verify_split_module
+from devscope.passes.device_verify_split import verify_split
 
 HOST = ScopeAttr.get("cpu", 0)
 
@@ -31,7 +31,7 @@ def split(body: str, others: str = "") -> ModuleOp:
     text = text.replace("DEV", '#device.scope<"opencl", 0 : i64, "", "">').replace("!t", "tensor<?xf32>")
     module = Parser(make_context(), text).parse_module()
     split_module(AnalysisManager(module), TargetBinding())
-    verify_split_module(module)
+    verify_split(AnalysisManager(module))
     return module
 
 

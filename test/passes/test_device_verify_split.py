@@ -9,9 +9,10 @@ from xdsl.dialects import arith, func
 from xdsl.dialects.builtin import FunctionType, ModuleOp, SymbolRefAttr, f64
 from xdsl.parser import Parser
 
+from devscope.analysis.manager import AnalysisManager
 from devscope.dialects.context import make_context
 from devscope.errors import VerifyError
-from devscope.passes.device_verify_split import verify_split_module
+from devscope.passes.device_verify_split import verify_split
 
 SPLIT = """
 func.func private @piece(%x: tensor<4xf32> {device.scope = DEV}, %s: f32)
@@ -88,7 +89,7 @@ BROKEN = [
 def test_what_is_not_broken() -> None:
     module = split_module()
     before = str(module)
-    verify_split_module(module)
+    verify_split(AnalysisManager(module))
     assert str(module) == before
 
 
@@ -97,5 +98,5 @@ def test_broken(damage: Callable[[ModuleOp], None], message: str) -> None:
     module = split_module()
     damage(module)
     with pytest.raises(VerifyError) as caught:
-        verify_split_module(module)
+        verify_split(AnalysisManager(module))
     assert str(caught.value) == message
