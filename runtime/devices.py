@@ -85,14 +85,10 @@ def memory_groups() -> list[tuple[str, ...]]:
     """Groups of devices of this machine, as machine descriptions have them: the host and one, or devices."""
     (host, *_), *others = [found.devices() for found in drivers()]
     devices = [device for of_type in others for device in of_type]
-    groups: list[tuple[str, ...]] = []
-    groups.extend((host.name, device.name) for device in devices if device.shares_memory_with(host))
-    left = devices
-    while left:
-        first = left[0]
-        near = tuple(device.name for device in left if device is first or device.shares_memory_with(first))
-        left = [device for device in left if device.name not in near]
-        if len(near) > 1:
+    groups: list[tuple[str, ...]] = [(host.name, near.name) for near in devices if near.shares_memory_with(host)]
+    for one in devices:
+        near = tuple(other.name for other in devices if other is one or other.shares_memory_with(one))
+        if len(near) > 1 and near not in groups:
             groups.append(near)
     return groups
 

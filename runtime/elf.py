@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 _SHT_SYMTAB = 2
 _SHN_UNDEF = 0
@@ -12,26 +13,23 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
 
 
-@dataclass
-class Symbols:
+class Symbols(NamedTuple):
     """Names that an object defines for others, and names that it uses and does not define."""
 
-    defined: list[str] = field(default_factory=list[str])
-    undefined: list[str] = field(default_factory=list[str])
+    defined: list[str]
+    undefined: list[str]
 
 
 def symbols_of(data: bytes) -> Symbols:
-    """The symbols of a 64-bit little-endian relocatable object; none of anything else."""
-    try:
-        return _read(data)
-    except (struct.error, ValueError, IndexError):
-        return Symbols()
+    """The symbols of a 64-bit little-endian relocatable object, none of anything else; of a damaged one, some."""
+    found = Symbols([], [])
+    if data[:6] == b"\x7fELF\x02\x01":
+        with contextlib.suppress(struct.error, ValueError, IndexError):
+            _read(data, found)
+    return found
 
 
-def _read(data: bytes) -> Symbols:
-    found = Symbols()
-    if data[:6] != b"\x7fELF\x02\x01":
-        return found
+def _read(data: bytes, found: Symbols) -> None:
     (table,) = struct.unpack_from("<Q", data, 40)
     size, count = struct.unpack_from("<HH", data, 58)
     sections = [_SECTION.unpack_from(data, table + index * size) for index in range(count)]
@@ -45,4 +43,3 @@ def _read(data: bytes) -> Symbols:
                 start = strings + name
                 names = found.undefined if section == _SHN_UNDEF else found.defined
                 names.append(data[start : data.index(b"\0", start)].decode())
-    return found

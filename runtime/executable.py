@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Mapping
-from types import TracebackType
 from typing import Any, Literal
 
 from devscope.errors import InputError
@@ -126,7 +125,5 @@ class Executable:
     def __enter__(self) -> Executable:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()

@@ -7,6 +7,7 @@ import ctypes
 import itertools
 import threading
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 from devscope.errors import ExecutableFormatError
@@ -19,7 +20,6 @@ _FUNCTIONS = ("devscope_call", "devscope_close", "devscope_set_arena")
 # Names of loaded libraries: LLVM does not allow one to be used twice.
 _serial = itertools.count()
 _setup_lock = threading.Lock()
-_setup_done = False
 
 
 class HostLibrary:
@@ -34,7 +34,8 @@ class HostLibrary:
         # Imported here: a program can be described and saved without LLVM.
         import llvmlite.binding as llvm
 
-        _setup(llvm)
+        with _setup_lock:
+            _setup(llvm)
         _check_machine(program, llvm)
         entries = [entry.symbol for entry in program.entries.values()]
         drivers = [driver_symbol(type_) for type_ in device_types]
@@ -70,17 +71,14 @@ class HostLibrary:
         self._jit.close()
 
 
+@cache
 def _setup(llvm: Any) -> None:
-    global _setup_done
-    with _setup_lock:
-        if not _setup_done:
-            llvm.initialize_native_target()
-            llvm.initialize_native_asmprinter()
-            # Math and float conversions that compiled code calls must be visible to the linker.
-            for library in ("libm.so.6", "libgcc_s.so.1"):
-                with contextlib.suppress(OSError):
-                    ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
-            _setup_done = True
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # Math and float conversions that compiled code calls must be visible to the linker.
+    for library in ("libm.so.6", "libgcc_s.so.1"):
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
 
 
 def _check_machine(program: Program, llvm: Any) -> None:

@@ -143,14 +143,5 @@ def _compute_units(parent_name: str) -> list[OpenCLDevice]:
     properties = (ctypes.c_ssize_t * 3)(cl.DEVICE_PARTITION_EQUALLY, 1, 0)
     units = parent.library.handles("clCreateSubDevices", parent.handle, properties)
     shared = SharedContext(parent.library, units)
-    return [
-        replace(
-            parent,
-            handle=handle,
-            name=f"{parent_name}.{index}",
-            compute_units=1,
-            shared_context=shared,
-            polled=True,
-        )
-        for index, handle in enumerate(units)
-    ]
+    part = replace(parent, compute_units=1, shared_context=shared, polled=True)
+    return [replace(part, handle=handle, name=f"{parent_name}.{index}") for index, handle in enumerate(units)]

@@ -144,11 +144,6 @@ class OpenCLLibrary:
         """Calls a function that returns a status."""
         return getattr(self._library, name)(*arguments)
 
-    def call(self, name: str, *arguments: Any) -> None:
-        """Calls a function that returns a status; raises :class:`DeviceError` when it is not 0."""
-        if status := self.status(name, *arguments):
-            raise DeviceError(f"{name} failed: {error_name(status)}")
-
     def create(self, name: str, *arguments: Any, function: Any = None) -> int:
         """Calls a function that returns a handle and takes a pointer to a status last.
 
@@ -189,10 +184,9 @@ class OpenCLLibrary:
         """Reads a list of platform or device handles; an empty list when there is none."""
         count = c_uint32()
         status = self.status(name, *arguments, 0, None, ctypes.byref(count))
-        if status in (DEVICE_NOT_FOUND, PLATFORM_NOT_FOUND_KHR) or (not status and not count.value):
-            return []
-        if status:
-            raise DeviceError(f"{name} failed: {error_name(status)}")
         found = (c_void_p * count.value)()
-        self.call(name, *arguments, count.value, found, None)
+        if not status and count.value:
+            status = self.status(name, *arguments, count.value, found, None)
+        if status and status not in (DEVICE_NOT_FOUND, PLATFORM_NOT_FOUND_KHR):
+            raise DeviceError(f"{name} failed: {error_name(status)}")
         return [handle for handle in found if handle]
