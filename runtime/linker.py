@@ -35,7 +35,7 @@ class HostLibrary:
         import llvmlite.binding as llvm
 
         with _setup_lock:
-            _setup(llvm)
+            _setup()
         _check_machine(program, llvm)
         entries = [entry.symbol for entry in program.entries.values()]
         drivers = [driver_symbol(type_) for type_ in device_types]
@@ -72,7 +72,9 @@ class HostLibrary:
 
 
 @cache
-def _setup(llvm: Any) -> None:
+def _setup() -> None:
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     # Math and float conversions that compiled code calls must be visible to the linker.
