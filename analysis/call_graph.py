@@ -70,43 +70,32 @@ class CallGraph:
         return list(strongly_connected_components(self.callees))
 
     @cached_property
-    def _cycle_of(self) -> dict[FuncOp, frozenset[FuncOp]]:
-        """Per recursive function, those that lie on cycles with it."""
-        recursive = (group for group in self.components if len(group) > 1 or group[0] in self.callees[group[0]])
-        return {function: frozenset(group) for group in recursive for function in group}
+    def _recursive(self) -> frozenset[FuncOp]:
+        """The functions on cycles."""
+        cyclic = (group for group in self.components if len(group) > 1 or group[0] in self.callees[group[0]])
+        return frozenset(function for group in cyclic for function in group)
 
     def cycle_below(self, function: FuncOp) -> list[FuncOp] | None:
         """A cycle that calls of ``function`` lead to, in the order of calls, the first function again last.
 
         None if calls of ``function`` always end.
         """
-        seen = {function: None}
-        stack = [function]
-        while stack and self._cycle_of:
-            current = stack.pop()
-            if current in self._cycle_of:
-                return self._shortest_cycle(current)
-            for callee in self.callees[current]:
-                if callee not in seen:
-                    seen[callee] = None
-                    stack.append(callee)
-        return None
+        if not self._recursive:
+            return None
+        reached = (path[-1] for path in ([function], *self._paths(function)))
+        start = next((found for found in reached if found in self._recursive), None)
+        return next(path for path in self._paths(start) if path[-1] is start) if start is not None else None
 
-    def _shortest_cycle(self, start: FuncOp) -> list[FuncOp]:
-        members = self._cycle_of[start]
-        came_from: dict[FuncOp, FuncOp] = {}
-        queue = [start]
-        for current in queue:
-            for callee in self.callees[current]:
-                if callee is start:
-                    path = [start, current]
-                    while path[-1] is not start:
-                        path.append(came_from[path[-1]])
-                    return path[::-1]
-                if callee in members and callee not in came_from:
-                    came_from[callee] = current
-                    queue.append(callee)
-        raise AssertionError("a member of a cycle leads back to itself")
+    def _paths(self, start: FuncOp) -> Iterator[list[FuncOp]]:
+        """A shortest chain of calls to each function that ``start`` leads to, perhaps itself; short ones first."""
+        paths = [[start]]
+        seen: set[FuncOp] = set()
+        for path in paths:
+            for callee in self.callees[path[-1]]:
+                if callee not in seen:
+                    seen.add(callee)
+                    paths.append([*path, callee])
+                    yield paths[-1]
 
 
 def _names(op: Operation) -> Iterator[str]:

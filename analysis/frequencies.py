@@ -12,12 +12,12 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from devscope.analysis.dominance import Dominators, DominatorTrees
 from devscope.analysis.insertion import is_branch, region_in
 from devscope.analysis.loops import trips
-from devscope.dialects.names import op_name
 
 
 class Frequencies:
@@ -31,18 +31,13 @@ class Frequencies:
 
     def of_block(self, block: Block) -> float:
         """How often ``block`` runs per call of the function around it."""
-        chain: list[Block] = []
-        current: Block | None = block
-        while current is not None and current not in self._blocks:
-            chain.append(current)
-            parent = current.parent_op()
-            current = parent.parent if parent is not None and op_name(parent) != "func.func" else None
-        frequency = self._blocks[current] if current is not None else 1.0
-        for inner in reversed(chain):
-            parent = inner.parent_op()
-            frequency *= trips(parent, self._assumed) if parent is not None else 1.0
-            frequency *= self._share(inner)
-            self._blocks[inner] = frequency
+        frequency = self._blocks.get(block)
+        if frequency is None:
+            parent = block.parent_op()
+            frequency = 1.0
+            if parent is not None and parent.parent is not None and not isinstance(parent, FuncOp):
+                frequency = self.of_block(parent.parent) * trips(parent, self._assumed)
+            frequency = self._blocks[block] = frequency * self._share(block)
         return frequency
 
     def _share(self, block: Block) -> float:

@@ -76,20 +76,14 @@ class LoopNest:
 
     def of_block(self, block: Block) -> int:
         """How many loops ``block`` stands in."""
-        path: list[tuple[Block, int]] = []
-        current: Block | None = block
-        while current is not None and current not in self._depths:
-            parent = current.parent_op()
-            loops = int(parent is not None and facts_of(parent).control in LOOPS)
-            region = current.parent
-            if region is not None and (graph := self._graphs.get(region)) is not None:
-                loops += len(graph.loops[current])
-            path.append((current, loops))
-            current = parent.parent if parent is not None else None
-        depth = self._depths[current] if current is not None else 0
-        for around, loops in reversed(path):
-            depth += loops
-            self._depths[around] = depth
+        depth = self._depths.get(block)
+        if depth is None:
+            parent = block.parent_op()
+            depth = int(parent is not None and facts_of(parent).control in LOOPS)
+            if block.parent is not None and (graph := self._graphs.get(block.parent)) is not None:
+                depth += len(graph.loops[block])
+            depth += self.of_op(parent) if parent is not None else 0
+            self._depths[block] = depth
         return depth
 
 

@@ -12,7 +12,7 @@ from xdsl.parser import AttrParser
 from xdsl.utils.exceptions import VerifyException
 
 from devscope.dialects.target import check_device_type
-from devscope.dialects.target_attr import TargetAttr, located, raise_verify_exception
+from devscope.dialects.target_attr import TargetAttr, parse_with_defaults, raise_verify_exception
 from devscope.errors import OptionError
 
 SCOPE_ATTR = "device.scope"
@@ -189,20 +189,12 @@ class ScopeAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        start = parser.pos
-        given = parser.parse_paramattr_parameters()
-        parameters = (*given, *OPEN_SCOPE.parameters[len(given) :])
-        match parameters:
-            case (StringAttr(), IntegerAttr(), StringAttr() | TargetAttr(), StringAttr()):
-                return located(cls, parameters, parser, start)
-            case _:
-                parser.raise_error(
-                    "a scope is written #device.scope<TYPE, ID, TARGET, MEMORY> with a string, an i64, a "
-                    'string or #device.target, and a string; "" and -1 are open, and trailing open fields '
-                    "may be left out",
-                    start,
-                    parser.pos,
-                )
+        form = (
+            "a scope is written #device.scope<TYPE, ID, TARGET, MEMORY> with a string, an i64, a "
+            'string or #device.target, and a string; "" and -1 are open, and trailing open fields '
+            "may be left out"
+        )
+        return parse_with_defaults(cls, parser, OPEN_SCOPE.parameters, form)
 
     def verify(self) -> None:
         if self.device_id.type != i64:

@@ -7,10 +7,9 @@ from typing import NoReturn, Self
 
 from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, StringAttr, i1, i64
 from xdsl.ir import Attribute, ParametrizedAttribute
-from xdsl.irdl import irdl_attr_definition
+from xdsl.irdl import AttrConstraint, irdl_attr_definition
 from xdsl.parser import AttrParser
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.lexer import Position
 
 from devscope.dialects.target import OptionValue, get_target_kind
 from devscope.errors import OptionError
@@ -36,16 +35,20 @@ def raise_verify_exception(error: OptionError) -> NoReturn:
     raise VerifyException("; ".join((error.message, *error.notes))) from error
 
 
-def located(
-    attribute: type[ParametrizedAttribute],
-    parameters: Sequence[Attribute],
-    parser: AttrParser,
-    start: Position,
+def parse_with_defaults(
+    attribute: type[ParametrizedAttribute], parser: AttrParser, defaults: Sequence[Attribute | None], form: str
 ) -> Sequence[Attribute]:
-    """``parameters``; what `verify` has against them becomes an error of ``parser`` from ``start`` on.
+    """The parameters of ``attribute``, where each that is left out at the end is that of ``defaults``.
 
-    xDSL verifies an attribute after it was parsed, when its place in the source is no longer known.
+    What `verify` has against them becomes an error of ``parser``: xDSL verifies an attribute after it was parsed,
+    when its place in the source is no longer known. ``form`` says how the attribute is written.
     """
+    start = parser.pos
+    given = parser.parse_paramattr_parameters()
+    parameters = [one for one in (*given, *defaults[len(given) :]) if one is not None]
+    kinds = [definition.constr for _, definition in attribute.get_irdl_definition().parameters]
+    if len(parameters) != len(kinds) or not all(map(AttrConstraint.verifies, kinds, parameters)):
+        parser.raise_error(form, start, parser.pos)
     try:
         attribute.new(parameters)
     except VerifyException as error:
@@ -123,19 +126,11 @@ class TargetAttr(ParametrizedAttribute):
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
-        start = parser.pos
-        match parser.parse_paramattr_parameters():
-            case [StringAttr() as kind]:
-                return located(cls, (kind, DictionaryAttr({})), parser, start)
-            case [StringAttr() as kind, DictionaryAttr() as options]:
-                return located(cls, (kind, options), parser, start)
-            case _:
-                parser.raise_error(
-                    "a target is written #device.target<KIND, {OPTION = VALUE, ...}> with a string and a "
-                    "dictionary; the dictionary may be left out",
-                    start,
-                    parser.pos,
-                )
+        form = (
+            "a target is written #device.target<KIND, {OPTION = VALUE, ...}> with a string and a "
+            "dictionary; the dictionary may be left out"
+        )
+        return parse_with_defaults(cls, parser, (None, DictionaryAttr({})), form)
 
     def verify(self) -> None:
         options = {name: _option_value(value) for name, value in self.options.data.items()}

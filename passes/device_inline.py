@@ -173,15 +173,10 @@ def _execute(call: Operation, body: Region) -> Operation:
 
 def _erase_uncalled(graph: CallGraph, inlined: dict[FuncOp, None]) -> None:
     """Of the functions that were inlined, those that nobody calls any more go, and then what only they called."""
-    calls = Counter(call.callee for call in graph.calls if call.caller is not None)
-    stack = [function for function in inlined if not calls[function]]
-    while stack:
-        function = stack.pop()
-        if function not in graph.private:
-            continue
-        for callee in graph.callees[function]:
-            calls[callee] -= 1
-            if not calls[callee] and callee in inlined:
-                stack.append(callee)
-        function.detach()
-        function.erase(safe_erase=False)
+    calls = Counter(callee for callees in graph.callees.values() for callee in callees)
+    callers_first = [function for group in reversed(graph.components) for function in group]
+    for function in callers_first:
+        if function in inlined and function in graph.private and not calls[function]:
+            calls.subtract(graph.callees[function])
+            function.detach()
+            function.erase(safe_erase=False)

@@ -19,7 +19,8 @@ Operations that a pattern changes in place keep their scope; `notify_op_modified
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from xdsl.builder import InsertOpInvT
 from xdsl.dialects.builtin import ModuleOp, UnknownLoc
@@ -32,7 +33,7 @@ from devscope.analysis.scope_analysis import Need, ScopeAnalysis
 from devscope.analysis.symbols import function_of
 from devscope.analysis.value_flow import targets
 from devscope.analysis.value_kinds import HOST, TENSOR, kind_of
-from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.dialects.device import HOST_SCOPE, DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
@@ -192,20 +193,31 @@ class ScopePreservingRewriter(PatternRewriter):
 
     def _on(self, value: SSAValue, scope: ScopeAttr, users: Sequence[Operation]) -> SSAValue:
         """``value``, or a copy of it, on ``scope``, for ``users``, all of which it dominates."""
-        actual = self._of_value(value)
-        if actual == scope:
+        if self._is_on(value, scope, users[0]):
             return value
-        if kind_of(value.type) != TENSOR:
-            raise _cannot_be_copied(users[0], value.type, actual, scope)
         if isinstance(value, OpResult) and isinstance(value.op, DeviceCopyOp) and value.op.src == scope:
             return value.op.operand
         for copy in copies_of(value, scope):
             if all(dominates(copy, user) for user in users):
                 return copy.result
-        return self._copy(value, actual, scope, place_of_copy(value, users))
+        return self._copy(value, scope, place_of_copy(value, users))
 
-    def _copy(self, value: SSAValue, src: ScopeAttr, dst: ScopeAttr, place: InsertPoint) -> SSAValue:
-        copy = DeviceCopyOp(value, src, dst)
+    def _is_on(self, value: SSAValue, scope: ScopeAttr, user: Operation) -> bool:
+        """Whether ``value`` is on ``scope``; raises `VerifyError` if it neither is nor can be copied there."""
+        actual = self._of_value(value)
+        if actual == scope:
+            return True
+        if kind_of(value.type) == TENSOR:
+            return False
+        raise VerifyError(
+            f"a {value.type} on {actual.short()} is used on {scope.short()}, "
+            "and no device.device_copy can stand for it",
+            source_location(user),
+            ["rewrite it to a value on the same scope"],
+        )
+
+    def _copy(self, value: SSAValue, scope: ScopeAttr, place: InsertPoint) -> SSAValue:
+        copy = DeviceCopyOp(value, self._of_value(value), scope)
         copy.location = self._root.location
         PatternRewriter.insert(self, copy, place)
         return copy.result
@@ -225,26 +237,22 @@ class ScopePreservingRewriter(PatternRewriter):
         self, block: Block, insertion_point: InsertPoint, arg_values: Sequence[SSAValue] = ()
     ) -> None:
         """Move the operations of a block; they run where they ran. ``arg_values`` are copied to where they ran."""
-        kept = self._kept([block])
         values = [
             self._at(value, self._of_value(argument), insertion_point) if argument.first_use is not None else value
             for argument, value in zip(block.args, arg_values, strict=False)
         ]
-        super().inline_block(block, insertion_point, values if arg_values else ())
-        self._moved(kept)
+        with self._moving(block):
+            super().inline_block(block, insertion_point, values if arg_values else ())
 
     def inline_region(self, region: Region, insertion_point: BlockInsertPoint) -> None:
         """Move the blocks of a region; their operations run where they ran."""
-        kept = self._kept([region])
-        super().inline_region(region, insertion_point)
-        self._moved(kept)
+        with self._moving(region):
+            super().inline_region(region, insertion_point)
 
     def move_region_contents_to_new_regions(self, region: Region) -> Region:
         """Move the blocks of a region to a new one; their operations run where they ran."""
-        kept = self._kept([region])
-        new = super().move_region_contents_to_new_regions(region)
-        self._moved(kept)
-        return new
+        with self._moving(region):
+            return super().move_region_contents_to_new_regions(region)
 
     def insert_block_argument(self, block: Block, index: int, arg_type: Attribute) -> BlockArgument:
         """Insert a block argument."""
@@ -259,12 +267,9 @@ class ScopePreservingRewriter(PatternRewriter):
 
     def _at(self, value: SSAValue, scope: ScopeAttr, place: InsertPoint) -> SSAValue:
         """``value``, or a copy of it, on ``scope``, in front of ``place``."""
-        actual = self._of_value(value)
-        if kind_of(value.type) == HOST or actual == scope:
+        if kind_of(value.type) == HOST or self._is_on(value, scope, self._root):
             return value
-        if kind_of(value.type) != TENSOR:
-            raise _cannot_be_copied(self._root, value.type, actual, scope)
-        return self._copy(value, actual, scope, place)
+        return self._copy(value, scope, place)
 
     def _kept(self, within: Iterable[Operation | Block | Region]) -> _Kept:
         """The operations that run somewhere, with where they do now."""
@@ -282,7 +287,11 @@ class ScopePreservingRewriter(PatternRewriter):
                 stack += current.blocks if isinstance(current, Region) else current.ops
         return found
 
-    def _moved(self, kept: _Kept) -> None:
+    @contextmanager
+    def _moving(self, within: Block | Region) -> Iterator[None]:
+        """Moves operations, which run afterwards where they ran."""
+        kept = self._kept([within])
+        yield
         self.scopes.invalidate()
         self._write_scopes(kept)
 
@@ -328,14 +337,14 @@ class ScopePreserving(RewritePattern):
 def rewrite_keeping_scopes(
     module: ModuleOp,
     pattern: RewritePattern,
-    host: ScopeAttr | None = None,
+    host: ScopeAttr = HOST_SCOPE,
     post_walk: Callable[[Region, PatternRewriterListener], bool] | None = None,
 ) -> bool:
     """Apply a pattern to a planned module until nothing changes; it stays planned. Whether anything changed.
 
     Raises the `DevscopeError` that the pattern or the rewriter raised. The module is then half rewritten.
     """
-    scopes = ScopeAnalysis(module) if host is None else ScopeAnalysis(module, host)
+    scopes = ScopeAnalysis(module, host)
     keeper = ScopePreserving(pattern, scopes)
     changed = PatternRewriteWalker(keeper, listener=scopes.listener, post_walk_func=post_walk).rewrite_module(
         module
@@ -349,11 +358,3 @@ def _carried_by(op: Operation) -> list[SSAValue]:
     """What control flow carries into or out of ``op``, or what ``op``, its end, carries."""
     inner = [a for region in op.regions for block in region.blocks for a in block.args]
     return [*op.results, *inner] if facts_of(op).is_entered else [target for _, target in targets(op)]
-
-
-def _cannot_be_copied(op: Operation, type_: Attribute, actual: ScopeAttr, scope: ScopeAttr) -> VerifyError:
-    return VerifyError(
-        f"a {type_} on {actual.short()} is used on {scope.short()}, and no device.device_copy can stand for it",
-        source_location(op),
-        ["rewrite it to a value on the same scope"],
-    )

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from xdsl.dialects.builtin import ArrayAttr, FunctionType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Operation, Region
+from xdsl.ir import Attribute, Operation, Region
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.manager import AnalysisManager, ManagedPass
@@ -57,11 +57,10 @@ class _Signature:
 
     def __init__(self, function: FuncOp, live: Liveness) -> None:
         self._function = function
-        inputs, outputs = function.function_type.inputs.data, function.function_type.outputs.data
-        private = function in live.graph.private
-        self._arguments = [i for i in range(len(inputs)) if not private or (function, i) in live.arguments]
-        self._results = [i for i in range(len(outputs)) if not private or (function, i) in live.results]
-        self.shrinks = len(self._arguments) < len(inputs) or len(self._results) < len(outputs)
+        type_ = function.function_type
+        self._arguments = _kept(function, ARGUMENTS, type_.inputs.data, live)
+        self._results = _kept(function, RESULTS, type_.outputs.data, live)
+        self.shrinks = len(self._arguments) < len(type_.inputs) or len(self._results) < len(type_.outputs)
 
     def shrink_call(self, call: Operation) -> None:
         results = [call.results[i] for i in self._results]
@@ -78,8 +77,7 @@ class _Signature:
         for old, result in zip(results, new.results, strict=True):
             result.name_hint = old.name_hint
             old.replace_all_uses_with(result)
-        call.detach()
-        call.erase(safe_erase=False)
+        Rewriter.erase_op(call, safe_erase=False)
 
     def shrink_return(self, end: ReturnOp) -> None:
         end.operands = [end.operands[i] for i in self._results]
@@ -98,6 +96,11 @@ class _Signature:
             attributes = function.properties.get(side)
             if isinstance(attributes, ArrayAttr) and len(attributes) > len(chosen):
                 function.properties[side] = ArrayAttr(_chosen(attributes.data, chosen))
+
+
+def _kept(function: FuncOp, side: str, types: Sequence[Attribute], live: Liveness) -> list[int]:
+    private = function in live.graph.private
+    return [i for i in range(len(types)) if not private or ((function, side), i) in live.needed]
 
 
 def _chosen(items: Sequence[_T], indices: Sequence[int]) -> list[_T]:

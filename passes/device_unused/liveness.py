@@ -17,9 +17,10 @@ from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import CALL, function_of
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
+from devscope.dialects.signature import ARGUMENTS, RESULTS
 
-Slot = tuple[FuncOp, int]
-"""One argument or one result of a private function."""
+Side = tuple[FuncOp, str]
+"""The arguments (`ARGUMENTS`) or the results (`RESULTS`) of a private function."""
 
 
 class Liveness:
@@ -33,11 +34,11 @@ class Liveness:
         self.functions: dict[FuncOp, None] = {}
         """Functions that are public, values, or called by live code."""
         self.operations: set[Operation] = set()
-        self.arguments: set[Slot] = set()
-        self.results: set[Slot] = set()
+        self.needed: set[tuple[Side, int]] = set()
+        """Arguments and results of private functions, by number."""
         self._effects = effects
-        self._calls: dict[FuncOp, list[Operation]] = {}
-        self._returns: dict[FuncOp, list[Operation]] = {}
+        self._passing: dict[Side, list[Operation]] = {}
+        """Live calls and returns, whose operands become arguments and results."""
         self._work: list[Operation | SSAValue | Region] = []
         for function in self.graph.symbols.functions.values():
             if function not in self.graph.private:
@@ -55,9 +56,12 @@ class Liveness:
         elif isinstance(item, Operation):
             self._keep(item)
         elif isinstance(item, OpResult):
-            self._need_result(item)
+            self._work.append(item.op)
+            self._need(self._callee(item.op), RESULTS, item.index)
         elif isinstance(item, BlockArgument):
-            self._need_argument(item)
+            function = item.block.parent_op()
+            if isinstance(function, FuncOp) and item.block is function.body.first_block:
+                self._need(function, ARGUMENTS, item.index)
 
     def _reach(self, function: FuncOp) -> None:
         if function not in self.functions:
@@ -75,12 +79,10 @@ class Liveness:
         if op in self.operations:
             return
         self.operations.add(op)
-        name = op_name(op)
-        if name == CALL:
-            self._keep_call(op)
-            return
-        if isinstance(op, ReturnOp):
-            self._keep_return(op)
+        side = self._passed_to(op)
+        if side is not None:
+            self._passing.setdefault(side, []).append(op)
+            self._work += (value for i, value in enumerate(op.operands) if (side, i) in self.needed)
             return
         self._work += op.operands
         if facts_of(op).is_entered:
@@ -90,37 +92,21 @@ class Liveness:
                 if inner is not op:
                     self._work.append(inner)
 
-    def _keep_call(self, op: Operation) -> None:
-        callee = self.graph.symbols.callee(op)
+    def _callee(self, op: Operation) -> FuncOp | None:
+        return self.graph.symbols.callee(op) if op_name(op) == CALL else None
+
+    def _passed_to(self, op: Operation) -> Side | None:
+        """What the operands of a call or return become, if they are needed only as far as that is."""
+        callee = self._callee(op)
         if callee is not None:
             self._reach(callee)
-        if callee is None or callee not in self.graph.private:
-            self._work += op.operands
-            return
-        self._calls.setdefault(callee, []).append(op)
-        self._work += (value for i, value in enumerate(op.operands) if (callee, i) in self.arguments)
+        function = function_of(op) if isinstance(op, ReturnOp) else callee
+        if function is None or function not in self.graph.private:
+            return None
+        return function, RESULTS if isinstance(op, ReturnOp) else ARGUMENTS
 
-    def _keep_return(self, op: Operation) -> None:
-        function = function_of(op)
-        assert function is not None
-        if function not in self.graph.private:
-            self._work += op.operands
+    def _need(self, function: FuncOp | None, side: str, index: int) -> None:
+        if function is None or function not in self.graph.private or ((function, side), index) in self.needed:
             return
-        self._returns.setdefault(function, []).append(op)
-        self._work += (value for i, value in enumerate(op.operands) if (function, i) in self.results)
-
-    def _need_result(self, result: OpResult) -> None:
-        op = result.op
-        self._work.append(op)
-        callee = self.graph.symbols.callee(op) if op_name(op) == CALL else None
-        if callee in self.graph.private and callee is not None and (callee, result.index) not in self.results:
-            self.results.add((callee, result.index))
-            self._work += (end.operands[result.index] for end in self._returns.get(callee, ()))
-
-    def _need_argument(self, argument: BlockArgument) -> None:
-        function = argument.block.parent_op()
-        if not isinstance(function, FuncOp) or function not in self.graph.private:
-            return
-        if argument.block is function.body.first_block and (function, argument.index) not in self.arguments:
-            self.arguments.add((function, argument.index))
-            self._work += (call.operands[argument.index] for call in self._calls.get(function, ()))
+        self.needed.add(((function, side), index))
+        self._work += (op.operands[index] for op in self._passing.get((function, side), ()))
