@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.strongly_connected import strongly_connected_components
 from devscope.analysis.symbols import CALL, Symbols, is_public
 from devscope.dialects.names import op_name
-
-if TYPE_CHECKING:
-    from devscope.analysis.manager import AnalysisManager
 
 
 class Call(NamedTuple):

@@ -7,19 +7,17 @@ registered operations only, which most of a program's are not in a compilation, 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from xdsl.dialects.builtin import VectorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import CALL, Symbols
 from devscope.analysis.value_kinds import BUFFER, kind_of
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
-
-if TYPE_CHECKING:
-    from devscope.analysis.manager import AnalysisManager
 
 
 def has_side_effects(op: Operation) -> bool:

@@ -139,7 +139,9 @@ def _dimensions(op: Operation) -> list[int | None]:
             bounds = [constant_index(value) for value in op.operands[: 3 * rank]]
             return _extents([bounds[:rank], bounds[rank : 2 * rank], bounds[2 * rank :]])
         case "scf.forall":
-            return _extents([_static(op, key) for key in ("staticLowerBound", "staticUpperBound", "staticStep")])
+            return _extents(
+                [static_integers(op, key) for key in ("staticLowerBound", "staticUpperBound", "staticStep")]
+            )
         case "affine.for":
             return _affine_extents(op, ("lowerBoundMap", "upperBoundMap", "step"))
         case "affine.parallel":
@@ -169,7 +171,7 @@ def constant_index(value: SSAValue) -> int | None:
 
 def _affine_extents(op: Operation, keys: tuple[str, str, str]) -> list[int | None]:
     """`_extents` of a loop whose bounds are maps. The least or greatest of several is not known."""
-    strides = _static(op, keys[2])
+    strides = static_integers(op, keys[2])
     bounds: list[list[int | None]] = []
     for key in keys[:2]:
         attribute = op.get_attr_or_prop(key)
@@ -179,7 +181,8 @@ def _affine_extents(op: Operation, keys: tuple[str, str, str]) -> list[int | Non
     return _extents([*bounds, strides])
 
 
-def _static(op: Operation, key: str) -> list[int | None]:
+def static_integers(op: Operation, key: str) -> list[int | None]:
+    """The integers in an attribute, None for those that an operand has."""
     attribute = op.get_attr_or_prop(key)
     if isinstance(attribute, IntegerAttr):
         return [attribute.value.data]

@@ -18,7 +18,7 @@ moves code.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
@@ -27,6 +27,7 @@ from xdsl.pattern_rewriter import PatternRewriterListener
 
 from devscope.analysis.captured_values import captured_uses
 from devscope.analysis.function_values import Callees, FunctionValues, arguments_of, function_values
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import CONSTANT, INDIRECT, Symbols
 from devscope.analysis.value_flow import ValueFlow, constrains, decides, targets
 from devscope.analysis.value_kinds import HOST, kind_of
@@ -35,9 +36,6 @@ from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import CALLS, CONTROL_FLOW, ENDS, facts_of
 from devscope.dialects.scope_attribute import scope_on
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
-
-if TYPE_CHECKING:
-    from devscope.analysis.manager import AnalysisManager
 
 _FUNCTION = "func.func"
 _OUTERMOST = frozenset({_FUNCTION, "builtin.module"})

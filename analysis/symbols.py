@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 from xdsl.utils.symbol_table import SymbolTable
 
+from devscope.analysis.manager import AnalysisManager
 from devscope.dialects.device import KERNEL_ATTR
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
-
-if TYPE_CHECKING:
-    from devscope.analysis.manager import AnalysisManager
 
 CALL, INDIRECT, CONSTANT, RETURN = "func.call", "func.call_indirect", "func.constant", "func.return"
 

@@ -5,6 +5,7 @@ Arguments stand one by one in the body because IRDL knows no list of operands of
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, SymbolRefAttr, TensorType
@@ -30,14 +31,17 @@ _SIZES = 6
 """Of the grid in workgroups, and of a workgroup: x, y, z each."""
 
 
-@irdl_op_definition
-class InOp(IRDLOperation):
-    """One argument of a kernel: a tensor that it only reads, or a scalar."""
-
-    name = "device.in"
+class _ArgumentOp(IRDLOperation, ABC):
     operand = operand_def()
     traits = lazy_traits_def(lambda: (HasParent(LaunchOp),))
     assembly_format = "$operand attr-dict `:` type($operand)"
+
+
+@irdl_op_definition
+class InOp(_ArgumentOp):
+    """One argument of a kernel: a tensor that it only reads, or a scalar."""
+
+    name = "device.in"
 
     def verify_(self) -> None:
         if not isinstance(self.operand.type, TensorType | IndexType | IntegerType | AnyFloat):
@@ -45,13 +49,10 @@ class InOp(IRDLOperation):
 
 
 @irdl_op_definition
-class OutOp(IRDLOperation):
+class OutOp(_ArgumentOp):
     """A tensor whose elements are there when the kernel begins; what they are at its end is a result."""
 
     name = "device.out"
-    operand = operand_def()
-    traits = lazy_traits_def(lambda: (HasParent(LaunchOp),))
-    assembly_format = "$operand attr-dict `:` type($operand)"
 
     def verify_(self) -> None:
         if not isinstance(self.operand.type, TensorType) and not _is_on_elements(self):

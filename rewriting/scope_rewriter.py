@@ -19,7 +19,7 @@ Operations that a pattern changes in place keep their scope; `notify_op_modified
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from xdsl.builder import InsertOpInvT
@@ -288,7 +288,7 @@ class ScopePreservingRewriter(PatternRewriter):
         return found
 
     @contextmanager
-    def _moving(self, within: Block | Region) -> Iterator[None]:
+    def _moving(self, within: Block | Region) -> Generator[None]:
         """Moves operations, which run afterwards where they ran."""
         kept = self._kept([within])
         yield

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from devscope.analysis.call_graph import CallGraph
+from devscope.analysis.loops import static_integers
 from devscope.analysis.value_flow import first_carried, first_operand, targets
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import LOOPS, Control, facts_of
@@ -54,7 +54,7 @@ class Propagation:
             return None
         if name == "scf.if":
             return op.regions[0 if index else 1]
-        cases = _case_values(op)
+        cases = static_integers(op, "cases")
         # The default region comes first.
         return op.regions[1 + cases.index(index) if index in cases else 0]
 
@@ -197,11 +197,3 @@ class Propagation:
         if new != old:
             self._returned[function] = new
             self._work += self._callers.get(function, ())
-
-
-def _case_values(switch: Operation) -> list[int]:
-    cases = switch.get_attr_or_prop("cases")
-    if isinstance(cases, DenseArrayBase):
-        return list(cases.get_values())
-    assert isinstance(cases, ArrayAttr)
-    return [case.value.data for case in cases.data if isinstance(case, IntegerAttr)]
