@@ -140,7 +140,7 @@ def program() -> Program:
             "alloc": Entry(call_symbol(symbols["alloc"]), [], [scalar]),
         },
         host_object=host.data,
-        host_triple=host.machine.triple,
+        host_triple=host.triple,
         devices=[DeviceSpec(1, "opencl", 0, "opencl", [shared_emitter().emit(kernel_ir())], kernels)],
     )
 

@@ -7,6 +7,8 @@ with buffers afterwards (carrying them through loops, freeing them) then works o
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -28,15 +30,55 @@ from devscope.analysis.user_kernels import drop_idle_kernels
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.errors import LoweringError
-from devscope.lowering.virtual_devices import DevicePart
+from devscope.errors import LoweringError, SourceLocation
+from devscope.lowering.runtime_calls import HOST_SLOT
+from devscope.lowering.target import DeviceBinary, KernelTarget, find_target, target_names
+from devscope.runtime.program import DeviceSpec, KernelSpec
 
 
-def cut_module(module: ModuleOp, binding: TargetBinding) -> tuple[list[ScopeAttr], list[DevicePart]]:
+@dataclass
+class DevicePart:
+    """The code of one virtual device for one target, on its way through the lowering."""
+
+    scope: ScopeAttr
+    attribute: TargetAttr
+    module: ModuleOp
+
+    @property
+    def location(self) -> SourceLocation | None:
+        """Where it begins in the source."""
+        first = self.module.body.block.first_op
+        return source_location(first) if first is not None else None
+
+    @property
+    def target(self) -> KernelTarget:
+        target = find_target(self.attribute.kind_name)
+        assert isinstance(target, KernelTarget)
+        return target
+
+
+@dataclass
+class VirtualDevice:
+    """One virtual device of the program: a slot and a queue, whatever its code is compiled for."""
+
+    spec: DeviceSpec
+    scopes: list[ScopeAttr] = field(default_factory=list[ScopeAttr])
+    parts: list[DevicePart] = field(default_factory=list[DevicePart])
+
+    def add(self, binary: DeviceBinary) -> dict[str, int]:
+        """Add a binary of a part; returns the numbers of its kernels, which count through all binaries."""
+        if not binary.kernels:
+            return {}
+        first, number = len(self.spec.kernels), len(self.spec.binaries)
+        self.spec.binaries.append(binary.data)
+        self.spec.kernels += [KernelSpec(name, sizes, number) for name, sizes in binary.kernels]
+        return {kernel.name: first + n for n, kernel in enumerate(self.spec.kernels[first:])}
+
+
+def cut_module(module: ModuleOp, binding: TargetBinding) -> list[VirtualDevice]:
     """Take a split module apart; what stays in ``module`` is the host's. Each part verifies on its own.
 
-    Returns where devices have code or data, and their code. A device may have no code, since data can be placed
-    there without being worked on, and several parts, whose targets differ.
+    Raises LoweringError for a target that nothing can compile for.
     """
     drop_idle_kernels(module)
     functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
@@ -57,7 +99,48 @@ def cut_module(module: ModuleOp, binding: TargetBinding) -> tuple[list[ScopeAttr
         parts.setdefault((scope, target), ModuleOp([])).body.block.add_op(function)
     _declare_external_functions(list(parts.values()))
     scopes = list(dict.fromkeys([scope for scope, _ in parts] + spaces))
-    return scopes, [DevicePart(scope, target, part) for (scope, target), part in parts.items()]
+    return _find_devices(scopes, [DevicePart(*where, part) for where, part in parts.items()], binding)
+
+
+def _find_devices(scopes: list[ScopeAttr], parts: list[DevicePart], binding: TargetBinding) -> list[VirtualDevice]:
+    """The virtual devices where ``scopes`` have code or data, and their code.
+
+    A device may have no code, since data can be placed there without being worked on, and several parts, whose
+    targets differ.
+    """
+    found: dict[tuple[str, int], VirtualDevice] = {}
+    for scope in scopes:
+        own = [part for part in parts if part.scope == scope]
+        name = scope.type_name, max(scope.id_value, 0)
+        kind = own[0].attribute.kind_name if own else binding.target_of(scope).kind_name
+        virtual = found.setdefault(name, VirtualDevice(DeviceSpec(HOST_SLOT + 1 + len(found), *name, kind)))
+        virtual.scopes.append(scope)
+        virtual.parts += own
+    for virtual in found.values():
+        _check_kinds(virtual)
+    return list(found.values())
+
+
+def _check_kinds(virtual: VirtualDevice) -> None:
+    """What is compiled for a device must be of one kind, since it works on the same memory."""
+    kind = virtual.spec.kind
+    for part in virtual.parts:
+        if part.attribute.kind_name != kind:
+            raise LoweringError(
+                f"'{TARGET_ATTR}' is {part.attribute.short()} here and of kind '{kind}' on another "
+                f"function on {part.scope.short()}",
+                part.location,
+                ["the targets of one device differ in their options only"],
+            )
+    if not isinstance(find_target(kind), KernelTarget):
+        raise LoweringError(
+            f"no code generator for target '{kind}', which '{virtual.scopes[0].short()}' asks for",
+            virtual.parts[0].location if virtual.parts else None,
+            [
+                f"targets with one: {', '.join(target_names())}",
+                f"build it for another target: --devices {virtual.spec.name}=opencl:0",
+            ],
+        )
 
 
 def _device_of(function: func.FuncOp, binding: TargetBinding) -> ScopeAttr | None:

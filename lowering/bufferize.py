@@ -7,14 +7,31 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.constants import ConstantTable, extract_constants
-from devscope.lowering.control_flow import lift_control_flow
-from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
-from devscope.lowering.pipelines import pipeline
+from devscope.lowering.pipelines import apply_schedule, pipeline
 from devscope.lowering.result_buffers import separate_results
-from devscope.lowering.target import Options, Target
-from devscope.lowering.tensors import prepare_tensors
+from devscope.lowering.target import Options, Rule, Schedule, Target, choose
+
+#: Operations that upstream decomposes into generics through an interface, not through a pass.
+_DECOMPOSED = ("linalg.softmax",)
+
+#: Named elementwise ops become ``linalg.generic`` so that producers fuse into consumers. Contractions,
+#: convolutions and pooling keep their names: fusing a producer into their inner loops would recompute it.
+_ELEMENTWISE = """
+    abs add broadcast ceil div div_unsigned elementwise erf exp floor log map max min mul negf powf reciprocal
+    round rsqrt select sqrt square sub tanh transpose
+"""
+
+#: What holds for all targets, after the rules of their own.
+_SCHEDULES = (
+    Rule(Schedule("linalg", "decompose"), _DECOMPOSED),
+    Rule(Schedule("linalg", "generalize"), [f"linalg.{name}" for name in _ELEMENTWISE.split()]),
+)
+
+_MARK = "devscope.schedule"
+"""On an operation: the schedule that is chosen for it. Transforms find it by this."""
 
 
 def to_buffers(
@@ -33,15 +50,56 @@ def to_buffers(
     for function in mlir_util.functions(module):
         if mlir_util.has_body(function):
             _protect_arguments(function)
-    lift_control_flow(module, run_passes)
+    _lift_control_flow(module, run_passes)
     extract_constants(module, constants, target.inline_elements)
-    prepare_tensors(module, run_passes, target, options)
+    _prepare_tensors(module, run_passes, target, options)
     separate_results(module)
     _read_where_copied(module)
     run_passes(module.operation, pipeline("allocate"))
     if before is not None:
         before(module)
     run_passes(module.operation, pipeline("bufferize"))
+
+
+def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options: Options) -> None:
+    """Schedule, generalise and fuse the tensor code of ``module``.
+
+    Afterwards all payload is linalg (or ``tensor``), and producers that cost nothing to recompute are fused into
+    their consumers.
+    """
+    rules = (*target.schedules, *_SCHEDULES)
+    chosen: dict[Schedule, None] = {}
+    for op in mlir_util.walk(module.operation):
+        schedule = choose(rules, op, options)
+        if schedule is not None:
+            chosen[schedule] = None
+            op.attributes[_MARK] = ir.StringAttr.get(schedule.mark, module.context)
+    for schedule in chosen:
+        apply_schedule(
+            module, schedule.file, schedule.sequence, mark=schedule.mark, order=str(list(schedule.order))
+        )
+    for op in mlir_util.walk(module.operation) if chosen else ():
+        if _MARK in op.attributes:  # what is made from a marked operation keeps its attributes
+            del op.attributes[_MARK]
+    run_passes(module.operation, pipeline("fuse"))
+    _fill_splat_constants(module)
+
+
+def _fill_splat_constants(module: Any) -> None:
+    """Splat tensor constants become fills: they then cost no memory in the executable and no copy."""
+    for op in list(mlir_util.walk(module.operation)):
+        if op.name != "arith.constant" or not isinstance(op.results[0].type, ir.RankedTensorType):
+            continue
+        value = op.attributes["value"]
+        if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
+            continue
+        type_ = op.results[0].type
+        text = f"""
+            %value = arith.constant {value.get_splat_value()}
+            %empty = tensor.empty() : {type_}
+            %fill = linalg.fill ins(%value : {type_.element_type}) outs(%empty : {type_}) -> {type_}
+        """
+        mlir_util.replace_op(op, mlir_util.insert(op, text)[-1].results)
 
 
 def _read_where_copied(module: Any) -> None:
@@ -63,13 +121,77 @@ def _read_where_copied(module: Any) -> None:
 def _protect_arguments(func: Any) -> None:
     """Arguments belong to the caller: bufferisation must not write into them."""
     context = func.context
-    count = len(mlir_util.function_type(func).inputs)
-    old = list(ir.ArrayAttr(func.attributes["arg_attrs"])) if "arg_attrs" in func.attributes else []
-    entries = [ir.DictAttr(a) for a in old] or [ir.DictAttr.get({}, context)] * count
-    protected = {"bufferization.writable": ir.BoolAttr.get(False, context)}
-    merged: list[Any] = []
-    for entry, type_ in zip(entries, mlir_util.function_type(func).inputs, strict=True):
-        named = {entry[i].name: entry[i].attr for i in range(len(entry))}
-        is_tensor = isinstance(type_, ir.RankedTensorType)
-        merged.append(ir.DictAttr.get({**named, **(protected if is_tensor else {})}, context))
-    func.attributes["arg_attrs"] = ir.ArrayAttr.get(merged, context)
+    types = mlir_util.function_type(func).inputs
+    attributes: list[dict[str, Any]] = [{} for _ in types]
+    if "arg_attrs" in func.attributes:
+        attributes = [dictionary_items(entry) for entry in ir.ArrayAttr(func.attributes["arg_attrs"])]
+    for named, type_ in zip(attributes, types, strict=True):
+        if isinstance(type_, ir.RankedTensorType):
+            named["bufferization.writable"] = ir.BoolAttr.get(False, context)
+    new = [ir.DictAttr.get(named, context) for named in attributes]
+    func.attributes["arg_attrs"] = ir.ArrayAttr.get(new, context)
+
+
+def _lift_control_flow(module: Any, run_passes: RunPasses) -> None:
+    """Rewrite the functions of ``module`` so that each has a single block, which bufferisation can handle: ``cf``
+    becomes ``scf``."""
+    run_passes(module.operation, pipeline("lift_control_flow"))
+    for op in list(mlir_util.walk(module.operation)):
+        if op.name == "ub.poison" and isinstance(op.results[0].type, ir.ShapedType):
+            _replace_poison(op)
+        elif op.name == "scf.index_switch" and any(_is_tensor(result) for result in op.results):
+            _replace_switch(op)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)
+
+
+def _replace_poison(op: Any) -> None:
+    """The lifted code carries poison where a value is not needed; tensors and buffers must exist to be freed.
+
+    Any value will do, so dynamic extents become 0.
+    """
+    type_ = op.results[0].type
+    build = mlir_util.Builder(op)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    sizes = [build.constant(0) for extent in ir.ShapedType(type_).shape if extent == dynamic]
+    is_memref = mlir_util.is_memref(type_)
+    mlir_util.replace_op(
+        op, [build.alloc(type_, sizes, "memref.alloc") if is_memref else build.value("tensor.empty", sizes, type_)]
+    )
+
+
+def _replace_switch(op: Any) -> None:
+    """A chain of ``scf.if``. A workaround: one-shot bufferisation of a switch (llvm-project pull request 67666)
+    writes to tensors that it yields even if they are read-only.
+    """
+    selector = op.operands[0]
+    default, *cases = [region.blocks[0] for region in op.regions]
+    types = [result.type for result in op.results]
+    with op.location, ir.InsertionPoint(op):
+        outer = ir.Operation.create("scf.execute_region", results=types, regions=1)
+    body = outer.regions[0]
+    for number, case in zip(ir.DenseI64ArrayAttr(op.attributes["cases"]), cases, strict=True):
+        block = ir.Block.create_at_start(body, [])
+        with op.location, ir.InsertionPoint(block):
+            branch = _branch_on(selector, number, types)
+            ir.Operation.create("scf.yield", operands=branch.results)
+        case.append_to(branch.regions[0])
+        body = branch.regions[1]
+    default.append_to(body)
+    mlir_util.replace_op(op, outer.results)
+
+
+def _branch_on(selector: Any, number: int, types: list[Any]) -> Any:
+    """An ``scf.if`` on ``selector == number`` whose regions are empty, at the current insertion point."""
+    index = selector.type
+    i1 = ir.IntegerType.get_signless(1, index.context)
+    equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, index.context), 0)
+    constant = ir.Operation.create(
+        "arith.constant", results=[index], attributes={"value": ir.IntegerAttr.get(index, number)}
+    )
+    condition = ir.Operation.create(
+        "arith.cmpi", operands=[selector, constant.result], results=[i1], attributes={"predicate": equal}
+    )
+    return ir.Operation.create("scf.if", operands=[condition.result], results=types, regions=2)

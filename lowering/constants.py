@@ -15,8 +15,9 @@ import numpy as np
 
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
-from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.bindings import ir, passmanager
 from devscope.lowering.llvm_dialect import mlir_location
+from devscope.runtime.program import DTYPES, ConstantSpec
 
 CONSTANT_PREFIX = "devscope_constant_"
 
@@ -44,8 +45,9 @@ class ConstantTable:
             self._numbers[attribute] = len(self._numbers)
         return self._numbers[attribute]
 
-    def attributes(self) -> list[Any]:
-        return list(self._numbers)
+    def specs(self) -> list[ConstantSpec]:
+        types = [ir.ShapedType(attribute.type) for attribute in self._numbers]
+        return [ConstantSpec(str(type_.element_type), list(type_.shape)) for type_ in types]
 
 
 def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> None:
@@ -103,11 +105,11 @@ def constant_array(attribute: Any, literals: Mapping[str, memoryview]) -> np.nda
     location.
     """
     element = str(ir.ShapedType(attribute.type).element_type)
-    dtype = _DTYPES.get(element)
+    dtype = DTYPES.get(element)
     if dtype is None:
         raise LoweringError(
             f"a constant of type {attribute.type} cannot be compiled",
-            notes=[f"element types of constants: {', '.join(_DTYPES)}"],
+            notes=[f"element types of constants: {', '.join(DTYPES)}"],
         )
     if not isinstance(attribute, ir.DenseElementsAttr):
         return _resource_array(attribute, dtype, literals)
@@ -116,38 +118,25 @@ def constant_array(attribute: Any, literals: Mapping[str, memoryview]) -> np.nda
     return np.ascontiguousarray(np.array(attribute, copy=None))
 
 
-_DTYPES = {
-    "bf16": "<u2",
-    "f16": "<f2",
-    "f32": "<f4",
-    "f64": "<f8",
-    "i1": "?",
-    "i8": "i1",
-    "i16": "<i2",
-    "i32": "<i4",
-    "i64": "<i8",
-    "index": "<i8",
-}
-
-
 def _bf16_array(attribute: Any) -> np.ndarray[Any, Any]:
-    """bf16 elements, which the bindings do not show, are read from text: digits, or hexadecimal."""
-    body = str(attribute).removeprefix("dense<").rpartition("> : ")[0]
-    if body.startswith('"0x'):
-        flat = np.frombuffer(bytes.fromhex(body[3:-1]), "<u2")
-    else:
-        words = re.findall(r"[^\[\], ]+", body)
-        flat = np.array([_bf16_bits(word) for word in words], "<u2")
-    return flat.reshape(ir.ShapedType(attribute.type).shape)
+    """bf16 elements, which the bindings do not show, are cast to integers by MLIR."""
+    integers = str(attribute.type).replace("bf16", "i16")
+    text = f"""
+        func.func @bits() -> {integers} {{
+          %elements = arith.constant {attribute}
+          %bits = arith.bitcast %elements : {attribute.type} to {integers}
+          func.return %bits : {integers}
+        }}
+    """
+    module = ir.Module.parse(text, attribute.context)
+    passmanager.PassManager.parse("builtin.module(canonicalize)", attribute.context).run(module.operation)
+    bits = next(op for op in mlir_util.walk(module.operation) if op.name == "arith.constant")
+    return np.array(bits.attributes["value"]).view(DTYPES["bf16"])
 
 
-def _bf16_bits(word: str) -> int:
-    if word.startswith("0x"):  # infinities and NaNs
-        return int(word, 16)
-    return int(np.array(float(word), np.float32).view(np.uint32)) >> 16
-
-
-def _resource_array(attribute: Any, dtype: str, literals: Mapping[str, memoryview]) -> np.ndarray[Any, Any]:
+def _resource_array(
+    attribute: Any, dtype: np.dtype[Any], literals: Mapping[str, memoryview]
+) -> np.ndarray[Any, Any]:
     name = re.match(r'dense_resource<"?([^">]*)"?>', str(attribute))
     if name is None:
         raise LoweringError(
@@ -157,7 +146,7 @@ def _resource_array(attribute: Any, dtype: str, literals: Mapping[str, memoryvie
     data = literals.get(name[1])
     if data is None:
         data = _blob(attribute)
-    needed = math.prod(shape) * np.dtype(dtype).itemsize
+    needed = math.prod(shape) * dtype.itemsize
     if len(data) != needed:
         raise LoweringError(f"the data of {attribute} has {len(data)} bytes, its type needs {needed}")
     return np.frombuffer(data, dtype).reshape(shape)

@@ -7,7 +7,6 @@ brings results back the same way.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from xdsl.dialects import func
@@ -28,6 +27,7 @@ from devscope.dialects.op_facts import facts
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
 from devscope.runtime.program import DTYPES, TensorSpec
 
 _LONGEST = 200
@@ -96,93 +96,60 @@ def add_entry(module: Any, func: Any, name: str) -> str:
 
     Returns the entry's C symbol.
     """
-    context = module.context
-    callee = ir.FlatSymbolRefAttr.get(mlir_util.symbol_name(func), context)
-    wrapper_name = ir.FlatSymbolRefAttr.get(f"{ENTRY_PREFIX}{name}", context)
     type_ = mlir_util.function_type(func)
-    lines: list[str] = []
-    arguments = [_host_type(t) for t in type_.inputs]
-    results = [_host_type(t) for t in type_.results]
-    passed = [_bring_in(lines, f"a{i}", t) for i, t in enumerate(type_.inputs)]
-    values = ", ".join(f"%r{i}" for i in range(len(results)))
-    assign = f"{values} = " if results else ""
-    signature = f"({', '.join(map(str, type_.inputs))}) -> ({', '.join(map(str, type_.results))})"
-    lines.append(f"{assign}func.call {callee}({', '.join(passed)}) : {signature}")
-    for i, argument in enumerate(type_.inputs):
-        if mlir_util.memory_space(argument) is not None:
-            lines.append(f"memref.dealloc %a{i}_device : {argument}")
-    returned = [_bring_out(lines, f"r{i}", t) for i, t in enumerate(type_.results)]
-    _free_results(lines, {f"r{i}": t for i, t in enumerate(type_.results)})
-    parameters = ", ".join(f"%a{i}: {t}" for i, t in enumerate(arguments))
-    body = "\n    ".join(lines)
-    text = (
-        f"func.func private {callee}{signature}\n"
-        f"func.func {wrapper_name}({parameters}) -> ({', '.join(map(str, results))})"
-        f" attributes {{llvm.emit_c_interface}} {{\n    {body}\n"
-        f"    func.return {', '.join(returned)}{' : ' if returned else ''}{', '.join(map(str, results))}\n}}"
-    )
-    parsed = ir.Module.parse(text, context)  # must outlive the move below
-    wrapper = mlir_util.children(parsed.operation)[1]
-    module.body.append(wrapper)
+    arguments, results = ([_host_type(t) for t in types] for types in (type_.inputs, type_.results))
+    entry_type = ir.FunctionType.get(arguments, results, context=module.context)
+    entry = mlir_util.declare(module.body, f"{ENTRY_PREFIX}{name}", entry_type)
+    del entry.attributes["sym_visibility"]
+    entry.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get(module.context)
+    end = mlir_util.add_body(entry)
+    build = Builder(end)
+    given = mlir_util.entry_block(entry).arguments
+    passed = [_bring_in(build, value, t) for value, t in zip(given, type_.inputs, strict=True)]
+    made = list(build.call(mlir_util.symbol_name(func), passed, type_.results).results)
+    for value in filter(_on_device, passed):
+        build.op("memref.dealloc", [value])
+    returned = [_bring_out(build, value) for value in made]
+    _free(end, [value for value in made if _on_device(value)])
+    build.op("func.return", returned)
+    end.erase()
     return f"_mlir_ciface_{ENTRY_PREFIX}{name}"
 
 
 def _host_type(type_: Any) -> Any:
+    is_memref = mlir_util.is_memref(type_)
+    return mlir_util.with_memory_space(type_, None) if is_memref else mlir_util.buffer_type([], type_)
+
+
+def _on_device(value: Any) -> bool:
+    return mlir_util.memory_space(value.type) is not None
+
+
+def _bring_in(build: Builder, value: Any, type_: Any) -> Any:
     if not mlir_util.is_memref(type_):
-        return mlir_util.buffer_type([], type_)
-    return mlir_util.with_memory_space(type_, None)
+        return build.value("memref.load", [value], type_)
+    return value if value.type == type_ else build.copy(value, type_)
 
 
-def _dynamic_sizes(lines: list[str], value: str, type_: Any) -> str:
-    """Emit the sizes of the dynamic dimensions of ``value``; returns them as an operand list."""
-    names: list[str] = []
-    for axis in range(type_.rank):
-        if type_.is_dynamic_dim(axis):
-            lines.append(f"%{value}_c{axis} = arith.constant {axis} : index")
-            lines.append(f"%{value}_d{axis} = memref.dim %{value}, %{value}_c{axis} : {type_}")
-            names.append(f"%{value}_d{axis}")
-    return ", ".join(names)
+def _bring_out(build: Builder, value: Any) -> Any:
+    type_ = _host_type(value.type)
+    if mlir_util.is_memref(value.type):
+        return build.copy(value, type_) if _on_device(value) else value
+    cell = build.alloc(type_)
+    build.op("memref.store", [value, cell])
+    return cell
 
 
-def _bring_in(lines: list[str], name: str, type_: Any) -> str:
-    host = _host_type(type_)
-    if not mlir_util.is_memref(type_):
-        lines.append(f"%{name}_scalar = memref.load %{name}[] : {host}")
-        return f"%{name}_scalar"
-    if mlir_util.memory_space(type_) is None:
-        return f"%{name}"
-    return _copy(lines, name, host, "device", "", type_)
-
-
-def _bring_out(lines: list[str], name: str, type_: Any) -> str:
-    host = _host_type(type_)
-    if not mlir_util.is_memref(type_):
-        lines.append(f"%{name}_host = memref.alloc() : {host}")
-        lines.append(f"memref.store %{name}, %{name}_host[] : {host}")
-        return f"%{name}_host"
-    if mlir_util.memory_space(type_) is None:
-        return f"%{name}"
-    return _copy(lines, name, type_, "host", " {alignment = 64 : i64}", host)
-
-
-def _copy(lines: list[str], value: str, source: Any, where: str, attributes: str, target: Any) -> str:
-    """Emit a copy of the buffer ``value``, of type ``source``, in a new one of type ``target``; returns that."""
-    sizes = _dynamic_sizes(lines, value, source)
-    lines.append(f"%{value}_{where} = memref.alloc({sizes}){attributes} : {target}")
-    lines.append(f"memref.copy %{value}, %{value}_{where} : {source} to {target}")
-    return f"%{value}_{where}"
-
-
-def _free_results(lines: list[str], results: Mapping[str, Any]) -> None:
-    """Free the results that live on a device: once each, since one buffer may be several results."""
-    freed: list[str] = []
-    for name, type_ in results.items():
-        if mlir_util.memory_space(type_) is None:
-            continue
-        pointer, dealloc = f"%{name}_pointer", f"memref.dealloc %{name} : {type_}"
-        lines.append(f"{pointer} = memref.extract_aligned_pointer_as_index %{name} : {type_} -> index")
-        for number, other in enumerate(freed):
-            lines.append(f"%{name}_new{number} = arith.cmpi ne, {pointer}, {other} : index")
-            dealloc = f"scf.if %{name}_new{number} {{ {dealloc} }}"
-        lines.append(dealloc)
+def _free(end: Any, results: list[Any]) -> None:
+    """Free ``results``, which live on a device, in front of ``end``: once each, since some may be one buffer."""
+    freed: list[Any] = []
+    for result in results:
+        pointer = Builder(end).pointer(result)
+        text = f"memref.dealloc %0 : {result.type}"
+        for number in range(len(freed)):
+            text = f"""
+                %is_new{number} = arith.cmpi ne, %1, %{number + 2} : index
+                scf.if %is_new{number} {{ {text} }}
+            """
+        mlir_util.insert(end, text, [result, pointer, *freed])
         freed.append(pointer)

@@ -7,6 +7,7 @@ from typing import Any
 
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
+from devscope.lowering.codegen.llvm_text import to_llvm22
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.diagnostics import file_line_col
 
@@ -21,11 +22,8 @@ def mlir_location(op: Any) -> SourceLocation | None:
     return SourceLocation(*position) if position is not None else None
 
 
-def require_fully_lowered(root: Any, target: str) -> None:
-    """Raise LoweringError naming the first operations that are not in a dialect which becomes LLVM IR.
-
-    MLIR's translation to LLVM IR crashes the process on such operations, so it must not see them.
-    """
+def _require_fully_lowered(root: Any, target: str) -> None:
+    """MLIR's translation to LLVM IR crashes the process on other operations, so it must not see them."""
     left: dict[str, SourceLocation | None] = {}
     for op in mlir_util.walk(root):
         if not op.name.startswith(_TRANSLATED) and op.name != "builtin.module":
@@ -46,6 +44,10 @@ def cannot_lower(
     return LoweringError(f"target '{target}' cannot lower operation '{name}'", location, [*notes, advice])
 
 
-def to_llvm_ir(module: Any) -> str:
-    """LLVM IR text (in the syntax of MLIR's own LLVM) of a module in the LLVM dialect."""
-    return bindings.llvm_translation().translate_module_to_llvmir(module.operation)
+def to_llvm_ir(module: Any, target: str) -> str:
+    """LLVM IR text, for llvmlite's LLVM, of a module in the LLVM dialect.
+
+    Raises LoweringError naming the first operations that are not in a dialect which becomes LLVM IR.
+    """
+    _require_fully_lowered(module.operation, target)
+    return to_llvm22(bindings.llvm_translation().translate_module_to_llvmir(module.operation))

@@ -71,23 +71,16 @@ def has_body(func: Any) -> bool:
 
 def declare(block: Any, name: str, type_: Any, location: Any | None = None) -> Any:
     """Append a private function without a body."""
-    context = type_.context
-    function = ir.Operation.create(
-        "func.func",
-        attributes={
-            "sym_name": ir.StringAttr.get(name, context),
-            "sym_visibility": ir.StringAttr.get("private", context),
-            "function_type": ir.TypeAttr.get(type_),
-        },
-        regions=1,
-        loc=ir.Location.unknown(context) if location is None else location,
-    )
+    symbol = ir.FlatSymbolRefAttr.get(name, type_.context)
+    parsed = ir.Module.parse(f"func.func private {symbol}{type_}", type_.context)  # must outlive the move below
+    (function,) = children(parsed.operation)
+    function.location = ir.Location.unknown(type_.context) if location is None else location
     block.append(function)
     return function
 
 
 def add_body(function: Any) -> Any:
-    """Give a declared function without results a body of one block; returns its terminator."""
+    """Give a declared function a body of one block; returns its terminator, which returns nothing yet."""
     types = function_type(function).inputs
     location = function.location
     block = ir.Block.create_at_start(function.regions[0], types, [location] * len(types))
@@ -126,8 +119,14 @@ def with_memory_space(type_: Any, space: Any | None) -> Any:
     return ir.MemRefType.get_unchecked(memref.shape, memref.element_type, memref.layout, space, memref.context)
 
 
-def retype(root: Any, convert: Callable[[Any], Any]) -> None:
-    """Replace the type of every value under ``root`` by ``convert(type)``, function types included."""
+def retype_memrefs(root: Any, space: Any | None, when: Callable[[Any | None], bool]) -> None:
+    """Move every memref under ``root`` whose memory space satisfies ``when`` to ``space``, also in signatures."""
+
+    def convert(type_: Any) -> Any:
+        if is_memref(type_) and when(type_.memory_space):
+            return with_memory_space(type_, space)
+        return type_
+
     for op in walk(root):
         for value in defined_values(op):
             new = convert(value.type)
@@ -141,17 +140,6 @@ def retype(root: Any, convert: Callable[[Any], Any]) -> None:
                 op.attributes["function_type"] = ir.TypeAttr.get(new)
         elif op.name == "memref.global":
             op.attributes["type"] = ir.TypeAttr.get(convert(ir.TypeAttr(op.attributes["type"]).value))
-
-
-def retype_memrefs(root: Any, space: Any | None, when: Callable[[Any | None], bool]) -> None:
-    """Move every memref whose memory space satisfies ``when`` to ``space``."""
-
-    def convert(type_: Any) -> Any:
-        if is_memref(type_) and when(ir.MemRefType(type_).memory_space):
-            return with_memory_space(type_, space)
-        return type_
-
-    retype(root, convert)
 
 
 def replace_op(op: Any, values: Iterable[Any]) -> None:
@@ -268,6 +256,12 @@ class Builder:
         """A new buffer; ``sizes`` are those of the dynamic dimensions."""
         segments = ir.DenseI32ArrayAttr.get([len(sizes), 0], self._context)
         return self.value(name, sizes, type_, {"operandSegmentSizes": segments})
+
+    def copy(self, memref: Any, type_: Any) -> Any:
+        """A new buffer with the same elements."""
+        copy = self.alloc(type_, self.dynamic_sizes(memref))
+        self.op("memref.copy", [memref, copy])
+        return copy
 
     def cast(self, memref: Any, type_: Any) -> Any:
         fits = memref.type == type_

@@ -10,17 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from devscope.dialects.op_facts import ENDS, Control, facts
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-
-#: Operations whose result holds the elements of their first operand, perhaps in the same memory.
-_VIEWS = frozenset(
-    {"tensor.cast", "tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice", "tensor.reshape"}
-)
-_BRANCHES = frozenset({"scf.if", "scf.index_switch", "scf.execute_region"})
-_TERMINATORS = frozenset({"func.return", "scf.condition", "scf.yield"})
-_FOR_INITS = 3
-"""The operands of ``scf.for`` start with its bounds and its step."""
 
 
 def separate_results(module: Any) -> None:
@@ -72,17 +64,18 @@ def _sources(value: Any) -> Iterable[Any]:
         return _argument_sources(ir.BlockArgument(value))
     op = value.owner.operation
     number = ir.OpResult(value).result_number
-    if op.name in _VIEWS:
-        return [op.operands[0]]
-    if op.name == "arith.select":
-        return list(op.operands)[1:]
-    if op.name == "func.call":
+    known = facts(op.name)
+    if known.view_of is not None:
+        return [op.operands[known.view_of]]
+    if known.chooses_from is not None:
+        return list(op.operands)[known.chooses_from :]
+    if known.control is Control.CALL:
         return [operand for operand in op.operands if isinstance(operand.type, ir.RankedTensorType)]
-    if op.name in _BRANCHES:
+    if known.control is Control.CHOICE:
         return [terminator.operands[number] for terminator in _terminators(op)]
-    if op.name == "scf.for":
+    if known.control is Control.COUNTED:
         return _carried(op, number)
-    if op.name == "scf.while":
+    if known.control is Control.WHILE:
         return [_terminators(op)[0].operands[number + 1]]
     return []
 
@@ -90,9 +83,10 @@ def _sources(value: Any) -> Iterable[Any]:
 def _argument_sources(argument: Any) -> Iterable[Any]:
     block, number = argument.owner, argument.arg_number
     op = block.owner.operation
-    if op.name == "scf.for":
+    control = facts(op.name).control
+    if control is Control.COUNTED:
         return _carried(op, number - 1)
-    if op.name != "scf.while":
+    if control is not Control.WHILE:
         return []
     condition, yield_ = _terminators(op)
     if block == op.regions[0].blocks[0]:
@@ -101,9 +95,9 @@ def _argument_sources(argument: Any) -> Iterable[Any]:
 
 
 def _carried(loop: Any, number: int) -> list[Any]:
-    return [loop.operands[_FOR_INITS + number], _terminators(loop)[0].operands[number]]
+    return [loop.operands[len(loop.operands) - len(loop.results) + number], _terminators(loop)[0].operands[number]]
 
 
 def _terminators(op: Any) -> list[Any]:
     """The last operation of each region; regions have one block each."""
-    return [inner for inner in mlir_util.children(op) if inner.name in _TERMINATORS]
+    return [inner for inner in mlir_util.children(op) if facts(inner.name).control in ENDS]

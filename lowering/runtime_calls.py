@@ -99,10 +99,22 @@ def _alloc(op: Any, where: list[int]) -> None:
     mlir_util.replace_op(op, [build.view(raw, dynamic, type_)])
 
 
-def _dealloc(op: Any, where: list[int]) -> None:
+def _call(
+    callee: str, arguments: Callable[[Builder, Any, list[int]], list[Any]], op: Any, where: list[int]
+) -> None:
+    """Replace an operation without results by a call of ``callee``."""
     build = Builder(op)
-    build.call("devscope_free", _handle(build, where[0], op.operands[0]))
+    build.call(callee, arguments(build, op, where))
     op.erase()
+
+
+def _handles(build: Builder, op: Any, where: list[int]) -> list[Any]:
+    pairs = zip(where, op.operands, strict=True)
+    return [item for slot, memref in pairs for item in _handle(build, slot, memref)]
+
+
+def _slot_to_start(build: Builder, op: Any, where: list[int]) -> list[Any]:
+    return [_number(build, ir.IntegerAttr(op.attributes["slot"]).value)]
 
 
 def _handle(build: Builder, slot: int, memref: Any) -> list[Any]:
@@ -110,14 +122,12 @@ def _handle(build: Builder, slot: int, memref: Any) -> list[Any]:
     return [_number(build, slot), build.pointer(memref)]
 
 
-def _copy(op: Any, where: list[int]) -> None:
+def _ends_of_copy(build: Builder, op: Any, where: list[int]) -> list[Any]:
     """Contiguous parts only: strided copies on one device became kernels, and none cross devices."""
-    build = Builder(op)
     operands: list[Any] = []
     for slot, memref in zip(where, op.operands, strict=True):
         operands += [*_handle(build, slot, memref), _byte_offset(build, memref)]
-    build.call("devscope_copy", [*operands, build.byte_size(op.operands[1])])
-    op.erase()
+    return [*operands, build.byte_size(op.operands[1])]
 
 
 def _view(op: Any, where: list[int]) -> None:
@@ -135,25 +145,6 @@ def _view(op: Any, where: list[int]) -> None:
         written = _number(build, int(WRITTEN in op.attributes))
         raw = build.runtime_buffer("devscope_map", [*handle, written], size)
     mlir_util.replace_op(op, [build.view(raw, sizes, ir.MemRefType(op.results[0].type))])
-
-
-def _publish(op: Any, where: list[int]) -> None:
-    build = Builder(op)
-    build.call("devscope_publish_buffer", [build.pointer(op.operands[0])])
-    op.erase()
-
-
-def _end_view(op: Any, where: list[int]) -> None:
-    build = Builder(op)
-    pairs = zip(where, op.operands, strict=True)
-    build.call("devscope_view_done", [item for slot, value in pairs for item in _handle(build, slot, value)])
-    op.erase()
-
-
-def _flush(op: Any, where: list[int]) -> None:
-    build = Builder(op)
-    build.call("devscope_start", [_number(build, ir.IntegerAttr(op.attributes["slot"]).value)])
-    op.erase()
 
 
 def _byte_offset(build: Builder, memref: Any) -> Any:
@@ -238,14 +229,14 @@ _LOWERED_BY_MLIR = frozenset({"memref.alloc", "memref.dealloc", "memref.copy", "
 
 _REWRITES: dict[str, Rewrite] = {
     "memref.alloc": _alloc,
-    "memref.dealloc": _dealloc,
-    "memref.copy": _copy,
+    "memref.dealloc": partial(_call, "devscope_free", _handles),
+    "memref.copy": partial(_call, "devscope_copy", _ends_of_copy),
     "memref.load": _load,
     "memref.get_global": _constant,
     VIEW: _view,
-    END_VIEW: _end_view,
-    PUBLISH: _publish,
-    _FLUSH: _flush,
+    END_VIEW: partial(_call, "devscope_view_done", _handles),
+    PUBLISH: partial(_call, "devscope_publish_buffer", lambda build, op, _: [build.pointer(op.operands[0])]),
+    _FLUSH: partial(_call, "devscope_start", _slot_to_start),
 }
 
 

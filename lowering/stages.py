@@ -13,7 +13,7 @@ from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError, SourceLocation
 from devscope.lowering import mlir_util
-from devscope.lowering.boundary import cut_module
+from devscope.lowering.boundary import DevicePart, VirtualDevice, cut_module
 from devscope.lowering.bufferize import to_buffers
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_directly
@@ -27,10 +27,9 @@ from devscope.lowering.memory.report import memory_of_devices
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls, mark_flushes
 from devscope.lowering.target import DeviceBinary, HostTarget, Options, Target, find_target
-from devscope.lowering.virtual_devices import DevicePart, VirtualDevice, find_devices
 from devscope.rewriting.functions import taken_names
 from devscope.runtime.native import call_symbol
-from devscope.runtime.program import ArenaSpec, ConstantSpec, Entry, Program, TensorSpec
+from devscope.runtime.program import ArenaSpec, Entry, Program, TensorSpec
 
 #: The states of a program that an observer sees, in order.
 STAGES = ("host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
@@ -65,7 +64,7 @@ def compile_split_module(
     host = find_target(HOST_KIND)
     assert isinstance(host, HostTarget)
     options = _host_options(module, host)
-    devices = find_devices(*cut_module(module, binding), binding)
+    devices = cut_module(module, binding)
     for part in (part for virtual in devices for part in virtual.parts):
         _check_options(part.target, part.attribute, part.location)
         part.target.prepare()
@@ -99,12 +98,12 @@ def _compile(
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
         launchers, binary = _lower_device(session, part, constants, taken, observe)
         kernels.update(virtual.add(binary))
-        mark_flushes(launchers, virtual.slot)
+        mark_flushes(launchers, virtual.spec.slot)
         merge_modules(module, launchers)
     functions = link_functions(module, session.run_passes)
     symbols = {name: add_entry(module, functions[name], name) for name in signatures}
-    slots = {_space_text(session, scope): virtual.slot for virtual in devices for scope in virtual.scopes}
-    names = {HOST_SLOT: _HOST_NAME, **{virtual.slot: virtual.spec().name for virtual in devices}}
+    slots = {_space_text(session, scope): virtual.spec.slot for virtual in devices for scope in virtual.scopes}
+    names = {HOST_SLOT: _HOST_NAME, **{virtual.spec.slot: virtual.spec.name for virtual in devices}}
     with hidden_launches(module):
         roots = {name: f"{ENTRY_PREFIX}{name}" for name in signatures}
         spaces = {"": HOST_SLOT, **slots}
@@ -124,11 +123,11 @@ def _compile(
     return Program(
         entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
         host_object=code.data,
-        host_triple=code.machine.triple,
-        host_cpu=code.machine.cpu,
-        host_features=code.machine.features,
-        devices=[virtual.spec() for virtual in devices],
-        constants=[_constant_spec(attribute) for attribute in constants.attributes()],
+        host_triple=code.triple,
+        host_cpu=code.cpu,
+        host_features=code.features,
+        devices=[virtual.spec for virtual in devices],
+        constants=constants.specs(),
         constant_data=constants.arrays,
         arenas=[_arena_spec(needed) for needed in memory.values() if needed.places],
         shared=shared,
@@ -167,7 +166,8 @@ def _lower_device(
     session: Session, part: DevicePart, constants: ConstantTable, taken: set[str], observe: Observer
 ) -> tuple[Any, DeviceBinary]:
     """The launchers of a part, which are host code, and its kernels, compiled."""
-    from devscope.lowering.gpu.launchers import check_types, lower_device_functions, take_kernels
+    from devscope.lowering.gpu.outline_kernels import lower_device_functions
+    from devscope.lowering.gpu.to_llvm import check_types, take_kernels
 
     target, options = part.target, part.attribute.option_values
     module = session.to_mlir(part.module)
@@ -189,8 +189,3 @@ def _space_text(session: Session, scope: ScopeAttr) -> str:
 
 def _arena_spec(arena: Arena) -> ArenaSpec:
     return ArenaSpec(arena.slot, arena.alignment, [list(place) for place in arena.places], arena.needed)
-
-
-def _constant_spec(attribute: Any) -> ConstantSpec:
-    type_ = ir.ShapedType(attribute.type)
-    return ConstantSpec(str(type_.element_type), list(type_.shape))

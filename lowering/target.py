@@ -107,18 +107,6 @@ class DeviceBinary:
     kernels: list[tuple[str, list[int]]] = field(default_factory=list[tuple[str, list[int]]])
 
 
-@dataclass(frozen=True)
-class ElementTypes:
-    """What a device computes with: integers of up to ``integer_bits``, and ``floats``.
-
-    ``optional``: types that it may lack, with the target option that says so.
-    """
-
-    floats: Collection[str] = ("f16", "f32", "f64")
-    integer_bits: int = 64
-    optional: Mapping[str, str] = field(default_factory=dict[str, str])
-
-
 def _accept(options: Options) -> None:
     """Every value that the schema of the target kind allows will do."""
 
@@ -159,13 +147,17 @@ class KernelTarget(Target):
     """A target whose code is kernels that the host launches.
 
     ``grids``: the schedules of kernels, chosen by their first operation. ``compile_kernels`` compiles a builtin
-    module of ``gpu.module`` operations, whose types are among ``types``. ``prepare`` is called early, once it is
-    known that the target is needed: what it starts in the background is there when kernels are compiled.
+    module of ``gpu.module`` operations, which compute with ``floats`` and with integers of up to ``integer_bits``;
+    ``optional_types``: those that it may lack, with the target option that says so. ``prepare`` is called early,
+    once it is known that the target is needed: what it starts in the background is there when kernels are
+    compiled.
     """
 
     compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary]
     grids: Sequence[Rule[GridSchedule]] = (Rule(GridSchedule()),)
-    types: ElementTypes = ElementTypes()
+    floats: Collection[str] = ("f16", "f32", "f64")
+    integer_bits: int = 64
+    optional_types: Mapping[str, str] = field(default_factory=dict[str, str])
     prepare: Callable[[], object] = _nothing
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects import arith, bufferization, func, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, TensorType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
@@ -16,39 +16,30 @@ def lower_copy(copy: DeviceCopyOp, source: ScopeAttr | None, target: ScopeAttr |
 
     The copy stands right behind the read of its source: bufferisation orders only tensor reads.
     """
-    point = InsertPoint.before(copy)
-    block = copy.parent
-    assert block is not None
     if source == target:
         Rewriter.replace_op(copy, [], [copy.operand])
         return
     ops: list[Operation] = []
     operand: SSAValue = copy.operand
-    host_type = _host_buffer_type(copy.result.type if target is None else operand.type)
     if source is None:
+        type_ = _host_buffer_type(operand.type)
         read = bufferization.ToBufferOp.create(
-            operands=[operand], result_types=[host_type], properties={"read_only": UnitAttr()}
+            operands=[operand], result_types=[type_], properties={"read_only": UnitAttr()}
         )
         ops.append(read)
-        operand = read.results[0]
-    buffer_type = host_type if target is None else copy.result.type
+        operand = read.memref
     sizes = _dynamic_sizes(operand, ops)
-    alloc = memref.AllocOp(sizes, [], buffer_type, IntegerAttr(64, 64))
-    move = memref.CopyOp(operand, alloc.memref)
-    ops += [alloc, move]
+    type_ = _host_buffer_type(copy.result.type) if target is None else copy.result.type
+    alloc = memref.AllocOp(sizes, [], type_, IntegerAttr(64, 64))
+    ops += [alloc, memref.CopyOp(operand, alloc.memref)]
     result: SSAValue = alloc.memref
     if target is None:
-        tensor = bufferization.ToTensorOp.create(
-            operands=[result],
-            result_types=[copy.result.type],
-            properties={"restrict": UnitAttr(), "writable": UnitAttr()},
-        )
+        tensor = bufferization.ToTensorOp(result, restrict=True, writable=True)
         ops.append(tensor)
-        result = tensor.results[0]
+        result = tensor.tensor
     for op in ops:
         op.location = copy.location
-    Rewriter.insert_op(ops, point)
-    Rewriter.replace_op(copy, [], [result])
+    Rewriter.replace_op(copy, ops, [result])
 
 
 def _host_buffer_type(type_: Attribute) -> MemRefType[Attribute]:

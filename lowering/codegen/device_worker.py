@@ -15,6 +15,7 @@ import pickle
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from tempfile import TemporaryFile
 from typing import Any, BinaryIO
 
 Reply = tuple[bytes, str]
@@ -39,34 +40,24 @@ def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
     return target.emit_assembly(module).encode() if machine["assembly"] else target.emit_object(module)
 
 
-def _child(llvm: Any, machine: Mapping[str, Any], text: str, output: int) -> None:
-    try:
-        reply = emit(llvm, machine, text), ""
-    except Exception as error:
-        reply = b"", str(error) or type(error).__name__
-    with os.fdopen(output, "wb") as stream:
-        pickle.dump(reply, stream)
-    os._exit(0)
-
-
 def _answer(llvm: Any, machine: Mapping[str, Any], text: str) -> Reply:
-    read_end, write_end = os.pipe()
-    errors_read, errors_write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(read_end)
-        os.dup2(errors_write, 2)  # "LLVM ERROR: ..." goes to stderr before an abort
-        _child(llvm, machine, text, write_end)
-    os.close(write_end)
-    os.close(errors_write)
-    with os.fdopen(read_end, "rb") as stream:
-        reply = stream.read()
-    with os.fdopen(errors_read, "rb") as stream:
-        errors = stream.read().decode(errors="replace").strip()
-    _, status = os.waitpid(pid, 0)
-    if reply:
-        return pickle.loads(reply)
-    return b"", errors or f"LLVM died with wait status {status}"
+    with TemporaryFile() as output, TemporaryFile() as errors:
+        pid = os.fork()
+        if pid == 0:
+            os.dup2(errors.fileno(), 2)  # "LLVM ERROR: ..." goes to stderr before an abort
+            try:
+                reply = emit(llvm, machine, text), ""
+            except Exception as error:
+                reply = b"", str(error) or type(error).__name__
+            pickle.dump(reply, output)
+            output.flush()
+            os._exit(0)
+        _, status = os.waitpid(pid, 0)
+        for stream in (output, errors):
+            stream.seek(0)
+        if status == 0:
+            return pickle.load(output)
+        return b"", errors.read().decode(errors="replace").strip() or f"LLVM died with wait status {status}"
 
 
 def serve(requests: BinaryIO, replies: BinaryIO) -> None:

@@ -14,18 +14,13 @@ from devscope.runtime.native import call_symbol
 
 
 @dataclass(frozen=True)
-class HostMachine:
-    """The machine that host code is compiled for, in LLVM's terms."""
+class HostObject:
+    """Object code, and the machine that it is for, in LLVM's terms."""
 
+    data: bytes
     triple: str
     cpu: str
     features: str
-
-
-@dataclass(frozen=True)
-class HostObject:
-    data: bytes
-    machine: HostMachine
 
 
 _TRY = """
@@ -95,7 +90,7 @@ def compile_host_object(
         data = machine.emit_object(module)
     except RuntimeError as error:
         raise LoweringError("LLVM refused the host code", notes=[str(error)]) from None
-    return HostObject(data, HostMachine(machine.triple, cpu, features))
+    return HostObject(data, machine.triple, cpu, features)
 
 
 def _parameter_counts(module: Any, entries: Sequence[str]) -> dict[str, int]:

@@ -10,6 +10,7 @@ See llvm-project pull request 190649.
 from __future__ import annotations
 
 import re
+import struct
 from fractions import Fraction
 from functools import lru_cache
 
@@ -94,16 +95,10 @@ def _round(value: Fraction, exponent_bits: int, mantissa_bits: int) -> int:
     if value < Fraction(2) ** exponent:
         exponent -= 1
     exponent = max(exponent, 1 - bias)  # below that, numbers are subnormal
-    scaled = value / Fraction(2) ** (exponent - mantissa_bits)
-    mantissa = round(scaled)  # Python rounds fractions half to even
-    if mantissa >> (mantissa_bits + 1):
-        mantissa >>= 1
-        exponent += 1
-    if not mantissa >> mantissa_bits:
-        return mantissa
-    if exponent > bias:
-        return ((1 << exponent_bits) - 1) << mantissa_bits
-    return ((exponent + bias) << mantissa_bits) | (mantissa - (1 << mantissa_bits))
+    mantissa = round(value / Fraction(2) ** (exponent - mantissa_bits))  # Python rounds fractions half to even
+    # The leading bit of a normal number counts the exponent up, and so does a carry.
+    infinity = ((1 << exponent_bits) - 1) << mantissa_bits
+    return min(((exponent + bias - 1) << mantissa_bits) + mantissa, infinity)
 
 
 def _widen_to_double(bits: int) -> int:
@@ -111,8 +106,5 @@ def _widen_to_double(bits: int) -> int:
     sign, exponent, mantissa = bits >> 31, (bits >> 23) & 0xFF, bits & 0x7FFFFF
     if exponent == 0xFF:
         return (sign << 63) | (0x7FF << 52) | (mantissa << 29)
-    if exponent == 0:
-        value = Fraction(mantissa, 1 << 149)
-    else:
-        value = Fraction(mantissa | 0x800000, 1 << 23) * Fraction(2) ** (exponent - 127)
-    return (sign << 63) | _round(value, 11, 52)
+    (value,) = struct.unpack("<f", struct.pack("<I", bits))
+    return struct.unpack("<Q", struct.pack("<d", value))[0]

@@ -8,9 +8,8 @@ from typing import Any
 from devscope.dialects.target import get_target_kind
 from devscope.lowering import mlir_util
 from devscope.lowering.codegen.host_object import HostObject, check_host_options, compile_host_object
-from devscope.lowering.codegen.llvm_text import to_llvm22
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
-from devscope.lowering.llvm_dialect import require_fully_lowered, to_llvm_ir
+from devscope.lowering.llvm_dialect import to_llvm_ir
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import HostTarget, Options, Rule, Schedule
@@ -39,8 +38,7 @@ def _to_llvm(module: Any, run_passes: RunPasses) -> str:
         if op.name == "memref.copy" and not is_whole_copy(op):
             copy_as_linalg(op)
     run_passes(module.operation, pipeline("cpu/to_llvm"))
-    require_fully_lowered(module.operation, "cpu")
-    return to_llvm22(to_llvm_ir(module))
+    return to_llvm_ir(module, "cpu")
 
 
 def _compile_object(text: str, entries: Sequence[str], options: Options) -> HostObject:

@@ -1,4 +1,4 @@
-"""Outlines kernels from bufferised device functions and maps their loops to the GPU grid.
+"""Device functions -> launchers (host code) and kernels (device code).
 
 A device function, once bufferised, is a *launcher*: code that runs on the host and whose linalg operations
 must run on the device. Every maximal piece that touches device memory (a linalg op, a parallel loop, a run
@@ -14,7 +14,10 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import drop_assertions
+from devscope.lowering.bufferize import to_buffers
+from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
+from devscope.lowering.gpu.user_kernels import call_kernels, carry_launches, define_launchers, take_user_kernels
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.effects import mark_elementwise, mark_writes
 from devscope.lowering.mlir_util import RunPasses
@@ -26,7 +29,30 @@ _CONTROL_FLOW = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.exec
 _BETWEEN_STORES = {"arith.constant"}
 
 
-def outline_kernels(
+def lower_device_functions(
+    module: Any,
+    space: Any,
+    target: KernelTarget,
+    options: Options,
+    run_passes: RunPasses,
+    constants: ConstantTable,
+    taken: set[str],
+) -> None:
+    """Turn the tensor functions of ``module`` into launchers over memrefs in memory space ``space``.
+
+    Their kernels, outlined and hand-written ones, stand beside them as ``gpu.module`` operations; their names are
+    added to ``taken``. Raises LoweringError for what ``target`` cannot compile.
+    """
+    kernels = take_user_kernels(module, taken)
+    to_buffers(module, target, options, run_passes, constants, carry_launches)
+    call_kernels(module, kernels)
+    mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
+    run_passes(module.operation, pipeline("deallocate"))
+    _outline_kernels(module, run_passes, target, options, taken)
+    define_launchers(module, kernels, space)
+
+
+def _outline_kernels(
     module: Any, run_passes: RunPasses, target: KernelTarget, options: Options, taken: set[str]
 ) -> None:
     """Move the device work of every launcher of ``module`` into ``gpu.module`` kernels.

@@ -8,16 +8,47 @@ from typing import Any
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
-from devscope.lowering.codegen.llvm_text import to_llvm22
 from devscope.lowering.gpu.local_memory import local_sizes, parameters
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.llvm_dialect import mlir_location, require_fully_lowered, to_llvm_ir
+from devscope.lowering.llvm_dialect import mlir_location, to_llvm_ir
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
-from devscope.lowering.target import DeviceBinary
+from devscope.lowering.target import DeviceBinary, KernelTarget, Options
 
 _GLOBAL_MEMORY = 1
 """The address space of buffers, in OpenCL (SPIR-V CrossWorkgroup) and in PTX."""
+
+
+def take_kernels(module: Any) -> Any:
+    """Move the ``gpu.module`` operations of ``module`` into a new module."""
+    kernels = ir.Module.create(loc=ir.Location.unknown(module.context))
+    for op in mlir_util.children(module.operation):
+        if op.name == "gpu.module":
+            kernels.body.append(op)
+    return kernels
+
+
+def check_types(gpu_modules: Any, target: KernelTarget, options: Options) -> None:
+    """Raise LoweringError, located, for a type that ``target`` lacks: LLVM's backends abort on it."""
+    lacking = {type_ for type_, option in target.optional_types.items() if options.get(option) is False}
+    for type_, op in mlir_util.types(gpu_modules.operation):
+        scalar = ir.ShapedType(type_).element_type if isinstance(type_, ir.ShapedType) else type_
+        if str(scalar) in lacking or not _exists(scalar, target):
+            where = " on this device" if str(scalar) in lacking else ""
+            is_integer = isinstance(scalar, ir.IntegerType)
+            other = f"integers of up to {target.integer_bits} bits" if is_integer else "f32"
+            raise LoweringError(
+                f"target '{target.name}' cannot compute with {scalar}{where}",
+                mlir_location(op),
+                [f"compute with {other}, or place the operation on another device"],
+            )
+
+
+def _exists(scalar: Any, target: KernelTarget) -> bool:
+    if isinstance(scalar, ir.IntegerType):
+        return scalar.width <= target.integer_bits
+    is_float = isinstance(scalar, ir.FloatType) or str(scalar) in ("f80", "f128")  # no classes for these
+    return not is_float or str(scalar) in target.floats
 
 
 def compile_kernels(
@@ -34,8 +65,12 @@ def compile_kernels(
     ``prepare`` is called with ``gpu_modules`` first and may put functions beside them; ``finish`` changes LLVM IR.
     Raises LoweringError for an operation that the device cannot run.
     """
-    kernels = _signatures(gpu_modules)
-    written = _written_pointers(gpu_modules)
+    kernels: list[tuple[str, list[int]]] = []
+    written: dict[str, list[int]] = {}
+    for kernel in [op for op in mlir_util.walk(gpu_modules.operation) if op.name == "gpu.func"]:
+        name = mlir_util.symbol_name(kernel)
+        cells, written[name] = _cells_and_written(kernel)
+        kernels.append((name, cells + local_sizes(kernel)))
     prepare(gpu_modules, run_passes)
     i64 = ir.IntegerType.get_signless(64, gpu_modules.context)
     space = ir.IntegerAttr.get(i64, _GLOBAL_MEMORY)
@@ -44,8 +79,7 @@ def compile_kernels(
     _merge(gpu_modules)
     run_passes(gpu_modules.operation, pipeline("gpu/to_llvm"))
     _mark_noalias(gpu_modules, written)
-    require_fully_lowered(gpu_modules.operation, target)
-    text = finish(to_llvm22(to_llvm_ir(gpu_modules)))
+    text = finish(to_llvm_ir(gpu_modules, target))
     try:
         return DeviceBinary(shared_emitter().emit(text, machine), kernels)
     except LoweringError as error:
@@ -72,34 +106,18 @@ def call_functions(gpu_modules: Any, symbol_of: Callable[[Any], str | None]) -> 
             mlir_util.replace_op(op, mlir_util.Builder(op).call(symbol, op.operands, results).results)
 
 
-def _written_pointers(gpu_modules: Any) -> dict[str, list[int]]:
-    """For each kernel, the positions that the pointers it stores through will have once memrefs are expanded."""
-    found: dict[str, list[int]] = {}
-    for kernel in _kernels(gpu_modules):
-        stored = {inner.operands[1] for inner in mlir_util.walk(kernel) if inner.name == "memref.store"}
-        position = 0
-        pointers: list[int] = []
-        for argument in parameters(kernel):
-            if argument in stored:
-                pointers.append(position + 1)  # the aligned pointer follows the allocated one
-            position += len(_cells(argument.type))
-        found[mlir_util.symbol_name(kernel)] = pointers
-    return found
-
-
-def _kernels(gpu_modules: Any) -> list[Any]:
-    return [op for op in mlir_util.walk(gpu_modules.operation) if op.name == "gpu.func"]
-
-
-def _signatures(gpu_modules: Any) -> list[tuple[str, list[int]]]:
-    """The name and the sizes of arguments of each kernel, as a `KernelSpec` has them."""
-    return [
-        (
-            mlir_util.symbol_name(kernel),
-            [size for argument in parameters(kernel) for size in _cells(argument.type)] + local_sizes(kernel),
-        )
-        for kernel in _kernels(gpu_modules)
-    ]
+def _cells_and_written(kernel: Any) -> tuple[list[int], list[int]]:
+    """What the parameters of a kernel are once memrefs are expanded: their sizes, as a `KernelSpec` has them, and
+    the positions of the pointers that it stores through.
+    """
+    stored = {op.operands[1] for op in mlir_util.walk(kernel) if op.name == "memref.store"}
+    cells: list[int] = []
+    written: list[int] = []
+    for argument in parameters(kernel):
+        if argument in stored:
+            written.append(len(cells) + 1)  # the aligned pointer follows the allocated one
+        cells += _cells(argument.type)
+    return cells, written
 
 
 def _cells(type_: Any) -> list[int]:

@@ -12,7 +12,7 @@ from devscope.lowering.gpu.to_llvm import call_functions, compile_kernels
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
-from devscope.lowering.target import DeviceBinary, ElementTypes, KernelTarget, Options
+from devscope.lowering.target import DeviceBinary, KernelTarget, Options
 
 #: Operations of `math` that are built-ins of OpenCL C (specification 3.0, section 6.15.2), most under their names.
 _SAME_NAME = """
@@ -64,6 +64,6 @@ def _mangled(name: str, element: str, arity: int) -> str:
 TARGET = KernelTarget(
     kind=get_target_kind("opencl"),
     compile_kernels=_compile_kernels,
-    types=ElementTypes(optional={"f64": "fp64", "f16": "fp16"}),
+    optional_types={"f64": "fp64", "f16": "fp16"},
     prepare=shared_emitter,
 )

@@ -80,7 +80,7 @@ print("done")
 def save_broken(path: Path) -> None:
     entry = f"{ENTRY_PREFIX}main"
     code = compile_host_object(BROKEN, [entry], cpu=CPU)
-    save_program(Program({"main": Entry(call_symbol(entry), [], [])}, code.data, code.machine.triple), path)
+    save_program(Program({"main": Entry(call_symbol(entry), [], [])}, code.data, code.triple), path)
 
 
 def compiled_code_reports(log: str) -> list[str]:

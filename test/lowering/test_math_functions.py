@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from scipy import special
 
-from devscope.lowering.codegen.llvm_text import to_llvm22
 from devscope.lowering.gpu.math_functions import math_function
 from devscope.lowering.interop.session import Session
 from devscope.lowering.llvm_dialect import to_llvm_ir
@@ -58,7 +57,7 @@ def compiled() -> Any:
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(to_llvm22(to_llvm_ir(module))), machine)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(to_llvm_ir(module, "cuda")), machine)
     engine.finalize_object()
     return engine
 
