@@ -20,7 +20,7 @@ from xdsl.dialects.builtin import (
     StringAttr,
     TensorType,
 )
-from xdsl.ir import Attribute, Operation, Region, SSAValue
+from xdsl.ir import Attribute, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from devscope.analysis.scope_analysis import ScopeAnalysis
@@ -226,28 +226,22 @@ def _lower_transfers(
         lower_dims(function)
 
 
-def _check_operations(function: func.FuncOp) -> None:
-    for op in function.walk():
-        if not _fits(op):
-            raise LoweringError(
-                f"operation '{op_name(op)}' uses data of a device on the host",
-                source_location(op),
-                ["put a device.device_copy before it, or place it on the device"],
-            )
-
-
 _CARRIERS = frozenset({"func.func", "func.call", "func.return", "memref.dim", "memref.copy", "memref.alloc"})
 
 
-def _fits(op: Operation) -> bool:
-    """Whether an operation of a host function may have device buffers among its operands and results."""
-    name = op_name(op)
-    if name in _CARRIERS or name.startswith(("scf.", "cf.", "memref.", "bufferization.")):
-        return True
-    return not any(
-        isinstance(v.type, MemRefType) and isinstance(v.type.memory_space, ScopeAttr)
-        for v in (*op.operands, *op.results)
-    )
+def _check_operations(function: func.FuncOp) -> None:
+    """Only what carries buffers on may have device buffers among its operands and results."""
+    for op in function.walk():
+        name = op_name(op)
+        if name in _CARRIERS or name.startswith(("scf.", "cf.", "memref.", "bufferization.")):
+            continue
+        types = [value.type for value in (*op.operands, *op.results)]
+        if any(isinstance(type_, MemRefType) and isinstance(type_.memory_space, ScopeAttr) for type_ in types):
+            raise LoweringError(
+                f"operation '{name}' uses data of a device on the host",
+                source_location(op),
+                ["put a device.device_copy before it, or place it on the device"],
+            )
 
 
 def _update_signature(function: func.FuncOp) -> None:

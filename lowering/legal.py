@@ -7,7 +7,6 @@ they crash the process. Here each refusal names the target, the operation and th
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import func
@@ -22,21 +21,15 @@ from devscope.lowering.llvm_dialect import cannot_lower, mlir_location
 _DIALECTS = """
     affine arith bufferization cf complex func index linalg llvm math memref scf tensor ub vector
 """
+#: Operations of these dialects that bufferisation or the conversion to LLVM does not know.
+_WITHOUT_LOWERING = """
+    linalg.pack linalg.unpack linalg.winograd_filter_transform linalg.winograd_input_transform
+    linalg.winograd_output_transform tensor.gather tensor.scatter vector.print
+"""
 #: Launches of hand-written kernels, lowered before bufferisation.
 _LAUNCHES = frozenset({"device.launch", "device.in", "device.out"})
-#: Operations of these dialects that bufferisation or the conversion to LLVM does not know.
-_WITHOUT_LOWERING = frozenset(
-    {
-        "linalg.pack",
-        "linalg.unpack",
-        "linalg.winograd_filter_transform",
-        "linalg.winograd_input_transform",
-        "linalg.winograd_output_transform",
-        "tensor.gather",
-        "tensor.scatter",
-        "vector.print",
-    }
-)
+#: Accesses to an element of a tensor, whose indices are the last operands, and the position of the tensor.
+_ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
 _RESERVED = "devscope_"
 #: Sizes and offsets in compiled code are signed 64-bit numbers of bytes.
 _MOST_BYTES = 2**63 - 1
@@ -58,19 +51,17 @@ def check_names(module: ModuleOp) -> None:
 
 def check_module(module: Any, target: str) -> None:
     """Raise LoweringError, located, for the first operation or type of ``module`` that cannot be compiled."""
-    dialects = set(_DIALECTS.split())
+    dialects, refused = set(_DIALECTS.split()), set(_WITHOUT_LOWERING.split())
     _, *ops = mlir_util.walk(module.operation)
     for op in ops:
         name = op.name
         known = name.partition(".")[0] in dialects or name in _LAUNCHES
-        if not known or name in _WITHOUT_LOWERING:
+        if not known or name in refused:
             raise cannot_lower(target, name, mlir_location(op))
         if name == "tensor.dim":
             _check_dim(op)
-        elif name == "tensor.extract":
-            _check_indices(op, op.operands[0], op.operands[1:])
-        elif name == "tensor.insert":
-            _check_indices(op, op.operands[1], op.operands[2:])
+        elif name in _ACCESSES:
+            _check_indices(op, *list(op.operands)[_ACCESSES[name] :])
     for type_, op in mlir_util.types(module.operation):
         _check_type(type_, op)
 
@@ -83,13 +74,11 @@ def _check_dim(dim: Any) -> None:
         raise LoweringError(f"{tensor.type} has no dimension {axis}", mlir_location(dim))
 
 
-def _check_indices(access: Any, tensor: Any, indices: Sequence[Any]) -> None:
+def _check_indices(access: Any, tensor: Any, *indices: Any) -> None:
     """An access outside of a tensor would read or overwrite other memory of the process."""
-    shape = tensor.type.shape
-    for index, size in zip(indices, shape, strict=True):
+    for index, size in zip(indices, tensor.type.shape, strict=True):
         position = _constant(index)
-        outside = position is not None and (position < 0 or (size >= 0 and position >= size))
-        if outside:
+        if position is not None and (position < 0 or (size >= 0 and position >= size)):
             raise LoweringError(f"index {position} is outside of {tensor.type}", mlir_location(access))
 
 

@@ -85,10 +85,13 @@ class _Function:
     def _ends(self, copy: Step) -> tuple[Any, Any]:
         """What is copied and where to. A device that views a buffer has no view of it to give to another one."""
         source, target = copy.operands
-        if space_text(target):
-            while (made := self._timeline.made.get(source)) is not None and made.name == VIEW:
-                source = made.operands[0]
-        return source, target
+        return self._origin(source, frozenset({VIEW})) if space_text(target) else source, target
+
+    def _origin(self, value: Any, same: frozenset[str]) -> Any:
+        """What ``value`` is made of by operations called as in ``same``."""
+        while (made := self._timeline.made.get(value)) is not None and made.name in same:
+            value = made.operands[0]
+        return value
 
     def _elide(self, copy: Step) -> bool:
         source, target = self._ends(copy)
@@ -141,10 +144,8 @@ class _Function:
 
     def _source_of(self, value: Any) -> Owned | None:
         """What is copied, all of a buffer that is freed in the block that it is made in."""
+        value = self._origin(value, _SAME)
         made = self._timeline.made.get(value)
-        while made is not None and made.name in _SAME:
-            value = made.operands[0]
-            made = self._timeline.made.get(value)
         # What a call returns is new memory.
         if made is None or made.name not in ("memref.alloc", "func.call"):
             return None

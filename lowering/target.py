@@ -107,8 +107,8 @@ class DeviceBinary:
     kernels: list[tuple[str, list[int]]] = field(default_factory=list[tuple[str, list[int]]])
 
 
-def _accept(options: Options) -> None:
-    """Every value that the schema of the target kind allows will do."""
+def _nothing(*_: object) -> None:
+    """What a target does that has nothing to check, or to prepare."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +122,7 @@ class Target:
 
     kind: TargetKind
     schedules: Sequence[Rule[Schedule]] = ()
-    check_options: Callable[[Options], None] = _accept
+    check_options: Callable[[Options], None] = _nothing
     inline_elements: int = 0
 
     @property
@@ -136,10 +136,6 @@ class HostTarget(Target):
 
     to_llvm: Callable[[Any, RunPasses], str]
     compile_object: Callable[[str, Sequence[str], Options], Any]
-
-
-def _nothing() -> None:
-    pass
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -106,23 +106,17 @@ def packed_entries(parameter_counts: Mapping[str, int]) -> str:
 
     Each loads the arguments, which are pointers, from an array and calls the entry.
     """
-    return "".join(_packed_entry(entry, count) for entry, count in parameter_counts.items())
-
-
-def _packed_entry(entry: str, count: int) -> str:
-    loads = "".join(
-        f"  %p{index}.p = getelementptr ptr, ptr %pointers, i64 {index}\n  %p{index} = load ptr, ptr %p{index}.p\n"
-        for index in range(count)
-    )
-    values = ", ".join(f"ptr %p{index}" for index in range(count))
-    return f"""
-declare void {_quoted(entry)}({", ".join(["ptr"] * count)})
-
-define void {_quoted(call_symbol(entry))}(ptr %pointers) {{
-{loads}  call void {_quoted(entry)}({values})
-  ret void
-}}
-"""
+    texts: list[str] = []
+    for entry, count in parameter_counts.items():
+        pointers = ", ".join(["ptr"] * count)
+        values = ", ".join(f"ptr %p{index}" for index in range(count))
+        texts.append(f"declare void {_quoted(entry)}({pointers})\n")
+        texts.append(f"define void {_quoted(call_symbol(entry))}(ptr %pointers) {{\n")
+        for index in range(count):
+            texts.append(f"  %p{index}.p = getelementptr ptr, ptr %pointers, i64 {index}\n")
+            texts.append(f"  %p{index} = load ptr, ptr %p{index}.p\n")
+        texts.append(f"  call void {_quoted(entry)}({values})\n  ret void\n}}\n")
+    return "".join(texts)
 
 
 def _quoted(name: str) -> str:

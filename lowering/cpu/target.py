@@ -42,9 +42,7 @@ def _to_llvm(module: Any, run_passes: RunPasses) -> str:
 
 
 def _compile_object(text: str, entries: Sequence[str], options: Options) -> HostObject:
-    cpu, features = _cpu_and_features(options)
-    level = int(options.get("opt", 3))
-    return compile_host_object(text, entries, cpu=cpu, features=features, level=level)
+    return compile_host_object(text, entries, *_cpu_and_features(options), level=int(options.get("opt", 3)))
 
 
 def _cpu_and_features(options: Options) -> tuple[str, str]:

@@ -237,11 +237,10 @@ def _erf(x: Value) -> Value:
     return z.test("olt", 1.0).choose(small, 1.0 - _erfc(x))
 
 
-_FUNCTIONS: dict[str, Callable[..., Value]] = {
+_FUNCTIONS: dict[str, Callable[[Value], Value]] = {
     "acos": lambda x: _atan(((1.0 - x) / (x + 1.0)).op("math.sqrt")) * 2.0,
     "asin": lambda x: _atan(x / ((1.0 - x) * (x + 1.0)).op("math.sqrt")),
     "atan": _atan,
-    "atan2": _atan2,
     "cbrt": _cbrt,
     "cos": lambda x: _sine(x, 1.0),
     "erf": _erf,
@@ -264,8 +263,10 @@ def math_function(symbol: str, op: str, operands: Sequence[str], result: str) ->
     lines: list[str] = []
     arguments = [Value(lines, f"%arg{number}", type_) for number, type_ in enumerate(operands)]
     name = op.removeprefix("math.") if result in _MANTISSA else ""
-    if name in _FUNCTIONS:
-        value = _FUNCTIONS[name](*arguments)
+    if name == "atan2":
+        value = _atan2(*arguments)
+    elif name in _FUNCTIONS:
+        value = _FUNCTIONS[name](arguments[0])
     else:
         names = ", ".join(argument.name for argument in arguments)
         value = Value(lines, "%result", result)

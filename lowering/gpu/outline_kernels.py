@@ -9,7 +9,6 @@ schedule of its target, and becomes one ``gpu.func``. Scalars, shapes and host c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -61,7 +60,7 @@ def _outline_kernels(
     memory has none). Afterwards launchers contain ``gpu.launch_func`` operations, one per kernel. ``taken``
     are the names of the program, to which those of the kernels are added: its parts are linked together.
     """
-    kernels: dict[str, _Kernel] = {}
+    kernels: dict[str, tuple[Any, GridSchedule]] = {}
     count = 0
     for func in [f for f in mlir_util.functions(module) if mlir_util.has_body(f)]:
         constants = mlir_util.constants(func)
@@ -70,35 +69,31 @@ def _outline_kernels(
             assert grid is not None, f"target '{target.name}' has no grid for {root[0].name}"
             function, call = _outline(module, func, root, constants, count, taken)
             count += 1
-            _call_equal(kernels, _Kernel(function, grid.with_options(options)), call)
+            _call_equal(kernels, function, grid.with_options(options), call)
     if not kernels:
         return
-    for kernel in kernels.values():
-        run_passes(kernel.function, pipeline("gpu/to_parallel_loops"))
-        _wrap_serial_body(kernel.function)
-        loops = next(op for op in mlir_util.walk(kernel.function) if op.name == "scf.parallel")
-        tiles = kernel.grid.tiles(_trip_counts(loops, mlir_util.constants(kernel.function)))
-        run_passes(kernel.function, pipeline("gpu/map_to_grid", tiles=",".join(map(str, tiles))))
+    for function, grid in kernels.values():
+        run_passes(function, pipeline("gpu/to_parallel_loops"))
+        _wrap_serial_body(function)
+        loops = next(op for op in mlir_util.walk(function) if op.name == "scf.parallel")
+        tiles = grid.tiles(_trip_counts(loops, mlir_util.constants(function)))
+        run_passes(function, pipeline("gpu/map_to_grid", tiles=",".join(map(str, tiles))))
     module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
     run_passes(module.operation, pipeline("gpu/outline"))
 
 
-@dataclass
-class _Kernel:
-    function: Any
-    grid: GridSchedule
-
-
-def _call_equal(kernels: dict[str, _Kernel], kernel: _Kernel, call: Any) -> None:
-    """Enter ``kernel`` in ``kernels``, or drop it and let ``call`` call an equal one: a device holds each once.
+def _call_equal(
+    kernels: dict[str, tuple[Any, GridSchedule]], function: Any, grid: GridSchedule, call: Any
+) -> None:
+    """Enter a kernel in ``kernels``, or drop it and let ``call`` call an equal one: a device holds each once.
 
     Upstream's duplicate-function-elimination would do, but takes all declarations of one type for equal, too, and
     functions that other modules refer to.
     """
-    first = kernels.setdefault(f"{kernel.grid} {mlir_util.text_but_name(kernel.function)}", kernel)
-    if first is not kernel:
-        call.attributes["callee"] = ir.FlatSymbolRefAttr.get(mlir_util.symbol_name(first.function), call.context)
-        kernel.function.erase()
+    first, _ = kernels.setdefault(f"{grid} {mlir_util.text_but_name(function)}", (function, grid))
+    if first is not function:
+        call.attributes["callee"] = ir.FlatSymbolRefAttr.get(mlir_util.symbol_name(first), call.context)
+        function.erase()
 
 
 def _kernel_roots(func: Any) -> list[list[Any]]:

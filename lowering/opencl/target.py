@@ -36,13 +36,15 @@ def _prepare(gpu_modules: Any, run_passes: RunPasses) -> None:
 
 
 def _built_in(op: Any) -> str | None:
+    """The built-in for ``op``, by its Itanium C++ ABI name: its parameters all have the type of the result."""
     name = _BUILTINS.get(op.name.removeprefix("math."))
     if name is None or not op.name.startswith("math.") or not isinstance(op.results[0].type, ir.FloatType):
         return None
-    return _mangled(name, str(op.results[0].type), len(op.operands))
+    code = {"f16": "Dh", "f32": "f", "f64": "d"}[str(op.results[0].type)]
+    return f"_Z{len(name)}{name}{code * len(op.operands)}"
 
 
-#: A declaration or a call of one of the functions that `_mangled` names, in LLVM IR.
+#: A declaration or a call of one of the functions that `_built_in` names, in LLVM IR.
 _BUILTIN_USE = re.compile(r"\b(declare|call)((?: [a-z]+)*?) (half|float|double) @_Z")
 
 
@@ -53,12 +55,6 @@ def _set_calling_convention(text: str) -> str:
     kernels does, to make an attribute of it.
     """
     return _BUILTIN_USE.sub(r"\1\2 spir_func \3 @_Z", text)
-
-
-def _mangled(name: str, element: str, arity: int) -> str:
-    """Itanium C++ ABI name of an OpenCL built-in whose parameters all have one type."""
-    code = {"f16": "Dh", "f32": "f", "f64": "d"}[element]
-    return f"_Z{len(name)}{name}{code * arity}"
 
 
 TARGET = KernelTarget(
