@@ -42,20 +42,10 @@ class AssertionCalls:
     def _append_message(self, symbol: str, text: str) -> Any:
         context = self._module.context
         data = text.encode() + b"\0"
-        message = ir.Operation.create(
-            "llvm.mlir.global",
-            attributes={
-                "sym_name": ir.StringAttr.get(symbol, context),
-                "global_type": ir.TypeAttr.get(ir.Type.parse(f"!llvm.array<{len(data)} x i8>", context)),
-                "linkage": ir.Attribute.parse("#llvm.linkage<private>", context),
-                "constant": ir.UnitAttr.get(context),
-                "value": ir.StringAttr.get(data, context),
-            },
-            regions=1,
-            loc=ir.Location.unknown(context),
-        )
-        self._module.body.append(message)
-        return ir.FlatSymbolRefAttr.get(symbol, context)
+        name, value = ir.FlatSymbolRefAttr.get(symbol, context), ir.StringAttr.get(data, context)
+        message = f"llvm.mlir.global private constant {name}({value}) : !llvm.array<{len(data)} x i8>"
+        mlir_util.append(self._module, message)
+        return name
 
 
 def _text(op: Any) -> str:

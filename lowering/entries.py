@@ -99,7 +99,7 @@ def add_entry(module: Any, func: Any, name: str) -> str:
     type_ = mlir_util.function_type(func)
     arguments, results = ([_host_type(t) for t in types] for types in (type_.inputs, type_.results))
     entry_type = ir.FunctionType.get(arguments, results, context=module.context)
-    entry = mlir_util.declare(module.body, f"{ENTRY_PREFIX}{name}", entry_type)
+    entry = mlir_util.declare(module, f"{ENTRY_PREFIX}{name}", entry_type)
     del entry.attributes["sym_visibility"]
     entry.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get(module.context)
     end = mlir_util.add_body(entry)

@@ -92,15 +92,14 @@ def _constant(index: Any) -> int | None:
 def _check_type(type_: Any, op: Any) -> None:
     if not isinstance(type_, ir.RankedTensorType):
         return
-    tensor = ir.RankedTensorType(type_)
-    if tensor.encoding is not None:
+    if type_.encoding is not None:
         raise LoweringError(
             f"tensors with an encoding cannot be compiled: {type_}",
             mlir_location(op),
             ["dense tensors without an encoding can be"],
         )
-    element = tensor.element_type
+    element = type_.element_type
     is_scalar = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType)
     size = mlir_util.element_bytes(element) if is_scalar else 1
-    if tensor.has_static_shape and math.prod(tensor.shape) * size > _MOST_BYTES:
+    if type_.has_static_shape and math.prod(type_.shape) * size > _MOST_BYTES:
         raise LoweringError(f"{type_} has more bytes than can be addressed", mlir_location(op))

@@ -69,14 +69,20 @@ def has_body(func: Any) -> bool:
     return len(func.regions[0].blocks) > 0
 
 
-def declare(block: Any, name: str, type_: Any, location: Any | None = None) -> Any:
+def append(parent: Any, text: str, location: Any | None = None) -> Any:
+    """Append the operation of ``text`` to ``parent``, a module of any kind."""
+    context = parent.operation.context
+    parsed = ir.Module.parse(text, context)  # must outlive the move below
+    (op,) = children(parsed.operation)
+    op.location = ir.Location.unknown(context) if location is None else location
+    parent.operation.regions[0].blocks[0].append(op)
+    return op
+
+
+def declare(parent: Any, name: str, type_: Any, location: Any | None = None) -> Any:
     """Append a private function without a body."""
     symbol = ir.FlatSymbolRefAttr.get(name, type_.context)
-    parsed = ir.Module.parse(f"func.func private {symbol}{type_}", type_.context)  # must outlive the move below
-    (function,) = children(parsed.operation)
-    function.location = ir.Location.unknown(type_.context) if location is None else location
-    block.append(function)
-    return function
+    return append(parent, f"func.func private {symbol}{type_}", location)
 
 
 def add_body(function: Any) -> Any:

@@ -113,10 +113,6 @@ def _handles(build: Builder, op: Any, where: list[int]) -> list[Any]:
     return [item for slot, memref in pairs for item in _handle(build, slot, memref)]
 
 
-def _slot_to_start(build: Builder, op: Any, where: list[int]) -> list[Any]:
-    return [_number(build, ir.IntegerAttr(op.attributes["slot"]).value)]
-
-
 def _handle(build: Builder, slot: int, memref: Any) -> list[Any]:
     """A buffer as the runtime's functions want it."""
     return [_number(build, slot), build.pointer(memref)]
@@ -236,7 +232,7 @@ _REWRITES: dict[str, Rewrite] = {
     VIEW: _view,
     END_VIEW: partial(_call, "devscope_view_done", _handles),
     PUBLISH: partial(_call, "devscope_publish_buffer", lambda build, op, _: [build.pointer(op.operands[0])]),
-    _FLUSH: partial(_call, "devscope_start", _slot_to_start),
+    _FLUSH: partial(_call, "devscope_start", lambda build, op, _: [_number(build, op.attributes["slot"].value)]),
 }
 
 

@@ -6,11 +6,11 @@ OpenCL, a variable for CUDA. Of the size that a launch gives it is ``gpu.dynamic
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.buffers import static_bytes
 from devscope.lowering.mlir_util import Builder
 from devscope.runtime.program import DYNAMIC_LOCAL_SIZE
 
@@ -57,14 +57,13 @@ def parameters(function: Any) -> list[Any]:
 def local_sizes(function: Any) -> list[int]:
     """The sizes of the local memory of a ``gpu.func``, as a `KernelSpec` has them."""
     count = _count(function)
-    sizes = [-_bytes(a.type) for a in list(mlir_util.entry_block(function).arguments)[-count:]] if count else []
+    sizes = (
+        [-(static_bytes(a.type) or 0) for a in list(mlir_util.entry_block(function).arguments)[-count:]]
+        if count
+        else []
+    )
     dynamic = any(op.name == _DYNAMIC_LOCAL for op in mlir_util.walk(function))
     return [*sizes, DYNAMIC_LOCAL_SIZE] if dynamic else sizes
-
-
-def _bytes(type_: Any) -> int:
-    memref = ir.MemRefType(type_)
-    return math.prod(memref.shape) * mlir_util.element_bytes(memref.element_type)
 
 
 def pass_local_memory(gpu_modules: Any) -> None:

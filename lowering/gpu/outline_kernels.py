@@ -149,7 +149,7 @@ def _outline(
         name += "_"
     taken.add(name)
     type_ = ir.FunctionType.get([v.type for v in arguments], [], context=module.context)
-    kernel = mlir_util.declare(module.body, name, type_, first.location)
+    kernel = mlir_util.declare(module, name, type_, first.location)
     return_ = mlir_util.add_body(kernel)
     call = mlir_util.Builder(first).call(name, arguments)
     mark_writes(call, group)

@@ -102,7 +102,7 @@ def call_functions(gpu_modules: Any, symbol_of: Callable[[Any], str | None]) -> 
             if symbol not in declared:
                 declared.add(symbol)
                 type_ = ir.FunctionType.get(inputs, results, context=context)
-                mlir_util.declare(gpu_module.regions[0].blocks[0], symbol, type_)
+                mlir_util.declare(gpu_module, symbol, type_)
             mlir_util.replace_op(op, mlir_util.Builder(op).call(symbol, op.operands, results).results)
 
 

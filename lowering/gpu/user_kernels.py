@@ -138,7 +138,7 @@ def call_kernels(module: Any, kernels: Mapping[str, UserKernel]) -> None:
             declared.add(kernel.name)
             sizes = [ir.IndexType.get(module.context)] * len(launch.operands)
             type_ = ir.FunctionType.get([*kernel.parameters, *sizes], [], context=module.context)
-            mlir_util.declare(module.body, kernel.name, type_, kernel.func.location)
+            mlir_util.declare(module, kernel.name, type_, kernel.func.location)
         _call(generic, launch, kernel)
 
 
