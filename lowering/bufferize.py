@@ -157,44 +157,32 @@ def _replace_poison(op: Any) -> None:
     dynamic = ir.ShapedType.get_dynamic_size()
     sizes = [build.constant(0) for extent in ir.ShapedType(type_).shape if extent == dynamic]
     is_memref = mlir_util.is_memref(type_)
-    mlir_util.replace_op(
-        op, [build.alloc(type_, sizes, "memref.alloc") if is_memref else build.value("tensor.empty", sizes, type_)]
-    )
+    value = build.alloc(type_, sizes) if is_memref else build.value("tensor.empty", sizes, type_)
+    mlir_util.replace_op(op, [value])
 
 
 def _replace_switch(op: Any) -> None:
     """A chain of ``scf.if``. A workaround: one-shot bufferisation of a switch (llvm-project pull request 67666)
     writes to tensors that it yields even if they are read-only.
     """
-    selector = op.operands[0]
     default, *cases = [region.blocks[0] for region in op.regions]
     types = [result.type for result in op.results]
-    with op.location, ir.InsertionPoint(op):
-        outer = ir.Operation.create("scf.execute_region", results=types, regions=1)
+    outer = mlir_util.Builder(op).op("scf.execute_region", results=types, regions=1)
     body = outer.regions[0]
     for number, case in zip(ir.DenseI64ArrayAttr(op.attributes["cases"]), cases, strict=True):
+        comparison = f"""
+            %number = arith.constant {number} : index
+            %equal = arith.cmpi eq, %0, %number : index
+        """
+        _, equal = mlir_util.insert(outer, comparison, op.operands)
         block = ir.Block.create_at_start(body, [])
         with op.location, ir.InsertionPoint(block):
-            branch = _branch_on(selector, number, types)
+            branch = ir.Operation.create("scf.if", operands=[equal.result], results=types, regions=2)
             ir.Operation.create("scf.yield", operands=branch.results)
         case.append_to(branch.regions[0])
         body = branch.regions[1]
     default.append_to(body)
     mlir_util.replace_op(op, outer.results)
-
-
-def _branch_on(selector: Any, number: int, types: list[Any]) -> Any:
-    """An ``scf.if`` on ``selector == number`` whose regions are empty, at the current insertion point."""
-    index = selector.type
-    i1 = ir.IntegerType.get_signless(1, index.context)
-    equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64, index.context), 0)
-    constant = ir.Operation.create(
-        "arith.constant", results=[index], attributes={"value": ir.IntegerAttr.get(index, number)}
-    )
-    condition = ir.Operation.create(
-        "arith.cmpi", operands=[selector, constant.result], results=[i1], attributes={"predicate": equal}
-    )
-    return ir.Operation.create("scf.if", operands=[condition.result], results=types, regions=2)
 
 
 def _separate_results(module: Any) -> None:

@@ -75,16 +75,8 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
         name = f"{CONSTANT_PREFIX}{number}"
         if number not in declared:
             declared.add(number)
-            ir.Operation.create(
-                "memref.global",
-                attributes={
-                    "sym_name": ir.StringAttr.get(name, context),
-                    "sym_visibility": ir.StringAttr.get("private", context),
-                    "type": ir.TypeAttr.get(memref),
-                },
-                loc=op.location,
-                ip=ir.InsertionPoint.at_block_begin(module.body),
-            )
+            first, *_ = mlir_util.children(module.operation)
+            mlir_util.insert(first, f'memref.global "private" @{name} : {memref}')
         build = mlir_util.Builder(op)
         symbol = ir.FlatSymbolRefAttr.get(name, context)
         buffer = build.value("memref.get_global", [], memref, {"name": symbol})

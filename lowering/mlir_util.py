@@ -255,9 +255,6 @@ class Builder:
     def multiply(self, left: Any, right: Any) -> Any:
         return self.value("arith.muli", [left, right], self.index)
 
-    def add(self, left: Any, right: Any) -> Any:
-        return self.value("arith.addi", [left, right], self.index)
-
     def alloc(self, type_: Any, sizes: Sequence[Any] = (), name: str = "memref.alloc") -> Any:
         """A new buffer; ``sizes`` are those of the dynamic dimensions."""
         segments = ir.DenseI32ArrayAttr.get([len(sizes), 0], self._context)

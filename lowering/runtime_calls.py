@@ -158,7 +158,7 @@ def _load(op: Any, where: list[int]) -> None:
     element = ir.MemRefType(memref.type).element_type
     position, _, strides = build.metadata(memref)
     for index, stride in zip(indices, strides, strict=True):
-        position = build.add(position, build.multiply(index, stride))
+        position = build.value("arith.addi", [position, build.multiply(index, stride)], build.index)
     size = build.constant(mlir_util.element_bytes(element))
     cell = build.alloc(mlir_util.buffer_type([], element), name="memref.alloca")
     source = [*_handle(build, where[0], memref), build.multiply(position, size)]

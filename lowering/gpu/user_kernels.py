@@ -183,15 +183,13 @@ def define_launchers(module: Any, kernels: Mapping[str, UserKernel], space: Any)
     The arguments of kernels are in memory space ``space``.
     """
     by_name = {kernel.name: kernel for kernel in kernels.values()}
-    launchers = [f for f in mlir_util.functions(module) if mlir_util.symbol_name(f) in by_name]
-    if not launchers:
-        return
-    module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
-    for launcher in launchers:
-        kernel = by_name[mlir_util.symbol_name(launcher)]
-        gpu_module, function = _gpu_module(kernel, space)
-        module.body.append(gpu_module)
-        _define(launcher, kernel, move_local_memory(function))
+    for launcher in mlir_util.functions(module):
+        kernel = by_name.get(mlir_util.symbol_name(launcher))
+        if kernel is not None:
+            module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
+            gpu_module, function = _gpu_module(kernel, space)
+            module.body.append(gpu_module)
+            _define(launcher, kernel, move_local_memory(function))
 
 
 def _gpu_module(kernel: UserKernel, space: Any) -> tuple[Any, Any]:
