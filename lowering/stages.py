@@ -9,7 +9,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
-from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.device import TARGET_ATTR, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError, SourceLocation
 from devscope.lowering import mlir_util
@@ -102,7 +102,9 @@ def _compile(
         merge_modules(module, launchers)
     functions = link_functions(module, session.run_passes)
     symbols = {name: add_entry(module, functions[name], name) for name in signatures}
-    slots = {_space_text(session, scope): virtual.spec.slot for virtual in devices for scope in virtual.scopes}
+    scopes = {scope: virtual.spec.slot for virtual in devices for scope in virtual.scopes}
+    # By the text of the memory space that a scope becomes in MLIR.
+    slots = {str(ir.Attribute.parse(str(scope))): slot for scope, slot in scopes.items()}
     names = {HOST_SLOT: _HOST_NAME, **{virtual.spec.slot: virtual.spec.name for virtual in devices}}
     with hidden_launches(module):
         roots = {name: f"{ENTRY_PREFIX}{name}" for name in signatures}
@@ -171,8 +173,7 @@ def _lower_device(
 
     target, options = part.target, part.attribute.option_values
     module = session.to_mlir(part.module)
-    space = ir.Attribute.parse(_space_text(session, part.scope))
-    lower_device_functions(module, space, target, options, session.run_passes, constants, taken)
+    lower_device_functions(module, part, session.run_passes, constants, taken)
     observe("launchers", module)
     gpu_modules = take_kernels(module)
     observe("kernels", gpu_modules)
@@ -180,11 +181,6 @@ def _lower_device(
         return module, DeviceBinary()
     check_types(gpu_modules, target, options)
     return module, target.compile_kernels(gpu_modules, session.run_passes, options)
-
-
-def _space_text(session: Session, scope: ScopeAttr) -> str:
-    """A scope as the memory space attribute that it becomes in MLIR."""
-    return str(ir.Attribute.parse(str(scope), session.context))
 
 
 def _arena_spec(arena: Arena) -> ArenaSpec:

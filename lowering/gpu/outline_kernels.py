@@ -13,6 +13,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.assertions import drop_assertions
+from devscope.lowering.boundary import DevicePart
 from devscope.lowering.bufferize import to_buffers
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
@@ -29,19 +30,15 @@ _BETWEEN_STORES = {"arith.constant"}
 
 
 def lower_device_functions(
-    module: Any,
-    space: Any,
-    target: KernelTarget,
-    options: Options,
-    run_passes: RunPasses,
-    constants: ConstantTable,
-    taken: set[str],
+    module: Any, part: DevicePart, run_passes: RunPasses, constants: ConstantTable, taken: set[str]
 ) -> None:
-    """Turn the tensor functions of ``module`` into launchers over memrefs in memory space ``space``.
+    """Turn the tensor functions of ``module``, those of ``part``, into launchers over memrefs in its scope.
 
     Their kernels, outlined and hand-written ones, stand beside them as ``gpu.module`` operations; their names are
-    added to ``taken``. Raises LoweringError for what ``target`` cannot compile.
+    added to ``taken``. Raises LoweringError for what the target of ``part`` cannot compile.
     """
+    target, options = part.target, part.attribute.option_values
+    space = ir.Attribute.parse(str(part.scope), module.context)
     kernels = take_user_kernels(module, taken)
     to_buffers(module, target, options, run_passes, constants, carry_launches)
     call_kernels(module, kernels)
