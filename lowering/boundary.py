@@ -31,8 +31,7 @@ from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, Scop
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError, SourceLocation
-from devscope.lowering.runtime_calls import HOST_SLOT
-from devscope.lowering.target import DeviceBinary, KernelTarget, find_target, target_names
+from devscope.lowering.target import HOST_SLOT, DeviceBinary, KernelTarget, find_target, target_names
 from devscope.runtime.program import DeviceSpec, KernelSpec
 
 

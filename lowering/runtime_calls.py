@@ -23,8 +23,7 @@ from devscope.lowering.memory.buffers import has_plain_type, static_bytes
 from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WRITTEN
 from devscope.lowering.memory.plan import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
-
-HOST_SLOT = 0
+from devscope.lowering.target import HOST_SLOT
 
 _FLUSH = "device.flush"
 """The end of a device function in host code: its device starts what was enqueued, the host goes on beside it. The

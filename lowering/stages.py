@@ -25,8 +25,8 @@ from devscope.lowering.memory.link_functions import hidden_launches, link_functi
 from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
 from devscope.lowering.memory.report import memory_of_devices
 from devscope.lowering.pipelines import pipeline
-from devscope.lowering.runtime_calls import HOST_SLOT, lower_to_runtime_calls, mark_flushes
-from devscope.lowering.target import DeviceBinary, HostTarget, Options, Target, find_target
+from devscope.lowering.runtime_calls import lower_to_runtime_calls, mark_flushes
+from devscope.lowering.target import HOST_SLOT, DeviceBinary, HostTarget, Options, Target, find_target
 from devscope.rewriting.functions import taken_names
 from devscope.runtime.native import call_symbol
 from devscope.runtime.program import ArenaSpec, Entry, Program, TensorSpec

@@ -19,6 +19,9 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
 
 Options = Mapping[str, OptionValue]
+HOST_SLOT = 0
+"""The host's number among the memories of a program; virtual devices have the following ones."""
+
 T = TypeVar("T")
 
 
