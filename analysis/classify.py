@@ -207,7 +207,10 @@ def portable_functions(functions: Iterable[FuncOp]) -> list[FuncOp]:
     while wrong := [
         name
         for name, function in found.items()
-        if not all(_is_portable(op) or callee_name(op) in found for op in function.body.walk())
+        if not all(
+            is_scalar_code(op) or is_terminator(op) or op_name(op) in CONTROL_FLOW or callee_name(op) in found
+            for op in function.body.walk()
+        )
     ]:
         for name in wrong:
             del found[name]
@@ -218,7 +221,3 @@ def is_over_scalars(function: FuncOp) -> bool:
     """Whether a function takes, computes and returns no data that has a scope."""
     types = (value.type for op in function.body.walk() for value in (*op.operands, *op.results))
     return all(kind_of(type_) == HOST for type_ in (*function.function_type.inputs, *types))
-
-
-def _is_portable(op: Operation) -> bool:
-    return is_scalar_code(op) or is_terminator(op) or op_name(op) in CONTROL_FLOW

@@ -28,7 +28,7 @@ _DIALECTS = frozenset({"arith", "cf", "complex", "index", "math", "memref", "scf
 _DYNAMIC = "gpu.dynamic_shared_memory"
 _INDICES = ("block_dim", "block_id", "global_id", "grid_dim", "thread_id")
 _GPU = {_DYNAMIC, "gpu.barrier", *(f"gpu.{name}" for name in _INDICES)}
-_OTHERS = frozenset({"affine.apply", "affine.max", "affine.min", "func.call", "func.return"})
+_LEGAL = {*_GPU, "affine.apply", "affine.max", "affine.min", "func.call", "func.return"}
 _NOT_IN_KERNELS = {
     *(f"memref.{name}" for name in ("alloc", "copy", "dealloc", "get_global", "prefetch", "realloc", "reshape")),
     *("scf.forall", "scf.parallel", "vector.print"),
@@ -50,16 +50,6 @@ def calls_in(op: Operation) -> list[Operation]:
 def kernel_name(launch: LaunchOp) -> str:
     """The kernel that a launch names."""
     return launch.kernel.string_value()
-
-
-def drop_idle_kernels(module: ModuleOp) -> None:
-    """Erase the kernels that nothing launches."""
-    kernels = Symbols(module).kernels
-    launched = {kernel_name(launch) for launch in launches_in(module)} if kernels else set[str]()
-    for name, kernel in kernels.items():
-        if name not in launched:
-            kernel.detach()
-            kernel.erase(safe_erase=False)
 
 
 def check_kernels(module: ModuleOp) -> None:
@@ -239,9 +229,7 @@ def _problem(op: Operation, kernel: str, dynamic: Operation | None) -> tuple[str
 
 
 def _is_device_code(name: str) -> bool:
-    if name in _NOT_IN_KERNELS:
-        return False
-    return name in _GPU or name in _OTHERS or name.partition(".")[0] in _DIALECTS
+    return name in _LEGAL or (name.partition(".")[0] in _DIALECTS and name not in _NOT_IN_KERNELS)
 
 
 def _hands_buffers_on(op: Operation, name: str) -> bool:

@@ -26,12 +26,12 @@ from xdsl.rewriter import Rewriter
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.symbols import Symbols, callee_name, is_kernel
 from devscope.analysis.target_binding import TargetBinding
-from devscope.analysis.user_kernels import drop_idle_kernels
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering.target import HOST_SLOT, DeviceBinary, KernelTarget, find_target, target_names
+from devscope.rewriting.functions import drop_idle_kernels
 from devscope.runtime.program import DeviceSpec, KernelSpec
 
 

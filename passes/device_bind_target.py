@@ -33,7 +33,7 @@ from devscope.analysis.user_kernels import calls_in, check_launch, kernel_name
 from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import error_at
 from devscope.dialects.scope_attribute import scope_on
-from devscope.passes.device_inline import inline_call
+from devscope.passes.device_inline import inline_all
 from devscope.rewriting.blocks import erase_operations
 from devscope.rewriting.functions import clone_function, fresh_name, redirect, taken_names
 
@@ -53,41 +53,32 @@ class DeviceBindTargetPass(ManagedPass):
     """Overrides of targets, ``DEVICE=KIND`` each: ``opencl:1=cpu`` builds code for opencl:1 for the host."""
 
     def run(self, analyses: AnalysisManager) -> bool:
-        bind_targets(analyses, TargetBinding.parse(self.targets))
+        """Bind the functions of a planned module in place. Binding it again changes nothing.
+
+        Raises VerifyError, located, for a host part that is for a device, and for a function without a body that
+        is for one: only the host can call what is defined elsewhere.
+        """
+        binding, host = TargetBinding.parse(self.targets), analyses.host
+        _inline_in_kernels(analyses)
+        _bind_versions(analyses, binding)
+        functions = list(analyses.get(Symbols).functions.values())
+        on_device = device_functions(functions, analyses.get(ScopeAnalysis))
+        for function in functions:
+            scope = on_device.get(function.sym_name.data)
+            if scope is not None:
+                function.attributes.setdefault(TARGET_ATTR, binding.target_of(scope))
+            else:
+                _bind_host_code(function, host, binding)
         return True
-
-
-def bind_targets(analyses: AnalysisManager, binding: TargetBinding) -> None:
-    """Bind the functions of a planned module in place. Binding it again changes nothing.
-
-    Raises VerifyError, located, for a host part that is for a device, and for a function without a body that is
-    for one: only the host can call what is defined elsewhere.
-    """
-    _inline_in_kernels(analyses)
-    _bind_versions(analyses, binding)
-    host = analyses.host
-    functions = list(analyses.get(Symbols).functions.values())
-    on_device = device_functions(functions, analyses.get(ScopeAnalysis))
-    for function in functions:
-        scope = on_device.get(function.sym_name.data)
-        if scope is not None:
-            function.attributes.setdefault(TARGET_ATTR, binding.target_of(scope))
-        else:
-            _bind_host_code(function, host, binding)
 
 
 def _inline_in_kernels(analyses: AnalysisManager) -> None:
     """Replace the calls in user kernels, which `check_calls` accepts, by what they call."""
     symbols = analyses.get(Symbols)
-    work = [op for kernel in symbols.kernels.values() for op in calls_in(kernel)]
-    if not work:
-        return
-    while work:
-        call = work.pop()
-        callee = symbols.callee(call)
-        assert callee is not None
-        work += (inner for op in inline_call(call, callee) for inner in calls_in(op))
-    analyses.invalidate()
+    calls = [op for kernel in symbols.kernels.values() for op in calls_in(kernel)]
+    if calls:
+        inline_all(calls, symbols, lambda call: True)
+        analyses.invalidate()
 
 
 def _bind_host_code(function: FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
@@ -114,11 +105,12 @@ def _bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
     Raises VerifyError, located, for a launch on the host.
     """
     symbols = analyses.get(Symbols)
-    bound = {f.sym_name.data: f for f in portable_functions(symbols.functions.values())} | symbols.kernels
+    portable = {f.sym_name.data: f for f in portable_functions(symbols.functions.values())}
+    bound = portable | symbols.kernels
     if not bound:
         return
     host_side = (analyses.host.memory_location, binding.target_of(analyses.host))
-    uses = list(_uses(analyses, bound, host_side, binding))
+    uses = list(_uses(analyses, portable, host_side, binding))
     callers = [(name, side) for op, side in uses if (name := named_function(op)) is not None]
     for name in symbols.kernels.keys() - {name for name, _ in callers}:
         del bound[name]
@@ -147,14 +139,14 @@ def _bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
 
 
 def _uses(
-    analyses: AnalysisManager, bound: Container[str | None], host_side: _Side, binding: TargetBinding
+    analyses: AnalysisManager, portable: Container[str | None], host_side: _Side, binding: TargetBinding
 ) -> Iterator[tuple[Operation, _Side]]:
-    """What calls ``bound`` functions, has them for values or launches them, outside of them; with its side."""
+    """What calls portable functions, has them for values or launches kernels, but in such; with its side."""
     scopes = analyses.get(ScopeAnalysis)
     for name, function in scopes.symbols.functions.items():
-        for op in function.walk() if name not in bound else ():
+        for op in function.walk() if name not in portable else ():
             is_launch = isinstance(op, LaunchOp)
-            if not is_launch and named_function(op) not in bound:
+            if not is_launch and named_function(op) not in portable:
                 continue
             # Only the bodies of computations run on a device; what stands between them runs on the host.
             on_host = not is_launch and scopes.computation(op) is op

@@ -8,6 +8,7 @@ scope of its caller; it must be a function of the same scope and target, or one 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -50,30 +51,36 @@ class DeviceInlinePass(ManagedPass):
         others = {call.callee for call in graph.calls if call.op not in among}
         gone = {call.callee for call in calls if call.callee in graph.private} - others
         work = [call.op for call in calls if call.caller not in gone]
-        inlined: dict[FuncOp, None] = {}
-        copies = 0
-        while work:
-            call = work.pop()
-            callee = symbols.callee(call)
-            assert callee is not None
-            inlined[callee] = None
-            copies += 1
-            if copies > MOST_COPIES:
-                raise LoweringError(
-                    f"there are more than {MOST_COPIES} calls to inline, one of them of '{callee.sym_name.data}'",
-                    source_location(call),
-                    ["functions that call each other several times, in several levels, multiply"],
-                )
-            new = inline_call(call, callee)
-            work += (
-                inner
-                for op in new
-                for inner in op.walk()
-                if op_name(inner) == CALL and _must_inline(inner) and _can_inline(inner, symbols)
-            )
+        inlined = inline_all(work, symbols, lambda op: _must_inline(op) and _can_inline(op, symbols))
         analyses.invalidate()
         _erase_uncalled(analyses.get(CallGraph), inlined)
         return True
+
+
+def inline_all(
+    calls: list[Operation], symbols: Symbols, follow: Callable[[Operation], bool]
+) -> dict[FuncOp, None]:
+    """Inline calls, and of those that their callees bring along the ones to ``follow``; the functions inlined.
+
+    Raises LoweringError for too many.
+    """
+    inlined: dict[FuncOp, None] = {}
+    copies = 0
+    while calls:
+        call = calls.pop()
+        callee = symbols.callee(call)
+        assert callee is not None
+        inlined[callee] = None
+        copies += 1
+        if copies > MOST_COPIES:
+            raise LoweringError(
+                f"there are more than {MOST_COPIES} calls to inline, one of them of '{callee.sym_name.data}'",
+                source_location(call),
+                ["functions that call each other several times, in several levels, multiply"],
+            )
+        new = inline_call(call, callee)
+        calls += (inner for op in new for inner in op.walk() if op_name(inner) == CALL and follow(inner))
+    return inlined
 
 
 def _must_inline(call: Operation) -> bool:

@@ -55,20 +55,14 @@ class DevicePipelineLoopsPass(ManagedPass):
         loops = [op for f in functions if on_devices for op in f.walk() if op_name(op) == "scf.for"]
         for loop in reversed(loops):  # those inside others first
             block = loop.parent
-            if any(loop.is_ancestor(inner) for inner in pipelined):
+            if block is None or not _may_repeat(loop) or any(loop.is_ancestor(inner) for inner in pipelined):
                 continue
-            if _pipeline(loop, analyses.host, on_devices):
-                pipelined += [block] if block is not None else []
+            begin = _begin(loop, analyses.host, on_devices)
+            new = _PipelinedLoop(loop, begin)
+            if begin and not new.carries_host_data:
+                new.build()
+                pipelined.append(block)
         return bool(pipelined)
-
-
-def _pipeline(loop: Operation, host: ScopeAttr, on_devices: set[str]) -> bool:
-    begin = _begin(loop, host, on_devices) if _may_repeat(loop) else None
-    pipelined = _PipelinedLoop(loop, begin) if begin else None
-    if pipelined is None or pipelined.carries_host_data:
-        return False
-    pipelined.build()
-    return True
 
 
 def _may_repeat(loop: Operation) -> bool:
@@ -127,8 +121,8 @@ class _PipelinedLoop:
     @property
     def carries_host_data(self) -> bool:
         """Whether the second half needs tensors of the host that the first makes: carrying them takes copies."""
-        owners = [result.owner for result in self._results]
-        return any(isinstance(op, Operation) and not _is_from_device(op) for op in owners)
+        makers = [op for result in self._results if isinstance(op := result.owner, Operation)]
+        return not all(callee_name(op) is not None or isinstance(op, DeviceCopyOp) for op in makers)
 
     def build(self) -> None:
         """Replace the loop; constant bounds must give two iterations or more."""
@@ -208,10 +202,6 @@ class _PipelinedLoop:
 def _is_cheap(op: Operation) -> bool:
     """Whether it is better done again in the second half than carried."""
     return is_scalar_code(op) or is_rematerialised(op) or facts_of(op).view_of is not None
-
-
-def _is_from_device(op: Operation) -> bool:
-    return callee_name(op) is not None or isinstance(op, DeviceCopyOp)
 
 
 def _like(op: Operation, operands: list[SSAValue], body: Block | None = None) -> Operation:

@@ -34,16 +34,6 @@ _HOST_ONLY = frozenset({"device.device_copy", "func.call_indirect", "func.consta
 _HOST_ONLY_DIALECTS = frozenset({"async", "bufferization", "gpu", "llvm", "memref"})
 
 
-def verify_split(analyses: AnalysisManager) -> None:
-    """Raise `VerifyError`, located, for the first promise that a module breaks; see the module's docstring."""
-    analysis = analyses.get(ScopeAnalysis)
-    verifier = _Verifier(analysis, analysis.symbols.kernels)
-    for function in (*analysis.symbols.functions.values(), *verifier.kernels.values()):
-        verifier.check_function(function)
-    for function in analysis.symbols.functions.values():
-        verifier.check_body(function)
-
-
 @dataclass
 class _Verifier:
     analysis: ScopeAnalysis
@@ -151,12 +141,18 @@ def _device(function: FuncOp) -> str:
 
 @dataclass(frozen=True)
 class DeviceVerifySplitPass(ManagedPass):
-    """Check a split module, see `verify_split`. Changes nothing."""
+    """Check a split module. Changes nothing."""
 
     name = "device-verify-split"
 
     host: str = "cpu:0"
 
     def run(self, analyses: AnalysisManager) -> bool:
-        verify_split(analyses)
+        """Raise `VerifyError`, located, for the first promise that the module breaks."""
+        analysis = analyses.get(ScopeAnalysis)
+        verifier = _Verifier(analysis, analysis.symbols.kernels)
+        for function in (*analysis.symbols.functions.values(), *verifier.kernels.values()):
+            verifier.check_function(function)
+        for function in analysis.symbols.functions.values():
+            verifier.check_body(function)
         return False

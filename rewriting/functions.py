@@ -6,7 +6,10 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
+from devscope.analysis.symbols import Symbols
+from devscope.analysis.user_kernels import kernel_name, launches_in
 from devscope.dialects.op_facts import facts_of
+from devscope.rewriting.blocks import erase_operations
 
 
 def taken_names(module: ModuleOp) -> set[str]:
@@ -48,3 +51,10 @@ def clone_function(function: func.FuncOp, name: str) -> func.FuncOp:
     assert block is not None
     block.insert_op_after(clone, function)
     return clone
+
+
+def drop_idle_kernels(module: ModuleOp) -> None:
+    """Erase the user kernels that nothing launches."""
+    kernels = Symbols(module).kernels
+    launched = {kernel_name(launch) for launch in launches_in(module)} if kernels else set[str]()
+    erase_operations(kernel for name, kernel in kernels.items() if name not in launched)

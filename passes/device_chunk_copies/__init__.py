@@ -175,7 +175,8 @@ class _Launch:
         from xdsl.dialects import arith, scf, tensor  # programs without chunks do without them
 
         shared = self._call_of_shared(names)
-        function = self.work.of_rows(sizes.static, fresh_name(f"{self._name}_chunk", names))
+        name = self.work.function.sym_name.data
+        function = self.work.of_rows(sizes.static, fresh_name(f"{name}_chunk", names))
         extents = [sizes.total] if self.work.rows == DYNAMIC_INDEX else []
         wholes = [tensor.EmptyOp(extents, result.type) for result in self.call.results]
         block = Block(arg_types=[IndexType(), *[result.type for result in self.call.results]])
@@ -195,15 +196,11 @@ class _Launch:
         self.call.detach()
         self.call.erase()
 
-    @property
-    def _name(self) -> str:
-        return self.work.function.sym_name.data
-
     def _call_of_shared(self, names: set[str]) -> Sequence[SSAValue]:
         """What all chunks share, by a call in front of this one. The rows are arguments that it does not use."""
         if not self.work.shared:
             return ()
-        function = self.work.of_shared(fresh_name(f"{self._name}_shared", names))
+        function = self.work.of_shared(fresh_name(f"{self.work.function.sym_name.data}_shared", names))
         call = self._call_of(function, self.call.operands)
         Rewriter.insert_op(call, InsertPoint.before(self.call))
         return call.results

@@ -32,7 +32,7 @@ from devscope.analysis.value_kinds import TENSOR, kind_of
 from devscope.dialects.device import TARGET_ATTR, DeviceCopyOp, ScopeAttr
 from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import scope_around, unplaced, write_scope
-from devscope.rewriting.copies import insert_copy, move_before
+from devscope.rewriting.copies import copies_of, insert_copy, move_before
 
 
 def hoist_copies(loop: Operation) -> bool:
@@ -178,16 +178,13 @@ class _Group:
         return copy if (copy.src, copy.dst) == (self._there, self._here) else None
 
     def _uses_here(self, value: SSAValue) -> list[Use]:
-        """The uses that need a value where it is."""
-        return [use for use in value.uses if not self._is_free(use.operation)]
-
-    def _is_free(self, op: Operation) -> bool:
-        return facts_of(op).query or (isinstance(op, DeviceCopyOp) and op.dst == self._there)
+        """The uses that need a value where it is: all but queries and copies."""
+        free = copies_of(value, self._there)
+        return [use for use in value.uses if use.operation not in free and not facts_of(use.operation).query]
 
     def _drop_copies(self, value: SSAValue) -> None:
-        for use in list(value.uses):
-            if isinstance(use.operation, DeviceCopyOp) and use.operation.dst == self._there:
-                Rewriter.replace_op(use.operation, [], [value])
+        for copy in copies_of(value, self._there):
+            Rewriter.replace_op(copy, [], [value])
 
     def _takes_copy(self, value: SSAValue) -> bool:
         """Whether a value on the other scope is neither what was copied from there, nor can be made there as well.

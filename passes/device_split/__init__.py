@@ -24,7 +24,6 @@ from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.split_functions import CallKind, call_kind
 from devscope.analysis.symbols import Symbols
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
-from devscope.analysis.user_kernels import drop_idle_kernels
 from devscope.dialects.device import (
     CALL_ATTR,
     HOST_TARGET_ATTR,
@@ -40,51 +39,52 @@ from devscope.dialects.location import error_at
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import drop_scopes
 from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes, signature_attributes
-from devscope.passes.device_bind_target import DeviceBindTargetPass, bind_targets
+from devscope.passes.device_bind_target import DeviceBindTargetPass
 from devscope.passes.device_split.device_regions import BlockSplit, outline_region
 from devscope.rewriting.blocks import erase_operations, reorder
-from devscope.rewriting.functions import clone_function, fresh_name, redirect, taken_names, unique_name
+from devscope.rewriting.functions import (
+    clone_function,
+    drop_idle_kernels,
+    fresh_name,
+    redirect,
+    taken_names,
+    unique_name,
+)
 
 
 @dataclass(frozen=True)
 class DeviceSplitPass(DeviceBindTargetPass):
     """Outline maximal same-scope regions of a planned module into device functions.
 
-    Functions without a target are bound first, with the same options.
+    The module must be planned: ``device-verify`` holds for it. Functions without a target are bound first, with
+    the same options.
     """
 
     name = "device-split"
 
     def run(self, analyses: AnalysisManager) -> bool:
-        split_module(analyses, TargetBinding.parse(self.targets))
+        super().run(analyses)
+        binding = TargetBinding.parse(self.targets)
+        scopes = analyses.get(ScopeAnalysis)
+        functions = list(scopes.symbols.functions.values())
+        on_device = device_functions(functions, scopes)
+        classifier = Classifier(scopes, on_device)
+        taken = taken_names(analyses.module)
+        for function in functions:
+            if function.sym_name.data not in on_device and function.body.blocks:
+                _split_function(function, scopes, classifier, binding, taken)
+        for function in functions:
+            scope = on_device.get(function.sym_name.data)
+            if scope is None:
+                _finish_host_code(function, analyses.host, binding)
+            else:
+                _finish_device_function(function, scope, binding)
+                drop_scopes(function.body)
+        _reduce_to_memory_locations(analyses.module)
+        drop_idle_kernels(analyses.module)
+        analyses.invalidate()
+        _mark_calls(analyses)
         return True
-
-
-def split_module(analyses: AnalysisManager, binding: TargetBinding) -> None:
-    """Split a module in place. It must be planned: ``device-verify`` holds for it.
-
-    Functions without a target are bound first, see ``device-bind-target``.
-    """
-    bind_targets(analyses, binding)
-    scopes = analyses.get(ScopeAnalysis)
-    functions = list(scopes.symbols.functions.values())
-    on_device = device_functions(functions, scopes)
-    classifier = Classifier(scopes, on_device)
-    taken = taken_names(analyses.module)
-    for function in functions:
-        if function.sym_name.data not in on_device and function.body.blocks:
-            _split_function(function, scopes, classifier, binding, taken)
-    for function in functions:
-        scope = on_device.get(function.sym_name.data)
-        if scope is None:
-            _finish_host_code(function, analyses.host, binding)
-        else:
-            _finish_device_function(function, scope, binding)
-            drop_scopes(function.body)
-    _reduce_to_memory_locations(analyses.module)
-    drop_idle_kernels(analyses.module)
-    analyses.invalidate()
-    _mark_calls(analyses)
 
 
 def _finish_host_code(function: FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
@@ -106,9 +106,7 @@ def _finish_device_function(function: FuncOp, scope: ScopeAttr, binding: TargetB
         remedy = f"drop its '{TARGET_ATTR}': where a function runs follows from '{SCOPE_ATTR}'"
         raise error_at(function, message, remedy)
     function.attributes.pop(HOST_TARGET_ATTR, None)
-    function.attributes[SCOPE_ATTR] = scope
-    function.attributes[TARGET_ATTR] = target
-    function.attributes[NOALIAS_ATTR] = UnitAttr()
+    function.attributes |= {SCOPE_ATTR: scope, TARGET_ATTR: target, NOALIAS_ATTR: UnitAttr()}
 
 
 def _split_function(

@@ -215,9 +215,7 @@ def _function(
         arg_attrs=ArrayAttr([_scope_dictionary(v, scope) for v in block.args]),
         res_attrs=ArrayAttr([_scope_dictionary(v, scope) for v in outputs]),
     )
-    function.attributes[SCOPE_ATTR] = scope
-    function.attributes[TARGET_ATTR] = target
-    function.attributes[NOALIAS_ATTR] = UnitAttr()
+    function.attributes |= {SCOPE_ATTR: scope, TARGET_ATTR: target, NOALIAS_ATTR: UnitAttr()}
     return function
 
 

@@ -17,14 +17,13 @@ from xdsl.dialects.builtin import ModuleOp
 import devscope
 from devscope import pipeline
 from devscope.analysis.manager import AnalysisManager
-from devscope.analysis.target_binding import TargetBinding
 from devscope.api import CompileOptions, build
 from devscope.errors import LoweringError
 from devscope.passes import simplify_across_functions
 from devscope.passes.device_inline import DeviceInlinePass
 from devscope.passes.device_merge import DeviceMergePass
 from devscope.passes.device_sccp import DeviceSccpPass
-from devscope.passes.device_split import split_module
+from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_unused import DeviceUnusedPass
 from devscope.passes.device_verify import verify_module
 from devscope.runtime.counters import CopyCount, Counters
@@ -93,7 +92,7 @@ def test_random_programs_compute_the_same_without(number: int, monkeypatch: pyte
 def test_every_pass_leaves_a_module_that_verifies(number: int) -> None:
     program = Generator(np.random.default_rng([SEED, number, 5])).program()
     planned = pipeline.plan_source(program.text, CompileOptions(("cpu:0", "opencl:0")[number % 2], "host"))
-    split_module(AnalysisManager(planned.module), TargetBinding())
+    DeviceSplitPass().run(AnalysisManager(planned.module))
     for change in (DeviceInlinePass(), DeviceSccpPass(), DeviceUnusedPass(), DeviceMergePass()):
         change.run(AnalysisManager(planned.module))
         planned.module.verify()
@@ -114,7 +113,7 @@ def test_programs_for_the_host_are_left_alone() -> None:
       return %0 : i32
     }"""
     planned = pipeline.plan_source(source, CompileOptions("cpu:0", "host"))
-    split_module(AnalysisManager(planned.module), TargetBinding())
+    DeviceSplitPass().run(AnalysisManager(planned.module))
     before = str(planned.module)
     assert not simplify_across_functions(AnalysisManager(planned.module))
     assert str(planned.module) == before

@@ -10,8 +10,8 @@ from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.context import make_context
 from devscope.dialects.device import NOALIAS_ATTR, ScopeAttr, TargetAttr
-from devscope.passes.device_split import split_module
-from devscope.passes.device_verify_split import verify_split
+from devscope.passes.device_split import DeviceSplitPass
+from devscope.passes.device_verify_split import DeviceVerifySplitPass
 
 HOST = ScopeAttr.get("cpu", 0)
 
@@ -30,8 +30,8 @@ def split(body: str, others: str = "") -> ModuleOp:
     """
     text = text.replace("DEV", '#device.scope<"opencl", 0 : i64, "", "">').replace("!t", "tensor<?xf32>")
     module = Parser(make_context(), text).parse_module()
-    split_module(AnalysisManager(module), TargetBinding())
-    verify_split(AnalysisManager(module))
+    DeviceSplitPass().run(AnalysisManager(module))
+    DeviceVerifySplitPass().run(AnalysisManager(module))
     return module
 
 
@@ -93,5 +93,5 @@ def test_targets_of_functions_are_defaults_of_their_scopes() -> None:
 def test_splitting_again_changes_nothing() -> None:
     module = split("%r = arith.addf %a, %b {device.scope = DEV} : !t")
     text = str(module)
-    split_module(AnalysisManager(module), TargetBinding())
+    DeviceSplitPass().run(AnalysisManager(module))
     assert str(module) == text

@@ -12,7 +12,7 @@ from xdsl.parser import Parser
 from devscope.analysis.manager import AnalysisManager
 from devscope.dialects.context import make_context
 from devscope.errors import VerifyError
-from devscope.passes.device_verify_split import verify_split
+from devscope.passes.device_verify_split import DeviceVerifySplitPass
 
 SPLIT = """
 func.func private @piece(%x: tensor<4xf32> {device.scope = DEV}, %s: f32)
@@ -89,7 +89,7 @@ BROKEN = [
 def test_what_is_not_broken() -> None:
     module = split_module()
     before = str(module)
-    verify_split(AnalysisManager(module))
+    DeviceVerifySplitPass().run(AnalysisManager(module))
     assert str(module) == before
 
 
@@ -98,5 +98,5 @@ def test_broken(damage: Callable[[ModuleOp], None], message: str) -> None:
     module = split_module()
     damage(module)
     with pytest.raises(VerifyError) as caught:
-        verify_split(AnalysisManager(module))
+        DeviceVerifySplitPass().run(AnalysisManager(module))
     assert str(caught.value) == message
