@@ -25,7 +25,7 @@ STAGES = (
     ("split", "devscope.pipeline", "DeviceSplitPass.run"),
     ("split", "devscope.lowering.stages", "cut_module"),
     ("xDSL -> MLIR", "devscope.lowering.interop.session", "Session.to_mlir"),
-    ("MLIR, host", "devscope.lowering.stages", "_lower_all"),
+    ("MLIR, host", "devscope.lowering.stages", "_compile"),
     ("MLIR, device", "devscope.lowering.stages", "_lower_device"),
     ("SPIR-V", "devscope.lowering.codegen.device_emitter", "DeviceEmitter.emit"),
     ("LLVM, host", "devscope.lowering.cpu.target", "compile_host_object"),

@@ -206,10 +206,8 @@ def _separate(return_: Any) -> None:
             continue
         origins = _origins(value)
         if taken & origins:
-            segments = ir.DenseI32ArrayAttr.get([0, 1, 0], return_.context)
-            return_.operands[number] = mlir_util.Builder(return_).value(
-                "bufferization.alloc_tensor", [value], value.type, {"operandSegmentSizes": segments}
-            )
+            copy = f"%copy = bufferization.alloc_tensor() copy(%0) : {value.type}"
+            return_.operands[number] = mlir_util.insert(return_, copy, [value])[0].result
         taken |= origins
 
 

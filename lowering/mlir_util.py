@@ -239,6 +239,19 @@ class Builder:
             ip=ir.InsertionPoint(self._before),
         )
 
+    def grouped(
+        self,
+        name: str,
+        groups: Sequence[Sequence[Any]],
+        results: Iterable[Any] = (),
+        attributes: dict[str, Any] | None = None,
+        regions: int = 0,
+    ) -> Any:
+        """An operation whose operands are in groups, which its ``operandSegmentSizes`` tells apart."""
+        operands = [value for group in groups for value in group]
+        segments = ir.DenseI32ArrayAttr.get([len(group) for group in groups], self._context)
+        return self.op(name, operands, results, {**(attributes or {}), "operandSegmentSizes": segments}, regions)
+
     def value(
         self, name: str, operands: Iterable[Any], result: Any, attributes: dict[str, Any] | None = None
     ) -> Any:
@@ -257,8 +270,7 @@ class Builder:
 
     def alloc(self, type_: Any, sizes: Sequence[Any] = (), name: str = "memref.alloc") -> Any:
         """A new buffer; ``sizes`` are those of the dynamic dimensions."""
-        segments = ir.DenseI32ArrayAttr.get([len(sizes), 0], self._context)
-        return self.value(name, sizes, type_, {"operandSegmentSizes": segments})
+        return self.grouped(name, [sizes, []], [type_]).results[0]
 
     def copy(self, memref: Any, type_: Any) -> Any:
         """A new buffer with the same elements."""

@@ -81,14 +81,14 @@ def _carry(launch: Any) -> None:
     arguments = [op for op in _arguments(launch) if isinstance(op.operands[0].type, ir.RankedTensorType)]
     tensors = [op.operands[0] for op in arguments]
     outs = len(launch.results)
+    groups = tensors[: len(tensors) - outs], tensors[len(tensors) - outs :]
     maps, iterators = _loops([ir.RankedTensorType(value.type).rank for value in tensors], outs)
     attributes = {
         "indexing_maps": ir.Attribute.parse(maps, context),
         "iterator_types": ir.Attribute.parse(iterators, context),
-        "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(tensors) - outs, outs], context),
     }
     types = [result.type for result in launch.results]
-    generic = Builder(launch).op("linalg.generic", tensors, types, attributes, regions=1)
+    generic = Builder(launch).grouped("linalg.generic", groups, types, attributes, regions=1)
     elements = [ir.RankedTensorType(value.type).element_type for value in tensors]
     body = ir.Block.create_at_start(generic.regions[0], elements, [launch.location] * len(elements))
     for result, new in zip(launch.results, generic.results, strict=True):
@@ -238,16 +238,9 @@ def _define(launcher: Any, kernel: UserKernel, static_local: int) -> None:
     local = [_local_bytes(build, size) for size in sizes[_SIZES:]]
     symbol = ir.SymbolRefAttr.get([kernel.module_name, kernel.name], context)
     # async dependencies, grid, workgroup, cluster, local memory, arguments, async object
-    segments = [0, *[1] * _SIZES, 0, 0, 0, len(local), len(arguments), 0]
-    build.op(
-        "gpu.launch_func",
-        [*sizes[:_SIZES], *local, *arguments],
-        attributes={
-            "kernel": symbol,
-            "operandSegmentSizes": ir.DenseI32ArrayAttr.get(segments, context),
-            STATIC_LOCAL: ir.IntegerAttr.get(build.i64, static_local),
-        },
-    )
+    groups = [[], *([size] for size in sizes[:_SIZES]), [], [], [], local, arguments, []]
+    attributes = {"kernel": symbol, STATIC_LOCAL: ir.IntegerAttr.get(build.i64, static_local)}
+    build.grouped("gpu.launch_func", groups, attributes=attributes)
 
 
 _LOCAL_BYTES = -(2**31), 2**31 - 1

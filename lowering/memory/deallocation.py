@@ -67,7 +67,7 @@ class _Function:
         return self._clones or any(left)
 
     def _free_known(self, op: Any) -> bool:
-        buffers, conditions, retained = _segments(op)
+        buffers, conditions, retained = mlir_util.operand_groups(op)
         others = [self._origins.get(value) for value in (*buffers, *retained)]
         if any(origin is None for origin in others):
             return True
@@ -82,27 +82,12 @@ class _Function:
             self._erase(op)
             return False
         if len(kept) < len(buffers):
-            _keep(op, [buffers[k] for k in kept], [conditions[k] for k in kept], retained)
+            groups = [buffers[k] for k in kept], [conditions[k] for k in kept], retained
+            types = [result.type for result in op.results]
+            mlir_util.replace_op(op, mlir_util.Builder(op).grouped(_DEALLOC, groups, types).results)
         return True
 
     def _erase(self, op: Any) -> None:
         """Nothing that it retains was among what it freed: none of it is owned on its account."""
         build = mlir_util.Builder(op)
         mlir_util.replace_op(op, [build.constant(0, result.type) for result in op.results])
-
-
-def _segments(op: Any) -> tuple[list[Any], list[Any], list[Any]]:
-    sizes = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    operands = list(op.operands)
-    return operands[: sizes[0]], operands[sizes[0] : sizes[0] + sizes[1]], operands[sizes[0] + sizes[1] :]
-
-
-def _keep(op: Any, buffers: list[Any], conditions: list[Any], retained: list[Any]) -> None:
-    segments = ir.DenseI32ArrayAttr.get([len(buffers), len(conditions), len(retained)], op.context)
-    new = mlir_util.Builder(op).op(
-        _DEALLOC,
-        [*buffers, *conditions, *retained],
-        [result.type for result in op.results],
-        {"operandSegmentSizes": segments},
-    )
-    mlir_util.replace_op(op, list(new.results))
