@@ -15,10 +15,10 @@ from typing import Any
 
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
-from devscope.lowering.assertions import ASSERT, AssertionCalls
 from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
 from devscope.lowering.gpu.local_memory import STATIC_LOCAL
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.llvm_dialect import mlir_location
 from devscope.lowering.memory.buffers import has_plain_type, static_bytes
 from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WRITTEN
 from devscope.lowering.memory.plan import STORAGE_ATTR, PlaceCalls
@@ -51,8 +51,8 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     ``slots`` maps the text of a memory space attribute to a runtime slot, ``kernels`` a kernel
     function to its number within its device.
     """
-    assertions = AssertionCalls(module)
-    rewrites = {**_REWRITES, "gpu.launch_func": partial(_launch, kernels), ASSERT: assertions.lower}
+    messages: dict[str, str] = {}
+    rewrites = {**_REWRITES, "gpu.launch_func": partial(_launch, kernels), "cf.assert": partial(_assert, messages)}
     places = PlaceCalls()
     work: list[tuple[Any, Rewrite, list[int]]] = []
     for op in mlir_util.walk(module.operation):
@@ -68,6 +68,7 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     for op, rewrite, where in work:
         rewrite(op, where)
     _remove_constant_globals(module)
+    _append_messages(module, messages)
     _append_support_functions(module)
 
 
@@ -217,6 +218,31 @@ def _cells(build: Builder, value: Any) -> list[Any]:
     if value.type == build.i64:
         return [value]
     return [build.value("arith.extui", [value], build.i64)]
+
+
+def _assert(messages: dict[str, str], op: Any, where: list[int]) -> None:
+    """Left to MLIR, a failed assertion would end the process; the runtime leaves the program's call.
+
+    ``messages`` are the symbols of the texts of assertions.
+    """
+    message = ir.StringAttr(op.attributes["msg"]).value
+    text = f"assertion failed: {message}" if message else "assertion failed"
+    location = mlir_location(op)
+    if location is not None:
+        text = f"{location}: {text}"  # taken apart again by the runtime's device_error.py
+    symbol = messages.setdefault(text, f"devscope_message_{len(messages)}")
+    build = Builder(op)
+    name = {"global_name": ir.FlatSymbolRefAttr.get(symbol, op.context)}
+    address = build.value("llvm.mlir.addressof", [], ir.Type.parse("!llvm.ptr", op.context), name)
+    build.call("devscope_assert", [op.operands[0], address])
+    op.erase()
+
+
+def _append_messages(module: Any, messages: Mapping[str, str]) -> None:
+    for text, symbol in messages.items():
+        data = text.encode() + b"\0"
+        value, type_ = ir.StringAttr.get(data, module.context), f"!llvm.array<{len(data)} x i8>"
+        mlir_util.append(module, f"llvm.mlir.global private constant @{symbol}({value}) : {type_}")
 
 
 _LOWERED_BY_MLIR = frozenset({"memref.alloc", "memref.dealloc", "memref.copy", "memref.load", VIEW})

@@ -12,12 +12,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from devscope.lowering import mlir_util
-from devscope.lowering.assertions import drop_assertions
 from devscope.lowering.boundary import DevicePart
 from devscope.lowering.bufferize import to_buffers
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
-from devscope.lowering.gpu.user_kernels import call_kernels, carry_launches, define_launchers, take_user_kernels
+from devscope.lowering.gpu.user_kernels import (
+    call_kernels,
+    carry_launches,
+    define_launchers,
+    drop_assertions,
+    take_user_kernels,
+)
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.effects import mark_elementwise, mark_writes
 from devscope.lowering.mlir_util import RunPasses
