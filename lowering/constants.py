@@ -16,7 +16,7 @@ import numpy as np
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir, passmanager
-from devscope.lowering.llvm_dialect import mlir_location
+from devscope.lowering.interop.diagnostics import decode_location
 from devscope.runtime.program import DTYPES, ConstantSpec
 
 CONSTANT_PREFIX = "devscope_constant_"
@@ -68,7 +68,7 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
         try:
             number = table.number(value)
         except LoweringError as error:
-            error.location = mlir_location(op)
+            error.location = decode_location(op.location)
             raise
         type_ = ir.RankedTensorType(op.results[0].type)
         memref = mlir_util.buffer_type(type_.shape, type_.element_type)

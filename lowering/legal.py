@@ -7,16 +7,17 @@ they crash the process. Here each refusal names the target, the operation and th
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from devscope.dialects.location import source_location
-from devscope.errors import LoweringError
+from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.llvm_dialect import cannot_lower, mlir_location
+from devscope.lowering.interop.diagnostics import decode_location
 
 _DIALECTS = """
     affine arith bufferization cf complex func index linalg llvm math memref scf tensor ub vector
@@ -57,7 +58,7 @@ def check_module(module: Any, target: str) -> None:
         name = op.name
         known = name.partition(".")[0] in dialects or name in _LAUNCHES
         if not known or name in refused:
-            raise cannot_lower(target, name, mlir_location(op))
+            raise cannot_lower(target, name, decode_location(op.location))
         if name == "tensor.dim":
             _check_dim(op)
         elif name in _ACCESSES:
@@ -71,7 +72,7 @@ def _check_dim(dim: Any) -> None:
     tensor, index = dim.operands
     axis = _constant(index)
     if isinstance(tensor.type, ir.RankedTensorType) and axis is not None and not 0 <= axis < tensor.type.rank:
-        raise LoweringError(f"{tensor.type} has no dimension {axis}", mlir_location(dim))
+        raise LoweringError(f"{tensor.type} has no dimension {axis}", decode_location(dim.location))
 
 
 def _check_indices(access: Any, tensor: Any, *indices: Any) -> None:
@@ -79,7 +80,7 @@ def _check_indices(access: Any, tensor: Any, *indices: Any) -> None:
     for index, size in zip(indices, tensor.type.shape, strict=True):
         position = _constant(index)
         if position is not None and (position < 0 or (size >= 0 and position >= size)):
-            raise LoweringError(f"index {position} is outside of {tensor.type}", mlir_location(access))
+            raise LoweringError(f"index {position} is outside of {tensor.type}", decode_location(access.location))
 
 
 def _constant(index: Any) -> int | None:
@@ -95,11 +96,20 @@ def _check_type(type_: Any, op: Any) -> None:
     if type_.encoding is not None:
         raise LoweringError(
             f"tensors with an encoding cannot be compiled: {type_}",
-            mlir_location(op),
+            decode_location(op.location),
             ["dense tensors without an encoding can be"],
         )
     element = type_.element_type
     is_scalar = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType)
     size = mlir_util.element_bytes(element) if is_scalar else 1
     if type_.has_static_shape and math.prod(type_.shape) * size > _MOST_BYTES:
-        raise LoweringError(f"{type_} has more bytes than can be addressed", mlir_location(op))
+        raise LoweringError(f"{type_} has more bytes than can be addressed", decode_location(op.location))
+
+
+def cannot_lower(
+    target: str, name: str, location: SourceLocation | None, others: Sequence[str] = ()
+) -> LoweringError:
+    """The error for operation ``name``, which ``target`` cannot compile; neither can it ``others``."""
+    notes = [f"also left: {', '.join(others)}"] if others else []
+    advice = "place the operation on another device, or rewrite it with linalg, arith, math or tensor"
+    return LoweringError(f"target '{target}' cannot lower operation '{name}'", location, [*notes, advice])

@@ -18,7 +18,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
 from devscope.lowering.gpu.local_memory import STATIC_LOCAL
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.llvm_dialect import mlir_location
+from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.memory.buffers import has_plain_type, static_bytes
 from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WRITTEN
 from devscope.lowering.memory.plan import STORAGE_ATTR, PlaceCalls
@@ -227,7 +227,7 @@ def _assert(messages: dict[str, str], op: Any, where: list[int]) -> None:
     """
     message = ir.StringAttr(op.attributes["msg"]).value
     text = f"assertion failed: {message}" if message else "assertion failed"
-    location = mlir_location(op)
+    location = decode_location(op.location)
     if location is not None:
         text = f"{location}: {text}"  # taken apart again by the runtime's device_error.py
     symbol = messages.setdefault(text, f"devscope_message_{len(messages)}")

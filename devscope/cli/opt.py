@@ -202,7 +202,7 @@ class OptMain(xDSLOptMain):
 
     def _on_diagnostic(self, diagnostic: Any) -> bool:
         """Warnings and remarks of MLIR; its errors come as exceptions."""
-        from devscope.lowering.interop.diagnostics import decode as position
+        from devscope.lowering.interop.diagnostics import decode_location as position
 
         severity = str(diagnostic.severity).rpartition(".")[2].lower()
         self._tell([Diagnostic(severity, diagnostic.message, position(diagnostic.location))])

@@ -1,4 +1,4 @@
-"""Makes the LLVM IR text that MLIR prints readable for the LLVM that llvmlite carries.
+"""LLVM dialect -> LLVM IR text, readable for the LLVM that llvmlite carries.
 
 MLIR (LLVM 24) prints floating-point literals in forms that LLVM 22 does not read: ``+inf``, ``-qnan``,
 ``+nan(0x1)``, ``f0x3F800000`` and decimals that are rounded to the type. LLVM has always read the bit
@@ -13,6 +13,17 @@ import re
 import struct
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
+
+from devscope.errors import SourceLocation
+from devscope.lowering import mlir_util
+from devscope.lowering.interop import bindings
+from devscope.lowering.interop.diagnostics import decode_location
+from devscope.lowering.legal import cannot_lower
+
+_CAST = "builtin.unrealized_conversion_cast"
+_TRANSLATED = ("llvm.", "nvvm.", "rocdl.")
+"""Dialects that MLIR translates to LLVM IR."""
 
 #: type -> exponent bits, mantissa bits
 _FORMATS = {"half": (5, 10), "bfloat": (8, 7), "float": (8, 23), "double": (11, 52)}
@@ -25,6 +36,28 @@ _LITERAL = re.compile(
     r"|(?<![\w.%@!#])(?P<literal>[+-]?(?:inf|qnan)\b|[+-]s?nan\(0x[0-9A-Fa-f]+\)"
     r"|f0x[0-9A-Fa-f]+|[+-]?\d+\.\d*(?:[eE][+-]?\d+)?)"
 )
+
+
+def to_llvm_ir(module: Any, target: str) -> str:
+    """LLVM IR text, for llvmlite's LLVM, of a module in the LLVM dialect.
+
+    Raises LoweringError naming the first operations that are not in a dialect which becomes LLVM IR.
+    """
+    _require_fully_lowered(module.operation, target)
+    return to_llvm22(bindings.llvm_translation().translate_module_to_llvmir(module.operation))
+
+
+def _require_fully_lowered(root: Any, target: str) -> None:
+    """MLIR's translation to LLVM IR crashes the process on other operations, so it must not see them."""
+    left: dict[str, SourceLocation | None] = {}
+    for op in mlir_util.walk(root):
+        if not op.name.startswith(_TRANSLATED) and op.name != "builtin.module":
+            left.setdefault(op.name, decode_location(op.location))
+    if left:
+        # A cast is what a neighbour's failed conversion leaves behind, not the cause.
+        name = next((name for name in left if name != _CAST), _CAST)
+        others = [other for other in left if other not in (name, _CAST)]
+        raise cannot_lower(target, name, left[name], others)
 
 
 def to_llvm22(text: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 from devscope.dialects.target import get_target_kind
 from devscope.lowering import mlir_util
 from devscope.lowering.codegen.host_object import HostObject, check_host_options, compile_host_object
+from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
-from devscope.lowering.llvm_dialect import to_llvm_ir
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import HostTarget, Options, Rule, Schedule

@@ -8,9 +8,10 @@ from typing import Any
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
+from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.gpu.local_memory import local_sizes, parameters
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.llvm_dialect import mlir_location, to_llvm_ir
+from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, KernelTarget, Options
@@ -39,7 +40,7 @@ def check_types(gpu_modules: Any, target: KernelTarget, options: Options) -> Non
             other = f"integers of up to {target.integer_bits} bits" if is_integer else "f32"
             raise LoweringError(
                 f"target '{target.name}' cannot compute with {scalar}{where}",
-                mlir_location(op),
+                decode_location(op.location),
                 [f"compute with {other}, or place the operation on another device"],
             )
 
@@ -161,7 +162,7 @@ def _merge(gpu_modules: Any) -> None:
 def _named_kernel(module: Any, error: LoweringError) -> SourceLocation | None:
     """Where the kernel stands whose name LLVM's message has, if it has one."""
     text = "".join(error.notes)
-    kernels = [op for op in mlir_util.children(module.operation) if op.name == "llvm.func"]
-    return next(
-        (mlir_location(op) for op in kernels if f"in function: {mlir_util.symbol_name(op)})" in text), None
-    )
+    for op in mlir_util.children(module.operation):
+        if op.name == "llvm.func" and f"in function: {mlir_util.symbol_name(op)})" in text:
+            return decode_location(op.location)
+    return None

@@ -34,7 +34,7 @@ def file_line_col(location: Any) -> tuple[str, int, int] | None:
     return None
 
 
-def decode(location: Any) -> SourceLocation | None:
+def decode_location(location: Any) -> SourceLocation | None:
     """`file_line_col` in the form that errors carry; takes what diagnostics give, a bare ``ir.Location``, too."""
     kind = _KINDS.get(location.typeid)
     position = file_line_col(location if kind is None else kind(location))
@@ -106,7 +106,7 @@ def translate(
 
 
 def _position(diagnostic: Any, names: Mapping[str, str]) -> SourceLocation | None:
-    position = decode(diagnostic.location)
+    position = decode_location(diagnostic.location)
     return position and replace(position, file=names.get(position.file, position.file))
 
 

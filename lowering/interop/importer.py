@@ -17,7 +17,7 @@ from devscope.errors import ParseError
 from devscope.gc_pause import gc_paused
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import children, ir, repair_casters
-from devscope.lowering.interop.diagnostics import decode
+from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.interop.payload import PayloadLocation
 from devscope.lowering.interop.properties import HiddenProperties
 from devscope.lowering.interop.unregister_incompatible import (
@@ -169,7 +169,7 @@ class _Import:
             return op.attributes.items()
         except (TypeError, RuntimeError) as error:  # RuntimeError: a name that is not UTF-8
             message = f"an attribute of '{op.name}' cannot be read through MLIR's Python bindings: {error}"
-            raise ParseError(message, decode(op.location)) from None
+            raise ParseError(message, decode_location(op.location)) from None
 
     def _region(self, region: Any, twins: dict[Any, Block]) -> Region:
         """The twin of ``region``; its blocks have arguments, are to be filled, and are added to ``twins``."""

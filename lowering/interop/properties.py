@@ -14,7 +14,7 @@ from typing import Any
 
 from devscope.errors import LoweringError, ParseError
 from devscope.lowering.interop.bindings import dictionary_items, ir, with_repaired_casters
-from devscope.lowering.interop.diagnostics import decode, translate
+from devscope.lowering.interop.diagnostics import decode_location, translate
 
 _MAX_ELEMENTS = 16
 _RESOURCE = "dense_resource<"
@@ -60,7 +60,7 @@ class HiddenProperties:
         """
         if len(op.successors):
             message = f"'{op.name}' has successors and properties that MLIR's bindings cannot set"
-            raise LoweringError(message, decode(op.location))
+            raise LoweringError(message, decode_location(op.location))
         properties = {**self._properties(op), **hidden}
         attributes = dict(op.attributes.items())
         # An attribute of the same name as a property can only be told from it in the text.
@@ -80,12 +80,12 @@ class HiddenProperties:
         """The module in ``text``, which was made for ``op``."""
         if _RESOURCE in text:
             message = f"a property of '{op.name}' holds a dense resource, which cannot be written"
-            raise LoweringError(message, decode(op.location))
+            raise LoweringError(message, decode_location(op.location))
         try:
             return ir.Module.parse(text, self._context)
         except ir.MLIRError as error:
             translated = translate(error, LoweringError, f"MLIR does not accept '{op.name}'")
-            translated.location = decode(op.location)  # not the position in the text made here
+            translated.location = decode_location(op.location)  # not the position in the text made here
             raise translated from None
 
     def _properties(self, op: Any) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class HiddenProperties:
         if _RESOURCE in text:
             raise ParseError(
                 f"a property of '{op.name}' holds a dense resource, which cannot be read",
-                decode(op.location),
+                decode_location(op.location),
                 notes=["hold it in an attribute of the operation, or in an arith.constant"],
             )
         dictionary = ir.Attribute.parse(text, self._context)

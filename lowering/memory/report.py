@@ -7,7 +7,7 @@ from typing import Any
 
 from devscope.errors import Note, PlanError
 from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
-from devscope.lowering.llvm_dialect import mlir_location
+from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.memory.buffers import Buffer
 from devscope.lowering.memory.plan import Arena
 from devscope.runtime.format_bytes import format_bytes
@@ -47,14 +47,14 @@ def _error(name: str, needed: Arena, limit: int) -> PlanError:
     if len(live) > _SHOWN:
         rest = sum(buffer.bytes or 0 for buffer in live[_SHOWN:])
         notes.append(f"live then: {len(live) - _SHOWN} more, {_exact(rest)} together")
-    location = mlir_location(live[0].alloc.op) if live else None
+    location = decode_location(live[0].alloc.op.location) if live else None
     message = f"'{name}' needs {_exact(_total(needed))} of memory, its limit is {_exact(limit)}"
     return PlanError(message, location, [*notes, "place some of the work on another device, or raise the limit"])
 
 
 def _note(buffer: Buffer) -> Note:
     type_ = str(buffer.value.type).split(",")[0].replace("memref<", "").rstrip(">")
-    return Note(f"live then: {type_}, {_exact(buffer.bytes or 0)}", mlir_location(buffer.alloc.op))
+    return Note(f"live then: {type_}, {_exact(buffer.bytes or 0)}", decode_location(buffer.alloc.op.location))
 
 
 def _exact(count: int) -> str:

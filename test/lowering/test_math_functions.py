@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from scipy import special
 
+from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.gpu.math_functions import math_function
 from devscope.lowering.interop.session import Session
-from devscope.lowering.llvm_dialect import to_llvm_ir
 from devscope.lowering.pipelines import pipeline
 
 #: The reference and the range of arguments; where the function leaves it, it is tried at special values.
