@@ -41,7 +41,8 @@ class FunctionValues:
         self._symbols = symbols
         self._functions = symbols.functions
         self._flow = flow
-        self._known: dict[SSAValue, set[FuncOp]] | None = None
+        self._solved = False
+        self._known: dict[SSAValue, set[FuncOp]] = {}
         self._unknown: set[SSAValue] = set()
 
     def callees(self, op: Operation) -> Callees:
@@ -55,9 +56,9 @@ class FunctionValues:
         """The functions that a function value may be."""
         if isinstance(value, OpResult) and op_name(value.op) == CONSTANT:
             return self.callees(value.op)
-        if self._known is None:
+        if not self._solved:
+            self._solved = True
             self._solve()
-        assert self._known is not None
         known = self._known.get(value, set[FuncOp]())
         return Callees(
             tuple(func for func in self._functions.values() if func in known), value not in self._unknown
@@ -66,8 +67,7 @@ class FunctionValues:
     def _solve(self) -> None:
         """Propagate until nothing changes. Only function values and calls are looked at twice."""
         facts = _Facts(self._functions)
-        known: dict[SSAValue, set[FuncOp]] = {value: set() for value in facts.values}
-        self._known, self._unknown = known, set()
+        known = self._known = {value: set[FuncOp]() for value in facts.values}
         changed = True
         while changed:
             changed = False
@@ -83,7 +83,6 @@ class FunctionValues:
 
     def _call_sites(self, facts: _Facts) -> tuple[dict[FuncOp, list[Operation]], set[FuncOp]]:
         """The calls of each function, and the functions that somebody outside may call."""
-        assert self._known is not None
         sites: dict[FuncOp, list[Operation]] = {}
         strangers = {func for func in self._functions.values() if is_public(func)}
         for call in facts.calls:
@@ -123,7 +122,6 @@ class FunctionValues:
         sources = sources or list(self._flow.sources(value))
         if not sources and not _has_origin(value):
             complete = False
-        assert self._known is not None
         found = {func for source in sources for func in self._known.get(source, ())}
         return found, complete and not any(source in self._unknown for source in sources)
 

@@ -59,16 +59,11 @@ class LoopNest:
             return 0
         depth = self.of_block(block)
         region = block.parent
-        graph = self._graphs.get(region) if region is not None else None
-        if graph is None:
+        if region is None or (graph := self._graphs.get(region)) is None:
             return depth
-        around: Operation | None = user
-        while around is not None and around.parent_region() is not region:
-            around = around.parent_op()
-        if around is None or around.parent is None:
-            return depth
+        inside = region.find_ancestor_block_in_region(user.parent) if user.parent is not None else None
         own = graph.loops[block]
-        return depth - len(own) + len(own & graph.loops[around.parent])
+        return depth if inside is None else depth - len(own - graph.loops[inside])
 
     def of_op(self, op: Operation) -> int:
         """How many loops an operation stands in."""

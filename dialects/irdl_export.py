@@ -1,6 +1,7 @@
 """From a pyrdl dialect to IRDL text, with which plain MLIR loads and verifies the dialect.
 
-``python -m devscope.dialects.irdl_export`` prints the ``device`` dialect; ``device.irdl.mlir`` is that text.
+``python -m devscope.dialects.irdl_export`` prints the ``device`` dialect. xDSL's `pyrdl_to_irdl` keeps the names
+of operands, results and parameters, but no constraint, and neither attributes nor regions of operations.
 
 What IRDL can say is exported: names, arities, kinds of attributes, equal types, blocks per region. What it
 cannot is left to xDSL: terminators (who loads the text attaches the trait to ``device.yield``), the types of

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from devscope.errors import Note, SourceLocation, VerifyError
 
@@ -37,15 +37,9 @@ def value_location(value: SSAValue) -> SourceLocation | None:
     owner = value.owner
     if isinstance(owner, Operation):
         return source_location(owner)
-    return _argument_location(value, owner)
-
-
-def _argument_location(value: SSAValue, block: Block) -> SourceLocation | None:
     own = decode_location(value.location) if isinstance(value, BlockArgument) else None
-    if own is not None:
-        return own
-    parent = block.parent_op()
-    return source_location(parent) if parent is not None else None
+    parent = owner.parent_op()
+    return source_location(parent) if own is None and parent is not None else own
 
 
 def decode_location(location: Attribute) -> SourceLocation | None:

@@ -14,12 +14,11 @@ from xdsl.ir import Attribute, Dialect, Operation
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 
-from devscope.dialects.location import source_location
+from devscope.dialects.location import error_at
 from devscope.dialects.lowered import MadeByLowering
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import HOST_TARGET_ATTR, TARGET_ATTR, TargetAttr
-from devscope.errors import VerifyError
 
 _NAME = "op_name__"
 """Where an `UnregisteredOp` keeps its real name."""
@@ -39,7 +38,7 @@ def verify_operation(op: Operation, dialect: Dialect) -> None:
         problem = _operation_problem(op, name, dialect)
     if problem is not None:
         # The dialect's own messages begin with the operation's name already.
-        raise VerifyError(f"{name}: {problem.removeprefix(f'{name}: ')}", source_location(op))
+        raise error_at(op, f"{name}: {problem.removeprefix(f'{name}: ')}")
 
 
 def _operation_problem(op: Operation, name: str, dialect: Dialect) -> str | None:

@@ -20,9 +20,10 @@ from devscope.analysis.classify import CONTROL_FLOW, is_over_scalars
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.split_functions import HOST_TYPE, scope_of_function
 from devscope.analysis.symbols import CALL, Symbols, function_of
-from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, TargetAttr
+from devscope.dialects.device import TARGET_ATTR, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.scope_attribute import drop_scopes
 from devscope.dialects.target import get_target_kind
 from devscope.errors import LoweringError
 
@@ -147,8 +148,7 @@ def inline_call(call: Operation, callee: FuncOp) -> list[Operation]:
     A body with branches becomes an ``scf.execute_region``.
     """
     body = callee.body.clone()
-    for op in body.walk():
-        op.attributes.pop(SCOPE_ATTR, None)
+    drop_scopes(body)
     if len(body.blocks) > 1:
         return [_execute(call, body)]
     *new, end = body.block.ops
@@ -163,9 +163,8 @@ def _execute(call: Operation, body: Region) -> Operation:
     from xdsl.dialects.scf import ExecuteRegionOp, YieldOp
 
     entry = body.blocks[0]
-    for argument, operand in zip(list(entry.args), call.operands, strict=True):
+    for argument, operand in reversed([*zip(entry.args, call.operands, strict=True)]):
         argument.replace_all_uses_with(operand)
-    for argument in reversed(entry.args):
         entry.erase_arg(argument)
     for block in body.blocks:
         if isinstance(end := block.last_op, ReturnOp):
@@ -185,5 +184,4 @@ def _erase_uncalled(graph: CallGraph, inlined: dict[FuncOp, None]) -> None:
     for function in callers_first:
         if function in inlined and function in graph.private and not calls[function]:
             calls.subtract(graph.callees[function])
-            function.detach()
-            function.erase(safe_erase=False)
+            Rewriter.erase_op(function, safe_erase=False)

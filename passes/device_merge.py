@@ -11,17 +11,16 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.rewriter import Rewriter
 
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.manager import AnalysisManager, ManagedPass
+from devscope.analysis.symbols import named_function
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 from devscope.rewriting.functions import redirect
-
-_NAMES = ("sym_name", "callee")
-"""Attributes that are compared by what they stand for."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,7 @@ class DeviceMergePass(ManagedPass):
             if callee is not None and (name := stands_for.get(callee.sym_name.data)) is not None:
                 redirect(call, name)
         for name in stands_for:
-            graph.symbols.functions[name].detach()
-            graph.symbols.functions[name].erase(safe_erase=False)
+            Rewriter.erase_op(graph.symbols.functions[name], safe_erase=False)
         return bool(stands_for)
 
 
@@ -86,12 +84,10 @@ def _fingerprint(function: FuncOp, stands_for: Mapping[str, str]) -> Hashable:
 def _attributes(op: Operation, function: FuncOp, stands_for: Mapping[str, str]) -> Hashable:
     entries: set[tuple[str, Attribute | str]] = set()
     for container in (op.attributes, op.properties):
-        entries.update((name, value) for name, value in container.items() if name not in _NAMES)
-    callee = op.get_attr_or_prop("callee")
-    if isinstance(callee, SymbolRefAttr):
-        name = stands_for.get(callee.string_value(), callee.string_value())
+        entries |= {entry for entry in container.items() if entry[0] not in ("sym_name", facts_of(op).symbol)}
+    name = named_function(op)
+    if name is not None:
+        name = stands_for.get(name, name)
         # Functions that call themselves are equal if they do so in the same places.
-        entries.add(("callee", "" if name == function.sym_name.data else name))
-    elif callee is not None:
-        entries.add(("callee", callee))
+        entries.add(("", "" if name == function.sym_name.data else name))
     return frozenset(entries)

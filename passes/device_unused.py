@@ -132,8 +132,7 @@ class DeviceUnusedPass(ManagedPass):
         live = analyses.get(Liveness)
         dead = [function for function in live.graph.private if function not in live.functions]
         for function in dead:
-            function.detach()
-            function.erase(safe_erase=False)
+            Rewriter.erase_op(function, safe_erase=False)
         changed = {function: _Signature(function, live) for function in live.functions}
         changed = {function: signature for function, signature in changed.items() if signature.shrinks}
         erased = False
@@ -211,8 +210,7 @@ def _clean(body: Region, live: Liveness, changed: dict[FuncOp, _Signature]) -> b
         for block in reversed(stack.pop().blocks):
             for op in reversed(list(block.ops)):
                 if op not in live.operations:
-                    op.detach()
-                    op.erase(safe_erase=False)
+                    Rewriter.erase_op(op, safe_erase=False)
                     erased = True
                 elif facts_of(op).is_entered:
                     stack += op.regions

@@ -18,7 +18,7 @@ from devscope.analysis.symbols import CALL, CONSTANT, has_foreign_body
 from devscope.analysis.value_flow import planned_operations
 from devscope.analysis.value_kinds import BUFFER, FUNCTION, HOST, kind_of, memory_space_of
 from devscope.dialects.device import HOST_SCOPE, SCOPE_ATTR, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
-from devscope.dialects.location import source_location
+from devscope.dialects.location import error_at
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import CALLS, CONTROL_FLOW, facts_of
 from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
@@ -72,7 +72,7 @@ class _Verifier:
                     _check_memory(self.func, f"{noun} #{index}", types[index], scope)
                 if _holds_data(types[index]) and not _is_closed(scope):
                     shown = scope.short() if isinstance(scope, ScopeAttr) else "missing"
-                    raise _error(
+                    raise error_at(
                         self.func,
                         f"{noun} #{index} of @{self.func.sym_name.data} needs '{SCOPE_ATTR}' with a device type "
                         f"and an id; it is {shown}",
@@ -80,12 +80,12 @@ class _Verifier:
 
     def _check(self, op: Operation, name: str) -> None:
         if isinstance(op, OnDeviceOp | RegionOp):
-            raise _error(op, f"'{name}' must not remain after planning; run device-plan")
+            raise error_at(op, f"'{name}' must not remain after planning; run device-plan")
         if isinstance(op, DeviceCopyOp):
             self._check_copy(op)
         elif (known := facts_of(op)).control in CONTROL_FLOW or known.query:
             if SCOPE_ATTR in op.attributes:
-                raise _error(op, f"'{name}' runs on the host and must not carry '{SCOPE_ATTR}'")
+                raise error_at(op, f"'{name}' runs on the host and must not carry '{SCOPE_ATTR}'")
             self._check_calls(op, name)
         else:
             self._check_execution(op, name)
@@ -94,22 +94,22 @@ class _Verifier:
 
     def _check_copy(self, op: DeviceCopyOp) -> None:
         if kind_of(op.operand.type) == HOST:
-            raise _error(op, "'device.device_copy' of a scalar; scalars are on the host everywhere")
+            raise error_at(op, "'device.device_copy' of a scalar; scalars are on the host everywhere")
         if SCOPE_ATTR in op.attributes:
-            raise _error(op, f"'device.device_copy' names its ends and must not carry '{SCOPE_ATTR}'")
+            raise error_at(op, f"'device.device_copy' names its ends and must not carry '{SCOPE_ATTR}'")
         actual = self.analysis.of_value(op.operand)
         if op.src != actual:
-            raise _error(op, f"'src' is {op.src.short()}, but the operand is on {actual.short()}")
+            raise error_at(op, f"'src' is {op.src.short()}, but the operand is on {actual.short()}")
         if not _is_closed(op.dst):
-            raise _error(op, f"'dst' needs a device type and an id; it is {op.dst.short()}")
+            raise error_at(op, f"'dst' needs a device type and an id; it is {op.dst.short()}")
         if op.src == op.dst:
-            raise _error(op, f"the copy goes from {op.src.short()} to itself")
+            raise error_at(op, f"the copy goes from {op.src.short()} to itself")
 
     def _check_execution(self, op: Operation, name: str) -> None:
         own = op.attributes.get(SCOPE_ATTR)
         scope = self.analysis.of_op(op)
         if own is not None and own != scope and not self.analysis.executes(op):
-            raise _error(op, f"'{name}' touches no data, runs on the host and must not carry '{SCOPE_ATTR}'")
+            raise error_at(op, f"'{name}' touches no data, runs on the host and must not carry '{SCOPE_ATTR}'")
         if (own is not None and not _is_closed(own)) or not _is_closed(scope):
             raise _needs_closed_scope(op, f"'{name}'", scope if own is None else own)
         if name != "memref.memory_space_cast":
@@ -127,9 +127,9 @@ class _Verifier:
             inner_name = op_name(inner)
             own = inner.attributes.get(SCOPE_ATTR)
             if own is not None and own != scope:
-                raise _error(inner, f"'{inner_name}' stands in '{name}', which runs on {scope.short()}")
+                raise error_at(inner, f"'{inner_name}' stands in '{name}', which runs on {scope.short()}")
             if isinstance(inner, DeviceCopyOp | OnDeviceOp | RegionOp):
-                raise _error(inner, f"'{inner_name}' stands in '{name}', which runs on one scope as a whole")
+                raise error_at(inner, f"'{inner_name}' stands in '{name}', which runs on one scope as a whole")
             if facts_of(inner).control in CALLS:
                 self._check_inner_call(inner, scope)
 
@@ -151,7 +151,7 @@ class _Verifier:
         callees = self.analysis.callees_of(op)
         if name in (CALL, CONSTANT):
             if not callees.functions:
-                raise _error(op, f"'{name}' names no func.func of this module")
+                raise error_at(op, f"'{name}' names no func.func of this module")
             return
         # One operand list serves them all (`ScopeAnalysis.needs`); one result must, too.
         for func in callees.functions:
@@ -195,7 +195,7 @@ def _check_memory(op: Operation, what: str, type_: Attribute, scope: ScopeAttr) 
     """The memory space in a buffer's type is that of its scope."""
     space = memory_space_of(type_)
     if space is not None and space.join(scope) != scope:
-        raise _error(op, f"{what} is on {scope.short()}, but its type is in memory {space.short()}")
+        raise error_at(op, f"{what} is on {scope.short()}, but its type is in memory {space.short()}")
 
 
 def _is_closed(scope: object) -> bool:
@@ -204,19 +204,12 @@ def _is_closed(scope: object) -> bool:
 
 def _needs_closed_scope(op: Operation, who: str, scope: Attribute) -> VerifyError:
     shown = scope.short() if isinstance(scope, ScopeAttr) else f"{scope}, which is no #device.scope"
-    return _error(op, f"{who} needs a scope with a device type and an id; it is {shown}")
-
-
-def _error(op: Operation, message: str) -> VerifyError:
-    return VerifyError(message, source_location(op))
+    return error_at(op, f"{who} needs a scope with a device type and an id; it is {shown}")
 
 
 def _mixed(op: Operation, what: str, actual: ScopeAttr, expected: ScopeAttr) -> VerifyError:
-    return VerifyError(
-        f"{what} is on {actual.short()}, but is used on {expected.short()} without a device.device_copy",
-        source_location(op),
-        [_REMEDY],
-    )
+    used = f"{what} is on {actual.short()}, but is used on {expected.short()} without a device.device_copy"
+    return error_at(op, used, _REMEDY)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Block, Operation
+from xdsl.rewriter import Rewriter
 
 
 def reorder(block: Block, ops: Sequence[Operation]) -> None:
@@ -21,5 +22,4 @@ def reorder(block: Block, ops: Sequence[Operation]) -> None:
 def erase_operations(ops: Iterable[Operation]) -> None:
     """Erase operations that only use each other's results."""
     for op in list(ops):
-        op.detach()
-        op.erase(safe_erase=False)
+        Rewriter.erase_op(op, safe_erase=False)

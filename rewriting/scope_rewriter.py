@@ -34,11 +34,11 @@ from devscope.analysis.symbols import function_of
 from devscope.analysis.value_flow import targets
 from devscope.analysis.value_kinds import HOST, TENSOR, kind_of
 from devscope.dialects.device import HOST_SCOPE, DeviceCopyOp, ScopeAttr
-from devscope.dialects.location import source_location
+from devscope.dialects.location import error_at
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import drop_scopes, scope_on, write_scope
-from devscope.errors import DevscopeError, VerifyError
+from devscope.errors import DevscopeError
 from devscope.rewriting.copies import copies_of, dominates, place_of_copy
 
 _Kept = list[tuple[Operation, ScopeAttr]]
@@ -129,7 +129,7 @@ class ScopePreservingRewriter(PatternRewriter):
         Raises `VerifyError` for what has no scope of its own (`ScopeAnalysis.executes`), and for buffers.
         """
         if not self.scopes.executes(op):
-            raise VerifyError(f"'{op_name(op)}' runs on the host, and cannot be placed", source_location(op))
+            raise error_at(op, f"'{op_name(op)}' runs on the host, and cannot be placed")
         before = {result: self.scopes.of_value(result) for result in op.results if kind_of(result.type) != HOST}
         self._write_scopes([(op, scope)])
         for result, was in before.items():
@@ -209,12 +209,9 @@ class ScopePreservingRewriter(PatternRewriter):
             return True
         if kind_of(value.type) == TENSOR:
             return False
-        raise VerifyError(
-            f"a {value.type} on {actual.short()} is used on {scope.short()}, "
-            "and no device.device_copy can stand for it",
-            source_location(user),
-            ["rewrite it to a value on the same scope"],
-        )
+        problem = f"a {value.type} on {actual.short()} is used on {scope.short()}"
+        remedy = "rewrite it to a value on the same scope"
+        raise error_at(user, f"{problem}, and no device.device_copy can stand for it", remedy)
 
     def _copy(self, value: SSAValue, scope: ScopeAttr, place: InsertPoint) -> SSAValue:
         copy = DeviceCopyOp(value, self._of_value(value), scope)

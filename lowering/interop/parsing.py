@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import codecs
 import os
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from devscope.dialects.device import Device
+from devscope.dialects.irdl_export import export_dialect
 from devscope.errors import DevscopeError, Note, ParseError
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import children, ir
@@ -25,11 +26,9 @@ def make_mlir_context() -> Any:
     context = ir.Context()
     context.allow_unregistered_dialects = True
     bindings.register_stablehlo(context)
-    # dialects/device.py generates the IRDL form of the dialect.
-    source = resources.files("devscope.dialects").joinpath("device.irdl.mlir").read_text(encoding="utf-8")
     bindings.declare_without_module("device")
     with context, ir.Location.unknown():
-        bindings.load_irdl(ir.Module.parse(source))
+        bindings.load_irdl(ir.Module.parse(export_dialect(Device)))
         # IRDL has no traits; without these, no region of device.region and device.launch would verify.
         ir.IsTerminatorTrait.attach("device.yield")
         ir.NoTerminatorTrait.attach("device.launch")
