@@ -22,7 +22,6 @@ from devscope.lowering.stages import Observer, compile_split_module
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes import simplify_across_functions
 from devscope.passes.device_plan import Plan, PlanOptions, plan_module
-from devscope.passes.device_plan.remarks import LoopWarnings
 from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_verify import DeviceVerifyPass
@@ -122,9 +121,9 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
 def _move_copies(analyses: AnalysisManager, plan: Plan, report: dict[str, object]) -> None:
     from devscope.passes.device_move_copies import DeviceMoveCopiesPass
 
-    warnings = LoopWarnings(plan.remarks)
+    warnings = [remark for remark in plan.remarks if remark.severity == "warning"]
     if analyses.run(DeviceMoveCopiesPass()):
-        report["warnings"] = warnings.left()
+        report["warnings"] = [warning.text for warning in warnings if warning.holds]
 
 
 def _order_for_devices(analyses: AnalysisManager, chunks: int) -> None:

@@ -18,7 +18,7 @@ from devscope.errors import PlanError
 from devscope.passes.device_plan.domains import HEADER, HOST_NODE, NOT_COMPUTED, PLACED
 from devscope.passes.device_plan.rules import Row, row_of, unknown
 from devscope.passes.device_plan.scope_table import OPEN
-from devscope.passes.device_plan.signatures import Frame, InstanceRequest, Signature, has_plan, positions_of
+from devscope.passes.device_plan.signatures import Frame, InstanceRequest, Signature, positions_of
 from devscope.passes.device_plan.system import System
 
 
@@ -55,9 +55,9 @@ def build_signature(system: System, func: FuncOp, pin_to_host: bool = False) -> 
     for type_, node in zip(inputs, arguments, strict=True):
         if public and kind_of(type_) == FUNCTION:
             # Whoever passes a function in from outside sees one attribute for it, so it is on one scope.
-            system.domains.link(node, system.new(NOT_COMPUTED), ("public_function", func, 0))
-    node = system.new_function(arguments, results)
-    return Signature(func, arguments, results, node, has_plan(func))
+            system.domains.link(node, system.domains.new(NOT_COMPUTED), ("public_function", func, 0))
+    node = system.domains.new_function(arguments, results)
+    return Signature(func, arguments, results, node)
 
 
 def demand_assignment(system: System, signature: Signature, request: InstanceRequest) -> None:

@@ -108,7 +108,7 @@ class Domains:
         self._log: list[int | Union] = []
         """Every union, in order. One along an edge is kept as the number of the edge."""
 
-    def new(self, computes: bool = False, flags: int = 0) -> int:
+    def new(self, flags: int = PLAIN, computes: bool = False) -> int:
         """A fresh first-order node, its scope open."""
         parent = self.parent
         node = len(parent)
@@ -118,9 +118,9 @@ class Domains:
         self.flags.append(flags)
         return node
 
-    def new_function(self, arguments: tuple[int, ...], results: tuple[int, ...], flags: int = 0) -> int:
-        node = self.new(flags=flags)
-        self.functions[node] = FunctionDomain(arguments, results)
+    def new_function(self, arguments: Iterable[int], results: Iterable[int]) -> int:
+        node = self.new(UNMOVABLE)
+        self.functions[node] = FunctionDomain(tuple(arguments), tuple(results))
         return node
 
     def find(self, node: int) -> int:
@@ -146,7 +146,7 @@ class Domains:
         return scope
 
     def scope_of(self, node: int) -> int:
-        """The number of the scope that the node's class must have."""
+        """The number of the scope that the node's class must have; closed once planning is complete."""
         return self.scope[self.find(node)]
 
     def demand(self, node: int, scope: int, reason: Reason) -> bool:

@@ -191,7 +191,7 @@ class _Propagation:
         found: dict[int, None] = {}
         for neighbour in neighbours:
             scope = self._scope(neighbour.node, {}) if self._may_follow(neighbour, shallowest) else None
-            if scope is not None and scopes.join(scope, self._system.final(root)) != CONFLICT:
+            if scope is not None and scopes.join(scope, self._system.domains.scope_of(root)) != CONFLICT:
                 found[scope] = None
         return list(found)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
@@ -22,6 +21,8 @@ class Remark:
     notes: tuple[Note, ...] = ()
     copy: Operation | None = field(default=None, compare=False, repr=False)
     """Of a warning about a copy that is repeated, the copy."""
+    loops: int = 0
+    """How many loops ``copy`` stood in."""
 
     def __str__(self) -> str:
         """The message in one line, as `DevscopeError` writes its own; without notes."""
@@ -32,22 +33,13 @@ class Remark:
         """The message and its notes, a line for each."""
         return "\n".join([str(self), *(f"  note: {note}" for note in self.notes)])
 
-
-class LoopWarnings:
-    """The warnings of a plan, some of which are about copies that later passes take out of their loops."""
-
-    def __init__(self, remarks: Iterable[Remark]) -> None:
-        warnings = [remark for remark in remarks if remark.severity == "warning"]
-        self._warnings = [(remark, _loops_around(remark.copy)) for remark in warnings]
-
-    def left(self) -> list[str]:
-        """Those that still hold. Only what moves copies may have changed the module meanwhile."""
-        return [
-            remark.text
-            for remark, loops in self._warnings
-            if remark.copy is None or (remark.copy.parent is not None and _loops_around(remark.copy) >= loops)
-        ]
+    @property
+    def holds(self) -> bool:
+        """Whether it still does. Only what moves copies may have changed the module: some leave their loops."""
+        copy = self.copy
+        return copy is None or (copy.parent is not None and loops_around(copy) >= self.loops)
 
 
-def _loops_around(op: Operation | None) -> int:
-    return LoopNest({}).of_op(op) if op is not None else 0
+def loops_around(op: Operation) -> int:
+    """How many operations that are loops hold ``op``."""
+    return LoopNest({}).of_op(op)

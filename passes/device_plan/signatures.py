@@ -48,8 +48,6 @@ class Signature:
     arguments: list[int]
     results: list[int]
     node: int
-    has_plan: bool
-    """Whether the body is planned: there is one, and nobody else (an external compiler) owns it."""
     frame: Frame | None = None
     """What the function itself says about its body."""
     executed: Sequence[tuple[Operation, int]] = ()
@@ -61,8 +59,6 @@ class CallSite(NamedTuple):
     """A use of a function by name, with the nodes that its signature has there."""
 
     op: Operation
-    key: str
-    """The attribute of ``op`` that holds the name."""
     name: str
     signature: Signature
     frame: int

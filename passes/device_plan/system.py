@@ -19,7 +19,7 @@ Uses of buffers and function values are no edges: no copy can stand for them, so
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -123,31 +123,25 @@ class System:
 
     # Nodes
 
-    def new(self, flags: int = PLAIN, computes: bool = False) -> int:
-        return self.domains.new(computes, flags)
-
-    def new_function(self, arguments: Iterable[int], results: Iterable[int]) -> int:
-        return self.domains.new_function(tuple(arguments), tuple(results), UNMOVABLE)
-
     def fresh(self, type_: Attribute, flags: int = NOT_COMPUTED) -> int:
         """A node for any value of this type; `HOST_NODE` for those on the host by type."""
         kind = kind_of(type_)
         if kind == HOST:
             return HOST_NODE
         if kind != FUNCTION:
-            return self.new(flags if kind == TENSOR else flags | UNMOVABLE)
+            return self.domains.new(flags if kind == TENSOR else flags | UNMOVABLE)
         assert isinstance(type_, FunctionType)
         arguments = [self.fresh(argument, flags) for argument in type_.inputs]
-        return self.new_function(arguments, [self.fresh(result, flags) for result in type_.outputs])
+        return self.domains.new_function(arguments, [self.fresh(result, flags) for result in type_.outputs])
 
     def demanded(self, scope: int, reason: Reason, flags: int = PLAIN) -> int:
         """A fresh node that must be on ``scope``."""
-        node = self.new(flags)
+        node = self.domains.new(flags)
         self.domains.demand(node, scope, reason)
         return node
 
-    def signature_of(self, name: str, op: Operation, key: str, frame: int = OPEN) -> Signature | None:
-        """The signature of a function for its use by ``op``, which names it in the attribute ``key``.
+    def signature_of(self, name: str, op: Operation, frame: int = OPEN) -> Signature | None:
+        """The signature of a function for its use by ``op``.
 
         Functions of the unit and declarations have one for all uses, others a new one for each. ``frame`` is the
         scope that ``op`` was placed on.
@@ -156,7 +150,7 @@ class System:
         if signature is None:
             signature = self.find_signature(self, name, op)
         if signature is not None and name not in self.externals:
-            self.sites.append(CallSite(op, key, name, signature, frame))
+            self.sites.append(CallSite(op, name, signature, frame))
         return signature
 
     def node_of(self, value: SSAValue) -> int:
@@ -205,10 +199,6 @@ class System:
         while (origin := self.origins.get(value)) is not None:
             value = origin
         return value
-
-    def final(self, node: int) -> int:
-        """The number of the scope of a node's class; closed once planning is complete."""
-        return self.domains.scope[self.domains.find(node)]
 
     # Scopes
 

@@ -17,7 +17,7 @@ from devscope.dialects.scope_attribute import write_scope
 from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes
 from devscope.passes.device_plan.capture.copies import CapturedCopy, CopyPlanner, replace_uses
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
-from devscope.passes.device_plan.signatures import Signature
+from devscope.passes.device_plan.signatures import Signature, has_plan
 from devscope.passes.device_plan.system import System
 
 
@@ -36,7 +36,7 @@ class Part:
         system = self.system
         for signature in system.signatures.values():
             for op, node in signature.executed:
-                yield op, node, system.final(node)
+                yield op, node, system.domains.scope_of(node)
             for original in signature.remats:
                 for op, scope in self.rematerialised[original]:
                     yield op, REMATERIALISED, scope
@@ -55,7 +55,7 @@ def capture(system: System) -> Part:
     copies.resolve_edges()
     copies.fold_chains()
     for signature in system.signatures.values():
-        if signature.has_plan:
+        if has_plan(signature.op):
             _place(system, signature, remats, final)
     return Part(system, copies.insert(), remats.placed)
 
@@ -69,7 +69,7 @@ def _write_signature(system: System, signature: Signature) -> None:
 def _signature_scope(system: System, node: int) -> ScopeAttr | None:
     """What an argument's or result's attribute says; for a function value, where its first result is."""
     node = system.representative(node)
-    return None if node == HOST_NODE else system.scopes.attributes[system.final(node)]
+    return None if node == HOST_NODE else system.scopes.attributes[system.domains.scope_of(node)]
 
 
 def _strip_control_flow(system: System) -> None:

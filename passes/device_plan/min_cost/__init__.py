@@ -15,6 +15,7 @@ from devscope.dialects.location import source_location
 from devscope.passes.device_plan.min_cost.model import Model, ModelBuilder, machine_of
 from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_plan.remarks import Remark
+from devscope.passes.device_plan.signatures import has_plan
 from devscope.passes.device_plan.system import Seconds, System
 
 __all__ = ["MinCost", "Prediction", "duration", "machine_of", "solve_min_cost"]
@@ -54,7 +55,7 @@ class MinCost:
         """The predicted time of each unit that has code."""
         found: list[Remark] = []
         for system in systems:
-            functions = [signature.op for signature in system.signatures.values() if signature.has_plan]
+            functions = [signature.op for signature in system.signatures.values() if has_plan(signature.op)]
             if functions and (prediction := self._predictions.get(system)) is not None:
                 names = ", ".join(f"@{func.sym_name.data}" for func in functions)
                 text = f"min-cost: {names}: {prediction.text()}"

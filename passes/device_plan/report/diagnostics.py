@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -72,7 +73,10 @@ _USES: dict[str, str] = {
     "cf.switch": "{op} passes {value} on",
     "device.on_device": "{op} marks {value}",
 }
-"""Per operation, what using an operand means; all others just use it."""
+"""Per operation, what using an operand means."""
+
+_USE = "{op} uses {value}"
+"""What it means to all others."""
 
 
 _MOST_STEPS = 12
@@ -141,40 +145,26 @@ class DiagnosticFormatter:
 
     def reason(self, reason: Reason, scope: str = "", position: bool = True) -> str:
         """A reason as a sentence; without ``position``, its operation is named alone."""
-        text = TEXTS[reason[0]] if scope else _LINKS.get(reason[0], TEXTS[reason[0]])
-        return text.format_map(_Fields(self, reason, scope, position))
+        kind, op, index = reason
+        text = TEXTS[kind] if scope else _LINKS.get(kind, TEXTS[kind])
+        text = text.replace("{use}", _USES.get(op_name(op), _USE) if op is not None else _USE)
+        fields: dict[str, Callable[[], str]] = {
+            "scope": lambda: scope,
+            "index": lambda: str(index),
+            "op": lambda: self.op(op, position),
+            "function": lambda: self.function(op, position),
+            "value": lambda: self.operand(op, index) if op is not None else "a value",
+            "callee": lambda: self.callee(op),
+            "parent": lambda: self.op(op.parent_op() if op is not None else None),
+            "slot": lambda: f"argument #{index}" if index >= 0 else f"result #{~index}",
+        }
+        return re.sub(r"\{(\w+)\}", lambda field: fields[field[1]](), text)
 
     def note(self, reason: Reason, scope: str = "") -> Note:
         """A reason as a note that stands where its operation does."""
         op = reason[1]
         where = source_location(op) if op is not None else None
         return Note(self.reason(reason, scope, position=False), where)
-
-
-class _Fields(dict[str, str]):
-    """What the texts ask for, each worked out when it is asked for."""
-
-    def __init__(self, formatter: DiagnosticFormatter, reason: Reason, scope: str, position: bool) -> None:
-        super().__init__(scope=scope, index=str(reason[2]))
-        self._formatter, self._reason, self._position = formatter, reason, position
-
-    def __missing__(self, key: str) -> str:
-        _, op, index = self._reason
-        formatter, position = self._formatter, self._position
-        find: dict[str, Callable[[], str]] = {
-            "op": lambda: formatter.op(op, position),
-            "function": lambda: formatter.function(op, position),
-            "value": lambda: formatter.operand(op, index) if op is not None else "a value",
-            "callee": lambda: formatter.callee(op),
-            "parent": lambda: formatter.op(op.parent_op() if op is not None else None),
-            "slot": lambda: f"argument #{index}" if index >= 0 else f"result #{~index}",
-            "use": lambda: self._use(op),
-        }
-        return find[key]()
-
-    def _use(self, op: Operation | None) -> str:
-        name = op_name(op) if op is not None else ""
-        return _USES.get(name, "{op} uses {value}").format_map(self)
 
 
 def _place(op: Operation) -> str:

@@ -235,7 +235,7 @@ class _Answer:
         return node if node < 0 else next(iter(system.domains.first_order(node)), HOST_NODE)
 
     def _scope(self, part: Part, node: int) -> str:
-        return part.system.scopes.short(part.system.final(node)) if node >= 0 else "the host"
+        return part.system.scopes.short(part.system.domains.scope_of(node)) if node >= 0 else "the host"
 
     def _function(self, entry: _Entry) -> str:
         value = entry.value

@@ -24,7 +24,7 @@ from devscope.errors import Note
 from devscope.passes.device_plan.capture import Part
 from devscope.passes.device_plan.capture.copies import CapturedCopy
 from devscope.passes.device_plan.domains import REMATERIALISED
-from devscope.passes.device_plan.remarks import Remark
+from devscope.passes.device_plan.remarks import Remark, loops_around
 from devscope.passes.device_plan.report.provenance import Explainer
 from devscope.passes.device_plan.system import System
 
@@ -53,10 +53,9 @@ def loop_warnings(parts: Sequence[Part], explainer: Explainer) -> list[Remark]:
             advice = _Advisor(explainer, part, loop).advice(copies)
             times = trip_count(loop.start) if isinstance(loop.start, Operation) else None
             total = f", {times:,} times" if times is not None else ""
+            when = f"in every iteration of {_name(explainer, loop)}"
             for copy in copies:
-                warnings.append(
-                    _warning(explainer, copy, f"in every iteration of {_name(explainer, loop)}", total, advice)
-                )
+                warnings.append(_warning(explainer, copy, when, total, advice))
                 advice = ()
     return [*warnings, *_in_called_functions(parts, explainer, others)]
 
@@ -108,7 +107,7 @@ def _warning(explainer: Explainer, copy: CapturedCopy, when: str, total: str, ad
     amount = f"{size:,} bytes each time{total}" if size is not None else f"a size known at run time only{total}"
     user = explainer.formatter.op(copy.user) if copy.user is not None else "the program itself"
     text = f"{what} {when}: {amount}, asked for by {user}"
-    return Remark("warning", text, source_location(op), tuple(advice), op)
+    return Remark("warning", text, source_location(op), tuple(advice), op, loops_around(op))
 
 
 def _name(explainer: Explainer, loop: Loop) -> str:
@@ -184,7 +183,7 @@ class _Advisor:
 
     def _is_on(self, value: SSAValue, scope: int) -> bool:
         node = self._part.system.nodes.get(value, REMATERIALISED)
-        return node >= 0 and self._part.system.final(node) == scope
+        return node >= 0 and self._part.system.domains.scope_of(node) == scope
 
     def _is_unasked(self, node: int) -> bool:
         """Whether no demand decided for ``node``."""

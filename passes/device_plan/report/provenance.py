@@ -88,21 +88,21 @@ class Provenance:
         demand = self._demands.get(node)
         if demand is not None:
             return demand.reason, demand.scope
-        return self._choices.get(node, ("default", None, 0)), self.system.final(node)
+        return self._choices.get(node, ("default", None, 0)), self.system.domains.scope_of(node)
 
     def neighbour(self, node: int, reason: Reason) -> int | None:
         """The node in another class that a propagated scope came from."""
         find = self.system.domains.find
-        root, scope = find(node), self.system.final(node)
+        root, scope = find(node), self.system.domains.scope_of(node)
         for edge in self._edges.get((reason[1], reason[2]), ()):
             for here, there in ((edge.src, edge.dst), (edge.dst, edge.src)):
-                if find(here) == root != find(there) and self.system.final(there) == scope:
+                if find(here) == root != find(there) and self.system.domains.scope_of(there) == scope:
                     return there
         return None
 
     def placed_neighbour(self, node: int, scope: int) -> int | None:
         """The first node next to ``node``'s class that is on ``scope``: what an open class would follow."""
-        find, final = self.system.domains.find, self.system.final
+        find, final = self.system.domains.find, self.system.domains.scope_of
         root = find(node)
         for edge in self.system.edges:
             if edge.kind != FIRM and root in (src := find(edge.src), dst := find(edge.dst)) and src != dst:
@@ -194,7 +194,7 @@ class Explainer:
                     return (here, neighbour) if neighbour is not None else None
                 callee, part = here.system.imported.get(neighbour, (here.system, neighbour))
                 inside = self.provenance(callee, summarised=True)
-                placed = inside.placed_neighbour(part, here.system.final(neighbour))
+                placed = inside.placed_neighbour(part, here.system.domains.scope_of(neighbour))
                 return (inside, placed) if placed is not None else None
             case "callee" if node in here.system.imported:
                 callee, part = here.system.imported[node]
@@ -212,12 +212,13 @@ class Explainer:
 
     def _caller(self, callee: System, node: int, op: Operation | None) -> tuple[Provenance, int] | None:
         """The node that the call ``op`` has for a signature's ``node``, in the system of the caller."""
-        sites = [(s, site) for s in self._systems for site in s.sites if site.op is op] if op is not None else []
         for signature in callee.signatures.values():
             parts = callee.domains.first_order(signature.node)
-            if node in parts and sites:
-                system, site = sites[0]
-                return self.provenance(system), system.domains.first_order(site.signature.node)[parts.index(node)]
+            for system in self._systems if node in parts else ():
+                for site in system.sites:
+                    if site.op is op:
+                        there = system.domains.first_order(site.signature.node)
+                        return self.provenance(system), there[parts.index(node)]
         return None
 
 

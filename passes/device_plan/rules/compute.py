@@ -13,7 +13,7 @@ from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
-from devscope.passes.device_plan.domains import HOST_NODE, NOT_COMPUTED, PLACED, REMATERIALISED
+from devscope.passes.device_plan.domains import HOST_NODE, NOT_COMPUTED, PLACED, PLAIN, REMATERIALISED
 from devscope.passes.device_plan.system import System
 
 NOTHING: frozenset[int] = frozenset()
@@ -75,9 +75,9 @@ def execution(system: System, op: Operation) -> int:
     """The node of an operation that executes. Where the user placed it, its edges are loose."""
     placement = system.placement(op) if op.attributes or system.frame is not None else None
     if placement is None:
-        node = system.domains.new(True)
+        node = system.domains.new(PLAIN, True)
     else:
-        node = system.domains.new(True, PLACED)
+        node = system.domains.new(PLACED, True)
         system.domains.demand(node, *placement)
     system.executed.append((op, node))
     return node
@@ -113,7 +113,7 @@ def loop_body(system: System, op: Operation) -> None:
             system.annotated.append(inner)
             system.require(node, system.scope_number(attribute, inner), ("attribute", inner, 0))
         callee = callee_name(inner)
-        if callee is not None and (signature := system.signature_of(callee, inner, "callee")) is not None:
+        if callee is not None and (signature := system.signature_of(callee, inner)) is not None:
             system.domains.link(signature.node, node, ("body_call", inner, 0))
 
 
@@ -191,16 +191,10 @@ def rematerialise(system: System, op: Operation) -> None:
 
 def fill(system: System, op: Operation) -> None:
     """A scalar spread over a tensor that is itself rematerialised, is rematerialised too."""
-    if _is_fresh(system, op):
+    if op.results and all(system.node_of(value) in (HOST_NODE, REMATERIALISED) for value in op.operands):
         _mark_rematerialised(system, op)
     else:
         compute(system, op)
-
-
-def _is_fresh(system: System, op: Operation) -> bool:
-    """Whether ``op`` computes from scalars and rematerialised tensors only."""
-    nodes = (system.node_of(value) for value in op.operands)
-    return bool(op.results) and all(node in (HOST_NODE, REMATERIALISED) for node in nodes)
 
 
 def _mark_rematerialised(system: System, op: Operation) -> None:

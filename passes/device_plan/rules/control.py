@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 
+from devscope.analysis.symbols import named_function
 from devscope.analysis.value_kinds import FUNCTION, kind_of
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import source_location
@@ -27,7 +27,7 @@ def call(system: System, op: Operation) -> None:
     of the callee. As with all placed operations, what stands before and after the call is not pulled along.
     """
     placement = system.call_placement(op)
-    signature = _callee(system, op, "callee", placement[0] if placement is not None else OPEN)
+    signature = _callee(system, op, placement[0] if placement is not None else OPEN)
     if placement is not None:
         system.require(signature.node, *placement)
         site = system.sites[-1] if system.sites else None
@@ -39,7 +39,7 @@ def call(system: System, op: Operation) -> None:
 
 def constant_function(system: System, op: Operation) -> None:
     """``func.constant``: the function's own domain."""
-    system.define(op.results[0], _callee(system, op, "value").node)
+    system.define(op.results[0], _callee(system, op).node)
 
 
 def select(system: System, op: Operation) -> None:
@@ -72,10 +72,9 @@ def call_indirect(system: System, op: Operation) -> None:
     _flow_through(system, op, 1, function.arguments, function.results)
 
 
-def _callee(system: System, op: Operation, key: str, frame: int = OPEN) -> Signature:
-    symbol = op.get_attr_or_prop(key)
-    name = symbol.string_value() if isinstance(symbol, SymbolRefAttr) else str(symbol)
-    signature = system.signature_of(name, op, key, frame)
+def _callee(system: System, op: Operation, frame: int = OPEN) -> Signature:
+    name = named_function(op)
+    signature = system.signature_of(name, op, frame) if name is not None else None
     if signature is None:
         raise PlanError(
             f"'{op_name(op)}' names @{name}, which is no func.func of this module", source_location(op)
@@ -203,6 +202,6 @@ def _leave_loop(system: System, op: Operation, carried: Sequence[int]) -> None:
         if node == HOST_NODE or node in system.domains.functions:
             system.define(result, node)
             continue
-        outer = system.new(CARRIED_OUT | NOT_COMPUTED)
+        outer = system.domains.new(CARRIED_OUT | NOT_COMPUTED)
         system.domains.unify(outer, node, ("carried", op, index))
         system.define(result, outer)

@@ -51,7 +51,7 @@ def on_device(system: System, op: Operation) -> None:
     elif op.constrains_body:
         system.define(op.result, _body_only(system, op, node, scope, reason))
     else:
-        free = system.new(NOT_COMPUTED | INDIRECT)
+        free = system.domains.new(NOT_COMPUTED | INDIRECT)
         system.edges.add(node, free, op, 0, FREE)
         system.define(op.result, free)
 
@@ -77,7 +77,7 @@ def _body_only(system: System, op: OnDeviceOp, node: int, scope: int, reason: Re
 
 
 def _alias(system: System, node: int, flags: int, reason: Reason) -> int:
-    alias = system.new(flags | INDIRECT | system.flags[node] & NOT_COMPUTED)
+    alias = system.domains.new(flags | INDIRECT | system.flags[node] & NOT_COMPUTED)
     system.domains.unify(alias, node, reason)
     return alias
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
@@ -15,6 +15,7 @@ from devscope.passes.device_plan.scope_table import OPEN
 from devscope.passes.device_plan.signatures import Assignment, CallSite, InstanceRequest, Signature
 from devscope.passes.device_plan.specialise.call_graph import Unit, has_frame
 from devscope.passes.device_plan.system import System
+from devscope.rewriting.functions import redirect
 
 
 @dataclass(eq=False)
@@ -41,7 +42,7 @@ class Instance:
 
 def final_assignment(system: System, signature: Signature) -> Assignment:
     """The scopes of a signature in a completed system."""
-    return tuple(map(system.final, system.domains.first_order(signature.node)))
+    return tuple(map(system.domains.scope_of, system.domains.first_order(signature.node)))
 
 
 def request_of(system: System, site: CallSite) -> InstanceRequest:
@@ -77,8 +78,7 @@ def insert_clones(module: ModuleOp, instances: Sequence[Instance], formatter: Di
             if target is None:
                 target = reached[request_of(instance.system, site).key]
             if target.sym_name.data != site.name:
-                attributes = site.op.properties if site.key in site.op.properties else site.op.attributes
-                attributes[site.key] = SymbolRefAttr(target.sym_name.data)
+                redirect(site.op, target.sym_name.data)
     return clones
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from devscope.passes.device_plan.domains import HOST_NODE, NOT_COMPUTED, PLACED, PLAIN, Reason
@@ -49,7 +48,6 @@ class SummarisedClass:
 class Summary:
     """A function as its callers see it."""
 
-    func: FuncOp
     system: System
     signature: Signature
     numbers: list[int]
@@ -84,7 +82,7 @@ def summarise(system: System, signature: Signature, seconds: Mapping[int, Second
         root = domains.find(loop.root)
         # A loop that the body already made one with a class counts there.
         loop.seconds = () if root in classes else seconds.get(root, ())
-    return Summary(signature.op, system, signature, numbers, listed, loops)
+    return Summary(system, signature, numbers, listed, loops)
 
 
 def _look_ahead(system: System, classes: Sequence[SummarisedClass]) -> list[SummarisedClass]:
@@ -127,17 +125,17 @@ def instantiate(system: System, summary: Summary, op: Operation) -> Signature:
         if function is None:
             return nodes[next(leaves)]
         arguments = [mirrored(part) for part in function.arguments]
-        return system.new_function(arguments, [mirrored(part) for part in function.results])
+        return system.domains.new_function(arguments, [mirrored(part) for part in function.results])
 
     arguments = [mirrored(node) for node in summary.signature.arguments]
     results = [mirrored(node) for node in summary.signature.results]
-    return Signature(summary.func, arguments, results, system.new_function(arguments, results), has_plan=False)
+    return Signature(summary.signature.op, arguments, results, system.domains.new_function(arguments, results))
 
 
 def _instantiate_class(system: System, summary: Summary, part: SummarisedClass, op: Operation) -> int:
     # A class with a preference is like a placed operation: a copy is expected next to it, outside of the
     # function, where calls can share it.
-    node = system.new(NOT_COMPUTED | (PLACED if part.preferred != OPEN else PLAIN), part.computes)
+    node = system.domains.new(NOT_COMPUTED | (PLACED if part.preferred != OPEN else PLAIN), part.computes)
     system.imported[node] = (summary.system, part.root)
     reason: Reason = ("callee", op, part.position)
     if part.seconds:

@@ -250,7 +250,9 @@ class BesideDefault:
         unify(system)
         complete(system, unify_and_propagate(system))
         scopes = system.scopes.attributes
-        by_default = [model.devices.index(device_name(scopes[system.final(root)])) for root in model.roots]
+        by_default = [
+            model.devices.index(device_name(scopes[system.domains.scope_of(root)])) for root in model.roots
+        ]
         for label, options in zip(by_default, model.closed, strict=True):
             assert label in options
         assert model.problem.cost(labels) <= model.problem.cost(by_default)
