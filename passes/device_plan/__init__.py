@@ -41,12 +41,10 @@ from devscope.passes.device_plan.report.plan import Clone, Copy, Placement, Plan
 from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_plan.rules import register_rule
 from devscope.passes.device_plan.scope_table import close_scope
-from devscope.passes.device_plan.solve import complete, unify_and_propagate
-from devscope.passes.device_plan.specialise import Specialiser, Strategy
+from devscope.passes.device_plan.specialise import Specialiser
 from devscope.passes.device_plan.specialise.call_graph import functions_of
 from devscope.passes.device_plan.specialise.function_constants import one_constant_per_use
 from devscope.passes.device_plan.specialise.instances import insert_clones
-from devscope.passes.device_plan.system import System
 
 __all__ = ["Clone", "Copy", "DevicePlanPass", "Placement", "Plan", "PlanOptions", "plan_module", "register_rule"]
 
@@ -54,10 +52,6 @@ if TYPE_CHECKING:
     from devscope.passes.device_plan.min_cost import MinCost
 
 _HOST = ScopeAttr.get("cpu", 0)
-
-
-def _complete_by_default(system: System) -> None:
-    complete(system, unify_and_propagate(system))
 
 
 COMPLETIONS = ("default", "min-cost")
@@ -116,12 +110,7 @@ def plan_module(module: ModuleOp, options: PlanOptions | None = None, names: Sou
     functions = functions_of(module)
     with gc_paused(), one_constant_per_use(functions) as split:
         min_cost = _min_cost(module, host, default, options)
-        strategy = (
-            Strategy(_complete_by_default)
-            if min_cost is None
-            else Strategy(min_cost, unifies=False, measure=min_cost.measure)
-        )
-        specialiser = Specialiser(functions, host, default, strategy, pin_to_host, options.clones, formatter)
+        specialiser = Specialiser(functions, host, default, min_cost, pin_to_host, options.clones, formatter)
         instances = specialiser.run()
         externals = specialiser.externals()
         clones = insert_clones(module, instances, formatter)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from devscope.analysis.machine import Machine
 from devscope.dialects.device import OnDeviceOp
 from devscope.dialects.location import source_location
-from devscope.passes.device_plan.min_cost.model import Model, ModelBuilder, machine_of
+from devscope.passes.device_plan.min_cost.model import Model, machine_of
 from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.signatures import has_plan
@@ -49,7 +49,7 @@ class MinCost:
 
     def measure(self, system: System) -> dict[int, Seconds]:
         """What the operations of a unit take per device, by the root of their class."""
-        return ModelBuilder(system, self._machine).class_seconds()
+        return Model(system, self._machine).class_seconds()
 
     def remarks(self, systems: Iterable[System]) -> list[Remark]:
         """The predicted time of each unit that has code."""
@@ -69,7 +69,7 @@ def solve_min_cost(system: System, machine: Machine) -> Prediction:
     Raises OptionError for a device that ``machine`` does not describe.
     """
     _hold_results(system)
-    model = ModelBuilder(system, machine).build()
+    model = Model(system, machine).build()
     labels = optimise(model.problem)
     for root, label, closed in zip(model.roots, labels, model.closed, strict=True):
         system.domains.scope[root] = closed[label]

@@ -8,7 +8,6 @@ ends, is in ``docs/machine.md``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp
@@ -38,32 +37,26 @@ from devscope.passes.device_plan.system import Seconds, System
 Path = Sequence[tuple[object, float]]
 
 
-@dataclass
 class Model:
-    """A problem, and what its variables and labels are."""
+    """The problem of one system, and what its variables and labels are.
 
-    problem: Problem
-    devices: list[str]
-    """Per label: the device."""
-    roots: list[int]
-    """Per variable: the root of its class."""
-    closed: list[dict[int, int]]
-    """Per variable: for each candidate label, the number of the closed scope."""
-
-
-class ModelBuilder:
-    """Builds the problem of one system. Raises OptionError for a device that the machine lacks."""
+    Raises OptionError for a device that the machine lacks.
+    """
 
     def __init__(self, system: System, machine: Machine) -> None:
         self._system, self._machine = system, machine
         machine.check_describes((device_name(system.host), device_name(system.default)))
         preferred = (device_name(system.default), device_name(system.host))
-        self._devices = list(dict.fromkeys([*preferred, *machine.devices]))
-        self._scopes = [_scope_of(device, system.default) for device in self._devices]
+        self.devices = list(dict.fromkeys([*preferred, *machine.devices]))
+        """Per label: the device."""
+        self._scopes = [_scope_of(device, system.default) for device in self.devices]
         self._estimator = Estimator(machine.dynamic_size, machine.trip_count, system.root)
         self._frequencies = Frequencies(machine.trip_count, system.graphs)
-        self._problem = Problem(len(self._devices))
-        self._closed: list[dict[int, int]] = []
+        self.problem = Problem(len(self.devices))
+        self.roots: list[int] = []
+        """Per variable: the root of its class."""
+        self.closed: list[dict[int, int]] = []
+        """Per variable: for each candidate label, the number of the closed scope."""
         self._variable: dict[int, int] = {}
         self._options = cache(self._find_options)
         self._seconds = cache(self._compute_seconds)
@@ -71,24 +64,23 @@ class ModelBuilder:
 
     def build(self) -> Model:
         domains = self._system.domains
-        roots = [root for root in domains.roots() if root not in domains.functions]
-        for number, root in enumerate(roots):
+        self.roots = [root for root in domains.roots() if root not in domains.functions]
+        for number, root in enumerate(self.roots):
             self._variable[root] = number
-            closed = self._options(domains.scope[root], bool(domains.computes[root]))
-            self._closed.append(closed)
-            self._problem.candidates.append(tuple(closed))
+            self.closed.append(self._options(domains.scope[root], bool(domains.computes[root])))
+            self.problem.candidates.append(tuple(self.closed[-1]))
         self._drop_too_small()
         self._add_preferences()
         self._add_work()
         self._add_transfers()
-        self._problem.finish()
-        return Model(self._problem, self._devices, roots, self._closed)
+        self.problem.finish()
+        return self
 
     def class_seconds(self) -> dict[int, Seconds]:
         """What executes in each class takes per device, by root; the devices as in every model."""
         self._variable = {root: root for root in self._system.domains.roots()}
         self._add_work()
-        return dict(self._problem.work)
+        return dict(self.problem.work)
 
     # Variables and labels
 
@@ -116,7 +108,7 @@ class ModelBuilder:
 
     def _drop_too_small(self) -> None:
         """Keep values off devices whose memory they alone exceed, where there is another one."""
-        memories = [self._machine.devices[device].memory for device in self._devices]
+        memories = [self._machine.devices[device].memory for device in self.devices]
         if all(memory is None for memory in memories):
             return
         largest: dict[int, int] = {}
@@ -125,9 +117,9 @@ class ModelBuilder:
                 variable = self._variable_of(node)
                 largest[variable] = max(largest.get(variable, 0), self._estimator.bytes(value.type))
         for variable, size in largest.items():
-            candidates = self._problem.candidates[variable]
+            candidates = self.problem.candidates[variable]
             large = tuple(label for label in candidates if (memory := memories[label]) is None or memory >= size)
-            self._problem.candidates[variable] = large or candidates
+            self.problem.candidates[variable] = large or candidates
 
     def _add_preferences(self) -> None:
         """A carried value that only a placed constant flows into may as well be where that was placed."""
@@ -136,16 +128,16 @@ class ModelBuilder:
         for use in system.remat_uses:
             scope = system.remat_scopes.get(system.root(use.value))
             device = device_name(system.scopes.attributes[scope]) if scope is not None else ""
-            if scope is None or device not in self._devices:
+            if scope is None or device not in self.devices:
                 continue
-            variable, label = self._variable_of(use.dst), self._devices.index(device)
-            if self._problem.preferred.setdefault(variable, label) != label or computes[find(use.dst)]:
+            variable, label = self._variable_of(use.dst), self.devices.index(device)
+            if self.problem.preferred.setdefault(variable, label) != label or computes[find(use.dst)]:
                 continue
-            closed = self._closed[variable]
+            closed = self.closed[variable]
             joined = system.scopes.join(closed[label], scope) if label in closed else CONFLICT
             if joined != CONFLICT:
                 # Its memory too; a copy, since classes of one scope share their options.
-                self._closed[variable] = {**closed, label: joined}
+                self.closed[variable] = {**closed, label: joined}
 
     # Work
 
@@ -159,15 +151,15 @@ class ModelBuilder:
 
     def _add_seconds(self, node: int, seconds: Seconds, times: float) -> None:
         variable = self._variable_of(node)
-        before = self._problem.work.setdefault(variable, [0.0] * len(seconds))
-        self._problem.work[variable] = [b + s * times for b, s in zip(before, seconds, strict=True)]
+        before = self.problem.work.setdefault(variable, [0.0] * len(seconds))
+        self.problem.work[variable] = [b + s * times for b, s in zip(before, seconds, strict=True)]
 
     def _compute_seconds(self, work: Work) -> list[float]:
         """Per device."""
         machine, host = self._machine, device_name(self._system.host)
         if work.readback:
-            return [machine.copy_seconds(device, host, work.readback) for device in self._devices]
-        return [machine.compute_seconds(device, work.flops, work.bytes) for device in self._devices]
+            return [machine.copy_seconds(device, host, work.readback) for device in self.devices]
+        return [machine.compute_seconds(device, work.flops, work.bytes) for device in self.devices]
 
     def _frequency(self, op: Operation) -> float:
         return self._frequencies.of_block(op.parent) if op.parent is not None else 1.0
@@ -189,7 +181,7 @@ class ModelBuilder:
             tree = place_tree((user, path) for user, path in users if user != source)
             if tree:
                 seconds = self._copy_seconds(self._estimator.bytes(value.type), value not in moved)
-                self._problem.transfers.append(Transfer(source, seconds, tree, available.get(value, frozenset())))
+                self.problem.transfers.append(Transfer(source, seconds, tree, available.get(value, frozenset())))
         self._add_soft_constraints()
 
     def _use(self, uses: dict[SSAValue, list[tuple[int, Path]]], op: Operation, operand: int, dst: int) -> None:
@@ -217,7 +209,7 @@ class ModelBuilder:
             node = self._system.nodes.get(value, HOST_NODE)
             if node in (HOST_NODE, REMATERIALISED):
                 continue
-            labels = self._problem.candidates[self._variable_of(node)]
+            labels = self.problem.candidates[self._variable_of(node)]
             there = frozenset(labels if len(labels) == 1 else ())
             found[op.result] = found.get(value, frozenset()) | there
         return found
@@ -230,13 +222,13 @@ class ModelBuilder:
                 block = constraint.op.parent
                 path: Path = [(block, self._frequency(constraint.op))]
                 seconds = self._copy_seconds(self._estimator.bytes(constraint.value.type), False)
-                self._problem.transfers.append(Transfer(source, seconds, place_tree([(user, path)])))
+                self.problem.transfers.append(Transfer(source, seconds, place_tree([(user, path)])))
 
     def _find_copy_seconds(self, bytes_: int, elided: bool) -> list[list[float]]:
         """From the first label to the second; see `Machine.copy_seconds`."""
         return [
-            [self._machine.copy_seconds(source, destination, bytes_, elided) for destination in self._devices]
-            for source in self._devices
+            [self._machine.copy_seconds(source, destination, bytes_, elided) for destination in self.devices]
+            for source in self.devices
         ]
 
 

@@ -196,29 +196,28 @@ class _Answer:
         signature = part.system.signatures.get(self._originals.get(func.sym_name.data, func.sym_name.data))
         for index, node in enumerate(signature.results if signature is not None else ()):
             for number in part.system.domains.first_order(node):
-                chain = _indented(self._plan.explainer.chain(part.system, number))
-                head = f"result #{index} of @{func.sym_name.data} is on {self._scope(part, number)}"
-                yield _paragraph(head, *chain)
+                yield self._placed(f"result #{index} of @{func.sym_name.data} is", part, number)
 
     def _about_operation(self, op: Operation, part: Part) -> Iterator[str]:
         """An operation without results of its own to speak of: where it runs, or what it uses where."""
         if any(value in part.system.nodes for value in op.results) or isinstance(op, DeviceCopyOp):
             return
-        formatter, explainer = self._plan.formatter, self._plan.explainer
         place = self._plan.places.get(op)
         if place is not None and place[1] == REMATERIALISED:
             return  # A clone of what the line defines.
         if place is not None:
-            node = place[1]
-            head = f"{formatter.op(op)} in {self._called(self._function_of(op))} runs on {self._scope(part, node)}"
-            yield _paragraph(head, *_indented(explainer.chain(part.system, node)))
+            head = f"{self._plan.formatter.op(op)} in {self._called(self._function_of(op))} runs"
+            yield self._placed(head, part, place[1])
             return
         for index in range(len(op.operands)):
-            node = explainer.provenance(part.system).destination(op, index)
+            node = self._plan.explainer.provenance(part.system).destination(op, index)
             if node is not None and node != HOST_NODE:
-                use = formatter.reason(("use", op, index))
-                chain = _indented(explainer.chain(part.system, node))
-                yield _paragraph(f"{use}, on {self._scope(part, node)}", *chain)
+                yield self._placed(f"{self._plan.formatter.reason(('use', op, index))},", part, node)
+
+    def _placed(self, what: str, part: Part, node: int) -> str:
+        """A paragraph that says where something is, and why."""
+        chain = self._plan.explainer.chain(part.system, node)
+        return _paragraph(f"{what} on {self._scope(part, node)}", *_indented(chain))
 
     def _called(self, function: str) -> str:
         original = self._originals.get(function)

@@ -13,8 +13,9 @@ what was learnt, until nothing new is learnt; scopes only ever get closed fields
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
@@ -29,23 +30,14 @@ from devscope.passes.device_plan.report.conflicts import check
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.scope_table import CONFLICT, OPEN, ScopeTable
 from devscope.passes.device_plan.signatures import Assignment, InstanceRequest, Signature
-from devscope.passes.device_plan.solve import refine, unify
+from devscope.passes.device_plan.solve import complete, refine, unify, unify_and_propagate
 from devscope.passes.device_plan.specialise.call_graph import CallGraph, Unit, build_call_graph
 from devscope.passes.device_plan.specialise.instances import Instance, final_assignment, request_of
 from devscope.passes.device_plan.specialise.summary import Summary, instantiate, summarise
-from devscope.passes.device_plan.system import Seconds, System
+from devscope.passes.device_plan.system import System
 
-
-@dataclass(frozen=True)
-class Strategy:
-    """How a unit's scopes are chosen."""
-
-    complete: Callable[[System], None]
-    """Choose all scopes that are open."""
-    unifies: bool = True
-    """Whether `solve.unify` comes first: uses pull values to one scope, whatever else is chosen."""
-    measure: Callable[[System], Mapping[int, Seconds]] | None = None
-    """The time that the operations of a system take, per root, where that counts for its callers."""
+if TYPE_CHECKING:
+    from devscope.passes.device_plan.min_cost import MinCost
 
 
 @dataclass
@@ -55,7 +47,8 @@ class Specialiser:
     functions: Sequence[FuncOp]
     host: ScopeAttr
     default: ScopeAttr
-    strategy: Strategy
+    min_cost: MinCost | None
+    """What chooses scopes, instead of `solve`, in which uses pull values to one scope whatever else is chosen."""
     pin_to_host: bool
     most_clones: int
     formatter: DiagnosticFormatter
@@ -117,7 +110,7 @@ class Specialiser:
         for name, func in self.graph.externals.items():
             self._signature(system, name, func)
         check([system], self.formatter)
-        self.strategy.complete(system)
+        self._complete(system)
         system.signatures = system.externals
         return system
 
@@ -135,11 +128,11 @@ class Specialiser:
         build_unit(system, unit.functions)
         self._keep_errors(system)
         unify(system)
-        seconds = self.strategy.measure(system) if self.strategy.measure is not None else {}
+        seconds = self.min_cost.measure(system) if self.min_cost is not None else {}
         for name, signature in system.signatures.items():
             if name in unit.called:
                 self._summaries[name] = summarise(system, signature, seconds)
-        if self.strategy.unifies:
+        if self.min_cost is None:
             self._open[unit] = system
 
     # Top-down
@@ -193,13 +186,13 @@ class Specialiser:
             system = self._new_system()
             wanted = {request.name: request} if request is not None else {}
             build_unit(system, functions, pinned, wanted)
-            if self.strategy.unifies:
+            if self.min_cost is None:
                 unify(system)
         elif request is not None:
             demand_assignment(system, system.signatures[request.name], request)
         self._keep_errors(system)
         if not self._refused:
-            self.strategy.complete(system)
+            self._complete(system)
             self._refine(system)
         return Instance(unit, functions, system, request)
 
@@ -213,6 +206,12 @@ class Specialiser:
                 "or allow more clones: option 'clones' of device-plan",
             ],
         )
+
+    def _complete(self, system: System) -> None:
+        if self.min_cost is not None:
+            self.min_cost(system)
+        else:
+            complete(system, unify_and_propagate(system))
 
     def _refine(self, system: System) -> None:
         """Refine a completed system, with what is known of its callees."""

@@ -22,7 +22,7 @@ from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.device_plan import PlanOptions, min_cost, plan_module
-from devscope.passes.device_plan.min_cost.model import ModelBuilder, device_name, machine_of
+from devscope.passes.device_plan.min_cost.model import Model, device_name, machine_of
 from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_plan.solve import complete, unify, unify_and_propagate
 from devscope.passes.device_plan.system import System
@@ -245,7 +245,7 @@ class BesideDefault:
         self.compared = 0
 
     def __call__(self, system: System, described: Machine) -> None:
-        model = ModelBuilder(system, described).build()
+        model = Model(system, described).build()
         labels = optimise(model.problem)
         unify(system)
         complete(system, unify_and_propagate(system))
