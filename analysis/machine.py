@@ -7,7 +7,7 @@ their scopes, ``opencl:0``. Needs no xDSL.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from devscope.errors import OptionError
@@ -107,12 +107,8 @@ _NOMINAL_BANDWIDTH, _NOMINAL_LATENCY = 1e10, 1e-5
 
 def nominal_machine(names: Iterable[str], host: str) -> Machine:
     """A machine of nominal devices, in the order of ``names``, each linked to the host."""
-    devices: dict[str, Device] = {}
-    links: dict[tuple[str, str], Link] = {}
-    for name in dict.fromkeys([host, *names]):
-        nominal = NOMINAL.get(name.partition(":")[0], _OTHER)
-        devices[name] = Device(name, nominal.flops, nominal.bandwidth, nominal.launch)
-        if name != host:
-            for pair in ((host, name), (name, host)):
-                links[pair] = Link(*pair, _NOMINAL_BANDWIDTH, _NOMINAL_LATENCY)
+    nominal = {name: NOMINAL.get(name.partition(":")[0], _OTHER) for name in dict.fromkeys([host, *names])}
+    devices = {name: replace(device, name=name) for name, device in nominal.items()}
+    pairs = [pair for name in devices if name != host for pair in ((host, name), (name, host))]
+    links = {pair: Link(*pair, _NOMINAL_BANDWIDTH, _NOMINAL_LATENCY) for pair in pairs}
     return Machine(devices, links, host)

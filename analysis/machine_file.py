@@ -197,11 +197,10 @@ def machine_json(machine: Machine) -> str:
 
 def _described(machine: Machine) -> dict[str, Any]:
     """What a file says of a machine: all that is measured."""
-    devices = {name: asdict(device) for name, device in machine.devices.items()}
-    for device in devices.values():
-        del device["name"]
-        if device["memory"] is None:
-            del device["memory"]
+    devices = {
+        device.name: {key: value for key, value in asdict(device).items() if key != "name" and value is not None}
+        for device in machine.devices.values()
+    }
     links = [
         {"from": link.source, "to": link.destination, "bandwidth": link.bandwidth, "latency": link.latency}
         for link in machine.links.values()

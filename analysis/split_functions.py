@@ -50,15 +50,10 @@ def functions_on_devices(symbols: Symbols) -> list[FuncOp]:
 
 def split_by_host(analyses: AnalysisManager) -> tuple[list[FuncOp], set[str]]:
     """The functions that run on the host, in order, and the names of all others."""
-    here: list[FuncOp] = []
-    elsewhere: set[str] = set()
-    for name, function in analyses.get(Symbols).functions.items():
-        scope = scope_on(function)
-        if scope is None or scope.same_device(analyses.host):
-            here.append(function)
-        else:
-            elsewhere.add(name)
-    return here, elsewhere
+    functions = analyses.get(Symbols).functions
+    scopes = {name: scope_on(function) or analyses.host for name, function in functions.items()}
+    elsewhere = {name for name, scope in scopes.items() if not scope.same_device(analyses.host)}
+    return [function for name, function in functions.items() if name not in elsewhere], elsewhere
 
 
 def call_kind(caller: FuncOp, callee: FuncOp) -> CallKind:

@@ -249,15 +249,10 @@ def _dynamic_memory(kernel: FuncOp) -> Operation | None:
 
 def _first_store(kernel: FuncOp, parameter: int) -> Operation | None:
     """The first operation that writes to a parameter, or to a view of it."""
-    aliases: set[SSAValue] = {kernel.body.blocks[0].args[parameter]}
-    work = list(aliases)
-    while work:
-        for use in work.pop().uses:
-            if facts_of(use.operation).view_of == use.index:
-                result = use.operation.results[0]
-                if result not in aliases:
-                    aliases.add(result)
-                    work.append(result)
+    aliases: list[SSAValue] = [kernel.body.blocks[0].args[parameter]]
+    for value in aliases:
+        views = (use.operation for use in value.uses if facts_of(use.operation).view_of == use.index)
+        aliases += (view.results[0] for view in views)
     for op in kernel.body.walk():
         if any(op.operands[target] in aliases for target in facts_of(op).writes or ()):
             return op

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from devscope.compile_options import CompileOptions
     from devscope.runtime.program import Program
 
-HOST = ScopeAttr.get("cpu", 0)
-
 #: The states of a program that can be looked at, in order.
 STAGES = ("plan", "split", *stages.STAGES)
 
@@ -76,13 +74,12 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
         machine = parse_machine(options.machine_text, os.fspath(options.machine))
     plan_options = PlanOptions(
         default=ScopeAttr.parse_text(options.default),
-        host=HOST,
         arguments=options.arguments,
         completion=options.completion,
         machine=machine if options.completion == "min-cost" else None,
     )
     plan = plan_module(module, plan_options, SourceNames(parsed.texts))
-    analyses = AnalysisManager(module, HOST)
+    analyses = AnalysisManager(module)
     analyses.run(DeviceVerifyPass())
     return PlannedProgram(session, module, plan, parsed.literals, machine, analyses)
 

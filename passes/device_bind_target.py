@@ -106,14 +106,12 @@ def _bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
     """
     symbols = analyses.get(Symbols)
     portable = {f.sym_name.data: f for f in portable_functions(symbols.functions.values())}
-    bound = portable | symbols.kernels
-    if not bound:
+    if not portable and not symbols.kernels:
         return
     host_side = (analyses.host.memory_location, binding.target_of(analyses.host))
     uses = list(_uses(analyses, portable, host_side, binding))
     callers = [(name, side) for op, side in uses if (name := named_function(op)) is not None]
-    for name in symbols.kernels.keys() - {name for name, _ in callers}:
-        del bound[name]
+    bound = portable | {name: symbols.kernels[name] for name, _ in callers if name in symbols.kernels}
     sides = _sides(bound, callers)
     idle = [f for name, f in bound.items() if not sides[name] and TARGET_ATTR in f.attributes]
     sides = _sides(bound, [*callers, *((f.sym_name.data, _own_side(f, (), host_side)) for f in idle)])

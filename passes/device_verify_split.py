@@ -37,7 +37,6 @@ _HOST_ONLY_DIALECTS = frozenset({"async", "bufferization", "gpu", "llvm", "memre
 @dataclass
 class _Verifier:
     analysis: ScopeAnalysis
-    kernels: dict[str, FuncOp]
     first: dict[str, dict[CallKind, Operation]] = field(default_factory=dict[str, dict[CallKind, Operation]])
     """The first call of each kind, by callee."""
 
@@ -85,7 +84,7 @@ class _Verifier:
 
     def _check_launch(self, op: LaunchOp, function: FuncOp) -> None:
         check_launch(op)
-        kernel = self.kernels[kernel_name(op)]
+        kernel = self.analysis.symbols.kernels[kernel_name(op)]
         if is_host_code(function) or call_kind(function, kernel) is not CallKind.PLAIN:
             where = f"is for {_device(kernel)}, but is launched in code for {_device(function)}"
             remedy = "device-bind-target gives each device and target a kernel of its own"
@@ -150,9 +149,10 @@ class DeviceVerifySplitPass(ManagedPass):
     def run(self, analyses: AnalysisManager) -> bool:
         """Raise `VerifyError`, located, for the first promise that the module breaks."""
         analysis = analyses.get(ScopeAnalysis)
-        verifier = _Verifier(analysis, analysis.symbols.kernels)
-        for function in (*analysis.symbols.functions.values(), *verifier.kernels.values()):
+        verifier = _Verifier(analysis)
+        functions = analysis.symbols.functions.values()
+        for function in (*functions, *analysis.symbols.kernels.values()):
             verifier.check_function(function)
-        for function in analysis.symbols.functions.values():
+        for function in functions:
             verifier.check_body(function)
         return False

@@ -67,7 +67,8 @@ class SlicedFunction:
         arguments = tuple(argument in needs.by_rows for argument in block.args)
         counts = tuple(argument in needs.counts for argument in block.args)
         work = set(needs.work)
-        shared = tuple(value for op in reversed(needs.work) for value in op.results if _leaves(op, work))
+        left = [op for op in reversed(needs.work) if any(user not in work for user in users_in(block, op))]
+        shared = tuple(value for op in left for value in op.results)
         return cls(function, rows, arguments, counts, shared, frozenset(needs.by_rows))
 
     def of_rows(self, rows: int, name: str) -> FuncOp:
@@ -189,13 +190,6 @@ class _Needs:
 def _leading(op: Operation) -> int:
     """The operand that is the outermost extent of a ``tensor.empty`` or ``tensor.splat``, if that is dynamic."""
     return 1 if op_name(op) == "tensor.splat" else 0
-
-
-def _leaves(op: Operation, work: set[Operation]) -> bool:
-    """Whether anything but ``work`` uses results of ``op``."""
-    block = op.parent
-    assert block is not None
-    return any(user is None or user not in work for user in users_in(block, op))
 
 
 def of_rows(type_: Attribute, rows: int) -> TensorType:

@@ -142,12 +142,8 @@ class _Group:
 
     def saves_copies(self) -> bool:
         """Whether an iteration has fewer copies than before, and one with those around the loop no more."""
-        entering = sum(
-            any(copy.dst == self._there for copy in _direct_copies(carried)) for carried in self._values
-        )
-        back = [
-            carried.next[0].parent is copy.parent for carried, copy in self._values.items() if copy is not None
-        ]
+        entering = sum(any(copy.dst == self._there for copy in _direct_copies(c)) for c in self._values)
+        back = [c.next[0].parent is copy.parent for c, copy in self._values.items() if copy is not None]
         firsts = {_operand(carried.first) for carried in self._values if carried.first is not None}
         results = [c.result for c in self._values if c.result is not None and self._uses_here(c.result)]
         around = sum(map(self._takes_copy, firsts)) + len(results)

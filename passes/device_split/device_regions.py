@@ -26,7 +26,6 @@ from devscope.rewriting.blocks import erase_operations
 @dataclass
 class DeviceRegion:
     scope: ScopeAttr
-    level: int
     members: list[Operation]
 
     @property
@@ -52,12 +51,11 @@ class BlockSplit:
         """Host operations with regions: their blocks are split on their own."""
         self._assign_levels()
         self._sink_sources()
-        regions: dict[tuple[ScopeAttr, int], DeviceRegion] = {}
+        members: dict[tuple[ScopeAttr, int], list[Operation]] = {}
         for op, (role, scope) in self._roles.items():
             if role is Role.DEVICE and op not in self.clonable:
-                level = self.levels[op]
-                regions.setdefault((scope, level), DeviceRegion(scope, level, [])).members.append(op)
-        self.regions = sorted(regions.values(), key=lambda region: region.level)
+                members.setdefault((scope, self.levels[op]), []).append(op)
+        self.regions = [DeviceRegion(key[0], members[key]) for key in sorted(members, key=lambda key: key[1])]
 
     def can_clone(self, op: Operation, scope: ScopeAttr) -> bool:
         """Whether a region on ``scope`` can have its own copy of ``op``."""
