@@ -63,14 +63,14 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
             continue
         value = op.attributes["value"]
         is_dense = isinstance(value, ir.DenseElementsAttr)
-        if is_dense and (value.is_splat or _element_count(op.results[0].type) <= most_inline):
+        type_ = ir.RankedTensorType(op.results[0].type)
+        if is_dense and (value.is_splat or math.prod(type_.shape) <= most_inline):
             continue
         try:
             number = table.number(value)
         except LoweringError as error:
             error.location = decode_location(op.location)
             raise
-        type_ = ir.RankedTensorType(op.results[0].type)
         memref = mlir_util.buffer_type(type_.shape, type_.element_type)
         name = f"{CONSTANT_PREFIX}{number}"
         if number not in declared:
@@ -80,14 +80,8 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
         build = mlir_util.Builder(op)
         symbol = ir.FlatSymbolRefAttr.get(name, context)
         buffer = build.value("memref.get_global", [], memref, {"name": symbol})
-        tensor = build.value(
-            "bufferization.to_tensor", [buffer], op.results[0].type, {"restrict": ir.UnitAttr.get(context)}
-        )
-        mlir_util.replace_op(op, [tensor])
-
-
-def _element_count(type_: Any) -> int:
-    return math.prod(ir.RankedTensorType(type_).shape)
+        restrict = {"restrict": ir.UnitAttr.get(context)}
+        mlir_util.replace_op(op, [build.value("bufferization.to_tensor", [buffer], type_, restrict)])
 
 
 def constant_array(attribute: Any, literals: Mapping[str, memoryview]) -> np.ndarray[Any, Any]:
