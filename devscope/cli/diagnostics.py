@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from devscope.errors import DevscopeError, Note, SourceLocation
 
@@ -71,14 +71,12 @@ class _Expectation:
     """The line that the diagnostic must point to."""
     location: SourceLocation
     """Where the annotation stands."""
-    met: bool = field(default=False)
 
     def accepts(self, diagnostic: Diagnostic) -> bool:
         # devscope reports the second and later errors of one failure as notes of the first.
         kinds = (self.kind, "note") if self.kind == "error" else (self.kind,)
         return (
-            not self.met
-            and diagnostic.severity in kinds
+            diagnostic.severity in kinds
             and diagnostic.line == self.line
             and self.pattern.search(diagnostic.message) is not None
         )
@@ -90,14 +88,12 @@ def check_diagnostics(text: str, filename: str, reported: Sequence[Diagnostic]) 
     for diagnostic in reported:
         match = next((one for one in expectations if one.accepts(diagnostic)), None)
         if match is not None:
-            match.met = True
+            expectations.remove(match)
         elif diagnostic.severity != "note":
             where = "" if diagnostic.location is None else f"{diagnostic.location}: "
             problems.append(f"{where}error: unexpected {diagnostic.severity}: {diagnostic.message}")
-    for expectation in expectations:
-        if not expectation.met:
-            what = f'{expectation.kind} "{expectation.text}"'
-            problems.append(f"{expectation.location}: error: expected {what} was not produced")
+    for left in expectations:
+        problems.append(f'{left.location}: error: expected {left.kind} "{left.text}" was not produced')
     return problems
 
 

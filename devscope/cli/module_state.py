@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from devscope.cli import mlir_passes
 from devscope.cli.pass_pipeline import Stage
-from devscope.errors import DevscopeError, LoweringError
+from devscope.errors import DevscopeError, LoweringError, Note
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
@@ -108,8 +108,8 @@ class ModuleState:
             return self._session.to_mlir(module)
         except DevscopeError as error:
             passes = ", ".join(f"'{name}'" for name in self._unverified)
-            note = f"the module was valid before the passes: {passes}"
-            raise type(error)(error.message, error.location, [*error.notes, note], error.others) from error
+            error.notes += (Note(f"the module was valid before the passes: {passes}"),)
+            raise
 
 
 def _pass_failure(name: str, error: Exception) -> LoweringError:

@@ -46,7 +46,8 @@ def make_pass(pass_type: type[ModulePass], item: PassItem) -> ModulePass:
     try:
         return pass_type(**arguments)
     except OptionError as error:
-        raise OptionError(error.message, error.location or item.location, error.notes) from error
+        error.location = error.location or item.location
+        raise
     except (TypeError, ValueError) as error:
         raise OptionError(f"pass '{pass_type.name}': {error}", item.location) from error
 

@@ -91,11 +91,6 @@ def llvm_translation() -> Any:
     return load("_mlir_libs._mlirDialectsLLVM")
 
 
-def load_irdl(module: Any) -> None:
-    """Make the dialects that ``module``, an ``ir.Module`` of IRDL operations, defines known to its context."""
-    load("_mlir_libs._mlirDialectsIRDL").load_dialects(module)
-
-
 def register_stablehlo(context: Any) -> bool:
     """Make StableHLO known to ``context``; False where this build of the bindings lacks it."""
     for name in ("_mlir_libs._stablehlo", "dialects.stablehlo"):

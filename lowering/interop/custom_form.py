@@ -25,11 +25,9 @@ _TYPE = rf"!?[A-Za-z_][\w$.-]*{_BRACKETED}"
 _FLAGS = r"constrain_(?:body|result) = (?:true|false)"
 
 _CUSTOM = re.compile(
-    rf"{_STRING}|//[^\n]*"
-    rf"|\bdevice\.device_copy\s+(?P<copied>{_VALUE})\s+from\s+(?P<src>{_SCOPE})\s+to\s+(?P<dst>{_SCOPE})"
+    rf"{_STRING}|//[^\n]*|\b(?P<name>device\.(?:device_copy|on_device))\s+(?P<operand>{_VALUE})"
+    rf"\s+(?:from\s+(?P<src>{_SCOPE})\s+to\s+(?P<dst>{_SCOPE})|on\s+(?P<scope>{_SCOPE}))"
     rf"\s*(?P<more>\{{[^{{}}]*\}})?\s*:\s*(?P<type>{_TYPE})"
-    rf"|\bdevice\.on_device\s+(?P<operand>{_VALUE})\s+on\s+(?P<scope>{_SCOPE})"
-    rf"\s*(?P<flags>\{{[^{{}}]*\}})?\s*:\s*(?P<kind>{_TYPE})"
 )
 # As MLIR prints them: an operation a line, attributes in the order of their names.
 _END = r"(?= loc\(|$)"
@@ -72,16 +70,12 @@ def to_generic(text: str) -> str:
 
 
 def _generic(match: re.Match[str]) -> str:
-    if match["copied"] is not None:
-        name, operand, type_, more = "device.device_copy", match["copied"], match["type"], match["more"]
-        attributes = f"src = {match['src']}, dst = {match['dst']}"
-    elif match["operand"] is not None:
-        name, operand, type_, more = "device.on_device", match["operand"], match["kind"], match["flags"]
-        attributes = f"scope = {match['scope']}"
-    else:
+    name, operand, type_ = match["name"], match["operand"], match["type"]
+    given = [f"{key} = {match[key]}" for key in ("src", "dst", "scope") if match[key]]
+    if len(given) != {"device.device_copy": 2, "device.on_device": 1}.get(name):
         return match[0]
-    given = (more or "{}")[1:-1].strip()
-    attributes += f", {given}" if given else ""
+    more = (match["more"] or "{}")[1:-1].strip()
+    attributes = ", ".join(filter(None, [*given, more]))
     return f'"{name}"({operand}) {{{attributes}}} : ({type_}) -> {type_}' + "\n" * match[0].count("\n")
 
 

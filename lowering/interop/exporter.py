@@ -13,7 +13,6 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import LoweringError, SourceLocation
-from devscope.gc_pause import gc_paused
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.payload import PayloadLocation
@@ -22,44 +21,16 @@ from devscope.lowering.interop.unregister_incompatible import REAL_NAME
 
 
 class Exporter:
-    """Exports modules to one context; what it learns about operations serves all of them."""
-
-    def __init__(self, bridge: AttributeBridge, hidden: HiddenProperties) -> None:
-        self.bridge = bridge
-        self.hidden = hidden
-        self.plain: set[str] = set()
-        """The operations of which the bindings can set all that xDSL may hold."""
-
-    def module(self, module: ModuleOp) -> Any:
-        """The MLIR twin of ``module``, an ``ir.Module``, not verified.
-
-        Raises `LoweringError` for what MLIR cannot hold.
-        """
-        with gc_paused():
-            return _Export(self).run(module)
-
-    def divide(self, op: Operation, name: str) -> tuple[dict[str, Attribute], dict[str, Attribute]]:
-        """The attributes and properties of ``op`` that the bindings can set, and the hidden properties."""
-        if not self.hidden.is_registered(name):
-            return op.attributes, op.properties
-        names = self.hidden.names(name)
-        if not names:
-            self.plain.add(name)
-        settable = op.attributes | op.properties
-        return settable, {key: settable.pop(key) for key in names if key in settable}
-
-
-class _Export:
     """One export: the values and blocks known so far, and the blocks still to fill.
 
     Types, attributes and values are looked up by identity, which is safe while the module holds them: xDSL's own
     hashes of a few of them take longer than creating an operation.
     """
 
-    def __init__(self, exporter: Exporter) -> None:
-        self._exporter = exporter
-        self._plain = exporter.plain
-        self._context = exporter.bridge.context
+    def __init__(self, bridge: AttributeBridge, hidden: HiddenProperties) -> None:
+        self._bridge = bridge
+        self._hidden = hidden
+        self._context = bridge.context
         self._types: dict[int, Any] = {}
         self._attributes: dict[int, Any] = {}
         self._values: dict[int, Any] = {}
@@ -69,7 +40,11 @@ class _Export:
         self._locations: dict[str, Any] = {}
         self._kept: set[tuple[str, str, int]] = set()
 
-    def run(self, module: ModuleOp) -> Any:
+    def module(self, module: ModuleOp) -> Any:
+        """The MLIR twin of ``module``, an ``ir.Module``, not verified.
+
+        Raises `LoweringError` for what MLIR cannot hold.
+        """
         result = ir.Module.create(self._location(module.location))
         attributes = {k: self._attribute(v) for k, v in (module.attributes | module.properties).items()}
         for name, attribute in attributes.items():
@@ -106,10 +81,14 @@ class _Export:
 
     def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any) -> Any:
         name = op_name(op)
-        if name in self._plain:
-            settable, hidden = (op.properties | op.attributes if op.attributes else op.properties), None
+        hidden: dict[str, Attribute] = {}
+        if not self._hidden.is_registered(name):
+            settable, hidden = op.attributes, op.properties
         else:
-            settable, hidden = self._exporter.divide(op, name)
+            settable = op.properties | op.attributes if op.attributes else op.properties
+            if names := self._hidden.names(name):
+                hidden = {key: value for key, value in settable.items() if key in names}
+                settable = {key: value for key, value in settable.items() if key not in names}
         types, attributes, values = self._types, self._attributes, self._values
         try:
             operands = [values[key] for key in map(id, op._operands)]
@@ -134,7 +113,7 @@ class _Export:
             if (name, key, id(value)) not in self._kept:
                 self._check(new, settable)
         if hidden:
-            new = self._exporter.hidden.write(new, {k: self._attribute(v) for k, v in hidden.items()})
+            new = self._hidden.write(new, {k: self._attribute(v) for k, v in hidden.items()})
             point.insert(new)
         return new
 
@@ -170,15 +149,11 @@ class _Export:
         return self._forward[id(value)][1].result
 
     def _type(self, type: Attribute) -> Any:
-        found = self._types.get(id(type))
-        if found is None:
-            found = self._types[id(type)] = self._exporter.bridge.mlir_types[type]
+        found = self._types[id(type)] = self._bridge.mlir_types[type]
         return found
 
     def _attribute(self, attribute: Attribute) -> Any:
-        found = self._attributes.get(id(attribute))
-        if found is None:
-            found = self._attributes[id(attribute)] = self._exporter.bridge.mlir_attributes[attribute]
+        found = self._attributes[id(attribute)] = self._bridge.mlir_attributes[attribute]
         return found
 
     def _location(self, location: Attribute) -> Any:

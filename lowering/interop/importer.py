@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from xdsl.context import Context
@@ -55,8 +57,9 @@ class Importer:
         self.bridge = bridge
         self.hidden = hidden
         self.incompatible = UnregisterIncompatible(hidden.is_registered)
+        self.op_class: Callable[[str], _OpClass] = cache(self._learn)
+        """What is known of the operations of a name."""
         self._context = context
-        self._classes: dict[str, _OpClass] = {}
 
     def module(self, module: Any) -> ModuleOp:
         """The xDSL twin of ``module``, an ``ir.Module``, which stays as it is.
@@ -68,27 +71,20 @@ class Importer:
         assert isinstance(result, ModuleOp)
         return result
 
-    def op_class(self, op: Any) -> _OpClass:
-        """What is known of operations like ``op``, an ``ir.Operation``."""
-        found = self._classes.get(op.name)
-        if found is None:
-            found = self._classes[op.name] = self._learn(op)
-        return found
-
-    def _learn(self, op: Any) -> _OpClass:
-        cls = self._context.get_op(op.name)
-        name = None
+    def _learn(self, name: str) -> _OpClass:
+        cls = self._context.get_op(name)
+        real_name = None
         if issubclass(cls, UnregisteredOp):
-            cls, name = foreign_class(op.name), StringAttr(op.name)
-        if not self.hidden.is_registered(op.name):
+            cls, real_name = foreign_class(name), StringAttr(name)
+        if not self.hidden.is_registered(name):
             # What is a property then is for the text to say, not for xDSL's definition.
-            return _OpClass(cls, frozenset(), name, hidden=True, registered=False)
+            return _OpClass(cls, frozenset(), real_name, hidden=True, registered=False)
         properties: frozenset[str] = frozenset()
         if issubclass(cls, IRDLOperation):
             definition = cls.get_irdl_definition()
             segments = [o for o in definition.options if isinstance(o, AttrSizedSegments) and o.as_property]
             properties = frozenset(definition.properties) | {option.attribute_name for option in segments}
-        return _OpClass(cls, properties, name, hidden=bool(self.hidden.names(op.name)), registered=True)
+        return _OpClass(cls, properties, real_name, hidden=bool(self.hidden.names(name)), registered=True)
 
 
 class _Import:
@@ -119,7 +115,7 @@ class _Import:
         return result
 
     def _operation(self, op: Any, blocks: dict[Any, Block]) -> Operation:
-        known = self._importer.op_class(op)
+        known = self._importer.op_class(op.name)
         attributes, properties = self._inherent(op, known)
         values, types = self._values, self._types
         try:

@@ -28,7 +28,7 @@ def make_mlir_context() -> Any:
     bindings.register_stablehlo(context)
     bindings.declare_without_module("device")
     with context, ir.Location.unknown():
-        bindings.load_irdl(ir.Module.parse(export_dialect(Device)))
+        bindings.load("_mlir_libs._mlirDialectsIRDL").load_dialects(ir.Module.parse(export_dialect(Device)))
         # IRDL has no traits; without these, no region of device.region and device.launch would verify.
         ir.IsTerminatorTrait.attach("device.yield")
         ir.NoTerminatorTrait.attach("device.launch")

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from devscope.dialects.context import make_context
 from devscope.errors import LoweringError, OptionError
+from devscope.gc_pause import gc_paused
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir, passmanager
 from devscope.lowering.interop.diagnostics import translate
@@ -33,7 +34,7 @@ class Session:
         bridge = AttributeBridge(self.context, self.xdsl_context)
         hidden = HiddenProperties(self.context)
         self._importer = Importer(bridge, hidden, self.xdsl_context)
-        self._exporter = Exporter(bridge, hidden)
+        self._bridge, self._hidden = bridge, hidden
 
     def parse(self, text: str | bytes, filename: str = "<input>") -> Any:
         """The verified ``ir.Module`` of MLIR text or bytecode; locations in text name ``filename``.
@@ -65,7 +66,8 @@ class Session:
 
         Raises `LoweringError`, with MLIR's diagnostics, when MLIR cannot hold it or refuses it.
         """
-        result = self._exporter.module(module)
+        with gc_paused():
+            result = Exporter(self._bridge, self._hidden).module(module)
         if verify:
             try:
                 result.operation.verify()

@@ -98,18 +98,11 @@ def merge_modules(target: Any, source: Any) -> None:
         elif old is not None and (op.name != "memref.global" or op.attributes["type"] == old.attributes["type"]):
             continue  # a shared helper or constant that stands there already
         elif old is not None:
-            _rename_global(source, op, f"{mlir_util.symbol_name(op)}_{len(present)}")
+            # A constant may be in several memories: then it is several globals.
+            name = mlir_util.symbol_name(op)
+            ir.SymbolTable.replace_all_symbol_uses(name, f"{name}_{len(present)}", source.operation)
+            ir.SymbolTable.set_symbol_name(op, f"{name}_{len(present)}")
         target.body.append(op)
-
-
-def _rename_global(module: Any, global_: Any, name: str) -> None:
-    """A constant may be in several memories: then it is several globals."""
-    old = ir.FlatSymbolRefAttr.get(mlir_util.symbol_name(global_), module.context)
-    new = ir.FlatSymbolRefAttr.get(name, module.context)
-    for op in mlir_util.walk(module.operation):
-        if op.name == "memref.get_global" and op.attributes["name"] == old:
-            op.attributes["name"] = new
-    global_.attributes["sym_name"] = ir.StringAttr.get(name, module.context)
 
 
 @contextmanager
@@ -118,19 +111,10 @@ def hidden_launches(module: Any) -> Generator[None]:
     hidden: list[tuple[Any, Any]] = []
     for func in mlir_util.functions(module):
         if any(op.name == "gpu.launch_func" for op in mlir_util.walk(func)):
-            hidden.append((func, _declare(func)))
             func.detach_from_parent()
+            name, type_ = mlir_util.symbol_name(func), mlir_util.function_type(func)
+            hidden.append((func, mlir_util.declare(module, name, type_, func.location)))
     yield
     for func, declaration in hidden:
         module.body.append(func)
         declaration.erase()
-
-
-def _declare(func: Any) -> Any:
-    return ir.Operation.create(
-        "func.func",
-        attributes={name: func.attributes[name] for name in ("sym_name", "sym_visibility", "function_type")},
-        regions=1,
-        loc=func.location,
-        ip=ir.InsertionPoint(func),
-    )
