@@ -43,8 +43,7 @@ from devscope.passes.device_plan.rules import register_rule
 from devscope.passes.device_plan.scope_table import close_scope
 from devscope.passes.device_plan.specialise import Specialiser
 from devscope.passes.device_plan.specialise.call_graph import functions_of
-from devscope.passes.device_plan.specialise.function_constants import one_constant_per_use
-from devscope.passes.device_plan.specialise.instances import insert_clones
+from devscope.passes.device_plan.specialise.instances import insert_clones, one_constant_per_use
 
 __all__ = ["Clone", "Copy", "DevicePlanPass", "Placement", "Plan", "PlanOptions", "plan_module", "register_rule"]
 

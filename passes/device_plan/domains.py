@@ -78,12 +78,10 @@ class Demand(NamedTuple):
     reason: Reason
 
 
-class Conflict(NamedTuple):
+class Conflict(Union):
     """Two nodes that must be one and cannot: the scopes of their classes do not join."""
 
-    left: int
-    right: int
-    reason: Reason
+    __slots__ = ()
 
 
 class Domains:

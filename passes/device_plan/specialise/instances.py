@@ -1,13 +1,19 @@
-"""Functions planned for one assignment each: the function itself, or a clone of it."""
+"""Functions planned for one assignment each: the function itself, or a clone of it.
+
+While planning is under way there is one ``func.constant`` per use, so that each use of a function may be planned
+for other scopes; afterwards those that name one function are one again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import IntAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
 from devscope.passes.device_plan.report.plan import Clone
@@ -16,6 +22,9 @@ from devscope.passes.device_plan.signatures import Assignment, CallSite, Instanc
 from devscope.passes.device_plan.specialise.call_graph import Unit, has_frame
 from devscope.passes.device_plan.system import System
 from devscope.rewriting.functions import redirect
+
+_GROUP = "device.constant_group"
+"""Marks constants that were one, also in clones of their functions. Never leaves planning."""
 
 
 @dataclass(eq=False)
@@ -92,3 +101,49 @@ def _clone_name(instance: Instance, name: str, taken: set[str]) -> str:
         found, number = f"{base}_{number}", number + 1
     taken.add(found)
     return found
+
+
+@contextmanager
+def one_constant_per_use(functions: Sequence[FuncOp]) -> Generator[list[FuncOp]]:
+    """Split the constants of ``functions``; clones made meanwhile are to be added to the list that is yielded."""
+    # A single function can only name itself, and is planned once.
+    split = [func for func in functions if _split(func)] if len(functions) > 1 else []
+    try:
+        yield split
+    finally:
+        for func in dict.fromkeys(split):
+            _merge(func)
+
+
+def _constants(func: FuncOp) -> list[Operation]:
+    return [op for op in func.walk() if op.name == "func.constant"]
+
+
+def _split(func: FuncOp) -> bool:
+    """Whether a constant had more than one use."""
+    constants = [op for op in _constants(func) if not op.results[0].has_one_use()]
+    if not constants:
+        return False
+    position = {op: number for number, op in enumerate(func.walk())}
+    for group, op in enumerate(constants):
+        uses = sorted(op.results[0].uses, key=lambda use: (position[use.operation], use.index))
+        op.attributes[_GROUP] = IntAttr(group)
+        last = op
+        for use in uses[1:]:
+            clone = op.clone()
+            Rewriter.insert_op(clone, InsertPoint.after(last))
+            use.operation.operands[use.index] = clone.results[0]
+            last = clone
+    return True
+
+
+def _merge(func: FuncOp) -> None:
+    first: dict[tuple[object, ...], Operation] = {}
+    for op in _constants(func):
+        group = op.attributes.pop(_GROUP, None)
+        if group is None:
+            continue
+        kept = first.setdefault((group, op.get_attr_or_prop("value")), op)
+        if kept is not op:
+            op.results[0].replace_all_uses_with(kept.results[0])
+            Rewriter.erase_op(op)
