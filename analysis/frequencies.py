@@ -78,25 +78,20 @@ class Frequencies:
 def block_frequencies(graph: Dominators, assumed: int) -> dict[Block, float]:
     """How often each block of a region runs per run of the region: a Markov chain's expected visits."""
     import numpy as np
-    from scipy.sparse import csc_array, identity
+    from scipy.sparse import identity
     from scipy.sparse.linalg import spsolve
 
     number = {block: index for index, block in enumerate(graph.order)}
     count = len(number)
-    rows: list[int] = []
-    columns: list[int] = []
-    chances: list[float] = []
+    flow: Any = identity(count, format="lil")
     for block, chance in _chances(graph, assumed):
         for successor, share in chance.items():
-            rows.append(number[successor])
-            columns.append(number[block])
-            chances.append(share)
-    flow: Any = identity(count, format="csc") - csc_array((chances, (rows, columns)), shape=(count, count))
+            flow[number[successor], number[block]] -= share
     entry = np.zeros(count)
     entry[0] = 1.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Nothing leaves a loop with several entries: there is no answer.
-        visits: Any = spsolve(flow, entry)
+        visits: Any = spsolve(flow.tocsc(), entry)
     sane = bool(np.all(np.isfinite(visits))) and bool(np.all(visits > -1e-9))
     return {block: float(max(visits[index], 0.0)) if sane else 1.0 for block, index in number.items()}
 

@@ -40,16 +40,8 @@ from xdsl.irdl import (
     VariadicDef,
 )
 
-# The builtin attributes and types that are one C++ class in MLIR; others, such as IntAttr, have no twin there.
-_BUILTIN_NAMES: dict[type[Attribute], str] = {
-    ArrayAttr: "#builtin.array",
-    DictionaryAttr: "#builtin.dictionary",
-    IntegerAttr: "#builtin.integer",
-    MemRefType: "!builtin.memref",
-    StringAttr: "#builtin.string",
-    SymbolRefAttr: "#builtin.symbol_ref",
-    UnitAttr: "#builtin.unit",
-}
+_IN_MLIR = (ArrayAttr, DictionaryAttr, IntegerAttr, MemRefType, StringAttr, SymbolRefAttr, UnitAttr)
+"""The builtin attributes and types that are one class of the same name in MLIR; others have no twin there."""
 
 
 class _Body:
@@ -101,8 +93,8 @@ class _Body:
     def _base(self, attribute: type[Attribute]) -> str | None:
         if attribute in self.dialect.attributes:
             return f"@{self.dialect.name}::@{_short_name(attribute.name)}"
-        name = _BUILTIN_NAMES.get(attribute)
-        return f'"{name}"' if name else None
+        sigil = "!" if issubclass(attribute, TypeAttribute) else "#"
+        return f'"{sigil}builtin.{attribute.name}"' if attribute in _IN_MLIR else None
 
 
 def _mlir_name(name: str) -> str:

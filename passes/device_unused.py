@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self, TypeVar
+from typing import Self
 
 from xdsl.dialects.builtin import ArrayAttr, FunctionType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
@@ -26,8 +26,6 @@ from devscope.analysis.symbols import CALL, function_of
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 from devscope.dialects.signature import ARGUMENTS, RESULTS
-
-_T = TypeVar("_T")
 
 Side = tuple[FuncOp, str]
 """The arguments (`ARGUMENTS`) or the results (`RESULTS`) of a private function."""
@@ -185,21 +183,17 @@ class _Signature:
             if argument.index not in self._arguments:
                 function.body.blocks[0].erase_arg(argument, safe_erase=False)
         function.properties["function_type"] = FunctionType.from_lists(
-            _chosen(type_.inputs.data, self._arguments), _chosen(type_.outputs.data, self._results)
+            [type_.inputs.data[i] for i in self._arguments], [type_.outputs.data[i] for i in self._results]
         )
         for side, chosen in ((ARGUMENTS, self._arguments), (RESULTS, self._results)):
             attributes = function.properties.get(side)
             if isinstance(attributes, ArrayAttr) and len(attributes) > len(chosen):
-                function.properties[side] = ArrayAttr(_chosen(attributes.data, chosen))
+                function.properties[side] = ArrayAttr([attributes.data[i] for i in chosen])
 
 
 def _kept(function: FuncOp, side: str, types: Sequence[Attribute], live: Liveness) -> list[int]:
     private = function in live.graph.private
     return [i for i in range(len(types)) if not private or ((function, side), i) in live.needed]
-
-
-def _chosen(items: Sequence[_T], indices: Sequence[int]) -> list[_T]:
-    return [items[index] for index in indices]
 
 
 def _clean(body: Region, live: Liveness, changed: dict[FuncOp, _Signature]) -> bool:
