@@ -1,7 +1,7 @@
 """Completion ``min-cost``: open scopes by what computing and copying cost on a described machine.
 
-`model` makes an optimisation problem of a unit's constraints, `work` and `frequency` say what goes into it,
-`optimiser` solves it with `moves` (minimum cuts) and `program` (HiGHS).
+`model` makes an optimisation problem of a unit's constraints, `work` and `analysis.frequencies` say what goes into
+it, `optimiser` solves it with `cuts` (minimum cuts) and `program` (HiGHS).
 """
 
 from __future__ import annotations

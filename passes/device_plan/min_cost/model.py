@@ -73,7 +73,6 @@ class Model:
         self._add_preferences()
         self._add_work()
         self._add_transfers()
-        self.problem.finish()
         return self
 
     def class_seconds(self) -> dict[int, Seconds]:
@@ -108,8 +107,9 @@ class Model:
 
     def _drop_too_small(self) -> None:
         """Keep values off devices whose memory they alone exceed, where there is another one."""
-        memories = [self._machine.devices[device].memory for device in self.devices]
-        if all(memory is None for memory in memories):
+        sizes = ((label, self._machine.devices[device].memory) for label, device in enumerate(self.devices))
+        memories = {label: size for label, size in sizes if size is not None}
+        if not memories:
             return
         largest: dict[int, int] = {}
         for value, node in self._system.nodes.items():
@@ -118,7 +118,7 @@ class Model:
                 largest[variable] = max(largest.get(variable, 0), self._estimator.bytes(value.type))
         for variable, size in largest.items():
             candidates = self.problem.candidates[variable]
-            large = tuple(label for label in candidates if (memory := memories[label]) is None or memory >= size)
+            large = tuple(label for label in candidates if memories.get(label, size) >= size)
             self.problem.candidates[variable] = large or candidates
 
     def _add_preferences(self) -> None:
@@ -177,28 +177,42 @@ class Model:
             self._use(uses, op, 0, system.nodes[op.results[0]])
         available, moved = self._copied_from(), self._moved()
         for value, users in uses.items():
-            source = self._variable_of(system.nodes[value])
-            tree = place_tree((user, path) for user, path in users if user != source)
-            if tree:
-                seconds = self._copy_seconds(self._estimator.bytes(value.type), value not in moved)
-                self.problem.transfers.append(Transfer(source, seconds, tree, available.get(value, frozenset())))
-        self._add_soft_constraints()
+            there = available.get(value, frozenset())
+            self._add_transfer(self._variable_of(system.nodes[value]), value, users, value not in moved, there)
+        for constraint in system.soft_constraints:
+            # Copies in called functions: of arguments to where these would have them, and of results from there.
+            source, user = self._variable_of(constraint.src), self._variable_of(constraint.dst)
+            if source != user:
+                path = [(constraint.op.parent, self._frequency(constraint.op))]
+                self._add_transfer(source, constraint.value, [(user, path)], False)
+
+    def _add_transfer(
+        self,
+        source: int,
+        value: SSAValue,
+        users: Sequence[tuple[int, Path]],
+        elided: bool,
+        free: frozenset[int] = frozenset(),
+    ) -> None:
+        seconds = self._copy_seconds(self._estimator.bytes(value.type), elided)
+        self.problem.transfers.append(Transfer(source, seconds, place_tree(users), free))
+
+    def _made_in(self, value: SSAValue) -> int | None:
+        """The variable that makes a value; None where it is on the host by its type, or made anew."""
+        node = self._system.nodes.get(value, HOST_NODE)
+        return self._variable_of(node) if node not in (HOST_NODE, REMATERIALISED) else None
 
     def _use(self, uses: dict[SSAValue, list[tuple[int, Path]]], op: Operation, operand: int, dst: int) -> None:
         value = self._system.root(op.operands[operand])
-        node = self._system.nodes.get(value, HOST_NODE)
-        if node not in (HOST_NODE, REMATERIALISED) and self._variable_of(node) != self._variable_of(dst):
+        source = self._made_in(value)
+        if source is not None and source != self._variable_of(dst):
             path = [(block, self._frequencies.of_block(block)) for block in self._frequencies.places(value, op)]
             uses.setdefault(value, []).append((self._variable_of(dst), path))
 
     def _moved(self) -> set[SSAValue]:
         """What shared memory spares no copy of: arguments are the caller's, and so are results."""
-        moved: set[SSAValue] = set()
-        for edge in self._system.edges:
-            value = self._system.root(edge.value)
-            if isinstance(edge.op, ReturnOp) or _is_argument(value):
-                moved.add(value)
-        return moved
+        used = ((edge.op, self._system.root(edge.value)) for edge in self._system.edges)
+        return {value for op, value in used if isinstance(op, ReturnOp) or _is_argument(value)}
 
     def _copied_from(self) -> dict[SSAValue, frozenset[int]]:
         """Results of explicit copies, and where what they copy is: copying it back is folded."""
@@ -206,23 +220,12 @@ class Model:
         for op in self._system.copies:
             assert isinstance(op, DeviceCopyOp)
             value = self._system.root(op.operand)
-            node = self._system.nodes.get(value, HOST_NODE)
-            if node in (HOST_NODE, REMATERIALISED):
-                continue
-            labels = self.problem.candidates[self._variable_of(node)]
-            there = frozenset(labels if len(labels) == 1 else ())
-            found[op.result] = found.get(value, frozenset()) | there
+            source = self._made_in(value)
+            if source is not None:
+                labels = self.problem.candidates[source]
+                there = frozenset(labels if len(labels) == 1 else ())
+                found[op.result] = found.get(value, frozenset()) | there
         return found
-
-    def _add_soft_constraints(self) -> None:
-        """Copies in called functions: of arguments to where these would have them, and of results from there."""
-        for constraint in self._system.soft_constraints:
-            source, user = self._variable_of(constraint.src), self._variable_of(constraint.dst)
-            if source != user:
-                block = constraint.op.parent
-                path: Path = [(block, self._frequency(constraint.op))]
-                seconds = self._copy_seconds(self._estimator.bytes(constraint.value.type), False)
-                self.problem.transfers.append(Transfer(source, seconds, place_tree([(user, path)])))
 
     def _find_copy_seconds(self, bytes_: int, elided: bool) -> list[list[float]]:
         """From the first label to the second; see `Machine.copy_seconds`."""

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 RESOLUTION = 2**50
@@ -50,6 +52,11 @@ class Transfer:
     def users(self) -> Iterator[int]:
         return (user for node in self.tree for user in node.users)
 
+    @property
+    def ends(self) -> Iterator[int]:
+        """The variable that makes the value, then those that use it."""
+        return chain((self.source,), self.users)
+
 
 @dataclass
 class Problem:
@@ -64,24 +71,24 @@ class Problem:
     transfers: list[Transfer] = field(default_factory=list[Transfer])
     preferred: dict[int, int] = field(default_factory=dict[int, int])
     """Labels for variables that have no work and no transfers."""
-    unit: float = FINEST
 
     def __post_init__(self) -> None:
-        self.work_units: dict[int, list[int]] = {}
         self._prices: dict[tuple[int, float], list[list[int]]] = {}
 
-    def finish(self) -> None:
-        """Choose the unit and round costs to it; to be called when all is added."""
+    @cached_property
+    def unit(self) -> float:
+        """In seconds. To be asked for, like all that counts units, when everything is added."""
         worst = sum(max(seconds) for seconds in self.work.values())
         worst += sum(
             max(map(max, transfer.seconds)) * sum(node.frequency for node in transfer.tree) * self.labels
             for transfer in self.transfers
         )
-        self.unit = max(FINEST, worst / RESOLUTION)
-        self.work_units = {
-            variable: [round(seconds / self.unit) for seconds in per_label]
-            for variable, per_label in self.work.items()
-        }
+        return max(FINEST, worst / RESOLUTION)
+
+    @cached_property
+    def work_units(self) -> dict[int, list[int]]:
+        """As `work`, in units."""
+        return {v: [round(seconds / self.unit) for seconds in work] for v, work in self.work.items()}
 
     def prices(self, transfer: Transfer, node: TreeNode) -> list[list[int]]:
         """Units for a copy of ``transfer`` at ``node``, from the first label to the second."""
@@ -127,6 +134,22 @@ class Problem:
         work = self.work_units
         total = sum(work[v][labels[v]] for v in (work if variables is None else variables) if v in work)
         return total + sum(units for _, _, units in self.copies(labels, transfers))
+
+
+@dataclass
+class Part:
+    """Variables that have a choice, connected by transfers, and all transfers that touch them."""
+
+    problem: Problem
+    variables: list[int]
+    transfers: list[Transfer] = field(default_factory=list[Transfer])
+
+    def __post_init__(self) -> None:
+        self.labels = sorted({label for v in self.variables for label in self.problem.candidates[v]})
+
+    def cost(self, labels: Sequence[int]) -> int:
+        """Units for what the part's variables have an influence on."""
+        return self.problem.cost(labels, self.variables, self.transfers)
 
 
 def place_tree(paths: Iterable[tuple[int, Sequence[tuple[object, float]]]]) -> tuple[TreeNode, ...]:

@@ -43,14 +43,10 @@ class Sizes:
         return ((self._dynamic,), element_bytes(element)) if isinstance(element, Attribute) else ((), 0)
 
 
-def element_bytes(element: object) -> int:
-    """Bytes of one element in memory: at least 1, 8 for an index."""
-    return _element_bytes(element) if isinstance(element, Attribute) else 4
-
-
 @lru_cache(maxsize=256)
-def _element_bytes(element: Attribute) -> int:
-    return _text_bytes(str(element))
+def element_bytes(element: Attribute | None) -> int:
+    """Bytes of one element in memory: at least 1, 8 for an index; 4 where the element's type is not known."""
+    return _text_bytes(str(element)) if element is not None else 4
 
 
 def _text_bytes(text: str) -> int:

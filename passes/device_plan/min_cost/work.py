@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import cache, partial
 from typing import NamedTuple
 
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
@@ -15,7 +16,6 @@ from devscope.analysis.captured_values import free_values
 from devscope.analysis.loops import trips
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts, facts_of
-from devscope.passes.device_plan.min_cost.contractions import contraction_flops
 from devscope.passes.device_plan.min_cost.sizes import Sizes, element_bytes
 
 TRANSCENDENTAL_FLOPS = 8
@@ -36,6 +36,21 @@ _TRANSCENDENTAL = re.compile(
     r"(?:math|linalg|stablehlo|chlo|tosa|complex)\.(?:exp|log|sqrt|rsqrt|cbrt|sin|cos|tan|asin|acos|atan|sinh|cosh"
     r"|tanh|erf|pow|sigmoid|logistic|sine|cosine|exponential|softmax|reciprocal)\w*"
 )
+
+_PRODUCTS = (
+    r"(linalg\.(matmul|matmul_transpose_[ab]|quantized_matmul|matvec|vecmat|dot|mmt4d)|stablehlo\.dot"
+    r"|tosa\.fully_connected)",
+    r"(linalg\.(batch_(matmul|matmul_transpose_[ab]|matvec|vecmat|mmt4d)|quantized_batch_matmul)|tosa\.matmul)",
+)
+"""The names of products, by their number of batch dimensions."""
+
+_WINDOWED = r"linalg\.(pooling|.*conv).*|stablehlo\.convolution|tosa\.conv[23]d"
+
+_LAYOUTS = {"tosa.conv2d": "ohwi", "tosa.conv3d": "odhwi"}
+"""Of filters, where neither the name nor an attribute tells."""
+
+_PER_OUTPUT = frozenset("fmgo")
+"""Letters of a filter's layout that say which output it makes; all others are summed over."""
 
 _ENTERED = frozenset({"scf.for", "scf.while", "scf.parallel", "scf.forall", "scf.if"})
 """In a body, operations that work by what is in their regions."""
@@ -83,7 +98,7 @@ class Estimator:
         return float(total + sum(self.bytes(result.type) for result in op.results))
 
     def _flops(self, op: Operation, name: str) -> float:
-        contraction = contraction_flops(self._sizes, op, name)
+        contraction = _contraction_flops(self._sizes, op, name)
         if contraction is not None:
             return contraction
         elements = self._iterations(op, name)
@@ -155,3 +170,66 @@ def _is_uninitialised(value: SSAValue) -> bool:
         return False
     known = facts_of(owner)
     return known.allocates and known.rematerialised
+
+
+# Operations that multiply and add: products of matrices and vectors, convolutions, and poolings with them.
+
+
+def _contraction_flops(sizes: Sizes, op: Operation, name: str) -> float | None:
+    """The flops of products, convolutions and poolings; None for all other operations."""
+    contraction = _contraction(name)
+    return contraction(sizes, op) if contraction is not None and len(op.operands) > 1 else None
+
+
+@cache
+def _contraction(name: str) -> Callable[[Sizes, Operation], float] | None:
+    for batch, names in enumerate(_PRODUCTS):
+        if re.fullmatch(names, name):
+            return partial(_product, batch=batch)
+    if name == "stablehlo.dot_general":
+        return _dot_general
+    return _windowed if re.fullmatch(_WINDOWED, name) else None
+
+
+def _product(sizes: Sizes, op: Operation, batch: int = 0) -> float:
+    """A contraction of two operands, every index in two of the three shapes: 2 * sqrt(|A| |B| |C| / batch).
+
+    With ``batch`` leading dimensions that all three have. Matrices and vectors of any order fit.
+    """
+    first, second = (sizes.shape(operand.type) for operand in op.operands[:2])
+    shared = math.prod(first[:batch])
+    elements = math.prod(first) * math.prod(second) * _outputs(sizes, op)
+    return 2.0 * math.sqrt(elements / shared) if shared else 0.0
+
+
+def _dot_general(sizes: Sizes, op: Operation) -> float:
+    """Elements of the result times those of the contracted dimensions."""
+    text = str(op.get_attr_or_prop("dot_dimension_numbers"))
+    contracted = re.search(r"lhs_contracting_dimensions\s*=\s*\[([0-9, ]*)\]", text)
+    if contracted is None:
+        return _product(sizes, op)
+    shape = sizes.shape(op.operands[0].type)
+    indices = map(int, re.findall("[0-9]+", contracted[1]))
+    return 2.0 * math.prod(shape[index] for index in indices if index < len(shape)) * _outputs(sizes, op)
+
+
+def _windowed(sizes: Sizes, op: Operation) -> float:
+    """Convolutions and poolings: the filter's share of one output element, per output element."""
+    dialect, _, name = op_name(op).partition(".")
+    filter_ = sizes.shape(op.operands[1].type)
+    if name.startswith("pooling"):
+        return float(_outputs(sizes, op) * math.prod(filter_))
+    layout = _LAYOUTS.get(f"{dialect}.{name}", name.removesuffix("_q").rpartition("_")[2])
+    if dialect == "stablehlo":  # The second list of [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f].
+        lists = re.search(r"x\s*\[([^\]]*)\]", str(op.get_attr_or_prop("dimension_numbers")))
+        layout = re.sub(r"\W", "", lists[1]) if lists is not None else ""
+    per_output = _PER_OUTPUT | set("c") if name.startswith("depthwise") else _PER_OUTPUT
+    if len(layout) != len(filter_):
+        return 2.0 * _outputs(sizes, op) * math.prod(filter_)
+    summed = math.prod(size for letter, size in zip(layout, filter_, strict=True) if letter not in per_output)
+    return 2.0 * _outputs(sizes, op) * summed
+
+
+def _outputs(sizes: Sizes, op: Operation) -> int:
+    """Elements of the result; without one, of the operand that is written, which is the last."""
+    return math.prod(sizes.shape((op.results or op.operands[-1:])[0].type))

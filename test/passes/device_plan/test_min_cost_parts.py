@@ -19,7 +19,7 @@ from devscope.dialects.device import ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.errors import OptionError
 from devscope.passes.device_plan import PlanOptions, plan_module
-from devscope.passes.device_plan.min_cost.moves import SINK, SOURCE, UNLIMITED, Network
+from devscope.passes.device_plan.min_cost.cuts import SINK, SOURCE, UNLIMITED, Network
 from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree
 from devscope.passes.device_plan.min_cost.work import Estimator, Work
@@ -83,7 +83,6 @@ def random_problem(rng: random.Random, labels: int, variables: int) -> Problem:
         if paths:
             free = frozenset([rng.randrange(labels)] if rng.random() < 0.1 else [])
             problem.transfers.append(Transfer(source, rng.choice(links), place_tree(paths), free))
-    problem.finish()
     return problem
 
 
