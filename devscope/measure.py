@@ -1,7 +1,7 @@
 """Measures the devices of this machine, by compiling and running programs: the figures of a machine description.
 
 Every figure is the slope of the time over the amount of work, so what a call costs by itself drops out: loops run
-a few and many times. Each time is the best of several.
+a few and many times, chains of matrix products have one and several links. Each time is the best of several.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ LARGE, SMALL = 1 << 22, 16
 """Elements of large and small tensors of f32."""
 
 _BYTES = 4
+_CHAIN = 4
 _REPEATS = 3
 _LONG_ENOUGH = 0.05
 """Seconds that a loop must take to be timed."""
@@ -52,10 +53,9 @@ def measure_machine() -> Machine:
 
 
 def _measure_device(info: DeviceInfo) -> Device:
-    launch, large = _loop_seconds(info.name, _ADD, _VECTOR, (SMALL,), (LARGE,))
+    launch, large = _loop_seconds(info.name, _ADD)
     large = max(large - launch, _LEAST)
-    (matrix,) = _loop_seconds(info.name, _PRODUCT, _MATRIX, (MATRIX, MATRIX))
-    matrix = max(matrix - launch, _LEAST)
+    matrix = max(_product_seconds(info.name) - launch, _LEAST)
     # Two tensors are read, one is written.
     return Device(
         info.name, 2 * MATRIX**3 / matrix, 3 * LARGE * _BYTES / large, launch, float(info.memory_bytes) or None
@@ -64,8 +64,7 @@ def _measure_device(info: DeviceInfo) -> Device:
 
 def _measure_link(host: str, device: Device) -> tuple[float, float]:
     """Bandwidth and latency of one direction: half of a round trip, less the operation that stands in it."""
-    round_trip = _ROUND_TRIP.format(scope=_scope(device.name), host=_scope(host))
-    trips = _loop_seconds(host, round_trip, _VECTOR, (SMALL,), (LARGE,))
+    trips = _loop_seconds(host, _ROUND_TRIP.format(scope=_scope(device.name), host=_scope(host)))
     computing = [device.launch + 3 * size * _BYTES / device.bandwidth for size in (SMALL, LARGE)]
     latency, large = (max(trip - work, 0.0) / 2 for trip, work in zip(trips, computing, strict=True))
     return LARGE * _BYTES / max(large - latency, _LEAST), latency
@@ -75,7 +74,9 @@ _LOOP = """
 func.func @main(%a: !t {{device.scope = {scope}}}, %n: index) -> (!t {{device.scope = {scope}}}) {{
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
+  %size = tensor.dim %a, %zero : !t
   %r = scf.for %i = %zero to %n step %one iter_args(%x = %a) -> (!t) {{
+    %e = tensor.empty(%size) : !t
 {body}
     scf.yield %y : !t
   }}
@@ -83,29 +84,32 @@ func.func @main(%a: !t {{device.scope = {scope}}}, %n: index) -> (!t {{device.sc
 }}
 """
 
-_ADD = """\
-    %size = tensor.dim %a, %zero : !t
-    %e = tensor.empty(%size) : !t
-    %y = linalg.add ins(%x, %a : !t, !t) outs(%e : !t) -> !t"""
+_ADD = "    %y = linalg.add ins(%x, %a : !t, !t) outs(%e : !t) -> !t"
 
 _ROUND_TRIP = """\
-    %size = tensor.dim %a, %zero : !t
-    %e = tensor.empty(%size) : !t
     %there = linalg.add {{device.scope = {scope}}} ins(%x, %a : !t, !t) outs(%e : !t) -> !t
     %y = "device.device_copy"(%there) {{src = {scope}, dst = {host}}} : (!t) -> !t"""
 
-_PRODUCT = """\
-    %e = tensor.empty() : !t
-    %o = arith.constant 0.0 : f32
-    %f = linalg.fill ins(%o : f32) outs(%e : !t) -> !t
-    %y = linalg.matmul ins(%x, %a : !t, !t) outs(%f : !t) -> !t"""
+_PRODUCTS = """
+func.func @main(%a: !t {{device.scope = {scope}}}) -> (!t {{device.scope = {scope}}}) {{
+  %e = tensor.empty() : !t
+  %zero = arith.constant 0.0 : f32
+  %f = linalg.fill ins(%zero : f32) outs(%e : !t) -> !t
+{body}
+  func.return %p{count} : !t
+}}
+"""
 
-_VECTOR, _MATRIX = "tensor<?xf32>", f"tensor<{MATRIX}x{MATRIX}xf32>"
+_PRODUCT = "  %p{next} = linalg.matmul ins({value}, %a : !t, !t) outs(%f : !t) -> !t"
 
 
 def _scope(device: str) -> str:
     kind, _, number = device.partition(":")
     return f'#device.scope<"{kind}", {number} : i64, "", "">'
+
+
+def _compile(text: str, type_: str, device: str) -> Executable:
+    return compile(text.replace("!t", type_), default=device, arguments="open", cache=False)
 
 
 def _best(call: Callable[[], Any]) -> float:
@@ -118,14 +122,16 @@ def _best(call: Callable[[], Any]) -> float:
     return min(times)
 
 
-def _loop_seconds(device: str, body: str, type_: str, *shapes: tuple[int, ...]) -> list[float]:
-    """Seconds of one iteration of a loop with ``body``, on tensors of each shape."""
-    text = _LOOP.format(scope=_scope(device), body=body).replace("!t", type_)
-    with compile(text, default=device, arguments="open", cache=False) as executable:
-        return [_iteration_seconds(executable, np.zeros(shape, np.float32)) for shape in shapes]
+def _loop_seconds(device: str, body: str) -> tuple[float, float]:
+    """Seconds of one iteration, with small and with large tensors."""
+    text = _LOOP.format(scope=_scope(device), body=body)
+    with _compile(text, "tensor<?xf32>", device) as executable:
+        return _iteration_seconds(executable, SMALL), _iteration_seconds(executable, LARGE)
 
 
-def _iteration_seconds(executable: Executable, data: NDArray[np.float32]) -> float:
+def _iteration_seconds(executable: Executable, size: int) -> float:
+    data: NDArray[np.float32] = np.zeros(size, np.float32)
+
     def run(iterations: int) -> float:
         return _best(lambda: executable(data, iterations))
 
@@ -136,3 +142,17 @@ def _iteration_seconds(executable: Executable, data: NDArray[np.float32]) -> flo
         many *= 8
         long = run(many)
     return max(long - short, 0.0) / (many - few)
+
+
+def _product_seconds(device: str) -> float:
+    """Seconds of one matrix product."""
+    data: NDArray[np.float32] = np.zeros((MATRIX, MATRIX), np.float32)
+    seconds: list[float] = []
+    for count in (1, 1 + _CHAIN):
+        values = ["%a", *(f"%p{number}" for number in range(1, count))]
+        body = "\n".join(_PRODUCT.format(next=number, value=value) for number, value in enumerate(values, 1))
+        text = _PRODUCTS.format(scope=_scope(device), body=body, count=count)
+        with _compile(text, f"tensor<{MATRIX}x{MATRIX}xf32>", device) as executable:
+            executable(data)
+            seconds.append(_best(lambda executable=executable: executable(data)))
+    return max(seconds[1] - seconds[0], 0.0) / _CHAIN
