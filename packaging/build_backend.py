@@ -9,25 +9,9 @@ from typing import Any
 
 import compile_native
 from setuptools import build_meta
-from setuptools.build_meta import (
-    build_editable,
-    build_sdist,
-    build_wheel,
-    prepare_metadata_for_build_editable,
-    prepare_metadata_for_build_wheel,
-)
+from setuptools.build_meta import *  # noqa: F403
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
-
-__all__ = [
-    "build_editable",
-    "build_sdist",
-    "build_wheel",
-    "get_requires_for_build_editable",
-    "get_requires_for_build_wheel",
-    "prepare_metadata_for_build_editable",
-    "prepare_metadata_for_build_wheel",
-]
 
 
 def get_requires_for_build_wheel(config_settings: Any = None) -> list[str]:

@@ -17,20 +17,13 @@ _SHAPES = "check the shapes that were given to the program"
 _LAUNCH_SIZES = "check the sizes that the launch of the kernel computes"
 _DEFECT = "the compiled program is wrong: please report this with the program that was compiled"
 
-_OPERATIONS = {
-    Operation.ALLOC: "allocating {bytes}",
-    Operation.FREE: "freeing a buffer",
-    Operation.COPY: "copying {bytes}",
-    Operation.CONSTANT: "using constant {error.detail}",
-    Operation.LAUNCH: "launching kernel {kernel}",
-}
-
-_WITHOUT_DETAIL = {
-    Operation.ALLOC: "an allocation",
-    Operation.FREE: "freeing a buffer",
-    Operation.COPY: "a copy",
-    Operation.CONSTANT: "using a constant",
-    Operation.LAUNCH: "a kernel launch",
+# An operation with and without its detail.
+_OPERATIONS: dict[int, tuple[str, str]] = {
+    Operation.ALLOC: ("allocating {bytes}", "an allocation"),
+    Operation.FREE: ("freeing a buffer", "freeing a buffer"),
+    Operation.COPY: ("copying {bytes}", "a copy"),
+    Operation.CONSTANT: ("using constant {error.detail}", "using a constant"),
+    Operation.LAUNCH: ("launching kernel {kernel}", "a kernel launch"),
 }
 
 # What the runtime refuses, and what to do about it.
@@ -59,8 +52,9 @@ def describe_error(error: Any, specs: Sequence[DeviceSpec], physical: Sequence[D
     """
     if error.operation == Operation.ASSERT:
         return _failed_assertion(error.detail)
+    operation, without_detail = _OPERATIONS[error.operation]
     if not 0 <= error.slot < len(specs):
-        what = f"slot {error.slot}: {_WITHOUT_DETAIL[Operation(error.operation)]}"
+        what = f"slot {error.slot}: {without_detail}"
         return DeviceError(f"{what} failed: the program has {error.detail} device slots", notes=[_DEFECT])
     spec, device = specs[error.slot], physical[error.slot]
     kernels = [f"'{kernel.name}'" for kernel in spec.kernels]
@@ -72,7 +66,7 @@ def describe_error(error: Any, specs: Sequence[DeviceSpec], physical: Sequence[D
         "local": format_bytes(error.size),
         "most_local": format_bytes(device.local_memory_bytes),
     }
-    where, what = _device(spec, device), _OPERATIONS[Operation(error.operation)].format(**facts)
+    where, what = _device(spec, device), operation.format(**facts)
     if error.origin == Origin.DRIVER:
         return DeviceError(f"{where}: {what} failed: {device.error_name(error.code)}")
     if (error.operation, error.code) == (Operation.ALLOC, Code.NEGATIVE_SIZE):

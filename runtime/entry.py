@@ -4,24 +4,33 @@ Arguments and results are memref descriptors, cells of 8 bytes: allocated pointe
 sizes, strides (in elements). The function takes a pointer to its results' descriptors, one after the other
 (left out when there are none), then a pointer to the descriptor of each argument. It is called through a
 function that takes these pointers as an array, see :func:`.native.call_symbol`.
+
+Results are arrays over memory of the program, which goes back to it with the last array. numpy has no bfloat16:
+``bf16`` results are ``ml_dtypes.bfloat16`` where that package is installed, else uint16.
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
+
+import numpy as np
 
 from devscope.errors import DeviceError
 from devscope.runtime.arguments import Array
 from devscope.runtime.device_error import negative_size
 from devscope.runtime.linker import HostLibrary
-from devscope.runtime.native.abi import Block
-from devscope.runtime.program import Entry
-from devscope.runtime.results import HostMemory, ResultMaker
+from devscope.runtime.native.abi import RETURNED_BLOCKS, Block
+from devscope.runtime.program import DTYPES, Entry, TensorSpec
 
 _HEADER = 3  # allocated, aligned, offset
 _CELL = 8
+
+_free: Any = ctypes.CDLL(None).free
+_free.argtypes = [ctypes.c_void_p]
+_free.restype = None
 
 
 class EntryCaller:
@@ -29,16 +38,16 @@ class EntryCaller:
 
     def __init__(self, name: str, entry: Entry, library: HostLibrary) -> None:
         self.name = name
-        self._makers = [ResultMaker(spec) for spec in entry.outputs]
-        self._result_at, results_end = _offsets([maker.rank for maker in self._makers], 0)
-        self._argument_at, end = _offsets([len(spec.shape) for spec in entry.inputs], results_end)
+        self._outputs = entry.outputs
+        self._result_at, results_end = _offsets(entry.outputs, 0)
+        self._argument_at, end = _offsets(entry.inputs, results_end)
         self._is_static = [None not in spec.shape for spec in entry.inputs]
         self._cells = (ctypes.c_int64 * max(end, 1))()
         for spec, at in zip(entry.inputs, self._argument_at, strict=True):
             if None not in spec.shape:
                 self._write_sizes(at, [size for size in spec.shape if size is not None])
         base = ctypes.addressof(self._cells)
-        starts = ([0] if self._makers else []) + self._argument_at
+        starts = ([0] if entry.outputs else []) + self._argument_at
         self._pointers = (ctypes.c_void_p * max(len(starts), 1))(*[base + start * _CELL for start in starts])
         self._pointers_at = ctypes.addressof(self._pointers)
         self._call = library.call
@@ -64,8 +73,6 @@ class EntryCaller:
         Memory that belongs to an argument or that was returned twice must not be freed twice, whatever the
         compiled code says about ownership. Raises :class:`DeviceError` for a shape that no array can have.
         """
-        if not self._makers:
-            return []
         cells = self._cells
         given = {cells[at] for at in self._argument_at}
         # All of them first: if a result cannot be made, the others must be freed nevertheless.
@@ -74,14 +81,16 @@ class EntryCaller:
             for allocated in {cells[at] for at in self._result_at}
         }
         results: list[Any] = []
-        for position, (maker, at) in enumerate(zip(self._makers, self._result_at, strict=True)):
+        for position, (spec, at) in enumerate(zip(self._outputs, self._result_at, strict=True)):
+            rank = len(spec.shape)
             allocated, aligned, offset = cells[at : at + _HEADER]
-            sizes = cells[at + _HEADER : at + _HEADER + maker.rank]
-            strides = cells[at + _HEADER + maker.rank : at + _HEADER + 2 * maker.rank]
+            sizes = cells[at + _HEADER : at + _HEADER + rank]
+            strides = cells[at + _HEADER + rank : at + _HEADER + 2 * rank]
             if sizes and min(sizes) < 0:
                 raise negative_size(f"result {position} of '{self.name}'", min(sizes))
             try:
-                array = maker(owners[allocated], aligned + offset * maker.dtype.itemsize, sizes, strides)
+                address = aligned + offset * DTYPES[spec.dtype].itemsize
+                array = result_array(spec, owners[allocated], address, sizes, strides)
             except ValueError as error:
                 raise DeviceError(
                     f"result {position} of '{self.name}', of shape {sizes}, cannot be an array: {error}"
@@ -99,10 +108,95 @@ class EntryCaller:
             stride *= sizes[index]
 
 
-def _offsets(ranks: Sequence[int], start: int) -> tuple[list[int], int]:
-    """Where descriptors of these ranks start, one after the other, and where the last one ends (in cells)."""
+def _offsets(specs: Sequence[TensorSpec], start: int) -> tuple[list[int], int]:
+    """Where descriptors start, one after the other, and where the last one ends (in cells)."""
     offsets: list[int] = []
-    for rank in ranks:
+    for spec in specs:
         offsets.append(start)
-        start += _HEADER + 2 * rank
+        start += _HEADER + 2 * len(spec.shape)
     return offsets, start
+
+
+def result_array(spec: TensorSpec, owner: HostMemory, address: int, sizes: list[int], strides: list[int]) -> Any:
+    """An array over the memory of ``owner``; a numpy scalar for a scalar result.
+
+    ``address`` is that of element 0, ``strides`` count elements.
+    """
+    dtype = DTYPES[spec.dtype]
+    if 0 in sizes:
+        array = np.empty(sizes, dtype)
+    else:
+        owner.__array_interface__ = {
+            "data": (address, False),
+            "shape": tuple(sizes),
+            "strides": tuple(stride * dtype.itemsize for stride in strides),
+            "typestr": dtype.str,
+            "version": 3,
+        }
+        array = np.asarray(owner)
+    if spec.dtype == "bf16" and (bfloat16 := _bfloat16()) is not None:
+        array = array.view(bfloat16)
+    return array[()] if spec.scalar else array
+
+
+@cache
+def _bfloat16() -> np.dtype[Any] | None:
+    try:
+        import ml_dtypes
+    except ImportError:
+        return None
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+class HostMemory:
+    """A block of a result; given back with this object, which every array over the memory keeps alive."""
+
+    __slots__ = ("__array_interface__", "_block", "_give")
+
+    def __init__(self, block: int, give: Callable[[int], None]) -> None:
+        self._block = block
+        self._give = give
+        self.__array_interface__: dict[str, Any] = {}
+
+    def __del__(self) -> None:
+        if self._block:
+            self._give(self._block)
+
+
+class ReturnedMemory:
+    """Blocks of results whose arrays are gone; the next call of the program uses them again.
+
+    Arrays go away in any thread and at any time, also while a call runs and after the executable was closed: the
+    list is only touched by single operations, which the interpreter does not interrupt.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[int] = []
+        self._most = RETURNED_BLOCKS
+
+    def give(self, block: int) -> None:
+        """Takes a block over."""
+        self._blocks.append(block)
+        self._trim()
+
+    def hand_over(self, context: Any) -> None:
+        """Puts what there is where the next call looks for it."""
+        while self._blocks and context.returned_count < RETURNED_BLOCKS:
+            try:
+                context.returned[context.returned_count] = self._blocks.pop()
+            except IndexError:  # another thread was faster
+                return
+            context.returned_count += 1
+
+    def close(self) -> None:
+        """Frees what there is, and from now on what comes."""
+        self._most = 0
+        self._trim()
+
+    # Bound as a default: at interpreter exit the module's names are gone before the last arrays.
+    def _trim(self, free: Any = _free) -> None:
+        while len(self._blocks) > self._most:
+            try:
+                free(self._blocks.pop())
+            except IndexError:  # another thread was faster
+                return

@@ -10,10 +10,9 @@ from typing import Any, Literal
 from devscope.errors import InputError
 from devscope.runtime.arguments import ArgumentList
 from devscope.runtime.cache import DiskCache, open_cache
-from devscope.runtime.counters import Counters
 from devscope.runtime.devices import check_shared_memory, resolve_devices
 from devscope.runtime.file_format import read_program, save_program
-from devscope.runtime.pool import Builds, InstancePool
+from devscope.runtime.pool import Builds, Counters, InstancePool
 from devscope.runtime.program import Entry, Program
 
 MAIN = "main"

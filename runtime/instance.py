@@ -7,15 +7,16 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from devscope.errors import DevscopeError
-from devscope.runtime.arenas import Arenas
+import numpy as np
+
+from devscope.errors import DeviceError, DevscopeError
 from devscope.runtime.device_error import describe_error
 from devscope.runtime.drivers import Device, DeviceProgram
-from devscope.runtime.entry import EntryCaller
+from devscope.runtime.entry import EntryCaller, ReturnedMemory
+from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.linker import HostLibrary
 from devscope.runtime.native import abi
-from devscope.runtime.program import DeviceSpec, KernelSpec, Program, memory_of
-from devscope.runtime.results import ReturnedMemory
+from devscope.runtime.program import ArenaSpec, DeviceSpec, KernelSpec, Program, memory_of
 
 FREE_LIST_ENTRIES = 256
 """Most buffers that a device keeps for reuse."""
@@ -44,22 +45,29 @@ class Instance:
         self._build = build
         self._keep: list[Any] = []
         self._returned = ReturnedMemory()
+        self._arenas = program.arenas
+        self._prepared: set[str] = set()
         count = len(self.specs)
         self.records = (abi.Device * count)()
         self.traffic = (abi.Traffic * (count * count))()
+        self._arena_records = (abi.Arena * count)()
         with contextlib.ExitStack() as made:
             self._library = HostLibrary(program, sorted({device.type for device in physical} | {"cpu"}))
             made.callback(self._library.close)
-            self._arenas = Arenas(program, physical, self._library)
             self._context = abi.Context(
                 device_count=count,
                 devices=ctypes.addressof(self.records),
                 constant_count=len(program.constants),
                 constants=self._constants(program),
                 traffic=ctypes.addressof(self.traffic),
-                arenas=self._arenas.address,
+                arenas=ctypes.addressof(self._arena_records),
             )
-            self._address = self._arenas.context = ctypes.addressof(self._context)
+            self._address = ctypes.addressof(self._context)
+            for arena in program.arenas:
+                record = self._arena_records[arena.slot]
+                record.places = self._array(abi.Place, [abi.Place(*place) for place in arena.places])
+                record.place_count = len(arena.places)
+                record.separate = int(physical[arena.slot].base_alignment > arena.alignment)
             for spec, device, record in zip(self.specs, physical, self.records, strict=True):
                 self._open(spec, device, record, made)
             self._callers = {
@@ -70,7 +78,8 @@ class Instance:
     def run(self, name: str, arrays: Sequence[Any]) -> list[Any]:
         """Calls an entry with checked arguments. Raises what :meth:`Executable.run` raises."""
         caller = self._callers[name]
-        self._arenas.prepare(name)
+        if name not in self._prepared:
+            self._prepare_arenas(name)
         self._returned.hand_over(self._context)
         if not caller.call(self._address, arrays):
             raise self._take_error()
@@ -102,6 +111,28 @@ class Instance:
 
     def _array(self, element: Any, items: Sequence[Any]) -> int:
         return self._room(element, len(items), *items)
+
+    def _prepare_arenas(self, name: str) -> None:
+        """Before the first call of an entry: makes the arenas that it needs, or lets them grow.
+
+        Later calls find their buffers where they were: they ask neither the C library nor a driver for memory.
+        Raises :class:`DeviceError` when host memory runs out.
+        """
+        for arena in self._arenas:
+            needed = arena.needed.get(name, 0)
+            if needed > self._arena_records[arena.slot].bytes:
+                memory = None if arena.slot else self._host_arena(arena, needed)
+                self._library.set_arena(self._address, arena.slot, needed, memory)
+        self._prepared.add(name)
+
+    def _host_arena(self, arena: ArenaSpec, size: int) -> int:
+        try:
+            self._host_memory = np.empty(size + arena.alignment, np.uint8)
+        except (MemoryError, ValueError):
+            raise DeviceError(
+                f"cpu:0 (host): allocating {format_bytes(size)} failed: out of host memory"
+            ) from None
+        return -(-self._host_memory.ctypes.data // arena.alignment) * arena.alignment
 
     def _constants(self, program: Program) -> int:
         memories = [memory_of(data) for data in program.constant_data]

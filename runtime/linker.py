@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
-import threading
+import struct
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from devscope.errors import ExecutableFormatError
-from devscope.runtime.elf import symbols_of
 from devscope.runtime.native import driver_symbol, runtime_object
 from devscope.runtime.program import Program
 
@@ -19,7 +18,6 @@ _FUNCTIONS = ("devscope_call", "devscope_close", "devscope_set_arena")
 
 # Names of loaded libraries: LLVM does not allow one to be used twice.
 _serial = itertools.count()
-_setup_lock = threading.Lock()
 
 
 class HostLibrary:
@@ -34,8 +32,7 @@ class HostLibrary:
         # Imported here: a program can be described and saved without LLVM.
         import llvmlite.binding as llvm
 
-        with _setup_lock:
-            _setup()
+        _setup()
         _check_machine(program, llvm)
         entries = [entry.symbol for entry in program.entries.values()]
         drivers = [driver_symbol(type_) for type_ in device_types]
@@ -109,9 +106,12 @@ def _machine(triple: str) -> tuple[str, bool]:
 
 def _link_error(program: Program, entries: Sequence[str], reason: str) -> ExecutableFormatError:
     process = ctypes.CDLL(None)
-    runtime = symbols_of(runtime_object()).defined
-    undefined = symbols_of(program.host_object).undefined
-    missing = [name for name in undefined if name not in runtime and not hasattr(process, name)]
+    runtime = symbols_of(runtime_object())
+    missing = [
+        name
+        for name, is_defined in symbols_of(program.host_object).items()
+        if not is_defined and not runtime.get(name) and not hasattr(process, name)
+    ]
     if missing:
         return ExecutableFormatError(
             f"the host code calls functions that this process does not have: {', '.join(missing)}",
@@ -121,3 +121,33 @@ def _link_error(program: Program, entries: Sequence[str], reason: str) -> Execut
     if absent:
         return ExecutableFormatError(f"the host code does not define: {', '.join(absent)}")
     return ExecutableFormatError(f"the host code could not be loaded: {reason}")
+
+
+_SHT_SYMTAB = 2
+_SHN_UNDEF = 0
+_STB_LOCAL = 0
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+
+
+def symbols_of(data: bytes) -> dict[str, bool]:
+    """The global symbols of a 64-bit little-endian relocatable ELF object, and whether it defines them.
+
+    None of anything else; of a damaged object, some.
+    """
+    found: dict[str, bool] = {}
+    if data[:6] != b"\x7fELF\x02\x01":
+        return found
+    with contextlib.suppress(struct.error, ValueError, IndexError):
+        (table,) = struct.unpack_from("<Q", data, 40)
+        size, count = struct.unpack_from("<HH", data, 58)
+        sections = [_SECTION.unpack_from(data, table + index * size) for index in range(count)]
+        for _, kind, _, _, offset, length, link, _, _, _ in sections:
+            if kind != _SHT_SYMTAB:
+                continue
+            for at in range(offset, offset + length, _SYMBOL.size):
+                name, info, _, section, _, _ = _SYMBOL.unpack_from(data, at)
+                if name and info >> 4 != _STB_LOCAL:
+                    start = sections[link][4] + name
+                    found[data[start : data.index(b"\0", start)].decode()] = section != _SHN_UNDEF
+    return found

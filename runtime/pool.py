@@ -1,19 +1,71 @@
-"""Copies of a loaded program, so that several threads can call it at once, and what they share."""
+"""Copies of a loaded program, so that several threads can call it at once; what they share, and what they did."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from devscope.errors import InputError
 from devscope.runtime.cache import DiskCache
-from devscope.runtime.counters import Counters
 from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.instance import Instance
 from devscope.runtime.program import Program
+
+
+@dataclass(frozen=True)
+class CopyCount:
+    """A number of copies and the bytes that they moved."""
+
+    copies: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: CopyCount) -> CopyCount:
+        return CopyCount(self.copies + other.copies, self.bytes + other.bytes)
+
+
+@dataclass
+class Counters:
+    """What an executable did on its devices, since it was made or since the counters were reset.
+
+    The dictionaries are keyed by virtual device. ``allocations`` counts buffers that the program asked for,
+    ``driver_allocations`` those that could not be served from freed ones. ``copies`` is keyed by source and
+    destination; pairs without copies are left out. h2d, d2h, d2d: copies to devices, from devices, and
+    between or inside devices. ``live`` is not a sum: the buffers that the program has now and will free (its
+    constants stay), none between calls. ``builds``: programs that drivers built or loaded. For the host,
+    allocations are blocks of memory, and the driver is the C library.
+    """
+
+    launches: Counter[str] = field(default_factory=Counter[str])
+    allocations: Counter[str] = field(default_factory=Counter[str])
+    driver_allocations: Counter[str] = field(default_factory=Counter[str])
+    copies: dict[tuple[str, str], CopyCount] = field(default_factory=dict[tuple[str, str], CopyCount])
+    h2d: CopyCount = CopyCount()
+    d2h: CopyCount = CopyCount()
+    d2d: CopyCount = CopyCount()
+    live: Counter[str] = field(default_factory=Counter[str])
+    builds: int = 0
+
+    def add(self, instance: Instance) -> None:
+        """Adds what an instance of the executable did."""
+        names = [spec.name for spec in instance.specs]
+        for name, record in zip(names, instance.records, strict=True):
+            for kind in ("launches", "allocations", "driver_allocations"):
+                getattr(self, kind)[name] += getattr(record.counters, kind)
+            self.live[name] += record.live_count
+        for (source, target), cell in zip(product(range(len(names)), repeat=2), instance.traffic, strict=True):
+            moved = CopyCount(cell.copies, cell.bytes)
+            if cell.copies:
+                ends = names[source], names[target]
+                self.copies[ends] = self.copies.get(ends, CopyCount()) + moved
+            if source or target:
+                direction = f"{'d' if source else 'h'}2{'d' if target else 'h'}"
+                setattr(self, direction, getattr(self, direction) + moved)
 
 
 class Builds:
@@ -74,10 +126,12 @@ class InstancePool:
 
     def take(self) -> Instance:
         """An instance for one call; give it back. Raises :class:`InputError` when the pool is closed."""
-        try:
-            instance = self._idle.pop()
-        except IndexError:
-            instance = self._wait_for_idle() or self._start()
+        instance = None
+        while instance is None:
+            try:
+                instance = self._idle.pop()
+            except IndexError:  # also when another thread was faster
+                instance = self._start() if self._wait_for_idle() else None
         instance.thread = threading.get_ident()
         return instance
 
@@ -124,16 +178,15 @@ class InstancePool:
             if not self.instances:
                 self._builds.close()
 
-    def _wait_for_idle(self) -> Instance | None:
-        """An idle instance, or None when a new one may be made, which counts from now on."""
+    def _wait_for_idle(self) -> bool:
+        """Waits until an instance is idle; or else True: a new one may be made, which counts from now on."""
         with self._changed:
             self._wait(lambda: self._closed or self._idle or self._may_start())
             if self._closed:
                 raise InputError("the executable was closed", notes=["load or compile the program again"])
-            if self._idle:
-                return self._idle.pop()
-            self._starting += 1
-            return None
+            start = not self._idle and self._may_start()
+            self._starting += start
+            return start
 
     def _may_start(self) -> bool:
         mine = any(instance.thread == threading.get_ident() for instance in self.instances)

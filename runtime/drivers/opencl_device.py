@@ -114,7 +114,16 @@ class OpenCLDevice(Device):
     def build(self, binary: bytes, cached: bytes | None = None) -> tuple[DeviceProgram, bytes | None]:
         if cached is not None:
             try:
-                return self._build_cached(cached), None
+                handle = self.library.create(
+                    "clCreateProgramWithBinary",
+                    self.context(),
+                    1,
+                    self._device_list(),
+                    (c_size_t * 1)(len(cached)),
+                    (c_char_p * 1)(cached),
+                    None,
+                )
+                return self._built(handle), None
             except DeviceError:
                 pass  # made by another driver: build it anew
         if problem := _problem_of_spirv(binary):
@@ -129,33 +138,20 @@ class OpenCLDevice(Device):
             handle = self.library.create(
                 "clCreateProgramWithIL", self.context(), binary, len(binary), function=create
             )
-        program = OpenCLProgram(self, handle)
-        self._build(program)
+        program = self._built(handle)
         return program, program.driver_binary()
 
-    def _build_cached(self, cached: bytes) -> OpenCLProgram:
-        handle = self.library.create(
-            "clCreateProgramWithBinary",
-            self.context(),
-            1,
-            self._device_list(),
-            (c_size_t * 1)(len(cached)),
-            (c_char_p * 1)(cached),
-            None,
-        )
+    def _built(self, handle: int) -> OpenCLProgram:
         program = OpenCLProgram(self, handle)
-        self._build(program)
-        return program
-
-    def _build(self, program: OpenCLProgram) -> None:
-        status = self.library.status("clBuildProgram", program.handle, 1, self._device_list(), b"", None, None)
+        status = self.library.status("clBuildProgram", handle, 1, self._device_list(), b"", None, None)
         if status:
-            log = self.library.text("clGetProgramBuildInfo", program.handle, self.handle, cl.PROGRAM_BUILD_LOG)
+            log = self.library.text("clGetProgramBuildInfo", handle, self.handle, cl.PROGRAM_BUILD_LOG)
             program.release()
             raise DeviceError(
                 f"{self.label} could not build the kernels for target 'opencl': {error_name(status)}",
                 notes=[f"build log: {log}"] if log else (),
             )
+        return program
 
     def _device_list(self) -> Any:
         return (c_void_p * 1)(self.handle)

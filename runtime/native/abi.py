@@ -17,38 +17,18 @@ RETURNED_BLOCKS = 64
 """Most blocks of results that can be given back at the start of one call."""
 
 
-class Origin(IntEnum):
-    """Who refused a request."""
+Origin = IntEnum("Origin", "NONE RUNTIME DRIVER", start=0)
+"""Who refused a request."""
 
-    NONE = 0
-    RUNTIME = 1
-    DRIVER = 2
+Operation = IntEnum("Operation", "ALLOC FREE COPY CONSTANT LAUNCH ASSERT")
+"""What failed."""
 
-
-class Operation(IntEnum):
-    """What failed."""
-
-    ALLOC = 1
-    FREE = 2
-    COPY = 3
-    CONSTANT = 4
-    LAUNCH = 5
-    ASSERT = 6
-
-
-class Code(IntEnum):
-    """Error codes of :attr:`Origin.RUNTIME`."""
-
-    BAD_SLOT = 1
-    BAD_KERNEL = 2
-    BAD_ARGUMENT_COUNT = 3
-    BAD_CONSTANT = 4
-    NEGATIVE_SIZE = 5
-    OUT_OF_HOST_MEMORY = 6
-    ASSERTION_FAILED = 7
-    TOO_MUCH_LOCAL_MEMORY = 8
-    TOO_MANY_WORK_ITEMS = 9
-    BAD_LAUNCH_SIZE = 10
+Code = IntEnum(
+    "Code",
+    "BAD_SLOT BAD_KERNEL BAD_ARGUMENT_COUNT BAD_CONSTANT NEGATIVE_SIZE OUT_OF_HOST_MEMORY ASSERTION_FAILED "
+    "TOO_MUCH_LOCAL_MEMORY TOO_MANY_WORK_ITEMS BAD_LAUNCH_SIZE",
+)
+"""Error codes of :attr:`Origin.RUNTIME`."""
 
 
 def struct(name: str, *fields: str | dict[str, Any]) -> type[ctypes.Structure]:

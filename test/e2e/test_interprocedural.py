@@ -26,8 +26,8 @@ from devscope.passes.device_sccp import DeviceSccpPass
 from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_unused import DeviceUnusedPass
 from devscope.passes.device_verify import verify_module
-from devscope.runtime.counters import CopyCount, Counters
 from devscope.runtime.executable import Executable
+from devscope.runtime.pool import CopyCount, Counters
 
 pytestmark = pytest.mark.fuzz
 

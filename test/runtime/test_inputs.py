@@ -12,9 +12,9 @@ from handmade import program, symbol, vector
 
 from devscope.errors import InputError
 from devscope.runtime.arguments import ArgumentCheck
+from devscope.runtime.entry import HostMemory, result_array
 from devscope.runtime.executable import Executable
 from devscope.runtime.program import Entry, TensorSpec
-from devscope.runtime.results import HostMemory, ResultMaker
 
 # sum(x: 3x?xf32) -> f32; scalar entries give their argument back.
 SUM = """
@@ -203,20 +203,20 @@ def test_bf16_arguments_are_bits() -> None:
 
 
 def test_bf16_results_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from devscope.runtime import results
+    from devscope.runtime import entry
 
-    results._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    entry._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
     data = np.array([0x3F80], np.uint16)
-    result = ResultMaker(vector("bf16"))(HostMemory(0, lambda block: None), data.ctypes.data, [1], [1])
-    results._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
+    result = result_array(vector("bf16"), HostMemory(0, lambda block: None), data.ctypes.data, [1], [1])
+    entry._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
     assert result.dtype == np.uint16
     assert result[0] == 0x3F80
 
 
 def test_strided_results() -> None:
     data = np.arange(12, dtype=np.int32)
-    result = ResultMaker(TensorSpec("i32", [3, 2]))(
-        HostMemory(0, lambda block: None), data.ctypes.data, [3, 2], [4, 2]
+    result = result_array(
+        TensorSpec("i32", [3, 2]), HostMemory(0, lambda block: None), data.ctypes.data, [3, 2], [4, 2]
     )
     assert result.tolist() == [[0, 2], [4, 6], [8, 10]]

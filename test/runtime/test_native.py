@@ -10,9 +10,9 @@ import pytest
 from handmade import GROUP, KERNEL, opencl
 
 from devscope.errors import DeviceError
-from devscope.runtime.counters import CopyCount
 from devscope.runtime.executable import Executable
 from devscope.runtime.instance import FREE_LIST_ENTRIES
+from devscope.runtime.pool import CopyCount
 from devscope.runtime.program import ConstantSpec
 
 Make = Callable[..., Executable]

@@ -205,3 +205,21 @@ def test_threads_that_wait_are_told_of_the_end(device: Any) -> None:
     for thread in threads:
         thread.join(60)
     assert errors == ["the executable was closed"] * 3
+
+
+def test_an_idle_instance_that_another_thread_takes_first(host: Executable) -> None:
+    """Between the look at the idle instances and the step that takes one."""
+    pool = host._pool  # pyright: ignore[reportPrivateUsage]
+
+    class Contended(list[Instance]):
+        lost = 3
+
+        def pop(self, *index: Any) -> Instance:
+            if self.lost:
+                self.lost -= 1
+                raise IndexError
+            return super().pop(*index)
+
+    pool._idle = Contended(pool._idle)  # pyright: ignore[reportPrivateUsage]
+    assert np.array_equal(host.run("double", np.ones(3, np.float32)), [2, 2, 2])
+    assert len(pool.instances) == 1
