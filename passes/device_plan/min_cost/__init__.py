@@ -95,7 +95,7 @@ def predict(model: Model, labels: list[int]) -> Prediction:
     for variable, seconds in model.problem.work.items():
         device = model.devices[labels[variable]]
         computing[device] = computing.get(device, 0.0) + seconds[labels[variable]]
-    for source, destination, units in model.problem.copies(labels):
+    for source, destination, units in model.problem.copies(labels, model.problem.transfers):
         pair = (model.devices[source], model.devices[destination])
         copying[pair] = copying.get(pair, 0.0) + units * model.problem.unit
     return Prediction(dict(sorted(computing.items())), dict(sorted(copying.items())))

@@ -177,25 +177,16 @@ class Model:
             self._use(uses, op, 0, system.nodes[op.results[0]])
         available, moved = self._copied_from(), self._moved()
         for value, users in uses.items():
-            there = available.get(value, frozenset())
-            self._add_transfer(self._variable_of(system.nodes[value]), value, users, value not in moved, there)
+            source, there = self._variable_of(system.nodes[value]), available.get(value, frozenset[int]())
+            seconds = self._copy_seconds(self._estimator.bytes(value.type), value not in moved)
+            self.problem.transfers.append(Transfer(source, seconds, place_tree(users), there))
         for constraint in system.soft_constraints:
             # Copies in called functions: of arguments to where these would have them, and of results from there.
             source, user = self._variable_of(constraint.src), self._variable_of(constraint.dst)
             if source != user:
+                seconds = self._copy_seconds(self._estimator.bytes(constraint.value.type), False)
                 path = [(constraint.op.parent, self._frequency(constraint.op))]
-                self._add_transfer(source, constraint.value, [(user, path)], False)
-
-    def _add_transfer(
-        self,
-        source: int,
-        value: SSAValue,
-        users: Sequence[tuple[int, Path]],
-        elided: bool,
-        free: frozenset[int] = frozenset(),
-    ) -> None:
-        seconds = self._copy_seconds(self._estimator.bytes(value.type), elided)
-        self.problem.transfers.append(Transfer(source, seconds, place_tree(users), free))
+                self.problem.transfers.append(Transfer(source, seconds, place_tree([(user, path)])))
 
     def _made_in(self, value: SSAValue) -> int | None:
         """The variable that makes a value; None where it is on the host by its type, or made anew."""

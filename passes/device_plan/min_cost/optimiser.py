@@ -98,30 +98,25 @@ def _fix_passive(problem: Problem, labels: list[int], choice: set[int]) -> None:
     for members in _connected(passive, pairs):
         neighbours = set[int]().union(*(around[variable] for variable in members))
         common = set.intersection(*(set(problem.candidates[variable]) for variable in members))
-        options = {labels[variable] for variable in neighbours} or _isolated(problem, members, common)
+        wished = (problem.preferred.get(variable, -1) for variable in members)
+        isolated = [label for label in (*wished, *sorted(common)) if label in common][:1]
+        options = {labels[variable] for variable in neighbours} or set(isolated)
         if len(options) == 1 and options <= common and not neighbours & choice:
             for variable in members:
                 (labels[variable],) = options
             choice.difference_update(members)
 
 
-def _isolated(problem: Problem, members: Sequence[int], common: set[int]) -> set[int]:
-    wished = (problem.preferred.get(variable, -1) for variable in members)
-    found = next((label for label in (*wished, *sorted(common)) if label in common), None)
-    return {found} if found is not None else set()
-
-
 def _solve(part: Part, labels: list[int], program_limit: int) -> list[int]:
     size = sum(len(part.problem.candidates[variable]) for variable in part.variables)
-    starts: list[list[int]] = []
+    found: list[int] | None = None
     if size <= program_limit:
         from devscope.passes.device_plan.min_cost.program import solve_program
 
         found = solve_program(part, labels)
-        starts = [found] if found is not None else []
-    if not starts:
-        few = len(part.variables) <= STARTS_LIMIT
-        starts = [_uniform(part, labels, label) for label in (part.labels if few else part.labels[:1])]
+    few = len(part.variables) <= STARTS_LIMIT
+    uniform = (_uniform(part, labels, label) for label in (part.labels if few else part.labels[:1]))
+    starts = uniform if found is None else [found]
     best = min((_descend(part, start) for start in starts), key=part.cost)
     while (better := _improve_jointly(part, best)) != best:
         best = _descend(part, better)

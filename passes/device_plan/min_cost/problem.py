@@ -104,11 +104,9 @@ class Problem:
             ]
         return found
 
-    def copies(
-        self, labels: Sequence[int], transfers: Iterable[Transfer] | None = None
-    ) -> Iterator[tuple[int, int, int]]:
-        """From, to and units of all copies that ``labels`` take, or of those of ``transfers``."""
-        for transfer in self.transfers if transfers is None else transfers:
+    def copies(self, labels: Sequence[int], transfers: Iterable[Transfer]) -> Iterator[tuple[int, int, int]]:
+        """From, to and units of the copies of ``transfers`` that ``labels`` take."""
+        for transfer in transfers:
             source = labels[transfer.source]
             for label in {labels[user] for user in transfer.users} - transfer.free - {source}:
                 yield source, label, self._tree_cost(transfer, source, label, labels)
@@ -133,7 +131,8 @@ class Problem:
         """Units for everything, or for what ``variables`` compute and ``transfers`` copy."""
         work = self.work_units
         total = sum(work[v][labels[v]] for v in (work if variables is None else variables) if v in work)
-        return total + sum(units for _, _, units in self.copies(labels, transfers))
+        copies = self.copies(labels, self.transfers if transfers is None else transfers)
+        return total + sum(units for _, _, units in copies)
 
 
 @dataclass
