@@ -53,7 +53,6 @@ class ArgumentCheck:
         self.position = position
         self.dtype = DTYPES[spec.dtype]
         self.shape = tuple(spec.shape)
-        self.is_static = None not in self.shape
 
     def __call__(self, value: Any) -> Array:
         """The value as an aligned C-contiguous array of the parameter's dtype and shape.

@@ -57,15 +57,8 @@ def environment_key() -> str:
     from devscope.runtime.file_format import FORMAT_VERSION, devscope_version
     from devscope.runtime.native.abi import ABI_VERSION
 
-    parts = [
-        devscope_version(),
-        str(FORMAT_VERSION),
-        str(ABI_VERSION),
-        llvmlite.__version__,
-        sys.platform,
-        _processor(),
-    ]
-    return "|".join(parts)
+    versions = (devscope_version(), FORMAT_VERSION, ABI_VERSION, llvmlite.__version__)
+    return "|".join([*map(str, versions), sys.platform, _processor()])
 
 
 # Lines of x86 and of Arm; the others change while a machine runs.
@@ -116,11 +109,6 @@ class DiskCache:
         from devscope.runtime.file_format import write_archive
 
         self._store(self._path(key, "dsx"), lambda path: write_archive(program, path))
-
-    def clear(self) -> None:
-        """Removes all entries."""
-        for path, _, _ in self._entries():
-            _remove(path)
 
     def _path(self, key: str, suffix: str) -> Path:
         if not _KEY.fullmatch(key):

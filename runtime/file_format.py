@@ -40,7 +40,6 @@ ALIGNMENT = 64
 _MANIFEST = "manifest.json"
 _HOST = "host.o"
 _CONSTANTS = "constants.bin"
-_CHUNK = 1 << 20
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _ZIP64_EXTRA_BYTES = 20
@@ -149,9 +148,7 @@ def _padded(size: int) -> int:
 
 def _constant_chunks(program: Program) -> Iterator[bytes | memoryview]:
     for spec, data in zip(program.constants, program.constant_data, strict=True):
-        memory = memory_of(data).data
-        for start in range(0, spec.nbytes, _CHUNK):
-            yield memory[start : start + _CHUNK]
+        yield memory_of(data).data
         yield bytes(_padded(spec.nbytes) - spec.nbytes)
 
 
@@ -159,7 +156,9 @@ def _write_member(archive: zipfile.ZipFile, name: str, chunks: Iterable[bytes | 
     """Adds a member whose data starts at a multiple of 64 bytes; gives its record for the manifest."""
     info = zipfile.ZipInfo(name, _EPOCH)
     info.external_attr = 0o644 << 16
-    info.extra = _alignment_field(archive, name)
+    start = archive.start_dir + _LOCAL_HEADER.size + len(name) + _ZIP64_EXTRA_BYTES + 4
+    padding = -start % ALIGNMENT
+    info.extra = struct.pack("<HH", _PADDING_FIELD, padding) + bytes(padding)
     digest, size = hashlib.sha256(), 0
     # Zip64 always: the length is not known in advance, and the header must not change its size.
     with archive.open(info, "w", force_zip64=True) as member:
@@ -168,12 +167,6 @@ def _write_member(archive: zipfile.ZipFile, name: str, chunks: Iterable[bytes | 
             digest.update(chunk)
             size += len(chunk)
     return {"sha256": digest.hexdigest(), "bytes": size}
-
-
-def _alignment_field(archive: zipfile.ZipFile, name: str) -> bytes:
-    start = archive.start_dir + _LOCAL_HEADER.size + len(name) + _ZIP64_EXTRA_BYTES + 4
-    padding = -start % ALIGNMENT
-    return struct.pack("<HH", _PADDING_FIELD, padding) + bytes(padding)
 
 
 # ------------------------------------------------------------------------------------------------- reading

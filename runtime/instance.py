@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from devscope.errors import DeviceError, DevscopeError
+from devscope.errors import DeviceError
 from devscope.runtime.device_error import describe_error
 from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.entry import EntryCaller, ReturnedMemory
@@ -82,7 +82,9 @@ class Instance:
             self._prepare_arenas(name)
         self._returned.hand_over(self._context)
         if not caller.call(self._address, arrays):
-            raise self._take_error()
+            error = describe_error(self._context.error, self.specs, self._physical)
+            self._context.error = abi.Error()
+            raise error
         return caller.take_results(self._returned.give)
 
     def reset_counters(self) -> None:
@@ -96,12 +98,6 @@ class Instance:
         self._returned.close()
         self._library.close_context(self._address)
         self._made.close()
-
-    def _take_error(self) -> DevscopeError:
-        """The error of the last call, which failed, as an exception; clears it."""
-        exception = describe_error(self._context.error, self.specs, self._physical)
-        self._context.error = abi.Error()
-        return exception
 
     def _room(self, element: Any, count: int, *items: Any) -> int:
         """Address of an array of so many elements that lives as long as the instance; the others are zero."""
@@ -147,7 +143,7 @@ class Instance:
         record.constants = self._room(ctypes.c_int64, self._context.constant_count)
         record.most_work_items = device.max_workgroup_size
         record.most_local = device.local_memory_bytes
-        made.callback(device.open(record))
+        device.open(record, made)
         programs = [self._build(device, binary) for binary in spec.binaries] if spec.kernels else []
         kernels = [self._kernel(kernel, programs[kernel.binary], made) for kernel in spec.kernels]
         record.kernels = self._array(abi.Kernel, kernels)

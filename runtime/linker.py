@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any
 
 from devscope.errors import ExecutableFormatError
-from devscope.runtime.native import driver_symbol, runtime_object
+from devscope.runtime.native import runtime_object
 from devscope.runtime.program import Program
 
 _FUNCTIONS = ("devscope_call", "devscope_close", "devscope_set_arena")
@@ -35,12 +35,12 @@ class HostLibrary:
         _setup()
         _check_machine(program, llvm)
         entries = [entry.symbol for entry in program.entries.values()]
-        drivers = [driver_symbol(type_) for type_ in device_types]
+        drivers = {type_: f"devscope_driver_{type_}" for type_ in device_types}
         builder = llvm.JITLibraryBuilder()
         builder.add_object_img(program.host_object)
         builder.add_object_img(runtime_object())
         builder.add_current_process()
-        for symbol in (*_FUNCTIONS, *drivers, *entries):
+        for symbol in (*_FUNCTIONS, *drivers.values(), *entries):
             builder.export_symbol(symbol)
         # LLVM would write what it does not find to stderr; the exception says it better.
         self._jit: Any = llvm.create_lljit_compiler(suppress_errors=True)
@@ -49,7 +49,7 @@ class HostLibrary:
         except RuntimeError as error:
             self._jit.close()
             raise _link_error(program, entries, str(error)) from None
-        self.drivers = {type_: self[driver_symbol(type_)] for type_ in device_types}
+        self.drivers = {type_: self[symbol] for type_, symbol in drivers.items()}
         """Address of the native driver for each type of devices."""
         call, close, set_arena = (self[name] for name in _FUNCTIONS)
         pointer, i64 = ctypes.c_void_p, ctypes.c_int64

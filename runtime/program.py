@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import mmap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,26 +178,10 @@ class Program:
 
     def check(self) -> None:
         """Raises :class:`ExecutableFormatError` when parts of the program contradict each other."""
-        for device in self.slots():
-            for kernel in device.kernels:
-                if not 0 <= kernel.binary < len(device.binaries):
-                    raise ExecutableFormatError(
-                        f"kernel '{kernel.name}' of '{device.name}' is in binary {kernel.binary} of "
-                        f"{len(device.binaries)}"
-                    )
+        slots = self.slots()
         self._check_dtypes()
-        self._check_arenas()
-        if any(not 0 <= low < high < len(self.slots()) for low, high in self.shared):
-            raise ExecutableFormatError(f"the slots {self.shared} that share memory are not the program's")
-        if len(self.constants) != len(self.constant_data):
-            raise ExecutableFormatError(
-                f"the program has {len(self.constants)} constants and data for {len(self.constant_data)}"
-            )
-        for index, (spec, data) in enumerate(zip(self.constants, self.constant_data, strict=True)):
-            if (size := memory_of(data).nbytes) != spec.nbytes:
-                raise ExecutableFormatError(
-                    f"constant {index} has {size} bytes, type {spec.shape} {spec.dtype} needs {spec.nbytes}"
-                )
+        for problem in self._contradictions(slots):
+            raise ExecutableFormatError(problem)
 
     def _check_dtypes(self) -> None:
         used = [(f"constant {index}", spec.dtype) for index, spec in enumerate(self.constants)]
@@ -209,14 +193,26 @@ class Program:
                     f"{owner} has the unknown dtype '{dtype}'", notes=[f"legal dtypes are: {', '.join(DTYPES)}"]
                 )
 
-    def _check_arenas(self) -> None:
-        slots = len(self.slots())
+    def _contradictions(self, slots: Sequence[DeviceSpec]) -> Iterator[str]:
+        """Each may assume that there were none of those before it."""
+        for device in slots:
+            count = len(device.binaries)
+            for kernel in device.kernels:
+                if not 0 <= kernel.binary < count:
+                    yield f"kernel '{kernel.name}' of '{device.name}' is in binary {kernel.binary} of {count}"
         for arena in self.arenas:
             size = max(arena.needed.values(), default=0)
             shared = [(at, length) for at, length in arena.places if at != -1 or not arena.slot]
             inside = all(0 <= at <= at + length <= size for at, length in shared)
-            if not 0 <= arena.slot < slots or not inside or any(at % arena.alignment for at, _ in shared):
-                raise ExecutableFormatError(f"the arena of slot {arena.slot} is wrong")
+            if not 0 <= arena.slot < len(slots) or not inside or any(at % arena.alignment for at, _ in shared):
+                yield f"the arena of slot {arena.slot} is wrong"
+        if any(not 0 <= low < high < len(slots) for low, high in self.shared):
+            yield f"the slots {self.shared} that share memory are not the program's"
+        if len(self.constants) != len(self.constant_data):
+            yield f"the program has {len(self.constants)} constants and data for {len(self.constant_data)}"
+        for index, (spec, data) in enumerate(zip(self.constants, self.constant_data, strict=True)):
+            if (size := memory_of(data).nbytes) != spec.nbytes:
+                yield f"constant {index} has {size} bytes, type {spec.shape} {spec.dtype} needs {spec.nbytes}"
 
 
 def memory_of(data: ConstantData) -> NDArray[np.uint8]:

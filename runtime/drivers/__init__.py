@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
@@ -111,10 +111,10 @@ class Device(DeviceInfo, ABC):
         """
 
     @abstractmethod
-    def open(self, record: Any) -> Callable[[], None]:
+    def open(self, record: Any, made: ExitStack) -> None:
         """Fills in ``domain`` and ``state`` of the native ``record`` of a virtual device on this one.
 
-        Gives a function that releases what was made, once the native runtime has closed the device. Raises
+        What is ``made`` for it is released after the native runtime has closed the device. Raises
         :class:`DeviceError`.
         """
 

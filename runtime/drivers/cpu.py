@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from contextlib import ExitStack
 from functools import cached_property
 from typing import Any
 
@@ -51,8 +51,8 @@ class Host(Device):
     def build(self, binary: bytes, cached: bytes | None) -> tuple[DeviceProgram, bytes | None]:
         raise DeviceError("the host's code is no device binary")
 
-    def open(self, record: Any) -> Callable[[], None]:
-        return lambda: None
+    def open(self, record: Any, made: ExitStack) -> None:
+        pass
 
 
 HOST = Host()

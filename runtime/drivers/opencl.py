@@ -11,7 +11,7 @@ import ctypes
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from devscope.errors import DeviceError
 from devscope.runtime.drivers import Device, Driver
@@ -63,7 +63,7 @@ def _search() -> tuple[list[OpenCLDevice], list[str]]:
     for library in libraries:
         try:
             for platform in library.handles("clGetPlatformIDs"):
-                key = _platform_key(library, platform)
+                key = tuple(library.text("clGetPlatformInfo", platform, part) for part in _PLATFORM_KEY)
                 # The loader may know the driver that was already loaded directly.
                 if key not in seen:
                     found.extend(_devices_of(library, platform, problems))
@@ -77,12 +77,8 @@ def _search() -> tuple[list[OpenCLDevice], list[str]]:
 
 
 _RANK = {cl.DEVICE_TYPE_GPU: 0, cl.DEVICE_TYPE_ACCELERATOR: 1, cl.DEVICE_TYPE_CPU: 2}
+_PLATFORM_KEY = (cl.PLATFORM_NAME, cl.PLATFORM_VENDOR, cl.PLATFORM_VERSION)
 _TYPE_MASK = cl.DEVICE_TYPE_GPU | cl.DEVICE_TYPE_ACCELERATOR | cl.DEVICE_TYPE_CPU
-
-
-def _platform_key(library: OpenCLLibrary, platform: int) -> tuple[str, ...]:
-    keys = (cl.PLATFORM_NAME, cl.PLATFORM_VENDOR, cl.PLATFORM_VERSION)
-    return tuple(library.text("clGetPlatformInfo", platform, key) for key in keys)
 
 
 def _devices_of(library: OpenCLLibrary, platform: int, problems: list[str]) -> Iterator[OpenCLDevice]:
@@ -95,12 +91,8 @@ def _devices_of(library: OpenCLLibrary, platform: int, problems: list[str]) -> I
 
 
 def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevice:
-    def text(key: int) -> str:
-        return library.text("clGetDeviceInfo", handle, key)
-
-    def integer(key: int) -> int:
-        return library.integer("clGetDeviceInfo", handle, key)
-
+    text = partial(library.text, "clGetDeviceInfo", handle)
+    integer = partial(library.integer, "clGetDeviceInfo", handle)
     platform_name = library.text("clGetPlatformInfo", platform, cl.PLATFORM_NAME)
     platform_version = library.text("clGetPlatformInfo", platform, cl.PLATFORM_VERSION)
     unified = integer(cl.DEVICE_HOST_UNIFIED_MEMORY) != 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import struct
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
 from ctypes import c_char_p, c_size_t, c_void_p
 from dataclasses import dataclass, field
 from typing import Any
@@ -88,28 +88,24 @@ class OpenCLDevice(Device):
         self.library.status("clFinish", queue)
         self.library.status("clReleaseCommandQueue", queue)
 
-    def open(self, record: Any) -> Callable[[], None]:
+    def open(self, record: Any, made: ExitStack) -> None:
         addresses = {name: self.library.address(name) for name, *_ in OpenCL._fields_}
         if missing := [name for name, at in addresses.items() if not at and name not in cl.SVM_FUNCTIONS]:
             raise DeviceError(f"{self.label}: the driver lacks {', '.join(missing)}")
         functions = OpenCL(**addresses)
         state = ClQueue(ctypes.addressof(functions), polled=int(self.polled), shared=int(self.shares_memory))
-
-        def close(keep: Any = functions) -> None:
-            for queue in (state.queue, state.transfers):
-                if queue:
-                    self.release_queue(queue)
-
-        try:
-            state.queue = self.create_queue()
-            if not self.shares_memory:
-                state.transfers = self.create_queue()
-        except DeviceError:
-            close()
-            raise
+        made.callback(self._close, state, functions)
+        state.queue = self.create_queue()
+        if not self.shares_memory:
+            state.transfers = self.create_queue()
         record.domain = self.context()
         record.state = ctypes.addressof(state)
-        return close
+
+    def _close(self, state: Any, _functions: Any) -> None:
+        """Keeps both structs until then: the native runtime uses them."""
+        for queue in (state.queue, state.transfers):
+            if queue:
+                self.release_queue(queue)
 
     def build(self, binary: bytes, cached: bytes | None = None) -> tuple[DeviceProgram, bytes | None]:
         if cached is not None:

@@ -20,11 +20,6 @@ def call_symbol(entry: str) -> str:
     return f"devscope_call_{entry.removeprefix(ENTRY_PREFIX)}"
 
 
-def driver_symbol(device_type: str) -> str:
-    """The function table of the driver for a type of devices."""
-    return f"devscope_driver_{device_type}"
-
-
 @cache
 def runtime_object() -> bytes:
     """The native runtime for this machine, as a relocatable object.

@@ -10,25 +10,15 @@ from enum import IntEnum
 from typing import Any
 
 ABI_VERSION = 5
-"""Changes whenever compiled code or a loader of another version would misunderstand the native runtime. Stored in
-saved executables."""
-
 RETURNED_BLOCKS = 64
-"""Most blocks of results that can be given back at the start of one call."""
-
 
 Origin = IntEnum("Origin", "NONE RUNTIME DRIVER", start=0)
-"""Who refused a request."""
-
 Operation = IntEnum("Operation", "ALLOC FREE COPY CONSTANT LAUNCH ASSERT")
-"""What failed."""
-
 Code = IntEnum(
     "Code",
     "BAD_SLOT BAD_KERNEL BAD_ARGUMENT_COUNT BAD_CONSTANT NEGATIVE_SIZE OUT_OF_HOST_MEMORY ASSERTION_FAILED "
     "TOO_MUCH_LOCAL_MEMORY TOO_MANY_WORK_ITEMS BAD_LAUNCH_SIZE",
 )
-"""Error codes of :attr:`Origin.RUNTIME`."""
 
 
 def struct(name: str, *fields: str | dict[str, Any]) -> type[ctypes.Structure]:

@@ -12,10 +12,6 @@ __attribute__((cold)) static void *fail(enum Origin origin, int64_t code, enum O
   return NULL;
 }
 
-__attribute__((cold)) static void *fail_slot(enum Operation operation, int64_t slot) {
-  return fail(ORIGIN_RUNTIME, CODE_BAD_SLOT, operation, slot, devscope_context->device_count);
-}
-
 /* Leaves the call. Everything that runs on the host's behalf is compiled code: no frame in between needs to be
  * unwound. */
 __attribute__((cold)) static _Noreturn void stop(enum Code code, enum Operation operation, int64_t detail) {

@@ -128,13 +128,17 @@ static void set_completed(Device *device, int64_t number) {
   queue->completed = max(queue->completed, min(number, queue->issued));
 }
 
-/* Asks for the state of an event until its command is complete: without a pause at first, which costs no time when
- * the command is short, then every 50 us. */
-static Status poll_event(const OpenCL *cl, cl_event event) {
+/* Waits for an event, whose queue was told to start. Where a device is a part of another one, the host polls: CPU
+ * drivers let a thread that waits do the device's work. It polls without a pause at first, which costs no time
+ * when the command is short, then every 50 us. */
+static Status wait_for(const Device *device, cl_event event) {
+  const ClQueue *queue = queue_of(device);
+  if (!queue->polled)
+    return queue->cl->clWaitForEvents(1, &event);
   const int64_t without_pause = 4096;
   for (int64_t asked = 1;; asked++) {
     int32_t state = 0; /* above 0 until complete, below 0 if the command failed */
-    TRY(cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL));
+    TRY(queue->cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL));
     if (state <= 0)
       return state;
     if (asked < without_pause)
@@ -142,15 +146,6 @@ static Status poll_event(const OpenCL *cl, cl_event event) {
     else
       nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
   }
-}
-
-/* Waits for an event, whose queue was told to start. Where a device is a part of another one, the host polls: CPU
- * drivers let a thread that waits do the device's work. */
-static Status wait_for(const Device *device, cl_event event) {
-  const ClQueue *queue = queue_of(device);
-  if (queue->polled)
-    return poll_event(queue->cl, event);
-  return queue->cl->clWaitForEvents(1, &event);
 }
 
 static Status wait(Device *device, int64_t number) {

@@ -29,13 +29,12 @@ static inline bool is_host(const Device *device) { return device->driver == &dev
 
 static void *fail(enum Origin origin, int64_t code, enum Operation operation, int64_t slot, int64_t detail);
 static _Noreturn void stop(enum Code code, enum Operation operation, int64_t detail);
-static void *fail_slot(enum Operation operation, int64_t slot);
 
 /* The device of a slot; null, with the error recorded, when the program has no such slot. */
 static inline Device *device_at(int64_t slot, enum Operation operation) {
   if ((uint64_t)slot < (uint64_t)devscope_context->device_count)
     return &devscope_context->devices[slot];
-  return fail_slot(operation, slot);
+  return fail(ORIGIN_RUNTIME, CODE_BAD_SLOT, operation, slot, devscope_context->device_count);
 }
 
 /* host memory: host_memory.c */
@@ -43,7 +42,7 @@ static inline Device *device_at(int64_t slot, enum Operation operation) {
 static void host_take_back(void);
 static void host_free_all(void);
 
-/* free lists and buffers: buffers.c */
+/* free lists, buffers and arenas: buffers.c */
 
 static Handle free_list_take(FreeList *list, int64_t bytes);
 static bool free_list_keep(Device *device, Handle handle, int64_t bytes);
@@ -52,9 +51,6 @@ static void free_list_trim(Device *device, int64_t count, int64_t bytes);
 static Handle obtain(int64_t slot, int64_t bytes);
 static void free_live_buffers(void);
 static void close_buffers(Device *device);
-
-/* arenas: arenas.c */
-
 static void close_arena(int64_t slot);
 
 /* launches: launches.c */
