@@ -10,7 +10,7 @@ from enum import Enum
 
 from xdsl.dialects.builtin import MemRefType, TensorType, UnrankedMemRefType, UnrankedTensorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.symbols import callee_name, is_public
@@ -77,19 +77,18 @@ def is_free(op: Operation) -> bool:
     return isinstance(op, DeviceCopyOp) or (facts_of(op).view_of is not None and touches_tensors(op))
 
 
-def _body_operations(op: Operation) -> list[Operation]:
-    """The operations nested in a function or in control flow, without terminators and without payload bodies."""
-    found: list[Operation] = []
-    stack: list[Operation] = [op]
-    while stack:
-        for region in stack.pop().regions:
-            for block in region.blocks:
-                for inner in block.ops:
-                    if not is_terminator(inner):
-                        found.append(inner)
-                    if op_name(inner) in CONTROL_FLOW:
-                        stack.append(inner)
-    return found
+def executed_blocks(op: Operation) -> list[Block]:
+    """The blocks in a function or in control flow that the host executes: all but those of computations."""
+    blocks = [block for region in op.regions for block in region.blocks]
+    for block in blocks:
+        entered = (inner for inner in block.ops if op_name(inner) in CONTROL_FLOW)
+        blocks += (nested for inner in entered for region in inner.regions for nested in region.blocks)
+    return blocks
+
+
+def executed_operations(op: Operation) -> list[Operation]:
+    """The operations in `executed_blocks`, without terminators."""
+    return [inner for block in executed_blocks(op) for inner in block.ops if not is_terminator(inner)]
 
 
 def _stays(op: Operation) -> bool:
@@ -114,13 +113,11 @@ class Classifier:
         if name in CONTROL_FLOW or callee is not None:
             # Control flow belongs to a device function if all that it contains and carries does.
             functions = self._device_functions
-            scope = functions.get(callee) if callee else self.uniform_scope([op, *_body_operations(op)])
+            scope = functions.get(callee) if callee else self.uniform_scope([op, *executed_operations(op)])
             return (Role.HOST, self._host) if scope is None else (Role.DEVICE, scope)
-        if name == "device.device_copy" or is_terminator(op) or not touches_tensors(op):
-            self._check_buffers(op)
-            return Role.HOST, self._host
-        scope = self._scopes.of_op(op)
         self._check_buffers(op)
+        on_host = isinstance(op, DeviceCopyOp) or is_terminator(op) or not touches_tensors(op)
+        scope = self._host if on_host else self._scopes.of_op(op)
         return (Role.HOST, self._host) if self.is_host(scope) else (Role.DEVICE, scope)
 
     def _check_buffers(self, op: Operation) -> None:
@@ -178,7 +175,7 @@ def device_functions(functions: Sequence[FuncOp], scopes: ScopeAnalysis) -> dict
         scope = None if is_public(function) or not function.body.blocks else _signature_scope(function)
         if scope is not None and not scope.same_device(scopes.host):
             found[function.sym_name.data] = scope
-            bodies[function.sym_name.data] = _body_operations(function)
+            bodies[function.sym_name.data] = executed_operations(function)
     classifier = Classifier(scopes, found)
     while wrong := [name for name, scope in found.items() if classifier.uniform_scope(bodies[name]) != scope]:
         for name in wrong:

@@ -8,7 +8,7 @@ planned, is what a kernel may hold, and what holds between a launch and its kern
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, TensorType, UnregisteredOp
 from xdsl.dialects.func import FuncOp
@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.classify import portable_functions
-from devscope.analysis.symbols import CALL, Symbols, callee_name, is_kernel, named_function
+from devscope.analysis.symbols import CALL, Symbols, callee_name, is_kernel, is_public, named_function
 from devscope.dialects.device import KERNEL_ATTR, Device, LaunchOp
 from devscope.dialects.launch import InOp
 from devscope.dialects.location import error_at, note_at
@@ -37,19 +37,9 @@ _SOURCES = frozenset({"memref.alloca", _DYNAMIC})
 """Where a kernel gets buffers from, apart from its parameters and from views."""
 
 
-def launches_in(op: Operation) -> list[LaunchOp]:
-    """The launches in ``op``, in order."""
-    return [inner for inner in op.walk() if isinstance(inner, LaunchOp)]
-
-
-def calls_in(op: Operation) -> list[Operation]:
-    """The calls in ``op``, in order."""
-    return [inner for inner in op.walk() if callee_name(inner) is not None]
-
-
-def kernel_name(launch: LaunchOp) -> str:
-    """The kernel that a launch names."""
-    return launch.kernel.string_value()
+def calls_in_kernels(symbols: Symbols) -> list[tuple[FuncOp, Operation]]:
+    """The calls in user kernels, each with its kernel, in order."""
+    return [(kernel, op) for kernel in symbols.kernels.values() for op in kernel.walk() if op_name(op) == CALL]
 
 
 def check_kernels(module: ModuleOp) -> None:
@@ -63,32 +53,32 @@ def check_kernels(module: ModuleOp) -> None:
     for kernel in kernels.values():
         _check_kernel(kernel)
         _check_body(kernel)
-    if kernels:
-        _check_calls(module, symbols)
-        for op in module.walk():
-            if op_name(op) == LaunchOp.name:
-                check_launch(op)
-        _refuse_calls(module, kernels)
-
-
-def _refuse_calls(module: ModuleOp, kernels: Mapping[str, FuncOp]) -> None:
-    """Nothing but a launch may name a kernel."""
-    launches = {kernel_name(launch): launch for launch in reversed(launches_in(module))}
+    if not kernels:
+        return
+    _check_calls(module, symbols)
+    launches = [op for op in module.walk() if op_name(op) == LaunchOp.name]
+    for op in launches:
+        check_launch(op)
+    launched = {named_function(op): op for op in reversed(launches)}
     for op in module.walk():
-        name = named_function(op)
-        if name is None or name not in kernels or isinstance(op, LaunchOp):
-            continue
-        how = "called" if op_name(op) == CALL else "used as a value"
-        if name not in launches:
-            raise error_at(op, f"kernel '{name}' is {how}", "device.launch runs it on tensors")
-        here = note_at(launches[name], "it is launched here")
-        message = f"'{name}' is launched as a kernel and {how}, too"
-        raise error_at(op, message, here, "give one of them a function of its own")
+        if named_function(op) in kernels and not isinstance(op, LaunchOp):
+            _refuse_use(op, launched.get(named_function(op)))
+
+
+def _refuse_use(op: Operation, launch: Operation | None) -> None:
+    """Nothing but a launch may name a kernel."""
+    name = named_function(op)
+    how = "called" if op_name(op) == CALL else "used as a value"
+    if launch is None:
+        raise error_at(op, f"kernel '{name}' is {how}", "device.launch runs it on tensors")
+    here = note_at(launch, "it is launched here")
+    message = f"'{name}' is launched as a kernel and {how}, too"
+    raise error_at(op, message, here, "give one of them a function of its own")
 
 
 def _check_calls(module: ModuleOp, symbols: Symbols) -> None:
     """Raise `VerifyError`, located, for a call in a user kernel of ``module`` that a kernel cannot make."""
-    calls = [(kernel, op) for kernel in symbols.kernels.values() for op in calls_in(kernel)]
+    calls = calls_in_kernels(symbols)
     if not calls:
         return
     graph = CallGraph(module, symbols)
@@ -107,7 +97,7 @@ def _check_calls(module: ModuleOp, symbols: Symbols) -> None:
 
 def _check_kernel(kernel: FuncOp) -> None:
     name = kernel.sym_name.data
-    if kernel.sym_visibility is None or kernel.sym_visibility.data != "private":
+    if is_public(kernel):
         raise error_at(kernel, f"kernel '{name}' must be private: only launches reach it")
     if not kernel.body.blocks:
         raise error_at(kernel, f"kernel '{name}' has no body")
@@ -132,7 +122,7 @@ def check_launch(launch: Operation) -> None:
     module = launch.get_toplevel_object()
     if not isinstance(module, ModuleOp):
         return  # in a clone that planning made of a function
-    name = kernel_name(launch)
+    name = launch.kernel.string_value()
     kernel = Symbols.lookup_symbol_in(module, name)  # there may be many launches, each of which a rule checks
     if not isinstance(kernel, FuncOp):
         known = ", ".join(Symbols(module).kernels)

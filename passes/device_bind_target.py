@@ -29,7 +29,7 @@ from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.symbols import Symbols, is_public, named_function
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
-from devscope.analysis.user_kernels import calls_in, check_launch, kernel_name
+from devscope.analysis.user_kernels import calls_in_kernels, check_launch
 from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import error_at
 from devscope.dialects.scope_attribute import scope_on
@@ -75,7 +75,7 @@ class DeviceBindTargetPass(ManagedPass):
 def _inline_in_kernels(analyses: AnalysisManager) -> None:
     """Replace the calls in user kernels, which `check_calls` accepts, by what they call."""
     symbols = analyses.get(Symbols)
-    calls = [op for kernel in symbols.kernels.values() for op in calls_in(kernel)]
+    calls = [op for _, op in calls_in_kernels(symbols)]
     if calls:
         inline_all(calls, symbols, lambda call: True)
         analyses.invalidate()
@@ -161,9 +161,9 @@ def _uses(
 
 def _refuse_host(launch: LaunchOp, scope: ScopeAttr, target: TargetAttr) -> None:
     if target.kind_name == HOST_KIND:
-        message = f"kernel '{kernel_name(launch)}' is launched on {scope.short()}, whose target '{HOST_KIND}' has "
+        where = f"is launched on {scope.short()}, whose target '{HOST_KIND}' has no kernels"
         remedy = f'place the launch on a device: {{{SCOPE_ATTR} = #device.scope<"opencl", 0 : i64, "", "">}}'
-        raise error_at(launch, message + "no kernels", remedy)
+        raise error_at(launch, f"kernel '{named_function(launch)}' {where}", remedy)
 
 
 def _sides(bound: Mapping[str, FuncOp], callers: Iterable[tuple[str, _Side]]) -> dict[str, list[_Side]]:

@@ -14,11 +14,17 @@ from enum import IntEnum
 from graphlib import TopologicalSorter
 from itertools import pairwise
 
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
 from devscope.analysis.captured_values import definitions_in
-from devscope.analysis.classify import CONTROL_FLOW, is_rematerialised, is_scalar_code, is_terminator
+from devscope.analysis.classify import (
+    CONTROL_FLOW,
+    executed_blocks,
+    executed_operations,
+    is_rematerialised,
+    is_scalar_code,
+    is_terminator,
+)
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.split_functions import split_by_host
@@ -41,7 +47,8 @@ class DeviceOverlapPass(ManagedPass):
     def run(self, analyses: AnalysisManager) -> bool:
         functions, on_devices = split_by_host(analyses)
         ranks = _Ranks(analyses.host, on_devices)
-        return any([_reorder(function, ranks) for function in functions if on_devices])
+        blocks = [block for function in functions if on_devices for block in executed_blocks(function)]
+        return any([_order(block, ranks) for block in blocks])
 
 
 class _Rank(IntEnum):
@@ -53,22 +60,6 @@ class _Rank(IntEnum):
     FEEDS_DEVICE = 3
     HOST = 4
     TO_HOST = 5
-
-
-def _reorder(function: FuncOp, ranks: _Ranks) -> bool:
-    """Reorder the code of a host function; whether that changed anything."""
-    changed = False
-    blocks = list(function.body.blocks)
-    while blocks:
-        block = blocks.pop()
-        blocks += (b for op in block.ops if _is_control_flow(op) for region in op.regions for b in region.blocks)
-        changed |= _order(block, ranks)
-    return changed
-
-
-def _is_control_flow(op: Operation) -> bool:
-    """Whether the host executes the regions of ``op``."""
-    return bool(op.regions) and op_name(op) in CONTROL_FLOW
 
 
 @dataclass(frozen=True)
@@ -91,7 +82,7 @@ class _Ranks:
 
     def uses_device(self, op: Operation) -> bool:
         """Whether ``op`` gives a device something to do, itself or in its regions."""
-        inner = op.walk() if _is_control_flow(op) else (op,)
+        inner = op.walk() if op_name(op) in CONTROL_FLOW else (op,)
         return any(
             self.launches(i) or (isinstance(i, DeviceCopyOp) and not i.dst.same_device(self.host)) for i in inner
         )
@@ -129,9 +120,6 @@ def _order(block: Block, ranks: _Ranks) -> bool:
 
 
 def _keeps_its_place(op: Operation, ranks: _Ranks) -> bool:
-    if ranks.launches(op) or is_rematerialised(op):
-        return False
-    if _is_control_flow(op):
-        blocks = (block for region in op.regions for block in region.blocks)
-        return any(_keeps_its_place(i, ranks) for block in blocks for i in block.ops if not is_terminator(i))
-    return has_side_effects(op)
+    if op_name(op) in CONTROL_FLOW:
+        return any(_keeps_its_place(i, ranks) for i in executed_operations(op) if op_name(i) not in CONTROL_FLOW)
+    return not ranks.launches(op) and has_side_effects(op)

@@ -22,8 +22,8 @@ from xdsl.ir import Block, Operation
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.split_functions import CallKind, call_kind, is_host_code
-from devscope.analysis.symbols import CALL, callee_name
-from devscope.analysis.user_kernels import check_launch, kernel_name
+from devscope.analysis.symbols import CALL, callee_name, is_public
+from devscope.analysis.user_kernels import check_launch
 from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import error_at, note_at
 from devscope.dialects.names import op_name
@@ -49,7 +49,7 @@ class _Verifier:
             raise error_at(function, f"function '{name}' needs '{SCOPE_ATTR}' with a device type and an id")
         if is_host_code(function):
             return
-        if function.sym_visibility is None or function.sym_visibility.data != "private":
+        if is_public(function):
             raise error_at(function, f"function '{name}' is for target '{target.kind_name}' and must be private")
         if not function.body.blocks:
             raise error_at(function, f"function '{name}' is for target '{target.kind_name}' and needs a body")
@@ -84,11 +84,12 @@ class _Verifier:
 
     def _check_launch(self, op: LaunchOp, function: FuncOp) -> None:
         check_launch(op)
-        kernel = self.analysis.symbols.kernels[kernel_name(op)]
+        name = op.kernel.string_value()
+        kernel = self.analysis.symbols.kernels[name]
         if is_host_code(function) or call_kind(function, kernel) is not CallKind.PLAIN:
             where = f"is for {_device(kernel)}, but is launched in code for {_device(function)}"
             remedy = "device-bind-target gives each device and target a kernel of its own"
-            raise error_at(op, f"kernel '{kernel_name(op)}' {where}", remedy)
+            raise error_at(op, f"kernel '{name}' {where}", remedy)
 
     def _check_call(self, op: Operation, caller: FuncOp) -> None:
         name, callee = callee_name(op) or "", self.analysis.symbols.callee(op)

@@ -6,8 +6,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation
 
-from devscope.analysis.symbols import Symbols
-from devscope.analysis.user_kernels import kernel_name, launches_in
+from devscope.analysis.symbols import Symbols, named_function
 from devscope.dialects.op_facts import facts_of
 from devscope.rewriting.blocks import erase_operations
 
@@ -54,7 +53,7 @@ def clone_function(function: func.FuncOp, name: str) -> func.FuncOp:
 
 
 def drop_idle_kernels(module: ModuleOp) -> None:
-    """Erase the user kernels that nothing launches."""
+    """Erase the user kernels that nothing names: only launches do, see `check_kernels`."""
     kernels = Symbols(module).kernels
-    launched = {kernel_name(launch) for launch in launches_in(module)} if kernels else set[str]()
+    launched = {named_function(op) for op in module.walk()} if kernels else set[str | None]()
     erase_operations(kernel for name, kernel in kernels.items() if name not in launched)

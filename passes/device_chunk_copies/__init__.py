@@ -1,6 +1,6 @@
 """``device-chunk-copies``: large data goes to a device, through its work and back in parts, one part at a time.
 
-Runs on a split module. Where a device function goes by rows (see `outer_dimension`), its call, with the copies
+Runs on a split module. Where a device function goes by rows (see `sliced_function`), its call, with the copies
 around it::
 
     copy in x; copy in w; y = f(x, w); copy out y
@@ -21,6 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.builder import ImplicitBuilder
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -80,13 +81,13 @@ class DeviceChunkCopiesPass(ManagedPass):
 
 @dataclass(frozen=True)
 class _ChunkSizes:
-    """Into which chunks rows fall: ``ops`` make the numbers.
+    """Into which chunks rows fall: the operations in ``block`` make the numbers.
 
     ``total`` and ``rows``: of all and of each chunk; ``last``: where the last chunk starts. ``static``: ``rows``,
     or `DYNAMIC_INDEX`. All chunks are of one size; without rows there are none.
     """
 
-    ops: tuple[Operation, ...]
+    block: Block
     zero: SSAValue
     total: SSAValue
     rows: SSAValue
@@ -96,30 +97,32 @@ class _ChunkSizes:
     @classmethod
     def of_static(cls, total: int, chunks: int, least: int) -> _ChunkSizes | None:
         """At most ``chunks``, of ``least`` rows or more; None if that leaves one chunk."""
-        from xdsl.dialects import arith  # programs without chunks do without it
-
         rows = max(math.ceil(total / chunks), least)
         if rows >= total:
             return None
-        ops = [arith.ConstantOp(IntegerAttr(n, IndexType())) for n in (0, total, rows, total - rows)]
-        return cls(tuple(ops), *(op.result for op in ops), static=rows)
+        with ImplicitBuilder(block := Block()):
+            numbers = [_constant(number) for number in (0, total, rows, total - rows)]
+        return cls(block, *numbers, static=rows)
 
     @classmethod
     def of_dynamic(cls, tensor_: SSAValue, chunks: int, least: int) -> _ChunkSizes:
         """The same for the rows of a tensor; there may be one chunk."""
         from xdsl.dialects import arith, tensor
 
-        zero, one, parts, fewest = (
-            arith.ConstantOp(IntegerAttr(n, IndexType())) for n in (0, 1, chunks, max(least, 1))
-        )
-        total = tensor.DimOp(tensor_, zero)
-        share = arith.CeilDivUIOp(total, parts)
-        enough = arith.MaxUIOp(share, fewest)
-        present = arith.MinUIOp(enough, total)
-        rows = arith.MaxUIOp(present, one)  # a step must not be 0
-        last = arith.SubiOp(total, rows)
-        ops = (zero, one, parts, fewest, total, share, enough, present, rows, last)
-        return cls(ops, zero.result, total.results[0], rows.result, last.result, DYNAMIC_INDEX)
+        with ImplicitBuilder(block := Block()):
+            zero, one, parts, fewest = (_constant(number) for number in (0, 1, chunks, max(least, 1)))
+            total = tensor.DimOp(tensor_, zero).results[0]
+            share = arith.CeilDivUIOp(total, parts)
+            present = arith.MinUIOp(arith.MaxUIOp(share, fewest), total)
+            rows = arith.MaxUIOp(present, one).result  # a step must not be 0
+            last = arith.SubiOp(total, rows).result
+        return cls(block, zero, total, rows, last, DYNAMIC_INDEX)
+
+
+def _constant(number: int) -> SSAValue:
+    from xdsl.dialects import arith  # programs without chunks do without it
+
+    return arith.ConstantOp(IntegerAttr(number, IndexType())).result
 
 
 @dataclass(frozen=True)
@@ -135,9 +138,9 @@ class _Launch:
     def of(cls, call: Operation, work: SlicedFunction, host: ScopeAttr) -> _Launch | None:
         """None where rows are used by others on the device too, or come from there."""
         copies_in: list[DeviceCopyOp | None] = []
-        for value, by_rows in zip(call.operands, work.arguments, strict=True):
+        for value, argument in zip(call.operands, work.function.body.block.args, strict=True):
             copy = value.owner
-            if not by_rows:
+            if argument not in work.by_rows:
                 copies_in.append(None)
             elif isinstance(copy, DeviceCopyOp) and copy.src == host and _is_only_for(copy, call):
                 copies_in.append(copy)
@@ -178,18 +181,17 @@ class _Launch:
         name = self.work.function.sym_name.data
         function = self.work.of_rows(sizes.static, fresh_name(f"{name}_chunk", names))
         extents = [sizes.total] if self.work.rows == DYNAMIC_INDEX else []
-        wholes = [tensor.EmptyOp(extents, result.type) for result in self.call.results]
-        block = Block(arg_types=[IndexType(), *[result.type for result in self.call.results]])
-        start = arith.MinSIOp(block.args[0], sizes.last)
-        block.add_op(start)
-        launch = self._call_of(function, [*self._copy_in(block, start.result, sizes), *shared])
-        block.add_op(launch)
-        block.add_op(scf.YieldOp(*self._copy_out(block, launch, start.result, sizes)))
-        loop = scf.ForOp(sizes.zero, sizes.total, sizes.rows, wholes, block)
-        made = [*sizes.ops, *wholes, loop]
-        for op in (*made, *block.ops):
+        block = Block(arg_types=[IndexType(), *self.call.result_types])
+        with ImplicitBuilder(block):
+            start = arith.MinSIOp(block.args[0], sizes.last).result
+            launch = self._call_of(function, [*self._copy_in(start, sizes), *shared])
+            scf.YieldOp(*self._copy_out(launch, block.args[1:], start, sizes))
+        with ImplicitBuilder(sizes.block):
+            wholes = [tensor.EmptyOp(extents, type_) for type_ in self.call.result_types]
+            loop = scf.ForOp(sizes.zero, sizes.total, sizes.rows, wholes, block)
+        for op in sizes.block.walk():
             op.location = self.call.location
-        Rewriter.insert_op(made, InsertPoint.before(self.call))
+        Rewriter.inline_block(sizes.block, InsertPoint.before(self.call))
         for copies, result in zip(self.copies_out, loop.results, strict=True):
             for copy in copies:
                 Rewriter.replace_op(copy, [], [result])
@@ -216,36 +218,36 @@ class _Launch:
         redirect(call, function.sym_name.data)
         return call
 
-    def _copy_in(self, block: Block, start: SSAValue, sizes: _ChunkSizes) -> list[SSAValue]:
+    def _copy_in(self, start: SSAValue, sizes: _ChunkSizes) -> list[SSAValue]:
         """The arguments of the call for a chunk."""
         from xdsl.dialects import tensor
 
         arguments: list[SSAValue] = []
-        for value, copy, is_count in zip(self.call.operands, self.copies_in, self.work.counts, strict=True):
+        known = self.work.function.body.block.args
+        for value, copy, argument in zip(self.call.operands, self.copies_in, known, strict=True):
             if copy is None:
-                arguments.append(sizes.rows if is_count else value)
+                arguments.append(sizes.rows if argument in self.work.counts else value)
                 continue
             type_ = of_rows(value.type, sizes.static)
             _, *row = type_.get_shape()
             rows = sizes.rows if sizes.static == DYNAMIC_INDEX else sizes.static
             strides = [1, *(1 for _ in row)]
             slice_ = tensor.ExtractSliceOp(copy.operand, [start, *(0 for _ in row)], [rows, *row], strides, type_)
-            moved = DeviceCopyOp(slice_, copy.src, copy.dst)
-            block.add_ops([slice_, moved])
-            arguments.append(moved.result)
+            arguments.append(DeviceCopyOp(slice_, copy.src, copy.dst).result)
         return arguments
 
-    def _copy_out(self, block: Block, launch: Operation, start: SSAValue, sizes: _ChunkSizes) -> list[SSAValue]:
+    def _copy_out(
+        self, launch: Operation, wholes: Sequence[SSAValue], start: SSAValue, sizes: _ChunkSizes
+    ) -> list[SSAValue]:
         """The whole results, with a chunk in them."""
         from xdsl.dialects import tensor
 
         updated: list[SSAValue] = []
-        for result, copies, whole in zip(launch.results, self.copies_out, block.args[1:], strict=True):
+        for result, copies, whole in zip(launch.results, self.copies_out, wholes, strict=True):
             moved = DeviceCopyOp(result, copies[0].src, copies[0].dst)
             shape = of_rows(result.type, sizes.static).get_shape()
             extents = [sizes.rows] if sizes.static == DYNAMIC_INDEX else []
             inserted = tensor.InsertSliceOp.get(moved.result, whole, shape, offsets=[start], sizes=extents)
-            block.add_ops([moved, inserted])
             updated.append(inserted.result)
         return updated
 

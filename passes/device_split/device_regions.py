@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, FunctionType, StringAttr, SymbolRefAttr, UnitAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from devscope.analysis.captured_values import definitions_in, free_values, users_in
 from devscope.analysis.classify import Classifier, Role, is_free, is_rematerialised, is_tensor, is_terminator
@@ -20,6 +20,7 @@ from devscope.analysis.effects import has_side_effects
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import NOALIAS_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.scope_attribute import unplaced
+from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes
 from devscope.rewriting.blocks import erase_operations
 
 
@@ -141,7 +142,7 @@ def outline_region(
     block.add_op(func.ReturnOp(*(mapping[v] for v in outputs)))
     function = _function(name, block, outputs, region.scope, target)
     function.location = region.members[0].location
-    call = func.CallOp(SymbolRefAttr(name), inputs, [v.type for v in outputs])
+    call = func.CallOp(name, inputs, [v.type for v in outputs])
     call.location = region.members[0].location
     last = region.members[-1]
     assert last.parent is not None
@@ -205,18 +206,9 @@ def _clone_scalar_code(
 def _function(
     name: str, block: Block, outputs: Sequence[SSAValue], scope: ScopeAttr, target: TargetAttr
 ) -> func.FuncOp:
-    function = func.FuncOp(
-        name,
-        FunctionType.from_lists(list(block.arg_types), [v.type for v in outputs]),
-        Region(block),
-        visibility=StringAttr("private"),
-        arg_attrs=ArrayAttr([_scope_dictionary(v, scope) for v in block.args]),
-        res_attrs=ArrayAttr([_scope_dictionary(v, scope) for v in outputs]),
-    )
+    types = block.arg_types, [value.type for value in outputs]
+    function = func.FuncOp(name, types, Region(block), visibility="private")
+    for side, values in ((ARGUMENTS, block.args), (RESULTS, outputs)):
+        set_signature_attributes(function, side, [scope if is_tensor(value) else None for value in values])
     function.attributes |= {SCOPE_ATTR: scope, TARGET_ATTR: target, NOALIAS_ATTR: UnitAttr()}
     return function
-
-
-def _scope_dictionary(value: SSAValue, scope: ScopeAttr) -> DictionaryAttr:
-    entries: dict[str, Attribute] = {SCOPE_ATTR: scope} if is_tensor(value) else {}
-    return DictionaryAttr(entries)
