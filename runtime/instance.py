@@ -99,14 +99,11 @@ class Instance:
         self._library.close_context(self._address)
         self._made.close()
 
-    def _room(self, element: Any, count: int, *items: Any) -> int:
-        """Address of an array of so many elements that lives as long as the instance; the others are zero."""
-        array = (element * count)(*items)
+    def _array(self, element: Any, items: Sequence[Any], room: int = 0) -> int:
+        """Address of an array that lives as long as the instance; zeros follow the items up to `room`."""
+        array = (element * max(len(items), room))(*items)
         self._keep.append(array)
         return ctypes.addressof(array)
-
-    def _array(self, element: Any, items: Sequence[Any]) -> int:
-        return self._room(element, len(items), *items)
 
     def _prepare_arenas(self, name: str) -> None:
         """Before the first call of an entry: makes the arenas that it needs, or lets them grow.
@@ -138,9 +135,9 @@ class Instance:
     def _open(self, spec: DeviceSpec, device: Device, record: Any, made: contextlib.ExitStack) -> None:
         record.driver = self._library.drivers[device.type]
         entries = HOST_FREE_LIST_ENTRIES if device.type == "cpu" else FREE_LIST_ENTRIES
-        record.free_list.capacity, record.free_list.entries = entries, self._room(abi.FreeBuffer, entries)
+        record.free_list.capacity, record.free_list.entries = entries, self._array(abi.FreeBuffer, [], entries)
         record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE
-        record.constants = self._room(ctypes.c_int64, self._context.constant_count)
+        record.constants = self._array(ctypes.c_int64, [], self._context.constant_count)
         record.most_work_items = device.max_workgroup_size
         record.most_local = device.local_memory_bytes
         device.open(record, made)

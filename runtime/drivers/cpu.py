@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 from contextlib import ExitStack
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from devscope.errors import DeviceError
@@ -28,14 +31,10 @@ class Host(Device):
     # Looked up when asked for: programs need not know.
     @cached_property
     def description(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        try:
-            with open("/proc/cpuinfo", encoding="utf-8") as file:
-                for line in file:
-                    key, _, value = line.partition(":")
-                    if key.strip() == "model name":
-                        return value.strip()
-        except OSError:
-            pass
+        with contextlib.suppress(OSError):
+            text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+            if found := re.search(r"^model name\s*: (.*)$", text, re.MULTILINE):
+                return found[1].strip()
         return os.uname().machine
 
     @property

@@ -84,7 +84,7 @@ _TYPE_MASK = cl.DEVICE_TYPE_GPU | cl.DEVICE_TYPE_ACCELERATOR | cl.DEVICE_TYPE_CP
 def _devices_of(library: OpenCLLibrary, platform: int, problems: list[str]) -> Iterator[OpenCLDevice]:
     for handle in library.handles("clGetDeviceIDs", platform, cl.DEVICE_TYPE_ALL):
         device = _describe(library, platform, handle)
-        if device.spirv_versions and library.create_with_il(platform) is not None:
+        if device.spirv_versions and device.create_with_il is not None:
             yield device
         else:
             problems.append(f"{device.platform}: {device.description} does not accept SPIR-V")
@@ -115,7 +115,7 @@ def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevic
         base_alignment=integer(cl.DEVICE_MEM_BASE_ADDR_ALIGN) // 8,
         identity="|".join([platform_name, platform_version, text(cl.DEVICE_NAME), text(cl.DRIVER_VERSION)]),
         library=library,
-        platform_handle=platform,
+        create_with_il=library.create_with_il(platform),
         handle=handle,
         device_type=integer(cl.DEVICE_TYPE) & _TYPE_MASK,
         shares_memory=bool(unified and fine_grained and all(map(library.address, SVM_FUNCTIONS))),

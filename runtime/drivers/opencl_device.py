@@ -57,7 +57,7 @@ class OpenCLDevice(Device):
     """
 
     library: OpenCLLibrary
-    platform_handle: int
+    create_with_il: Any
     handle: int
     device_type: int
     shares_memory: bool
@@ -127,12 +127,9 @@ class OpenCLDevice(Device):
                 f"{self.label}: the device binary is not a SPIR-V module: {problem}",
                 notes=["compile the program again for target 'opencl'"],
             )
-        create = self.library.create_with_il(self.platform_handle)
-        if create is None:
-            raise DeviceError(f"{self.label} has no function to create programs from SPIR-V")
         with _errors(f"{self.label}: the driver refused the SPIR-V module"):
             handle = self.library.create(
-                "clCreateProgramWithIL", self.context(), binary, len(binary), function=create
+                "clCreateProgramWithIL", self.context(), binary, len(binary), function=self.create_with_il
             )
         program = self._built(handle)
         return program, program.driver_binary()
