@@ -197,7 +197,13 @@ def _convert_host(scopes: ScopeAnalysis, hosts: list[func.FuncOp], binding: Targ
     for value, where in spaces:
         Rewriter.replace_value_with_new_type(value, _buffer_type(value.type, where))
     if spaces or copies:
-        _lower_transfers(hosts, places)
+        # Imported here because the dialects behind it are: programs for the host alone do without them.
+        from devscope.lowering.transfers import lower_copy, lower_dims
+
+        for copy, (source, target) in places.items():
+            lower_copy(copy, source, target)
+        for function in hosts:
+            lower_dims(function)
     for function in hosts:
         _check_operations(function)
         _update_signature(function)
@@ -211,18 +217,6 @@ def _values(function: func.FuncOp) -> list[SSAValue]:
         values += op.results
         values += (a for region in op.regions for block in region.blocks for a in block.args)
     return values
-
-
-def _lower_transfers(
-    functions: list[func.FuncOp], copies: dict[DeviceCopyOp, tuple[ScopeAttr | None, ScopeAttr | None]]
-) -> None:
-    # Imported here because the dialects behind it are: programs for the host alone do without them.
-    from devscope.lowering.transfers import lower_copy, lower_dims
-
-    for copy, (source, target) in copies.items():
-        lower_copy(copy, source, target)
-    for function in functions:
-        lower_dims(function)
 
 
 _CARRIERS = frozenset({"func.func", "func.call", "func.return", "memref.dim", "memref.copy", "memref.alloc"})

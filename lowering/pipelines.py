@@ -29,7 +29,8 @@ def apply_schedule(module: Any, name: str, sequence: str, **values: str) -> None
     """Run a named sequence of a schedule on ``module``, with ``values`` in the place of ``$NAME``."""
     script = ir.Module.parse(_read(name, "schedules", ".mlir", **values), module.context)
     entry = next(op for op in mlir_util.children(script.operation) if mlir_util.symbol_name(op) == sequence)
-    bindings.transform_interpreter().apply_named_sequence(module.operation, entry, script.operation)
+    interpreter = bindings.load("_mlir_libs._mlirTransformInterpreter")  # takes plain operations
+    interpreter.apply_named_sequence(module.operation, entry, script.operation)
 
 
 @cache

@@ -22,8 +22,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.legal import check_names
 from devscope.lowering.memory.link_functions import hidden_launches, link_functions, merge_modules
-from devscope.lowering.memory.plan import Arena, MemoryOptions, plan_memory
-from devscope.lowering.memory.report import memory_of_devices
+from devscope.lowering.memory.plan import Arena, MemoryOptions, memory_of_devices, plan_memory
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.runtime_calls import lower_to_runtime_calls, mark_flushes
 from devscope.lowering.target import HOST_SLOT, DeviceBinary, HostTarget, Options, Target, find_target

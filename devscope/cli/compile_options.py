@@ -61,34 +61,26 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
     plain = ("default", "arguments", "completion", "machine", "storage", "chunks")
     given = {name: value for name in plain if (value := getattr(arguments, name)) is not None}
     targets = target_overrides(device_mapping(arguments))
-    limits = checked_limits(parse_limits(arguments.memory_limit or ""))
-    return CompileOptions(targets=targets, memory_limits=limits, **given)
+    advice = "write DEVICE=SIZE, such as opencl:0=64MiB"
+    limits = _parse_pairs(arguments.memory_limit or "", "is not a limit", advice, "has two limits, {} and {}")
+    return CompileOptions(targets=targets, memory_limits=checked_limits(limits), **given)
 
 
 def device_mapping(arguments: argparse.Namespace) -> dict[str, str]:
-    """The value of ``--devices``. Raises OptionError."""
-    from devscope.api import checked_mapping
-
-    return checked_mapping(parse_device_mapping(arguments.devices or ""))
-
-
-def parse_device_mapping(text: str) -> dict[str, str]:
-    """``cuda:0=opencl:0,opencl:1=cpu:0`` as a mapping from virtual to physical devices. Raises OptionError.
+    """The value of ``--devices``. Raises OptionError.
 
     A device alone, ``cuda:0``, is mapped to itself.
     """
+    from devscope.api import checked_mapping
+
     advice = "write VIRTUAL=PHYSICAL, such as cuda:0=opencl:0"
-    items = [item if "=" in item else f"{item}={item}" for item in text.split(",") if item.strip()]
-    return _parse_pairs(",".join(items), "does not map a device", advice, "is mapped to both '{}' and '{}'")
-
-
-def parse_limits(text: str) -> dict[str, str]:
-    """``opencl:0=64MiB,cpu:0=1GiB`` as a mapping. Raises OptionError."""
-    advice = "write DEVICE=SIZE, such as opencl:0=64MiB"
-    return _parse_pairs(text, "is not a limit", advice, "has two limits, {} and {}")
+    given = (arguments.devices or "").split(",")
+    text = ",".join(item if "=" in item else f"{item}={item}" for item in given if item.strip())
+    return checked_mapping(_parse_pairs(text, "does not map a device", advice, "is mapped to both '{}' and '{}'"))
 
 
 def _parse_pairs(text: str, refusal: str, advice: str, contradiction: str) -> dict[str, str]:
+    """``cuda:0=opencl:0,opencl:1=cpu:0`` as a mapping. Raises OptionError."""
     pairs: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         device, _, value = (part.strip() for part in item.partition("="))

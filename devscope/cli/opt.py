@@ -17,8 +17,7 @@ from devscope.cli.diagnostics import Diagnostic, check_diagnostics, diagnostics_
 from devscope.cli.files import SEPARATOR, decode, read_input, split_text, write_output
 from devscope.cli.mlir_passes import known_passes
 from devscope.cli.module_state import ModuleState, Timer
-from devscope.cli.pass_options import describe_options
-from devscope.cli.pass_pipeline import Stage, parse_stages
+from devscope.cli.pass_pipeline import Stage, describe_options, parse_stages
 from devscope.errors import DevscopeError, OptionError
 
 _DESCRIPTION = "Reads MLIR, runs passes of devscope, xDSL and MLIR on it, prints it."
@@ -89,9 +88,6 @@ class OptMain(xDSLOptMain):
         for name, load in own.items():
             self.register_pass(f"devscope.{name}", load)
 
-    def setup_pipeline(self) -> None:
-        self.stages = parse_stages(self.args.pass_pipeline, self.available_passes)
-
     def run(self) -> None:
         """All of the command, after which `status` is set.
 
@@ -100,7 +96,7 @@ class OptMain(xDSLOptMain):
         if self.args.version or self.args.list_passes:
             sys.stdout.write(_version_text() if self.args.version else self._pass_listing())
             return
-        self.setup_pipeline()
+        self.stages = parse_stages(self.args.pass_pipeline, self.available_passes)
         outputs = [self._process(chunk) for chunk in self._chunks()]
         written = [output for output in outputs if output is not None]
         if len(written) == len(outputs):

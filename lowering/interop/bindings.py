@@ -81,11 +81,6 @@ ir: Any = load("ir")
 passmanager: Any = load("passmanager")
 
 
-def transform_interpreter() -> Any:
-    """The module that holds ``apply_named_sequence``, which takes plain operations."""
-    return load("_mlir_libs._mlirTransformInterpreter")
-
-
 def llvm_translation() -> Any:
     """The module that holds ``translate_module_to_llvmir``; ``dialects.llvm`` would define 300 classes more."""
     return load("_mlir_libs._mlirDialectsLLVM")

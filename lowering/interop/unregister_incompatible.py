@@ -6,7 +6,7 @@ operations become `UnregisteredOp`s, which any pass can carry along.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from functools import cache
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnregisteredOp
@@ -45,7 +45,7 @@ class UnregisterIncompatible:
             refused |= {found for found, op in pending.items() if not _accepts(op)}
             if not refused:
                 break
-            for op in list(_walk(root)):
+            for op in list(root.walk()):
                 if not isinstance(op, UnregisteredOp) and _signature_of(op) in refused:
                     self._unregister(op)
             self._refused |= refused
@@ -89,16 +89,6 @@ def _accepts(op: Operation) -> bool:
     except Exception:
         return False
     return True
-
-
-def _walk(root: Operation) -> Iterator[Operation]:
-    stack = [root]
-    while stack:
-        op = stack.pop()
-        yield op
-        for region in op.regions:
-            for block in region.blocks:
-                stack.extend(block.ops)
 
 
 _RESTRICTING = (IsolatedFromAbove, IsTerminator, NoTerminator)

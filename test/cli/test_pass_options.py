@@ -6,7 +6,7 @@ from typing import Any, Literal
 import pytest
 from xdsl.passes import ModulePass
 
-from devscope.cli.pass_options import describe_options, make_pass
+from devscope.cli.pass_pipeline import describe_options, make_pass
 from devscope.cli.pass_syntax import parse_pipeline
 from devscope.errors import OptionError
 
