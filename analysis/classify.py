@@ -19,8 +19,7 @@ from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import ENDS, OPERATIONS, Control, facts_of
-from devscope.dialects.scope_attribute import scope_on
-from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, scope_on, signature_attributes
 from devscope.errors import LoweringError
 
 CONTROL_FLOW = frozenset(name for name, row in OPERATIONS.items() if name.startswith("scf.") and row.is_entered)

@@ -6,7 +6,7 @@ calls, and results of calls.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp
@@ -135,17 +135,13 @@ class _Facts:
         self.returns: dict[FuncOp, list[Operation]] = {}
         self.escapes: list[tuple[Operation, SSAValue]] = []
         """Uses of function values after which anybody may call these; returns to strangers are such uses, too."""
-        stack: list[Operation] = list(functions.values())
-        while stack:
-            op = stack.pop()
-            for region in op.regions:
-                for block in region.blocks:
-                    self.values += (argument for argument in block.args if kind_of(argument.type) == FUNCTION)
-                    stack += block.ops
-            self._read(op)
+        for function in functions.values():
+            for op in function.walk():
+                arguments = (a for region in op.regions for block in region.blocks for a in block.args)
+                self.values += (v for v in (*op.results, *arguments) if kind_of(v.type) == FUNCTION)
+                self._read(op)
 
     def _read(self, op: Operation) -> None:
-        self.values += (result for result in op.results if kind_of(result.type) == FUNCTION)
         name = op_name(op)
         if name in (CALL, INDIRECT):
             self.calls.append(op)
@@ -169,8 +165,3 @@ def _has_origin(value: SSAValue) -> bool:
 def arguments_of(call: Operation) -> list[SSAValue]:
     """What a call passes, without the function value that it calls."""
     return list(call.operands[1:] if op_name(call) == INDIRECT else call.operands)
-
-
-def function_values(op: Operation) -> Iterator[SSAValue]:
-    """The function values among the operands and results of an operation."""
-    return (value for value in (*op.operands, *op.results) if kind_of(value.type) == FUNCTION)

@@ -26,16 +26,15 @@ from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, SSAValue
 from xdsl.pattern_rewriter import PatternRewriterListener
 
 from devscope.analysis.captured_values import captured_uses
-from devscope.analysis.function_values import Callees, FunctionValues, arguments_of, function_values
+from devscope.analysis.function_values import Callees, FunctionValues, arguments_of
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import CONSTANT, INDIRECT, Symbols
 from devscope.analysis.value_flow import ValueFlow, constrains, decides, targets
 from devscope.analysis.value_kinds import HOST, kind_of
 from devscope.dialects.device import HOST_SCOPE, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.dialects.op_facts import CALLS, CONTROL_FLOW, ENDS, facts_of
-from devscope.dialects.scope_attribute import scope_on
-from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.dialects.op_facts import CALLS, CONTROL_FLOW, facts_of
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, scope_on, signature_attributes
 
 _FUNCTION = "func.func"
 _OUTERMOST = frozenset({_FUNCTION, "builtin.module"})
@@ -55,10 +54,9 @@ class ScopeAnalysis:
 
     **While the module changes.** What operations and straight-line values say is read off the module at each
     query and so is never out of date. Remembered is only what takes a walk to find out: functions by name,
-    what control flow carries, what function values may be, what bodies capture. Give `listener` to whatever
-    rewrites the module (`PatternRewriteWalker(..., listener=analysis.listener)`), and each event that can
-    change one of these makes it be found again when it is next asked for. Then, between two events, every query
-    answers as a new ``ScopeAnalysis`` of the module would.
+    what control flow carries, what function values may be. Give `listener` to whatever rewrites the module
+    (`PatternRewriteWalker(..., listener=analysis.listener)`), and each event makes these be found again when they
+    are next asked for: then every query answers as a new ``ScopeAnalysis`` of the module would.
 
     xDSL tells no listener when blocks are moved or merged (`PatternRewriter.inline_block`, `inline_region`,
     `move_region_contents_to_new_regions`) or anything is changed without a rewriter: call `invalidate` after
@@ -71,7 +69,6 @@ class ScopeAnalysis:
         self.flow = ValueFlow()
         self._symbols = symbols
         self._function_values: FunctionValues | None = None
-        self._captures: dict[Operation, bool] = {}
         self.listener = PatternRewriterListener(
             operation_insertion_handler=[self._changed],
             operation_removal_handler=[self._changed],
@@ -187,20 +184,12 @@ class ScopeAnalysis:
         """Forget what is remembered. Answers are found again when they are next asked for."""
         self.flow.invalidate()
         self._symbols = self._function_values = None
-        self._captures.clear()
 
     def _changed(self, op: Operation) -> None:
-        known = facts_of(op)
-        if isinstance(op, FuncOp) or known.is_entered or known.control in CALLS:
-            self.invalidate()
-            return
-        if known.control in ENDS or op.successors or isinstance(op, OnDeviceOp):
-            self.flow.invalidate()
-            self._function_values = None
-        elif any(True for _ in function_values(op)):
-            self._function_values = None
-        if self._captures:
-            self._captures.pop(self.computation(op), None)
+        self.flow.invalidate()
+        self._function_values = None
+        if isinstance(op, FuncOp):
+            self._symbols = None
 
     # How it is found
 
@@ -212,7 +201,7 @@ class ScopeAnalysis:
             for value in values:
                 if kind_of(value.type) != HOST:
                     return True
-        return bool(op.regions) and self._captures_data(op)
+        return bool(op.regions) and any(True for _ in captured_uses(op))
 
     def _of_result_value(self, result: OpResult) -> ScopeAttr:
         op = result.op
@@ -254,12 +243,6 @@ class ScopeAnalysis:
         if name == INDIRECT and not callees.complete:
             scope = self.of_value(op.operands[0])
             found += [(index, scope) for index in range(first, len(op.operands))]
-        return found
-
-    def _captures_data(self, op: Operation) -> bool:
-        found = self._captures.get(op)
-        if found is None:
-            found = self._captures[op] = any(True for _ in captured_uses(op))
         return found
 
     def _of_signature(self, type_: Attribute, attribute: Attribute | None) -> ScopeAttr:

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
 
 from xdsl.context import Context
 from xdsl.dialects import get_all_dialects
+from xdsl.dialects.builtin import Builtin
+from xdsl.ir import Dialect
 
-if TYPE_CHECKING:
-    from xdsl.ir import Dialect
-
-
-def _device() -> Dialect:
-    from devscope.dialects.device import Device
-
-    return Device
-
-
-def _func() -> Dialect:
-    from devscope.dialects.func_ext import FuncExt
-
-    return FuncExt
+from devscope.dialects.device import Device
+from devscope.dialects.func_ext import FuncExt
 
 
 def make_planning_context() -> Context:
@@ -29,12 +19,7 @@ def make_planning_context() -> Context:
     All other operations are unregistered there, which saves a compiler the import of the dialects that a program
     uses: more time than it takes to compile a small one.
     """
-    from xdsl.dialects.builtin import Builtin
-
-    context = Context(allow_unregistered=True)
-    for name, factory in {"builtin": lambda: Builtin, "func": _func, "device": _device}.items():
-        context.register_dialect(name, factory)
-    return context
+    return _context({"builtin": lambda: Builtin})
 
 
 def make_context() -> Context:
@@ -42,8 +27,12 @@ def make_context() -> Context:
 
     Operations, attributes and types that none of them knows are accepted as unregistered.
     """
+    return _context(get_all_dialects())
+
+
+def _context(dialects: Mapping[str, Callable[[], Dialect]]) -> Context:
     context = Context(allow_unregistered=True)
     # xDSL's Context holds one dialect per name, so FuncExt, which contains xDSL's func, takes its place.
-    for name, factory in {**get_all_dialects(), "func": _func, "device": _device}.items():
+    for name, factory in {**dialects, "func": lambda: FuncExt, "device": lambda: Device}.items():
         context.register_dialect(name, factory)
     return context

@@ -6,7 +6,6 @@ Arguments stand one by one in the body because IRDL knows no list of operands of
 from __future__ import annotations
 
 from abc import ABC
-from collections.abc import Sequence
 
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, SymbolRefAttr, TensorType
 from xdsl.ir import Operation, SSAValue
@@ -92,16 +91,6 @@ class LaunchOp(IRDLOperation):
     body = region_def("single_block")
     traits = traits_def(NoTerminator())
     assembly_format = "$kernel `(` $sizes `)` $body attr-dict-with-keyword `->` type($first) (`,` type($others)^)?"
-
-    @property
-    def grid(self) -> Sequence[SSAValue]:
-        """Workgroups along x, y, z."""
-        return self.sizes[:3]
-
-    @property
-    def block(self) -> Sequence[SSAValue]:
-        """Work-items of a workgroup along x, y, z."""
-        return self.sizes[3:_SIZES]
 
     @property
     def local_bytes(self) -> SSAValue | None:

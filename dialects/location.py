@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from devscope.errors import Note, SourceLocation, VerifyError
-
-Decoder: TypeAlias = Callable[[], tuple[str, int, int] | None]
-"""The method ``file_line_col`` of a location of another library that decodes itself, as the MLIR bridge's does."""
 
 
 def source_location(op: Operation) -> SourceLocation | None:
@@ -61,8 +57,9 @@ def decode_location(location: Attribute) -> SourceLocation | None:
             case FusedLoc(locations=ArrayAttr(data=parts)):
                 stack += reversed(parts)
             case _:
-                # Looked up by name: to check for the protocol takes fifty times as long.
-                decode: Decoder | None = getattr(current, "file_line_col", None)
+                # Another library's may decode itself, as the MLIR bridge's does. It is looked up by name: to check
+                # for a protocol takes fifty times as long.
+                decode: Callable[[], tuple[str, int, int] | None] | None = getattr(current, "file_line_col", None)
                 if decode is not None and (position := decode()) is not None:
                     return SourceLocation(*position)
     return None

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 
 from xdsl.ir import Operation
 
@@ -303,22 +304,17 @@ DIALECTS: dict[str, Facts] = {
 
 UNKNOWN = Facts(known=False, pure=False, elementwise=False)
 
-_resolved: dict[str, Facts] = {}
-"""Answers of `facts`, by name."""
 
-
+@cache
 def facts(name: str) -> Facts:
     """The facts of operations of this name."""
-    found = _resolved.get(name)
-    if found is None:
-        dialect = DIALECTS.get(name.partition(".")[0], UNKNOWN)
-        found = OPERATIONS.get(name, dialect)
-        found = _resolved[name] = replace(
-            found,
-            pure=bool(dialect.pure if found.pure is None else found.pure),
-            elementwise=bool(dialect.elementwise if found.elementwise is None else found.elementwise),
-        )
-    return found
+    dialect = DIALECTS.get(name.partition(".")[0], UNKNOWN)
+    found = OPERATIONS.get(name, dialect)
+    return replace(
+        found,
+        pure=bool(dialect.pure if found.pure is None else found.pure),
+        elementwise=bool(dialect.elementwise if found.elementwise is None else found.elementwise),
+    )
 
 
 def facts_of(op: Operation) -> Facts:
@@ -329,9 +325,4 @@ def facts_of(op: Operation) -> Facts:
 def register_facts(name: str, row: Facts) -> None:
     """Add or replace the row of an operation (``"my.op"``) or of a dialect (``"my"``)."""
     (OPERATIONS if "." in name else DIALECTS)[name] = row
-    forget_answers()
-
-
-def forget_answers() -> None:
-    """To be called when the tables have changed."""
-    _resolved.clear()
+    facts.cache_clear()

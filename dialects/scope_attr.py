@@ -80,12 +80,10 @@ class ScopeAttr(ParametrizedAttribute):
     @property
     def _written(self) -> _Fields:
         """The parameters as Python values; raises `OptionError` for an unknown target kind."""
-        return (
-            self.device_type.data,
-            self.device_id.value.data,
-            _as_target(self.target),
-            self.memory.data,
-        )
+        target = self.target
+        if isinstance(target, StringAttr):
+            target = TargetAttr.get(target.data) if target.data else None
+        return self.device_type.data, self.device_id.value.data, target, self.memory.data
 
     @property
     def _fields(self) -> _Fields:
@@ -214,14 +212,6 @@ class ScopeAttr(ParametrizedAttribute):
         target = self.target_attr
         shown = f"<{target.short()}>" if target is not None else ""
         return f"{self.type_name}{device_id}{memory}{shown}" or "open"
-
-
-def _as_target(target: Attribute) -> TargetAttr | None:
-    """The target that a scope's third parameter stands for; raises `OptionError` for an unknown kind."""
-    if isinstance(target, StringAttr):
-        return TargetAttr.get(target.data) if target.data else None
-    assert isinstance(target, TargetAttr)
-    return target
 
 
 def _check_scope(device_type: str, device_id: int, target: TargetAttr | None, memory: str) -> None:

@@ -92,11 +92,8 @@ def _must_inline(call: Operation) -> bool:
         return False
     if target.device_type == HOST_TYPE:
         return False
-    return not _can_call(target) or _is_in_kernel(call, function)
-
-
-def _can_call(target: TargetAttr) -> bool:
-    return bool(target.option_values.get("calls", get_target_kind(target.kind_name).calls))
+    calls = target.option_values.get("calls", get_target_kind(target.kind_name).calls)
+    return not calls or _is_in_kernel(call, function)
 
 
 def _is_in_kernel(call: Operation, function: FuncOp) -> bool:

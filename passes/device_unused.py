@@ -10,13 +10,12 @@ not keep it alive.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from xdsl.dialects.builtin import ArrayAttr, FunctionType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Attribute, BlockArgument, Operation, OpResult, Region, SSAValue
+from xdsl.ir import BlockArgument, Operation, OpResult, Region, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.call_graph import CallGraph
@@ -25,7 +24,7 @@ from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.symbols import CALL, function_of
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
-from devscope.dialects.signature import ARGUMENTS, RESULTS
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS
 
 Side = tuple[FuncOp, str]
 """The arguments (`ARGUMENTS`) or the results (`RESULTS`) of a private function."""
@@ -45,7 +44,7 @@ class Liveness:
         self.needed: set[tuple[Side, int]] = set()
         """Arguments and results of private functions, by number."""
         self._effects = effects
-        self._passing: dict[Side, list[Operation]] = {}
+        self.passing: dict[Side, list[Operation]] = {}
         """Live calls and returns, whose operands become arguments and results."""
         self._work: list[Operation | SSAValue | Region] = []
         for function in self.graph.symbols.functions.values():
@@ -89,7 +88,7 @@ class Liveness:
         self.operations.add(op)
         side = self._passed_to(op)
         if side is not None:
-            self._passing.setdefault(side, []).append(op)
+            self.passing.setdefault(side, []).append(op)
             self._work += (value for i, value in enumerate(op.operands) if (side, i) in self.needed)
             return
         self._work += op.operands
@@ -117,7 +116,7 @@ class Liveness:
         if function is None or function not in self.graph.private or ((function, side), index) in self.needed:
             return
         self.needed.add(((function, side), index))
-        self._work += (op.operands[index] for op in self._passing.get((function, side), ()))
+        self._work += (op.operands[index] for op in self.passing.get((function, side), ()))
 
 
 @dataclass(frozen=True)
@@ -131,18 +130,10 @@ class DeviceUnusedPass(ManagedPass):
         dead = [function for function in live.graph.private if function not in live.functions]
         for function in dead:
             Rewriter.erase_op(function, safe_erase=False)
-        changed = {function: _Signature(function, live) for function in live.functions}
-        changed = {function: signature for function, signature in changed.items() if signature.shrinks}
-        erased = False
-        for function in live.functions:
-            if function in changed:
-                for block in function.body.blocks:
-                    if isinstance(block.last_op, ReturnOp):
-                        changed[function].shrink_return(block.last_op)
-            erased |= _clean(function.body, live, changed)
-        for signature in changed.values():
-            signature.shrink_function()
-        return erased or bool(dead or changed)
+        signatures = [_Signature(function, live) for function in live.functions]
+        erased = [_erase_dead(function.body, live) for function in live.functions]
+        shrunk = [signature.shrink() for signature in signatures]
+        return bool(dead) or any(erased) or any(shrunk)
 
 
 class _Signature:
@@ -150,12 +141,40 @@ class _Signature:
 
     def __init__(self, function: FuncOp, live: Liveness) -> None:
         self._function = function
-        type_ = function.function_type
-        self._arguments = _kept(function, ARGUMENTS, type_.inputs.data, live)
-        self._results = _kept(function, RESULTS, type_.outputs.data, live)
-        self.shrinks = len(self._arguments) < len(type_.inputs) or len(self._results) < len(type_.outputs)
+        self._live = live
+        self._arguments = self._kept(ARGUMENTS, len(function.function_type.inputs))
+        self._results = self._kept(RESULTS, len(function.function_type.outputs))
 
-    def shrink_call(self, call: Operation) -> None:
+    def _kept(self, side: str, count: int) -> list[int]:
+        private = self._function in self._live.graph.private
+        return [i for i in range(count) if not private or ((self._function, side), i) in self._live.needed]
+
+    def shrink(self) -> bool:
+        """Drop the others from the function, its returns and its calls; whether there are any.
+
+        What is dead is erased already: nothing uses the arguments any more.
+        """
+        function = self._function
+        type_ = function.function_type
+        if len(self._arguments) == len(type_.inputs) and len(self._results) == len(type_.outputs):
+            return False
+        for call in self._live.passing.get((function, ARGUMENTS), ()):
+            self._shrink_call(call)
+        for end in self._live.passing.get((function, RESULTS), ()):
+            end.operands = [end.operands[i] for i in self._results]
+        for argument in reversed(function.body.blocks[0].args):
+            if argument.index not in self._arguments:
+                function.body.blocks[0].erase_arg(argument, safe_erase=False)
+        function.properties["function_type"] = FunctionType.from_lists(
+            [type_.inputs.data[i] for i in self._arguments], [type_.outputs.data[i] for i in self._results]
+        )
+        for side, chosen in ((ARGUMENTS, self._arguments), (RESULTS, self._results)):
+            attributes = function.properties.get(side)
+            if isinstance(attributes, ArrayAttr) and len(attributes) > len(chosen):
+                function.properties[side] = ArrayAttr([attributes.data[i] for i in chosen])
+        return True
+
+    def _shrink_call(self, call: Operation) -> None:
         results = [call.results[i] for i in self._results]
         callee = call.get_attr_or_prop("callee")
         assert callee is not None
@@ -172,32 +191,9 @@ class _Signature:
             old.replace_all_uses_with(result)
         Rewriter.erase_op(call, safe_erase=False)
 
-    def shrink_return(self, end: ReturnOp) -> None:
-        end.operands = [end.operands[i] for i in self._results]
 
-    def shrink_function(self) -> None:
-        """The types and attributes of the signature; nothing uses the arguments any more."""
-        function = self._function
-        type_ = function.function_type
-        for argument in reversed(function.body.blocks[0].args):
-            if argument.index not in self._arguments:
-                function.body.blocks[0].erase_arg(argument, safe_erase=False)
-        function.properties["function_type"] = FunctionType.from_lists(
-            [type_.inputs.data[i] for i in self._arguments], [type_.outputs.data[i] for i in self._results]
-        )
-        for side, chosen in ((ARGUMENTS, self._arguments), (RESULTS, self._results)):
-            attributes = function.properties.get(side)
-            if isinstance(attributes, ArrayAttr) and len(attributes) > len(chosen):
-                function.properties[side] = ArrayAttr([attributes.data[i] for i in chosen])
-
-
-def _kept(function: FuncOp, side: str, types: Sequence[Attribute], live: Liveness) -> list[int]:
-    private = function in live.graph.private
-    return [i for i in range(len(types)) if not private or ((function, side), i) in live.needed]
-
-
-def _clean(body: Region, live: Liveness, changed: dict[FuncOp, _Signature]) -> bool:
-    """Erase what is dead, users before definitions, and shrink the calls that are not; whether anything was."""
+def _erase_dead(body: Region, live: Liveness) -> bool:
+    """Erase what is dead, users before definitions; whether anything was."""
     erased = False
     stack = [body]
     while stack:
@@ -208,13 +204,4 @@ def _clean(body: Region, live: Liveness, changed: dict[FuncOp, _Signature]) -> b
                     erased = True
                 elif facts_of(op).is_entered:
                     stack += op.regions
-                else:
-                    _shrink_calls(op, live, changed)
     return erased
-
-
-def _shrink_calls(op: Operation, live: Liveness, changed: dict[FuncOp, _Signature]) -> None:
-    for inner in list(op.walk()) if op.regions else [op]:
-        callee = live.graph.symbols.callee(inner) if op_name(inner) == CALL else None
-        if callee is not None and callee in changed:
-            changed[callee].shrink_call(inner)

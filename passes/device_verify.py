@@ -21,7 +21,7 @@ from devscope.dialects.device import HOST_SCOPE, SCOPE_ATTR, DeviceCopyOp, OnDev
 from devscope.dialects.location import error_at
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import CALLS, CONTROL_FLOW, facts_of
-from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import VerifyError
 
 _REMEDY = "device-plan keeps what still holds of a plan and inserts the copies that are missing"

@@ -30,7 +30,7 @@ from devscope.analysis.loops import constant_index, static_integers
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
-from devscope.dialects.signature import ARGUMENTS, RESULTS
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS
 from devscope.passes.device_sccp.facts import element_of, splat
 from devscope.rewriting.functions import clone_function
 

@@ -13,7 +13,7 @@ from devscope.analysis.symbols import is_public
 from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of, memory_space_of
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
 from devscope.dialects.names import op_name
-from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import PlanError
 from devscope.passes.device_plan.domains import HEADER, HOST_NODE, NOT_COMPUTED, PLACED
 from devscope.passes.device_plan.rules import Row, row_of, unknown

@@ -11,7 +11,7 @@ import math
 import operator as op
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from xdsl.dialects.builtin import (
     AnyFloat,
@@ -19,13 +19,17 @@ from xdsl.dialects.builtin import (
     Float32Type,
     Float64Type,
     FloatAttr,
+    IndexType,
     IntegerAttr,
     IntegerType,
 )
 from xdsl.ir import Attribute
 from xdsl.utils.comparisons import signed_lower_bound, to_signed, to_unsigned
 
-from devscope.passes.device_sccp.facts import Scalar, bits_of, integer
+Scalar: TypeAlias = "IntegerAttr[IntegerType] | IntegerAttr[IndexType] | FloatAttr[AnyFloat]"
+"""A known scalar. Integers are in the form of `integer`; floats compare by their bits."""
+
+INDEX_BITS = 64
 
 #: Integers up to this size are doubles without rounding, so that rounding to a narrower format is the only one.
 _EXACT = 2**53
@@ -52,6 +56,23 @@ def fold(name: str, operands: Sequence[Scalar], result: Attribute, predicate: in
 def is_folded(name: str) -> bool:
     """Whether `fold` knows an operation; on tensors, all of them work element by element."""
     return name in _KNOWN
+
+
+def bits_of(type_: Attribute) -> int:
+    """The width of an integer type; ``index`` is as wide as a pointer."""
+    return type_.width.data if isinstance(type_, IntegerType) else INDEX_BITS
+
+
+def integer(value: int, type_: Attribute) -> Scalar | None:
+    """``value`` modulo 2 to the width of ``type_``, in the one form that all facts use; None if no integer type.
+
+    Only signless integers have arithmetic, in MLIR as here.
+    """
+    if isinstance(type_, IndexType):
+        return IntegerAttr(to_signed(value, INDEX_BITS), type_)
+    if isinstance(type_, IntegerType) and type_.signedness.data.name == "SIGNLESS":
+        return IntegerAttr(to_signed(value, type_.width.data), type_)
+    return None
 
 
 def _number(value: Scalar) -> int:

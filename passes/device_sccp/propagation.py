@@ -19,8 +19,7 @@ from devscope.analysis.loops import static_integers
 from devscope.analysis.value_flow import first_carried, first_operand, targets
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import LOOPS, Control, facts_of
-from devscope.passes.device_sccp.facts import VARIES, Fact
-from devscope.passes.device_sccp.transfer import known_index, overwritten_result, transfer
+from devscope.passes.device_sccp.facts import VARIES, Fact, known_index, overwritten_result, transfer
 
 
 class Propagation:

@@ -37,8 +37,13 @@ from devscope.dialects.device import (
 )
 from devscope.dialects.location import error_at
 from devscope.dialects.names import op_name
-from devscope.dialects.scope_attribute import drop_scopes
-from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes, signature_attributes
+from devscope.dialects.scope_attribute import (
+    ARGUMENTS,
+    RESULTS,
+    drop_scopes,
+    set_signature_attributes,
+    signature_attributes,
+)
 from devscope.passes.device_bind_target import DeviceBindTargetPass
 from devscope.passes.device_split.device_regions import BlockSplit, outline_region
 from devscope.rewriting.blocks import erase_operations, reorder

@@ -19,8 +19,7 @@ from devscope.analysis.classify import Classifier, Role, is_free, is_remateriali
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import NOALIAS_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
-from devscope.dialects.scope_attribute import unplaced
-from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes, unplaced
 from devscope.rewriting.blocks import erase_operations
 
 

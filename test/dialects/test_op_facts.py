@@ -66,5 +66,5 @@ def test_plugins_add_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts("plugin.anything").pure
     assert facts("plugin.if").is_entered
     monkeypatch.undo()
-    op_facts.forget_answers()
+    op_facts.facts.cache_clear()
     assert not facts("plugin.view").known

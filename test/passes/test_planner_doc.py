@@ -82,7 +82,7 @@ def test_examples_run(number: int, capsys: pytest.CaptureFixture[str], monkeypat
     exec(compile(code, str(PAGE), "exec"), {"__name__": "example"})
     assert capsys.readouterr().out == expected
     assert len(examples()) == 2
-    op_facts.forget_answers()
+    op_facts.facts.cache_clear()
 
 
 def test_the_tests_that_it_names_exist() -> None:

@@ -13,8 +13,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.dialects.device import SCOPE_ATTR, RegionOp, ScopeAttr
-from devscope.dialects.scope_attribute import write_scope
-from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes, write_scope
 from devscope.passes.device_plan.capture.copies import CapturedCopy, CopyPlanner, replace_uses
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
 from devscope.passes.device_plan.signatures import Signature, has_plan

@@ -26,7 +26,7 @@ from devscope.dialects.device import (
     ScopeAttr,
     TargetAttr,
 )
-from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import OptionError
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree

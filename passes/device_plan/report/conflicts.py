@@ -12,7 +12,7 @@ from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of
 from devscope.dialects.device import SCOPE_ATTR, OnDeviceOp
 from devscope.dialects.location import source_location
 from devscope.dialects.op_facts import Control, facts_of
-from devscope.dialects.signature import ARGUMENTS, RESULTS
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS
 from devscope.errors import Note, PlanError, SourceLocation
 from devscope.passes.device_plan.domains import Conflict, Demand, Domains, Reason
 from devscope.passes.device_plan.report.diagnostics import TEXTS, DiagnosticFormatter, without_middle

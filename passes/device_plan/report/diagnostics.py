@@ -11,7 +11,7 @@ from devscope.analysis.symbols import named_function
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.dialects.signature import ARGUMENTS, RESULTS
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS
 from devscope.errors import Note
 from devscope.passes.device_plan.domains import Reason
 from devscope.passes.device_plan.report.source_names import SourceNames

@@ -20,7 +20,7 @@ from devscope.analysis.symbols import is_kernel, is_public, named_function
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import PlanError
 from devscope.passes.device_plan.signatures import has_plan
 

@@ -15,7 +15,7 @@ from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.context import make_context
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.dialects.signature import ARGUMENTS, RESULTS, signature_attributes
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attributes
 from devscope.passes.device_plan import Plan, PlanOptions, plan_module
 from devscope.passes.device_verify import verify_module
 

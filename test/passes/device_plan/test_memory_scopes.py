@@ -12,7 +12,7 @@ from xdsl.dialects.func import FuncOp
 
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.names import op_name
-from devscope.dialects.signature import ARGUMENTS, RESULTS, set_signature_attributes
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes
 from devscope.errors import PlanError
 from devscope.passes.device_plan import PlanOptions, plan_module
 from devscope.passes.device_verify import verify_module

@@ -128,7 +128,7 @@ def test_control_flow_of_plugins(plan, monkeypatch) -> None:
     try:
         assert plan(text).signature("main") == "-, opencl:0 -> opencl:0"
     finally:
-        op_facts.forget_answers()
+        op_facts.facts.cache_clear()
 
 
 def chain(length: int, every: int) -> ModuleOp:
