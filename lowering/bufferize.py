@@ -139,12 +139,10 @@ def _lift_control_flow(module: Any, run_passes: RunPasses) -> None:
     for op in list(mlir_util.walk(module.operation)):
         if op.name == "ub.poison" and isinstance(op.results[0].type, ir.ShapedType):
             _replace_poison(op)
-        elif op.name == "scf.index_switch" and any(_is_tensor(result) for result in op.results):
+        elif op.name == "scf.index_switch" and any(
+            isinstance(result.type, ir.RankedTensorType) for result in op.results
+        ):
             _replace_switch(op)
-
-
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value.type, ir.RankedTensorType)
 
 
 def _replace_poison(op: Any) -> None:

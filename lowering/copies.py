@@ -51,7 +51,7 @@ def _join_copies(ops: list[Any]) -> None:
 def _keeps_what_was_read(op: Any, copy: Any) -> bool:
     """Whether ``op``, behind ``copy``, leaves the source of ``copy`` as it is."""
     if op.name == _COPY:
-        return _on_host(op.operands[1]) != _on_host(copy.operands[0])
+        return mlir_util.is_on_device(op.operands[1]) != mlir_util.is_on_device(copy.operands[0])
     return op.name in _HARMLESS or op.name.startswith("arith.")
 
 
@@ -64,17 +64,15 @@ def _fills_what_is_read_once(copy: Any) -> bool:
 
 def _join(first: Any, second: Any) -> bool:
     source, dense, target = first.operands[0], first.operands[1], second.operands[1]
-    one_end_on_device = _on_host(dense) and _on_host(source) != _on_host(target)
-    if not one_end_on_device or not all(_is_contiguous(v.type) for v in (source, target)):
+    on_device = [mlir_util.is_on_device(value) for value in (source, dense, target)]
+    if on_device not in ([True, False, False], [False, False, True]):
+        return False
+    if not all(_is_contiguous(value.type) for value in (source, target)):
         return False
     second.operands[0] = source
     first.erase()
     dense.owner.operation.erase()
     return True
-
-
-def _on_host(memref: Any) -> bool:
-    return mlir_util.memory_space(memref.type) is None
 
 
 def _is_contiguous(type_: Any) -> bool:

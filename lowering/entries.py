@@ -107,10 +107,10 @@ def add_entry(module: Any, func: Any, name: str) -> str:
     given = mlir_util.entry_block(entry).arguments
     passed = [_bring_in(build, value, t) for value, t in zip(given, type_.inputs, strict=True)]
     made = list(build.call(mlir_util.symbol_name(func), passed, type_.results).results)
-    for value in filter(_on_device, passed):
+    for value in filter(mlir_util.is_on_device, passed):
         build.op("memref.dealloc", [value])
     returned = [_bring_out(build, value) for value in made]
-    _free(end, [value for value in made if _on_device(value)])
+    _free(end, [value for value in made if mlir_util.is_on_device(value)])
     build.op("func.return", returned)
     end.erase()
     return f"_mlir_ciface_{ENTRY_PREFIX}{name}"
@@ -119,10 +119,6 @@ def add_entry(module: Any, func: Any, name: str) -> str:
 def _host_type(type_: Any) -> Any:
     is_memref = mlir_util.is_memref(type_)
     return mlir_util.with_memory_space(type_, None) if is_memref else mlir_util.buffer_type([], type_)
-
-
-def _on_device(value: Any) -> bool:
-    return mlir_util.memory_space(value.type) is not None
 
 
 def _bring_in(build: Builder, value: Any, type_: Any) -> Any:
@@ -134,7 +130,7 @@ def _bring_in(build: Builder, value: Any, type_: Any) -> Any:
 def _bring_out(build: Builder, value: Any) -> Any:
     type_ = _host_type(value.type)
     if mlir_util.is_memref(value.type):
-        return build.copy(value, type_) if _on_device(value) else value
+        return build.copy(value, type_) if mlir_util.is_on_device(value) else value
     cell = build.alloc(type_)
     build.op("memref.store", [value, cell])
     return cell

@@ -110,6 +110,11 @@ def memory_space(type_: Any) -> Any | None:
     return ir.MemRefType(type_).memory_space if is_memref(type_) else None
 
 
+def is_on_device(value: Any) -> bool:
+    """Whether a value is a buffer in another memory than the host's."""
+    return memory_space(value.type) is not None
+
+
 def buffer_type(shape: Sequence[int], element: Any, space: Any | None = None) -> Any:
     """The memref type of a whole buffer: its elements stand side by side."""
     return ir.MemRefType.get_unchecked(shape, element, None, space, element.context)

@@ -108,7 +108,9 @@ class _Function:
         if any(use.step is None or use.step.begin < copy.begin for use in after):
             return False
         written = any(use.writes for use in after)
-        if _conflict(copy, read, after) or (written and not self._may_write(copy, read)):
+        # What writes to the host's view must wait for all who use its source.
+        may_write = space_text(target) == "" and read.value not in self._lent
+        if _conflict(copy, read, after) or (written and not may_write):
             return False
         if space_text(target):
             if read.value in self._taken:
@@ -119,10 +121,6 @@ class _Function:
         self._replace(copy, put, written)
         _live_on(read, [use for use in put.uses if use is not copy])
         return True
-
-    def _may_write(self, copy: Step, read: Owned) -> bool:
-        """Whether what writes to the target of ``copy`` would wait for all who use its source."""
-        return space_text(copy.operands[1]) == "" and read.value not in self._lent
 
     def _end(self, view: Step, buffer: Any) -> None:
         """Order the uses of a device's view before what changes or frees the buffer.

@@ -22,13 +22,13 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.legal import check_names
 from devscope.lowering.memory.link_functions import hidden_launches, link_functions, merge_modules
-from devscope.lowering.memory.plan import Arena, MemoryOptions, memory_of_devices, plan_memory
+from devscope.lowering.memory.plan import MemoryOptions, memory_of_devices, plan_memory
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.runtime_calls import lower_to_runtime_calls, mark_flushes
 from devscope.lowering.target import HOST_SLOT, DeviceBinary, HostTarget, Options, Target, find_target
 from devscope.rewriting.functions import taken_names
 from devscope.runtime.native import call_symbol
-from devscope.runtime.program import ArenaSpec, Entry, Program, TensorSpec
+from devscope.runtime.program import Entry, Program, TensorSpec
 
 #: The states of a program that an observer sees, in order.
 STAGES = ("host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
@@ -130,7 +130,7 @@ def _compile(
         devices=[virtual.spec for virtual in devices],
         constants=constants.specs(),
         constant_data=constants.arrays,
-        arenas=[_arena_spec(needed) for needed in memory.values() if needed.places],
+        arenas=[arena.spec for arena in memory.values() if arena.spec.places],
         shared=shared,
         report={"memory": {name: needed.to_json() for name, needed in memory.items()}},
     )
@@ -180,7 +180,3 @@ def _lower_device(
         return module, DeviceBinary()
     check_types(gpu_modules, target, options)
     return module, target.compile_kernels(gpu_modules, session.run_passes, options)
-
-
-def _arena_spec(arena: Arena) -> ArenaSpec:
-    return ArenaSpec(arena.slot, arena.alignment, [list(place) for place in arena.places], arena.needed)

@@ -67,7 +67,11 @@ class ModuleState:
             self._session.run_passes(module, f"builtin.module({elements})")
 
     def _run_python(self, name: str, pass_: ModulePass, tell: Callable[[Any], None]) -> None:
-        module = self._in_xdsl()
+        if self._xdsl is None:
+            with self._timer.measure("(MLIR to xDSL)"):
+                self._xdsl = self._session.to_xdsl(self._mlir)
+            self._mlir = None
+        module = self._xdsl
         self._unverified.append(name)
         apply: Any = getattr(pass_, "apply_with_remarks", pass_.apply)
         with self._timer.measure(name):
@@ -87,7 +91,12 @@ class ModuleState:
         """
         if self._xdsl is not None:
             with self._timer.measure("(xDSL to MLIR)"):
-                self._mlir = self._exported(self._xdsl)
+                try:
+                    self._mlir = self._session.to_mlir(self._xdsl)
+                except DevscopeError as error:
+                    passes = ", ".join(f"'{name}'" for name in self._unverified)
+                    error.notes += (Note(f"the module was valid before the passes: {passes}"),)
+                    raise
             self._xdsl = None
         self._unverified.clear()
         return self._mlir
@@ -95,21 +104,6 @@ class ModuleState:
     def snapshot(self) -> Any:
         """The module in MLIR, to look at only, without verification."""
         return self._mlir if self._xdsl is None else self._session.to_mlir(self._xdsl, verify=False)
-
-    def _in_xdsl(self) -> ModuleOp:
-        if self._xdsl is None:
-            with self._timer.measure("(MLIR to xDSL)"):
-                self._xdsl = self._session.to_xdsl(self._mlir)
-            self._mlir = None
-        return self._xdsl
-
-    def _exported(self, module: ModuleOp) -> Any:
-        try:
-            return self._session.to_mlir(module)
-        except DevscopeError as error:
-            passes = ", ".join(f"'{name}'" for name in self._unverified)
-            error.notes += (Note(f"the module was valid before the passes: {passes}"),)
-            raise
 
 
 def _pass_failure(name: str, error: Exception) -> LoweringError:

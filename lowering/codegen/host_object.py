@@ -83,7 +83,10 @@ def compile_host_object(
         module = llvm.parse_assembly(text)
         counts = _parameter_counts(module, entries)
         module.link_in(llvm.parse_assembly(packed_entries(counts)))
-        _internalize(module, set(map(call_symbol, entries)))
+        exported = set(map(call_symbol, entries))
+        for value in [*module.functions, *module.global_variables]:
+            if not value.is_declaration and value.name not in exported:
+                value.linkage = "internal"
         module.triple = machine.triple
         module.data_layout = str(machine.target_data)
         _optimize(llvm, module, machine, level)
@@ -123,12 +126,6 @@ def _quoted(name: str) -> str:
     """A symbol in LLVM's syntax: every byte that could not stand in a quoted name is escaped."""
     plain = "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in name.encode())
     return f'@"{plain}"'
-
-
-def _internalize(module: Any, exported: set[str]) -> None:
-    for value in [*module.functions, *module.global_variables]:
-        if not value.is_declaration and value.name not in exported:
-            value.linkage = "internal"
 
 
 def _optimize(llvm: Any, module: Any, machine: Any, level: int) -> None:

@@ -26,14 +26,11 @@ _SPIRV_WORKGROUP = 3
 def move_local_memory(function: Any) -> int:
     """Make workgroup attributions of what ``function``, a ``gpu.func``, allocates; returns how many there are."""
     mlir_util.retype_memrefs(function, None, lambda old: str(old) == _PRIVATE)
-    static = [op for op in mlir_util.walk(function) if op.name == "memref.alloca" and _is_local(op.results[0])]
+    allocas = [op for op in mlir_util.walk(function) if op.name == "memref.alloca"]
+    static = [op for op in allocas if str(mlir_util.memory_space(op.results[0].type)) == _WORKGROUP]
     for op in static:
         _attribute(function, op, op.results[0].type)
     return len(static)
-
-
-def _is_local(value: Any) -> bool:
-    return str(mlir_util.memory_space(value.type)) == _WORKGROUP
 
 
 def _attribute(function: Any, op: Any, type_: Any) -> None:

@@ -105,7 +105,7 @@ def _kernel_roots(func: Any) -> list[list[Any]]:
     while blocks:
         stores: list[Any] = []
         for op in blocks.pop():
-            if _stores_scalar(op):
+            if op.name == "memref.store" and mlir_util.is_on_device(op.operands[1]):
                 if not stores:
                     groups.append(stores)
                 stores.append(op)
@@ -119,19 +119,11 @@ def _kernel_roots(func: Any) -> list[list[Any]]:
     return groups
 
 
-def _on_device(value: Any) -> bool:
-    return mlir_util.memory_space(value.type) is not None
-
-
-def _stores_scalar(op: Any) -> bool:
-    return op.name == "memref.store" and _on_device(op.operands[1])
-
-
 def _is_device_work(op: Any) -> bool:
     if op.name.startswith("linalg.") or op.name in ("scf.parallel", "scf.forall"):
         return True
     # Copies between whole buffers are the driver's; anything strided is a kernel.
-    return op.name == "memref.copy" and all(map(_on_device, op.operands)) and not is_whole_copy(op)
+    return op.name == "memref.copy" and all(map(mlir_util.is_on_device, op.operands)) and not is_whole_copy(op)
 
 
 def _outline(

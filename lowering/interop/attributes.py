@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -44,18 +45,6 @@ _MAX_HELD_ARRAY = 1024
 _MAX_INTEGER_WIDTH = 64
 
 
-class _Memo(dict[Any, Any]):
-    """What each MLIR object became, keyed by the object (the bindings hash by identity in the context)."""
-
-    def __init__(self, convert: Callable[[Any], Attribute]) -> None:
-        super().__init__()
-        self._convert = convert
-
-    def __missing__(self, key: Any) -> Any:
-        value = self[key] = self._convert(key)
-        return value
-
-
 class _Twins:
     """The MLIR twin of each attribute that was asked for, or fixed; ``build`` makes one."""
 
@@ -90,7 +79,7 @@ class AttributeBridge:
     """Converts between one ``ir.Context`` and xDSL, both ways: known kinds through the bindings, the rest as text.
 
     A converted attribute is kept only if exporting it gives the identical MLIR attribute; otherwise xDSL gets
-    a payload that stands for it. ``types`` and ``attributes`` are indexed by MLIR objects; so is ``enumerators``,
+    a payload that stands for it. ``types`` and ``attributes`` take MLIR objects; so does ``enumerators``,
     which is ``attributes`` for arrays of a dialect's enumerators, such as linalg's iterator types.
 
     ``mlir_types`` and ``mlir_attributes`` are indexed by xDSL's. An xDSL type can stand where MLIR has a type and
@@ -101,20 +90,21 @@ class AttributeBridge:
         self.context = mlir_context
         self._xdsl_context = xdsl_context
         self._payloads = PayloadTable()
-        self.types = _Memo(self._import_type)
-        self.attributes = _Memo(self._import_attribute)
-        self.enumerators = _Memo(self._import_enumerators)
+        # The bindings hash by identity in the context.
+        self.types: Callable[[Any], Any] = cache(self._import_type)
+        self.attributes: Callable[[Any], Any] = cache(self._import_attribute)
+        self.enumerators: Callable[[Any], Any] = cache(self._import_enumerators)
         self.mlir_types = _Twins(self._build_type)
         self.mlir_attributes = _Twins(self._build_attribute)
         self._readers: dict[type, Callable[[Any], Attribute]] = {
-            ir.IntegerAttr: lambda attribute: IntegerAttr(attribute.value, self.types[attribute.type]),
+            ir.IntegerAttr: lambda attribute: IntegerAttr(attribute.value, self.types(attribute.type)),
             ir.StringAttr: lambda attribute: StringAttr(attribute.value),
             ir.FlatSymbolRefAttr: lambda attribute: SymbolRefAttr(attribute.value),
             ir.UnitAttr: lambda _: UnitAttr(),
-            ir.TypeAttr: lambda attribute: self.types[attribute.value],
-            ir.ArrayAttr: lambda attribute: ArrayAttr([self.attributes[item] for item in attribute]),
+            ir.TypeAttr: lambda attribute: self.types(attribute.value),
+            ir.ArrayAttr: lambda attribute: ArrayAttr([self.attributes(item) for item in attribute]),
             ir.DictAttr: lambda attribute: DictionaryAttr(
-                {name: self.attributes[item] for name, item in dictionary_items(attribute).items()}
+                {name: self.attributes(item) for name, item in dictionary_items(attribute).items()}
             ),
             ir.DenseI64ArrayAttr: lambda attribute: DenseArrayBase.from_list(i64, list(attribute)),
             ir.DenseI32ArrayAttr: lambda attribute: DenseArrayBase.from_list(i32, list(attribute)),
@@ -146,14 +136,14 @@ class AttributeBridge:
 
     def _read_type(self, type: Any) -> Attribute:
         if isinstance(type, ir.FunctionType):
-            inputs, results = ([self.types[t] for t in types] for types in (type.inputs, type.results))
+            inputs, results = ([self.types(t) for t in types] for types in (type.inputs, type.results))
             return FunctionType.from_lists(inputs, results)
         return Parser(self._xdsl_context, str(type)).parse_type()
 
     def _tensor_with_encoding(self, type: Any) -> Attribute:
         """A tensor whose encoding xDSL cannot parse is still a tensor to every pass."""
         shape = [type.get_dim_size(i) if type.is_static_dim(i) else -1 for i in range(type.rank)]
-        return TensorType(self.types[type.element_type], shape, self.attributes[type.encoding])
+        return TensorType(self.types(type.element_type), shape, self.attributes(type.encoding))
 
     def _import_attribute(self, attribute: Any) -> Attribute:
         twins = self.mlir_attributes
@@ -166,7 +156,7 @@ class AttributeBridge:
     def _import_enumerators(self, array: Any) -> Attribute:
         """As text: a look at an item would have the bindings import the dialect's module (``HEAVY_DIALECT``)."""
         result = self._held(self.mlir_attributes, self._from_text, array)
-        return self.attributes[array] if result is None else result
+        return self.attributes(array) if result is None else result
 
     def _held(self, twins: _Twins, read: Callable[[Any], Attribute], mlir: Any) -> Attribute | None:
         """What ``read`` makes of ``mlir``; None if that fails, or is not exported as ``mlir`` again."""
@@ -182,7 +172,7 @@ class AttributeBridge:
         type = attribute.type
         if isinstance(type, ir.NoneType):  # what the bindings say of an attribute that has no type
             return PayloadAttr(attribute)
-        return self._payloads.wrap(attribute, self.types[type])
+        return self._payloads.wrap(attribute, self.types(type))
 
     def _from_text(self, attribute: Any) -> Attribute:
         return Parser(self._xdsl_context, str(attribute)).parse_attribute()
@@ -192,8 +182,8 @@ class AttributeBridge:
         if len(attribute) <= MAX_HELD_ELEMENTS:
             return self._from_text(attribute)
         # Whatever is not a tensor or vector of numbers fails here, and then stays in MLIR.
-        shaped = self.types[attribute.type]
-        element = self.attributes[attribute.get_splat_value()]
+        shaped = self.types(attribute.type)
+        element = self.attributes(attribute.get_splat_value())
         return DenseIntOrFPElementsAttr(shaped, BytesAttr(shaped.element_type.pack((element.value.data,))))
 
     # To MLIR

@@ -12,7 +12,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.errors import LoweringError, SourceLocation
+from devscope.errors import LoweringError
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.payload import PayloadLocation
@@ -56,7 +56,8 @@ class Exporter:
             self._fill(block, ir.InsertionPoint(new_block), blocks)
         for value, placeholder in self._forward.values():
             if id(value) not in self._values:
-                raise LoweringError("an operand is defined outside of the module", _first_user(value))
+                user = next(iter(value.uses)).operation
+                raise LoweringError("an operand is defined outside of the module", source_location(user))
             placeholder.result.replace_all_uses_with(self._values[id(value)])
         return result
 
@@ -175,7 +176,3 @@ def _refused(error: Exception, op: Operation) -> LoweringError:
     """The error for an operation that the bindings do not create."""
     cause = str(error).splitlines()[0] if str(error) else type(error).__name__
     return LoweringError(f"MLIR cannot create '{op_name(op)}': {cause}", source_location(op))
-
-
-def _first_user(value: SSAValue) -> SourceLocation | None:
-    return next((source_location(use.operation) for use in value.uses), None)

@@ -123,7 +123,7 @@ class _Import:
         except KeyError:  # used before it is defined: graph regions, blocks not in order of dominance
             operands = [self._value(operand) for operand in op.operands]
         results, regions, successors = list(op.results), op.regions, op.successors
-        result_types = [types[result.type] for result in results]
+        result_types = [types(result.type) for result in results]
         new = make_operation(known.cls, operands, result_types, properties, attributes, _location(op.location))
         for result, new_result in zip(results, new.results, strict=True):
             values[result] = new_result
@@ -149,11 +149,11 @@ class _Import:
             items = self._repaired_items(op)
         for name, value in items:
             memo = self._enumerators if name == _ENUMERATORS else converted
-            (properties if name in declared else attributes)[name] = memo[value]
+            (properties if name in declared else attributes)[name] = memo(value)
         if known.hidden:
             for name, value in self._importer.hidden.read(op).items():
                 is_property = name in declared or not known.registered
-                (properties if is_property else attributes)[name] = converted[value]
+                (properties if is_property else attributes)[name] = converted(value)
         if known.name is not None:
             attributes[REAL_NAME] = known.name
         return attributes, properties
@@ -172,7 +172,7 @@ class _Import:
         blocks: list[Block] = []
         for source in region.blocks:
             arguments = list(source.arguments)
-            block = Block(arg_types=[self._types[argument.type] for argument in arguments])
+            block = Block(arg_types=[self._types(argument.type) for argument in arguments])
             for argument, new_argument in zip(arguments, block.args, strict=True):
                 new_argument.location = _location(argument.location)
                 self._values[argument] = new_argument
@@ -184,7 +184,7 @@ class _Import:
         """The twin of ``value``, or a placeholder until there is one."""
         found = self._values.get(value) or self._forward.get(value)
         if found is None:
-            cast = UnrealizedConversionCastOp.create(result_types=[self._types[value.type]])
+            cast = UnrealizedConversionCastOp.create(result_types=[self._types(value.type)])
             found = self._forward[value] = cast.results[0]
         return found
 

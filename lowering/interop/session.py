@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from xdsl.context import Context
@@ -16,7 +15,7 @@ from devscope.lowering.interop.bindings import ir, passmanager
 from devscope.lowering.interop.diagnostics import translate
 from devscope.lowering.interop.exporter import Exporter
 from devscope.lowering.interop.importer import Importer
-from devscope.lowering.interop.parsing import make_mlir_context, parse_file, parse_text
+from devscope.lowering.interop.parsing import make_mlir_context, parse_text
 from devscope.lowering.interop.properties import HiddenProperties
 
 
@@ -42,13 +41,6 @@ class Session:
         Raises `ParseError`.
         """
         return parse_text(text, filename, self.context)
-
-    def parse_file(self, path: str | Path) -> Any:
-        """The verified ``ir.Module`` of a file of MLIR text or bytecode; locations name ``path`` as given.
-
-        Raises `ParseError`, also when the file cannot be read.
-        """
-        return parse_file(path, self.context)
 
     def to_xdsl(self, module: Any) -> ModuleOp:
         """The xDSL twin of ``module``, an ``ir.Module`` of this session, which stays as it is.

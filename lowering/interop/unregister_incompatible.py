@@ -46,7 +46,8 @@ class UnregisterIncompatible:
             if not refused:
                 break
             for op in list(root.walk()):
-                if not isinstance(op, UnregisteredOp) and _signature_of(op) in refused:
+                found = signature(type(op), op.operands, op.result_types, op.properties, op.attributes)
+                if not isinstance(op, UnregisteredOp) and found in refused:
                     self._unregister(op)
             self._refused |= refused
             # Again: what a verifier accepts can depend on the classes of the operations around.
@@ -73,10 +74,6 @@ def signature(
     """The signature of an operation that xDSL knows, from its parts."""
     operand_types = [id(operand.type) for operand in operands]
     return (cls, len(operand_types), *operand_types, *map(id, result_types), *properties, *attributes)
-
-
-def _signature_of(op: Operation) -> Signature:
-    return signature(type(op), op.operands, op.result_types, op.properties, op.attributes)
 
 
 def _accepts(op: Operation) -> bool:

@@ -42,16 +42,11 @@ def _inline_functions(module: Any) -> None:
     graph = CallGraph(module)
     for name in graph.order:
         func, sites = graph.functions[name], graph.calls[name]
-        if name in graph.recursive or name in graph.values or not _is_private(func):
+        visibility = str(func.attributes["sym_visibility"]) if "sym_visibility" in func.attributes else ""
+        if name in graph.recursive or name in graph.values or visibility != '"private"':
             continue
         if sites and len(func.regions[0].blocks) == 1:
             _inline(func, sites)
-
-
-def _is_private(func: Any) -> bool:
-    return (
-        "sym_visibility" in func.attributes and ir.StringAttr(func.attributes["sym_visibility"]).value == "private"
-    )
 
 
 def _inline(func: Any, sites: list[Any]) -> None:
@@ -188,15 +183,12 @@ class _Ownership:
             else:
                 kept.append(position)
         if not kept:
-            self._erase(op)
+            # Nothing that it retains was among what it freed: none of it is owned on its account.
+            build = mlir_util.Builder(op)
+            mlir_util.replace_op(op, [build.constant(0, result.type) for result in op.results])
             return False
         if len(kept) < len(buffers):
             groups = [buffers[k] for k in kept], [conditions[k] for k in kept], retained
             types = [result.type for result in op.results]
             mlir_util.replace_op(op, mlir_util.Builder(op).grouped(_DEALLOC, groups, types).results)
         return True
-
-    def _erase(self, op: Any) -> None:
-        """Nothing that it retains was among what it freed: none of it is owned on its account."""
-        build = mlir_util.Builder(op)
-        mlir_util.replace_op(op, [build.constant(0, result.type) for result in op.results])

@@ -30,6 +30,7 @@ from devscope.lowering.memory.function_storage import (
 )
 from devscope.lowering.mlir_util import Builder
 from devscope.runtime.format_bytes import format_bytes
+from devscope.runtime.program import ArenaSpec
 
 STORAGE_ATTR = "devscope.storage"
 
@@ -57,24 +58,21 @@ class MemoryOptions:
 
 @dataclass
 class Arena:
-    """The storage of one memory. ``places``: offset (or ALONE) and bytes of each.
+    """The storage of one memory: ``spec`` is what the program has of it.
 
-    ``size``: bytes of the arena itself; ``alone``: of the places outside of it. ``needed``: bytes of the arena
-    that each entry uses. ``lower_bound``: the most bytes that are live at one moment. ``values``: how many buffers
-    were planned; ``others``: how many allocations were not, because size or lifetime are known at run time only.
-    ``at_peak``: the buffers that are live at that moment. ``globals``: the symbols of the constants in this
-    memory; ``constants``: their bytes, but for small ones of the host, which are in its code.
+    ``size``: bytes of the arena itself; ``alone``: of the places outside of it. ``lower_bound``: the most bytes
+    that are live at one moment. ``values``: how many buffers were planned; ``others``: how many allocations were
+    not, because size or lifetime are known at run time only. ``at_peak``: the buffers that are live at that time.
+    ``globals``: the symbols of the constants in this memory; ``constants``: their bytes, but for small ones of the
+    host, which are in its code.
     """
 
-    slot: int
-    alignment: int
+    spec: ArenaSpec
     size: int = 0
     alone: int = 0
     lower_bound: int = 0
     values: int = 0
     others: int = 0
-    places: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
-    needed: dict[str, int] = field(default_factory=dict[str, int])
     at_peak: list[Buffer] = field(default_factory=list[Buffer])
     globals: set[str] = field(default_factory=set[str])
     constants: int = 0
@@ -101,7 +99,9 @@ def plan_memory(
     ``spaces`` has the slot of each memory space, "" for the host's; ``entries`` the function of each entry. If not
     ``planned``, the module stays as it is, and the arenas are empty.
     """
-    arenas = _plan(module, spaces, entries) if planned else {slot: Arena(slot, 1) for slot in spaces.values()}
+    arenas = {slot: Arena(ArenaSpec(slot, 1)) for slot in spaces.values()}
+    if planned:
+        arenas = _plan(module, spaces, entries)
     _look_at_rest(module, arenas, spaces)
     return arenas
 
@@ -111,15 +111,16 @@ def _plan(module: Any, spaces: Mapping[str, int], entries: Mapping[str, str]) ->
     functions = collect_functions(graph, entries.values())
     arenas: dict[int, Arena] = {}
     for space, slot in spaces.items():
-        arena = arenas[slot] = Arena(slot, HOST_ALIGNMENT if space == "" else DEVICE_ALIGNMENT)
-        place_buffers(functions, space, arena.alignment)
+        spec = ArenaSpec(slot, HOST_ALIGNMENT if space == "" else DEVICE_ALIGNMENT)
+        arena = arenas[slot] = Arena(spec)
+        place_buffers(functions, space, spec.alignment)
         _number_places(arena, [storage.memories[space] for storage in functions.values()])
         for name, function in entries.items():
-            arena.needed[name] = reach(functions, graph, function, space)
+            spec.needed[name] = reach(functions, graph, function, space)
             if functions[function].memories[space].peak > arena.lower_bound:
                 arena.lower_bound = functions[function].memories[space].peak
                 arena.at_peak = live_at_peak(functions, function, space)
-        arena.size = max(arena.needed.values(), default=0)
+        arena.size = max(spec.needed.values(), default=0)
     return arenas
 
 
@@ -131,11 +132,11 @@ def _number_places(arena: Arena, functions: Sequence[Placed]) -> None:
             number = numbers.setdefault(place, len(numbers))
             _mark(buffer.alloc.op, buffer.free.op, number, *place)
         arena.values += len(placed.buffers) + len(placed.alone)
-    arena.places = list(numbers)
+    places = arena.spec.places = [list(place) for place in numbers]
     for buffer in (buffer for placed in functions for buffer in placed.alone):
         size = max(buffer.bytes or 0, 1)
-        _mark(buffer.alloc.op, buffer.free.op, len(arena.places), ALONE, size)
-        arena.places.append((ALONE, size))
+        _mark(buffer.alloc.op, buffer.free.op, len(places), ALONE, size)
+        places.append([ALONE, size])
         arena.alone += size
 
 

@@ -20,6 +20,7 @@ from xdsl.printer import Printer
 from devscope.dialects.location import source_location, value_location
 from devscope.errors import SourceLocation
 from devscope.lowering.interop.diagnostics import file_line_col
+from devscope.lowering.interop.parsing import parse_file
 from devscope.lowering.interop.payload import PayloadLocation
 
 ONE_FUNCTION = "func.func @f(%x: f32) {\n  return\n}\n"
@@ -51,13 +52,13 @@ def test_an_implicit_module_is_where_mlir_puts_it(session, tmp_path, generic_tex
     path = tmp_path / "m.mlir"
     for text in (ONE_FUNCTION, ONE_FUNCTION + ONE_FUNCTION.replace("@f", "@g"), f"module @n {{\n{ONE_FUNCTION}}}"):
         path.write_text(text)
-        assert generic_text(session.parse(text, str(path))) == generic_text(session.parse_file(path))
+        assert generic_text(session.parse(text, str(path))) == generic_text(parse_file(path, session.context))
 
 
 def test_a_file_is_named_as_the_caller_wrote_it(session, tmp_path, monkeypatch):
     (tmp_path / "m.mlir").write_text(ONE_FUNCTION)
     monkeypatch.chdir(tmp_path)
-    (op,) = session.to_xdsl(session.parse_file("./m.mlir")).body.block.ops
+    (op,) = session.to_xdsl(parse_file("./m.mlir", session.context)).body.block.ops
     assert source_location(op) == SourceLocation("./m.mlir", 1, 1)
 
 

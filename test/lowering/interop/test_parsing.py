@@ -8,6 +8,7 @@ import pytest
 
 from devscope.dialects.location import source_location
 from devscope.errors import ParseError, SourceLocation
+from devscope.lowering.interop.parsing import parse_file
 
 
 def parse_error(session, text, filename="m.mlir") -> ParseError:
@@ -61,33 +62,33 @@ def test_text_may_be_bytes(session):
 
 def test_a_missing_file(session, tmp_path):
     with pytest.raises(ParseError, match=r"cannot read .*nowhere.mlir: No such file or directory"):
-        session.parse_file(tmp_path / "nowhere.mlir")
+        parse_file(tmp_path / "nowhere.mlir", session.context)
 
 
 def test_a_directory(session, tmp_path):
     with pytest.raises(ParseError, match=r"cannot read .*: Is a directory"):
-        session.parse_file(tmp_path)
+        parse_file(tmp_path, session.context)
 
 
 def test_a_bad_file(session, tmp_path):
     path = tmp_path / "m.mlir"
     path.write_text("\n  nonsense")
     with pytest.raises(ParseError) as caught:
-        session.parse_file(path)
+        parse_file(path, session.context)
     assert caught.value.location == SourceLocation(str(path), 2, 3)
 
 
 @pytest.mark.parametrize("path", ["bad\0path", "/no/such\udcff"])
 def test_a_path_that_cannot_be(session, path):
     with pytest.raises(ParseError, match="cannot read"):
-        session.parse_file(path)
+        parse_file(path, session.context)
 
 
 def test_a_path_that_is_not_utf8(session, tmp_path):
     path = tmp_path / os.fsdecode(b"\xff.mlir")
     path.write_text("nonsense")
     with pytest.raises(ParseError) as caught:
-        session.parse_file(path)
+        parse_file(path, session.context)
     assert caught.value.location == SourceLocation(str(tmp_path / "?.mlir"), 1, 1)
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from devscope.lowering.interop.parsing import parse_file
+
 PROGRAMS = sorted((Path(__file__).parent / "programs").glob("*.mlir"))
 
 
@@ -16,7 +18,7 @@ def program(request):
 
 
 def test_text_round_trips(program, session, generic_text):
-    module = session.parse_file(program)
+    module = parse_file(program, session.context)
     before = generic_text(module)
     imported = session.to_xdsl(module)
     imported.verify()
@@ -25,7 +27,7 @@ def test_text_round_trips(program, session, generic_text):
 
 
 def test_bytecode_round_trips(program, session, generic_text):
-    source = session.parse_file(program)
+    source = parse_file(program, session.context)
     stream = io.BytesIO()
     source.operation.write_bytecode(stream)
     module = session.parse(stream.getvalue(), program.name)
@@ -33,7 +35,7 @@ def test_bytecode_round_trips(program, session, generic_text):
 
 
 def test_clones_and_second_imports_round_trip(program, session, generic_text):
-    module = session.parse_file(program)
+    module = parse_file(program, session.context)
     first = session.to_xdsl(module)
     second = session.to_xdsl(module)
     assert generic_text(session.to_mlir(first.clone())) == generic_text(module)

@@ -11,11 +11,12 @@ from devscope.lowering.interop.bindings import ir
 
 MEMORY_SCRIPT = """
 import resource, struct, sys
+from devscope.lowering.interop.parsing import parse_file
 from devscope.lowering.interop.session import Session
 session = Session()
 small = session.parse('"a.b"() {a = dense<"0x' + '01FF' * 16 + '"> : tensor<32xi8>} : () -> ()')
 session.to_mlir(session.to_xdsl(small))
-module = session.parse_file(sys.argv[1])
+module = parse_file(sys.argv[1], session.context)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 imported = session.to_xdsl(module)
 imported.clone()
