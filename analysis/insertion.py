@@ -50,7 +50,7 @@ class InsertionPoints:
         if block is definition:
             return Point(block, None)
         here = [anchor for anchor in anchors if anchor.parent is block]
-        return Point(block, self._first(block, here))
+        return Point(block, min(here, key=self._numbering(block).__getitem__) if here else block.last_op)
 
     def may_stay(self, copy: Operation, value: SSAValue, users: Sequence[Operation]) -> bool:
         """Whether a copy of ``value`` that stands already serves ``users``, and stands in no loop needlessly."""
@@ -91,15 +91,6 @@ class InsertionPoints:
             return start
         graph = self._graphs[region]
         return graph.outside_loops(graph.nearest_common(blocks), start)
-
-    def _first(self, block: Block, operations: Sequence[Operation]) -> Operation:
-        """The first of ``operations``; when none is in ``block``, its terminator."""
-        if operations:
-            numbers = self._numbering(block)
-            return min(operations, key=numbers.__getitem__)
-        last = block.last_op
-        assert last is not None
-        return last
 
     def _numbering(self, block: Block) -> dict[Operation, int]:
         found = self._numbers.get(block)

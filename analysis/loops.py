@@ -17,10 +17,13 @@ from devscope.dialects.op_facts import LOOPS, Control, facts_of
 
 @dataclass(frozen=True)
 class Loop:
-    """A loop operation, or the header of a loop of blocks."""
+    """A loop operation, or a loop of blocks, which its header stands for."""
 
     start: Operation | Block
-    graph: Dominators | None = None
+    blocks: Sequence[Block]
+    """The blocks inside, without those in regions of their operations."""
+    entries: Sequence[Block]
+    """Those whose arguments are what it carries from one iteration to the next."""
 
     @property
     def first(self) -> Operation | None:
@@ -29,19 +32,11 @@ class Loop:
 
     def operations(self) -> Iterator[Operation]:
         """Everything inside."""
-        if isinstance(self.start, Operation):
-            blocks = [block for region in self.start.regions for block in region.blocks]
-        else:
-            graph, header = self.graph, self.start
-            assert graph is not None
-            blocks = [block for block in graph.order if header in graph.loops[block]]
-        for block in blocks:
-            yield from block.walk()
+        return (op for block in self.blocks for op in block.walk())
 
     def carried(self) -> Sequence[SSAValue]:
         """What it carries from one iteration to the next."""
-        blocks = [r.blocks[0] for r in self.start.regions] if isinstance(self.start, Operation) else [self.start]
-        return [argument for block in blocks for argument in block.args]
+        return [argument for block in self.entries for argument in block.args]
 
 
 class LoopNest:
@@ -85,20 +80,19 @@ class LoopNest:
 def innermost_loop(op: Operation, graphs: Mapping[Region, Dominators]) -> Loop | None:
     block = op.parent
     while block is not None and (region := block.parent) is not None:
-        graph = graphs.get(region)
-        if graph is not None and (header := _header(graph, block)) is not None:
-            return Loop(header, graph)
+        loops = graphs[region].loops if region in graphs else {}
+        if around := loops.get(block):
+            # The header of an inner loop is in more loops than that of an outer one.
+            header = max((found for found in loops if found in around), key=lambda found: len(loops[found]))
+            return Loop(header, [inside for inside in loops if header in loops[inside]], [header])
         parent = region.parent
-        if parent is None or facts_of(parent).control in LOOPS:
-            return Loop(parent) if parent is not None else None
+        if parent is None:
+            return None
+        if facts_of(parent).control in LOOPS:
+            inner = [inside for other in parent.regions for inside in other.blocks]
+            return Loop(parent, inner, [other.blocks[0] for other in parent.regions])
         block = parent.parent
     return None
-
-
-def _header(graph: Dominators, block: Block) -> Block | None:
-    """The header of the innermost loop around ``block``."""
-    headers = [header for header in graph.order if header in graph.loops[block]] if graph.loops[block] else []
-    return max(headers, key=lambda header: len(graph.loops[header]), default=None)
 
 
 _DYNAMIC = -(2**63)

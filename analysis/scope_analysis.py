@@ -17,7 +17,7 @@ moves code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 
 from xdsl.dialects.builtin import ModuleOp
@@ -93,7 +93,8 @@ class ScopeAnalysis:
         """Where a value is. A value inside a computation's own body is where the computation runs."""
         if kind_of(value.type) == HOST:
             return self.host
-        op = _holder(value)
+        owner = value.owner
+        op = owner if isinstance(owner, Operation) else owner.parent_op()
         if op is None:
             return self.host
         if self.computation(op) is not op:
@@ -151,13 +152,11 @@ class ScopeAnalysis:
 
     def of_argument(self, func: FuncOp, index: int) -> ScopeAttr:
         """Where a function takes an argument."""
-        types = func.function_type.inputs.data
-        return self._of_signature(types[index], signature_attributes(func, ARGUMENTS, len(types))[index])
+        return self._of_signature(func, ARGUMENTS, func.function_type.inputs.data, index)
 
     def of_result(self, func: FuncOp, index: int) -> ScopeAttr:
         """Where a function leaves a result."""
-        types = func.function_type.outputs.data
-        return self._of_signature(types[index], signature_attributes(func, RESULTS, len(types))[index])
+        return self._of_signature(func, RESULTS, func.function_type.outputs.data, index)
 
     def needs(self, op: Operation) -> Iterator[Need]:
         """Where an operation needs its operands, and what its body captures, to be. Nothing for scalars."""
@@ -245,22 +244,15 @@ class ScopeAnalysis:
             found += [(index, scope) for index in range(first, len(op.operands))]
         return found
 
-    def _of_signature(self, type_: Attribute, attribute: Attribute | None) -> ScopeAttr:
-        return attribute if isinstance(attribute, ScopeAttr) and kind_of(type_) != HOST else self.host
+    def _of_signature(self, func: FuncOp, side: str, types: Sequence[Attribute], index: int) -> ScopeAttr:
+        scope = signature_attributes(func, side, len(types))[index]
+        return scope if isinstance(scope, ScopeAttr) and kind_of(types[index]) != HOST else self.host
 
     def _of_function(self, func: FuncOp) -> ScopeAttr:
         """Where a function value is said to be: where its first result or else argument with data is."""
-        inputs, outputs = func.function_type.inputs.data, func.function_type.outputs.data
-        for index, type_ in enumerate(outputs):
-            if kind_of(type_) != HOST:
-                return self.of_result(func, index)
-        for index, type_ in enumerate(inputs):
-            if kind_of(type_) != HOST:
-                return self.of_argument(func, index)
+        type_ = func.function_type
+        for of, types in ((self.of_result, type_.outputs), (self.of_argument, type_.inputs)):
+            for index, one in enumerate(types):
+                if kind_of(one) != HOST:
+                    return of(func, index)
         return self.host
-
-
-def _holder(value: SSAValue) -> Operation | None:
-    """The operation that makes a value, or in whose region it is an argument."""
-    owner = value.owner
-    return owner if isinstance(owner, Operation) else owner.parent_op()

@@ -116,27 +116,23 @@ def _can_inline(call: Operation, symbols: Symbols) -> bool:
 
 def _refuse_recursion(calls: list[Call], graph: CallGraph) -> None:
     for call, caller, callee in calls:
-        if caller is None or callee is None or (cycle := graph.cycle_below(callee)) is None:
+        if caller is None or callee is None or (functions := graph.cycle_below(callee)) is None:
             continue
-        inner = next(other.op for other in graph.calls if [other.caller, other.callee] == cycle[:2])
-        raise _recursive(inner, [function.sym_name.data for function in cycle], call, caller)
-
-
-def _recursive(inner: Operation, cycle: list[str], call: Operation, caller: FuncOp) -> LoweringError:
-    target = caller.attributes[TARGET_ATTR]
-    assert isinstance(target, TargetAttr)
-    in_kernel = _is_in_kernel(call, caller)
-    who = "kernels" if in_kernel else f"functions for target {target.short()}"
-    path = " -> ".join(f"'{name}'" for name in cycle)
-    where = source_location(call)
-    notes: list[str] = []
-    if caller.sym_name.data not in cycle:
-        notes.append(f"'{caller.sym_name.data}' needs it" + (f" at {where}" if where is not None else ""))
-    choice = ", or leave out 'calls = false'" if "calls" in target.option_values and not in_kernel else ""
-    notes.append(f"write it as a loop (scf.while){choice}")
-    return LoweringError(
-        f"{who} cannot call, and a recursive function cannot be inlined: {path}", source_location(inner), notes
-    )
+        inner = next(other.op for other in graph.calls if [other.caller, other.callee] == functions[:2])
+        cycle = [function.sym_name.data for function in functions]
+        target = caller.attributes[TARGET_ATTR]
+        assert isinstance(target, TargetAttr)
+        in_kernel = _is_in_kernel(call, caller)
+        who = "kernels" if in_kernel else f"functions for target {target.short()}"
+        path = " -> ".join(f"'{name}'" for name in cycle)
+        notes: list[str] = []
+        if caller.sym_name.data not in cycle:
+            where = source_location(call)
+            notes.append(f"'{caller.sym_name.data}' needs it" + (f" at {where}" if where is not None else ""))
+        choice = ", or leave out 'calls = false'" if "calls" in target.option_values and not in_kernel else ""
+        notes.append(f"write it as a loop (scf.while){choice}")
+        problem = f"{who} cannot call, and a recursive function cannot be inlined: {path}"
+        raise LoweringError(problem, source_location(inner), notes)
 
 
 def inline_call(call: Operation, callee: FuncOp) -> list[Operation]:

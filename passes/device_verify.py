@@ -154,20 +154,16 @@ class _Verifier:
                 raise error_at(op, f"'{name}' names no func.func of this module")
             return
         # One operand list serves them all (`ScopeAnalysis.needs`); one result must, too.
-        for func in callees.functions:
-            for index, result in enumerate(op.results):
-                self._agree(op, func, index, self.analysis.of_value(result))
-        if not callees.complete:
-            for result in op.results:
-                spoken, taken = self.analysis.of_value(op.operands[0]), self.analysis.of_value(result)
-                if kind_of(result.type) != HOST and spoken != taken:
-                    raise _mixed(op, "what an unknown function leaves", spoken, taken)
-
-    def _agree(self, op: Operation, func: FuncOp, index: int, taken: ScopeAttr) -> None:
-        left = self.analysis.of_result(func, index)
-        if kind_of(op.results[index].type) != HOST and left != taken:
-            what = f"result #{index}, as the possible callee @{func.sym_name.data} leaves it,"
-            raise _mixed(op, what, left, taken)
+        for index, result in enumerate(op.results):
+            if kind_of(result.type) == HOST:
+                continue
+            taken = self.analysis.of_value(result)
+            for func in callees.functions:
+                if (left := self.analysis.of_result(func, index)) != taken:
+                    what = f"result #{index}, as the possible callee @{func.sym_name.data} leaves it,"
+                    raise _mixed(op, what, left, taken)
+            if not callees.complete and (spoken := self.analysis.of_value(op.operands[0])) != taken:
+                raise _mixed(op, "what an unknown function leaves", spoken, taken)
 
     def _check_need(self, op: Operation, need: Need) -> None:
         actual = self.analysis.of_value(need.op.operands[need.operand])

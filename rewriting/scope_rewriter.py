@@ -59,9 +59,7 @@ class ScopePreservingRewriter(PatternRewriter):
         self._inherited: ScopeAttr | None = None
         # A pattern may take regions or operands away, and with them what says where these values are.
         self._before = {value: scopes.of_value(value) for value in _carried_by(op)}
-        known = listener.operation_removal_handler if listener is not None else []
-        if not all(handler in known for handler in scopes.listener.operation_removal_handler):
-            self.extend_from_listener(scopes.listener)
+        self.extend_from_listener(scopes.listener)
         if listener is not None:
             self.extend_from_listener(listener)
 

@@ -197,18 +197,8 @@ def _compare_integers(operands: Sequence[Scalar], predicate: int) -> Scalar | No
     return integer(int(_ORDER[predicate](a, b)), IntegerType(1))
 
 
-_ORDER: tuple[Callable[[Any, Any], bool], ...] = (
-    op.eq,
-    op.ne,
-    op.lt,
-    op.le,
-    op.gt,
-    op.ge,
-    op.lt,
-    op.le,
-    op.gt,
-    op.ge,
-)
+_LESS_OR_GREATER = (op.lt, op.le, op.gt, op.ge)
+_ORDER: tuple[Callable[[Any, Any], bool], ...] = (op.eq, op.ne, *_LESS_OR_GREATER, *_LESS_OR_GREATER)
 
 #: ``arith``'s predicates on numbers that are no NaNs: false, the ordered ones, ord, the unordered ones, uno, true.
 _FLOAT_ORDER: tuple[Callable[[Any, Any], bool] | bool, ...] = (
