@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.errors import InputError
 from devscope.lowering.interop.literals import detach_literals
-from devscope.lowering.interop.parsing import make_mlir_context, parse_file, parse_text
+from devscope.lowering.interop.parsing import bytecode, make_mlir_context, parse_file, parse_text
 from devscope.source import encoded, is_executable_file, source_path
 
 _UNNAMED = "<input>"
@@ -47,13 +46,6 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
         return ParsedSource(context, parse_file(path, context))
     if isinstance(source, str):
         encoded(source)
-    data = source if isinstance(source, str | bytes) else _bytecode(source)
+    data = source if isinstance(source, str | bytes) else bytecode(source)
     texts = {_UNNAMED: source} if isinstance(source, str) else {}
     return ParsedSource(context, parse_text(data, _UNNAMED, context), texts=texts)
-
-
-def _bytecode(module: Any) -> bytes:
-    """Bytecode carries a module of another context over, locations included."""
-    buffer = io.BytesIO()
-    module.operation.write_bytecode(buffer)
-    return buffer.getvalue()

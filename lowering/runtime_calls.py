@@ -67,9 +67,17 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     mlir_util.retype_memrefs(module.operation, None, lambda space: space is not None)
     for op, rewrite, where in work:
         rewrite(op, where)
-    _remove_constant_globals(module)
-    _append_messages(module, messages)
-    _append_support_functions(module)
+    for op in mlir_util.children(module.operation):
+        if op.name == "memref.global" and mlir_util.symbol_name(op).startswith(CONSTANT_PREFIX):
+            op.erase()
+    for text, symbol in messages.items():
+        data = text.encode() + b"\0"
+        value, type_ = ir.StringAttr.get(data, module.context), f"!llvm.array<{len(data)} x i8>"
+        mlir_util.append(module, f"llvm.mlir.global private constant @{symbol}({value}) : {type_}")
+    text = resources.files("devscope.lowering").joinpath("runtime_calls.mlir").read_text()
+    support = ir.Module.parse(text, module.context)
+    for op in mlir_util.children(support.operation):
+        module.body.append(op)
 
 
 def _slots_of(op: Any, slots: Slots) -> list[int]:
@@ -238,13 +246,6 @@ def _assert(messages: dict[str, str], op: Any, where: list[int]) -> None:
     op.erase()
 
 
-def _append_messages(module: Any, messages: Mapping[str, str]) -> None:
-    for text, symbol in messages.items():
-        data = text.encode() + b"\0"
-        value, type_ = ir.StringAttr.get(data, module.context), f"!llvm.array<{len(data)} x i8>"
-        mlir_util.append(module, f"llvm.mlir.global private constant @{symbol}({value}) : {type_}")
-
-
 _LOWERED_BY_MLIR = frozenset({"memref.alloc", "memref.dealloc", "memref.copy", "memref.load", VIEW})
 """Operations that MLIR lowers, where they are about memory of the host alone."""
 
@@ -259,16 +260,3 @@ _REWRITES: dict[str, Rewrite] = {
     PUBLISH: partial(_call, "devscope_publish_buffer", lambda build, op, _: [build.pointer(op.operands[0])]),
     _FLUSH: partial(_call, "devscope_start", lambda build, op, _: [_number(build, op.attributes["slot"].value)]),
 }
-
-
-def _remove_constant_globals(module: Any) -> None:
-    for op in mlir_util.children(module.operation):
-        if op.name == "memref.global" and mlir_util.symbol_name(op).startswith(CONSTANT_PREFIX):
-            op.erase()
-
-
-def _append_support_functions(module: Any) -> None:
-    text = resources.files("devscope.lowering").joinpath("runtime_calls.mlir").read_text()
-    support = ir.Module.parse(text, module.context)
-    for op in mlir_util.children(support.operation):
-        module.body.append(op)

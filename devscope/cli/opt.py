@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -156,6 +155,8 @@ class OptMain(xDSLOptMain):
         return None if problems else output
 
     def _transformed(self, session: Any, chunk: str | bytes) -> bytes:
+        from devscope.lowering.interop.parsing import bytecode
+
         with self.timer.measure("(parse)"):
             module = session.parse(chunk, self.get_input_name())
         state = ModuleState(session, module, self.timer)
@@ -164,9 +165,7 @@ class OptMain(xDSLOptMain):
         with self.timer.measure("(print)"):
             if not self.args.emit_bytecode:
                 return self.output_resulting_program(module).encode()
-            stream = io.BytesIO()
-            module.operation.write_bytecode(stream)
-            return stream.getvalue()
+            return bytecode(module)
 
     def apply_passes(self, prog: Any) -> None:
         state: ModuleState = prog

@@ -44,7 +44,9 @@ def to_llvm_ir(module: Any, target: str) -> str:
     Raises LoweringError naming the first operations that are not in a dialect which becomes LLVM IR.
     """
     _require_fully_lowered(module.operation, target)
-    return to_llvm22(bindings.llvm_translation().translate_module_to_llvmir(module.operation))
+    # Not dialects.llvm, which would define 300 classes more.
+    translation = bindings.load("_mlir_libs._mlirDialectsLLVM")
+    return to_llvm22(translation.translate_module_to_llvmir(module.operation))
 
 
 def _require_fully_lowered(root: Any, target: str) -> None:

@@ -53,12 +53,8 @@ def parameters(function: Any) -> list[Any]:
 
 def local_sizes(function: Any) -> list[int]:
     """The sizes of the local memory of a ``gpu.func``, as a `KernelSpec` has them."""
-    count = _count(function)
-    sizes = (
-        [-(static_bytes(a.type) or 0) for a in list(mlir_util.entry_block(function).arguments)[-count:]]
-        if count
-        else []
-    )
+    attributions = list(mlir_util.entry_block(function).arguments)[len(parameters(function)) :]
+    sizes = [-(static_bytes(argument.type) or 0) for argument in attributions]
     dynamic = any(op.name == _DYNAMIC_LOCAL for op in mlir_util.walk(function))
     return [*sizes, DYNAMIC_LOCAL_SIZE] if dynamic else sizes
 

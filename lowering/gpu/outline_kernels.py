@@ -8,7 +8,7 @@ schedule of its target, and becomes one ``gpu.func``. Scalars, shapes and host c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -180,13 +180,9 @@ def _trip_counts(loop: Any, constants: Mapping[Any, Any]) -> list[int | None]:
     """Static trip counts of an ``scf.parallel``; None where a bound is not one of ``constants``."""
     lower, upper, step, _ = mlir_util.operand_groups(loop)
     bounds = zip(lower, upper, step, strict=True)
-    return [_trip_count(*(_number(v, constants) for v in bound)) for bound in bounds]
+    return [_trip_count(bound, constants) for bound in bounds]
 
 
-def _trip_count(lower: int | None, upper: int | None, step: int | None) -> int | None:
-    return None if lower is None or upper is None or step is None else len(range(lower, upper, step))
-
-
-def _number(value: Any, constants: Mapping[Any, Any]) -> int | None:
-    constant = constants.get(value)
-    return None if constant is None else ir.IntegerAttr(constant.attributes["value"]).value
+def _trip_count(bound: Sequence[Any], constants: Mapping[Any, Any]) -> int | None:
+    numbers = [ir.IntegerAttr(constants[v].attributes["value"]).value for v in bound if v in constants]
+    return len(range(*numbers)) if len(numbers) == len(bound) else None

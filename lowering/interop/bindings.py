@@ -81,11 +81,6 @@ ir: Any = load("ir")
 passmanager: Any = load("passmanager")
 
 
-def llvm_translation() -> Any:
-    """The module that holds ``translate_module_to_llvmir``; ``dialects.llvm`` would define 300 classes more."""
-    return load("_mlir_libs._mlirDialectsLLVM")
-
-
 def register_stablehlo(context: Any) -> bool:
     """Make StableHLO known to ``context``; False where this build of the bindings lacks it."""
     for name in ("_mlir_libs._stablehlo", "dialects.stablehlo"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,13 @@ def _parse_unnamed(text: str | bytes, filename: str, context: Any) -> Any:
     if isinstance(text, str):
         rename_file(module, _UNNAMED, filename)
     return module
+
+
+def bytecode(module: Any) -> bytes:
+    """The bytecode of an ``ir.Module``, which carries it over to another context, locations included."""
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
+    return stream.getvalue()
 
 
 def _as_module(op: Any, filename: str) -> Any:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devscope.lowering.codegen.llvm_text import literal_bits, to_llvm22
-from devscope.lowering.interop.bindings import ir, llvm_translation
+from devscope.lowering.codegen.llvm_text import literal_bits, to_llvm22, to_llvm_ir
+from devscope.lowering.interop.bindings import ir
 
 WIDTHS = {"half": ("f16", 16, np.float16), "float": ("f32", 32, np.float32), "double": ("f64", 64, np.float64)}
 
@@ -64,7 +64,7 @@ def test_constants_survive_from_mlir_to_llvm(type_name: str, data: st.DataObject
         f"  llvm.return %0 : {mlir_type}\n}}",
         context,
     )
-    text = to_llvm22(llvm_translation().translate_module_to_llvmir(module.operation))
+    text = to_llvm_ir(module, "cpu")
     line = next(line for line in str(llvm.parse_assembly(text)).splitlines() if "ret " in line)
     assert _bits_in(line.split()[-1], type_name) == bits
 
