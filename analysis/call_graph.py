@@ -3,8 +3,6 @@
 What calls through function values may reach is a question of its own (`function_values`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple, Self

@@ -1,7 +1,5 @@
 """Values that operations with regions capture from outside, and users of values as operations of one block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from xdsl.ir import Block, Operation, SSAValue

@@ -3,8 +3,6 @@
 An operation is device work, host work, or free scalar code; a private function may run on one device as a whole.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from enum import Enum
 

@@ -1,7 +1,5 @@
 """The control flow graph of a region: order, dominators, loops."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 

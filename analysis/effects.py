@@ -4,8 +4,6 @@ What one operation does by itself is a fact (`dialects.op_facts`). xDSL's traits
 registered operations only, which most of a program's are not in a compilation, and nothing of calls.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Self
 

@@ -6,8 +6,6 @@
 * between blocks, a loop is left once in the assumed number of times; other successors are equally likely.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Where a copy goes: after the definition, else as near to the uses as every path allows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Loops, of operations and of blocks: which one an operation stands in, how deep, and how often they run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@
 their scopes, ``opencl:0``. Needs no xDSL.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Machine descriptions as files: TOML, or JSON of the same structure. ``docs/machine.md`` documents the format."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

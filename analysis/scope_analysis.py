@@ -15,8 +15,6 @@ This module knows nothing of the planner; `device_verify` and `scope_rewriter` b
 moves code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Self
 

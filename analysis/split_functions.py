@@ -10,8 +10,6 @@ All of it follows from ``device.scope`` and ``device.target`` of the functions, 
 ``device.call`` and ``device.kernel`` are written for those who read the module.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 
 from xdsl.dialects.func import FuncOp

@@ -1,7 +1,5 @@
 """Strongly connected components of a graph: the nodes that lie on cycles together."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The symbols of a module: its functions by name, what operations name, and what they stand in."""
 
-from __future__ import annotations
-
 from typing import Self
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, SymbolRefAttr

@@ -6,8 +6,6 @@ over scalars, which device-bind-target inlines. MLIR has verified each operation
 planned, is what a kernel may hold, and what holds between a launch and its kernel.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import MemRefType, ModuleOp, NoneAttr, TensorType, UnregisteredOp

@@ -6,8 +6,6 @@ Everything is read off the module when it is asked for. Only the order of blocks
 remembered, until `ValueFlow.invalidate`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from xdsl.dialects.func import FuncOp

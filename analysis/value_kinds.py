@@ -1,7 +1,5 @@
 """Which values have a scope, told from their type."""
 
-from __future__ import annotations
-
 import re
 from functools import lru_cache
 

@@ -4,8 +4,6 @@
 runs without MLIR and xDSL.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

@@ -1,7 +1,5 @@
 """How a program is planned and built."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What identifies the compiler itself in cache keys."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

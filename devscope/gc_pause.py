@@ -1,7 +1,5 @@
 """Python's cyclic garbage collector, held off where it can only cost time."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Every figure is the slope of the time over the amount of work, so what a call co
 a few and many times, chains of matrix products have one and several links. Each time is the best of several.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from typing import Any

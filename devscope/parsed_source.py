@@ -1,7 +1,5 @@
 """The first stage of a compilation: an MLIR module from whatever a user gives."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

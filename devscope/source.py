@@ -1,7 +1,5 @@
 """What users give as a program: a path, MLIR text, bytecode, or a module of the bindings."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Generator

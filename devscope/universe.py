@@ -1,7 +1,5 @@
 """What plain ``xdsl-opt`` sees of devscope through the ``xdsl.universe`` entry point."""
 
-from __future__ import annotations
-
 from xdsl.ir import Dialect
 from xdsl.universe import Universe
 

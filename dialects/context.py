@@ -1,7 +1,5 @@
 """The xDSL context that devscope's tools and passes parse and verify in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from xdsl.context import Context

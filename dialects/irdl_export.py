@@ -10,8 +10,6 @@ any is refused. Every constraint is a variable in IRDL: the values of a variadic
 type even where pyrdl leaves them free, and MLIR refuses a ``device.region`` with results of different types.
 """
 
-from __future__ import annotations
-
 import keyword
 from collections.abc import Iterable, Sequence
 

@@ -3,8 +3,6 @@
 Arguments stand one by one in the body because IRDL knows no list of operands of different types (`irdl_export`).
 """
 
-from __future__ import annotations
-
 from abc import ABC
 
 from xdsl.dialects.builtin import AnyFloat, IndexType, IntegerType, SymbolRefAttr, TensorType

@@ -1,7 +1,5 @@
 """From xDSL locations to the ``file:line:col`` that error messages show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc

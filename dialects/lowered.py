@@ -4,8 +4,6 @@ Only the lowering makes them, on memrefs that have the scope they live in as mem
 and `verify_device_attributes` says so.
 """
 
-from __future__ import annotations
-
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i64
 from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def, traits_def
 from xdsl.traits import OpTrait

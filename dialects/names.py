@@ -1,7 +1,5 @@
 """Names of operations, registered with xDSL or not, and lists of types as messages show them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from xdsl.dialects.builtin import UnregisteredOp

@@ -9,8 +9,6 @@ operation of xDSL (`facts_of`). An operation without a row has the facts of its 
 nothing is known of it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache

@@ -1,7 +1,5 @@
 """The attribute ``device.scope`` on operations and in signatures: read, written only where it says something."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr

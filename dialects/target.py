@@ -3,8 +3,6 @@
 A plugin adds a kind, and with it a device type, through `register_target_kind`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

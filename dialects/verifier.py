@@ -4,8 +4,6 @@ Operations of other dialects may be unregistered. An attribute that its importer
 happens to a malformed one, is parsed again from what it prints, to say what is wrong with it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from xdsl.context import Context

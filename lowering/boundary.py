@@ -5,8 +5,6 @@ and ``device.device_copy`` becomes an allocation and a ``memref.copy`` between s
 with buffers afterwards (carrying them through loops, freeing them) then works on device buffers unchanged.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func

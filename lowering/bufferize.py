@@ -1,7 +1,5 @@
 """Functions over tensors -> functions over buffers: the stages that the code of every target goes through."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

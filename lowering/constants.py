@@ -4,8 +4,6 @@ A constant's data stays in the MLIR attribute (shared with the parsed module, no
 is written; compiled code asks the runtime for it by number. Device constants are uploaded once per executable.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping

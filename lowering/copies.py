@@ -4,8 +4,6 @@ Bufferisation makes a slice dense before it goes to a device, and a result dense
 slice whose elements stand side by side needs neither.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from devscope.lowering import mlir_util

@@ -5,8 +5,6 @@ memory. It loads scalar inputs from rank-0 memrefs, copies inputs that the plan 
 brings results back the same way.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from xdsl.dialects import func

@@ -4,8 +4,6 @@ MLIR's pipelines refuse foreign operations in terms of their own ("op was not bu
 they crash the process. Here each refusal names the target, the operation and the user's line.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

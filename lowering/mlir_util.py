@@ -1,7 +1,5 @@
 """Small helpers over the MLIR Python bindings that several lowering steps share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any

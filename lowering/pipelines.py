@@ -5,8 +5,6 @@ Both stand in folders ``pipelines`` and ``schedules`` of this package and of eac
 ``cpu/pipelines/to_llvm.pipeline``.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import Any

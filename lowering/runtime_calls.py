@@ -6,8 +6,6 @@ ordinary host code: no memory spaces, no ``gpu`` operations, only calls to ``dev
 ``runtime_calls.mlir`` declares or defines.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import resources

@@ -7,8 +7,6 @@ is returned or carried on, and if it moves a part only. What the host makes for 
 memory from the start.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Any
 

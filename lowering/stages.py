@@ -1,7 +1,5 @@
 """From a split module to a `Program`: every function through its target's pipeline, then one object file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Copies between host and devices, and shape queries of device data, as operations on buffers."""
 
-from __future__ import annotations
-
 from xdsl.dialects import arith, bufferization, func, memref
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, MemRefType, TensorType, UnitAttr
 from xdsl.ir import Attribute, Operation, SSAValue

@@ -3,8 +3,6 @@
 The compiler is a C compiler of the machine (``$CC``, else cc, gcc or clang), or one from PyPI where there is none.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import compile_native

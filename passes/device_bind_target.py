@@ -16,8 +16,6 @@ host; every other side gets a private copy, ``NAME_opencl1``, or ``NAME_host``. 
 that none of its callers is on is gone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

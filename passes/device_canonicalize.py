@@ -4,8 +4,6 @@ xDSL's canonicalization and folding run with a `ScopePreservingRewriter`, togeth
 copies, which other passes leave behind.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from xdsl.context import Context

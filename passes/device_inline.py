@@ -5,8 +5,6 @@ Kernels never call: a call in the body of a computation is inlined on every devi
 scope of its caller; it must be a function of the same scope and target, or one of scalars alone.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass

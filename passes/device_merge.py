@@ -6,8 +6,6 @@ data stays in MLIR are equal if MLIR holds them as one. xDSL's `is_structurally_
 functions, too, and gives no key to look functions up by.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ which block, last. So the host works while devices do, and devices work at the s
 operations may stand in any order in which operands come first, if those with side effects keep theirs.
 """
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass
 from enum import IntEnum

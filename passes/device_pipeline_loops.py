@@ -14,8 +14,6 @@ fits changes. Where bounds are known at run time only, all of it stands in a loo
 nothing begins where there is nothing to do. It takes the memory of one more iteration's device data.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -8,8 +8,6 @@ Everything is dead until it is found to be used, so that functions that only pas
 not keep it alive.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Self
 

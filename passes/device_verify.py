@@ -4,8 +4,6 @@ It shares no code with the planner, only the facts of operations (`dialects.op_f
 recovers where everything is (`ScopeAnalysis`) and checks that data only ever moves by ``device.device_copy``.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import FunctionType, ModuleOp

@@ -11,8 +11,6 @@ It shares no code with the split but what functions and calls are (`analysis/spl
   a kernel its own target only; no function is both launched and called as an external one.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import StringAttr

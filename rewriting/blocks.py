@@ -1,7 +1,5 @@
 """Rewriting the operations of one block."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Block, Operation

@@ -1,7 +1,5 @@
 """Copies in a planned module: which there are, where another one goes, and whom they serve."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from xdsl.ir import Operation, SSAValue

@@ -1,7 +1,5 @@
 """Symbols of a module: which names are taken, how functions are cloned and calls are sent elsewhere."""
 
-from __future__ import annotations
-
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation

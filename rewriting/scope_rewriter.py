@@ -17,8 +17,6 @@ in `ScopePreserving`, it gets a `ScopePreservingRewriter`, which keeps the promi
 Operations that a pattern changes in place keep their scope; `notify_op_modified` looks after their operands.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 

@@ -6,8 +6,6 @@ Python numbers given for scalar parameters. An array that is contiguous is used 
 numpy has no bfloat16: ``bf16`` arguments are arrays of ``ml_dtypes.bfloat16``, or of uint16 holding the bits.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

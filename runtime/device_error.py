@@ -1,7 +1,5 @@
 """Turns the error that the native runtime recorded into an exception."""
 
-from __future__ import annotations
-
 import ctypes
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Physical devices of this machine: which of them programs run on, and who reaches whose memory."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from devscope.errors import DeviceError, DeviceNotFoundError, OptionError

@@ -12,8 +12,6 @@ A ``.dsx`` file is a zip archive without compression::
 and the constants used where they are. Equal programs give equal files.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import mmap

@@ -1,7 +1,5 @@
 """Byte counts for readers."""
 
-from __future__ import annotations
-
 
 def format_bytes(count: int) -> str:
     """A byte count in the unit that suits it: ``4.0 GiB``, ``12 bytes``."""

@@ -1,7 +1,5 @@
 """A loaded program with all that one call at a time needs: code, devices, kernels, constants, memory."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 from collections.abc import Callable, Sequence

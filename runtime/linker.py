@@ -1,7 +1,5 @@
 """Loads the host object of a program into this process."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import itertools

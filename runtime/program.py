@@ -3,8 +3,6 @@
 A :class:`Program` comes out of the lowering or out of a ``.dsx`` file; an ``Executable`` runs it.
 """
 
-from __future__ import annotations
-
 import math
 import mmap
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Arrays on the command line: made, read, shown, written, and compared with those of a build for the host."""
 
-from __future__ import annotations
-
 import dataclasses
 import io
 from collections.abc import Sequence

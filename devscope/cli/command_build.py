@@ -1,7 +1,5 @@
 """``devscope build``: compile a program into a file."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Mapping
 from pathlib import Path

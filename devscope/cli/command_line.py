@@ -1,7 +1,5 @@
 """What the command lines of all of devscope's tools share: how options are read, and how a run ends."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """``devscope lower``: the IR of one stage of a compilation."""
 
-from __future__ import annotations
-
 import argparse
 from typing import Any
 

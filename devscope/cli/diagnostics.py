@@ -11,8 +11,6 @@ warning and remark must be expected, and everything expected must come. Notes ar
 so are the further errors that one failure of MLIR brings along, which devscope reports as notes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

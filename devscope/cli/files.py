@@ -1,7 +1,5 @@
 """Reading and writing files: output appears whole or not at all, and a file of text can hold several modules."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """``devscope``: build, plan and run programs, and list devices."""
 
-from __future__ import annotations
-
 import io
 import sys
 from collections.abc import Sequence

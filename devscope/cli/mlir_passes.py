@@ -1,7 +1,5 @@
 """What MLIR's pass registry knows, asked through its pipeline parser: the bindings offer no other way."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -1,7 +1,5 @@
 """``devscope-opt``: passes of devscope, xDSL and MLIR over an MLIR file."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version

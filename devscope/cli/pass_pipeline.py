@@ -5,8 +5,6 @@ A plain name means devscope's pass of that name, else that of xDSL or a plugin, 
 mlir-opt, and ``mlir(...)`` or ``builtin.module(...)`` around any MLIR pipeline.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import difflib
 import types

@@ -16,8 +16,6 @@ xDSL's own parser (``xdsl.utils.arg_spec``) has neither MLIR's nested pipelines 
 allows no blanks between items.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

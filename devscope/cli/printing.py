@@ -7,8 +7,6 @@ literals, comments and the bodies of other dialects' attributes is left as it is
 dialect's attribute is opaque text to MLIR: an alias in there would never be resolved.)
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

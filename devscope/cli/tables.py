@@ -1,7 +1,5 @@
 """Tables that fit a terminal, and that other programs can read: piped ones have one line per row."""
 
-from __future__ import annotations
-
 import io
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """Code of devices from LLVM IR text, through the helper process of ``device_worker``."""
 
-from __future__ import annotations
-
 import atexit
 import pickle
 import subprocess

@@ -8,8 +8,6 @@ Requests on stdin and replies on stdout are pickled: a `device_emitter.Machine` 
 code, and a message if there is none.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys

@@ -1,7 +1,5 @@
 """Object code for the host from LLVM IR text."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,6 @@ rewritten to its exact bit pattern. Nothing else differs between the two for the
 See llvm-project pull request 190649.
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """The host: bufferised functions -> loops -> LLVM dialect -> LLVM IR -> an object."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

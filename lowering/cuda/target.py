@@ -3,8 +3,6 @@
 Nothing of NVIDIA's toolkit is needed: mathematical functions are devscope's own (`gpu.math_functions`).
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

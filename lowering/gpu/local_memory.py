@@ -4,8 +4,6 @@ Of static size it is a *workgroup attribution* of a ``gpu.func``: what MLIR make
 OpenCL, a variable for CUDA. Of the size that a launch gives it is ``gpu.dynamic_shared_memory``.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from devscope.lowering import mlir_util

@@ -6,8 +6,6 @@ of scalar stores, a copy) moves to a function of its own, is turned into paralle
 schedule of its target, and becomes one ``gpu.func``. Scalars, shapes and host control flow stay behind.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

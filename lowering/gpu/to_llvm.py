@@ -1,7 +1,5 @@
 """Kernels in the gpu dialect -> LLVM IR, for every target that goes through it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -10,8 +10,6 @@ Then it becomes a call of a function of the kernel's name, first declared only; 
 outlined it gets a body that launches the kernel, so that from there on both kinds look the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Attributes and types across the bridge, both ways; each distinct one is converted and checked once."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 from functools import cache

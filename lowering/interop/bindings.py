@@ -4,8 +4,6 @@ The only module that knows the package's name. The official ``mlir`` package is 
 ``torch_mlir``, a build of the same bindings, is what pip installs. ``DEVSCOPE_MLIR=mlir|torch_mlir`` decides.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import os

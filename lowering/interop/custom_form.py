@@ -10,8 +10,6 @@ Both directions are a rewriting of the text. `device.region` and `device.launch`
 operations with further attributes are left in generic form.
 """
 
-from __future__ import annotations
-
 import re
 
 from devscope.errors import DevscopeError, ParseError, SourceLocation

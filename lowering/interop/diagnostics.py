@@ -1,7 +1,5 @@
 """MLIR's locations and diagnostics as devscope's positions and errors. Free of xDSL: parsing needs no more."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -3,8 +3,6 @@
 # Operands and successors are read where xDSL keeps them: the public accessors make a view object per access.
 # pyright: reportPrivateUsage=false
 
-from __future__ import annotations
-
 from typing import Any
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp

@@ -6,8 +6,6 @@ of the file are given back; the text that is left, in which a dense resource wit
 Bytecode is compact already and goes to MLIR as it is.
 """
 
-from __future__ import annotations
-
 import binascii
 import math
 import mmap

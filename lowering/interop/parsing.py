@@ -1,7 +1,5 @@
 """MLIR text and bytecode into modules of a context, with the file name that the user knows in every location."""
 
-from __future__ import annotations
-
 import codecs
 import io
 import os

@@ -5,8 +5,6 @@
 all, between ``<{`` and ``}>``, and prints those that are not attributes even at their default.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache

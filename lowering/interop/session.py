@@ -1,7 +1,5 @@
 """One MLIR context and all that devscope asks of it: parse, import, export, run passes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from xdsl.context import Context

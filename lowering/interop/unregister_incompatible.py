@@ -4,8 +4,6 @@ MLIR has verified an imported module, so where xDSL refuses an operation, its de
 operations become `UnregisteredOp`s, which any pass can carry along.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable
 from functools import cache
 

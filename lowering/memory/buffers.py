@@ -5,8 +5,6 @@ over an input that nothing uses later. And a buffer whose size is known at run t
 that is not used any more, if both sizes are the same values.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@
 what any indirect call reaches.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

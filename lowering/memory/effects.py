@@ -5,8 +5,6 @@ in the memory of that input. Kernels are calls by the time that memory is planne
 the call.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any

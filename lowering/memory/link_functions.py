@@ -1,7 +1,5 @@
 """Links host functions and launchers into one program: inlined, their buffers freed, under names of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Places blocks of memory that are needed during intervals of time: no two that overlap in both share a byte."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 

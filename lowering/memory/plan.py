@@ -8,8 +8,6 @@ is. Its ``memref.dealloc`` has the number. It frees nothing, but tells LLVM, whi
 their own, until when a place holds this buffer.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """OpenCL: kernels -> gpu dialect -> LLVM dialect (``spir_kernel``) -> SPIR-V."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

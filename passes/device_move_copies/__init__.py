@@ -9,8 +9,6 @@ The walk is this pass's own: xDSL's walker recurses where regions are inside eac
 bodies of computations.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

@@ -9,8 +9,6 @@ copied to where the result is, and the result is copied back, the regions copy b
 nothing to copy.
 """
 
-from __future__ import annotations
-
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 

@@ -17,8 +17,6 @@ only, and comes from T at the end of an iteration or is another one of them, and
 has no more copies than before. A loop of no iteration then has two for each.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue, Use

@@ -1,7 +1,5 @@
 """From functions to their constraint system: signatures first, then one walk over the bodies."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from xdsl.dialects.builtin import UnregisteredOp

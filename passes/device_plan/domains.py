@@ -9,8 +9,6 @@ is finite, and unification needs no occurs check.
 All traversals are iterative. Unions are by rank, and `Domains.find` compresses paths.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The uses of values, as a table: a list per column, since there is one row per operand of the program."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 

@@ -10,8 +10,6 @@ then revised, one by one and neighbours together, as long as that saves copies. 
 in one or two passes was tried, see docs/planner.md: copy motion does not make up for the copies that it costs.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property

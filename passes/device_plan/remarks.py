@@ -1,7 +1,5 @@
 """What planning has to say about a program that it plans: remarks and warnings."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from xdsl.ir import Operation

@@ -1,7 +1,5 @@
 """Scopes as small integers, so that the solver joins and compares them without touching attributes."""
 
-from __future__ import annotations
-
 from devscope.dialects.device import OPEN_SCOPE, ScopeAttr
 
 OPEN = 0

@@ -1,7 +1,5 @@
 """Functions and their uses, as the constraint system sees them: nodes for arguments and results."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias

@@ -21,8 +21,6 @@ is not annotated stays on the default.
 made one, so that naming a memory later does not cause copies.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from itertools import combinations
 

@@ -6,8 +6,6 @@ everywhere is made on the device, and one that the host gets from a device is ma
 Constants' data that stays in MLIR is never looked at.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import TensorType

@@ -5,8 +5,6 @@ format that Python does not have, is not computed. xDSL's interpreter and folder
 on registered operations, which those of a compilation are not, and compute every float as a double.
 """
 
-from __future__ import annotations
-
 import math
 import operator as op
 import struct
@@ -26,7 +24,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 from xdsl.utils.comparisons import signed_lower_bound, to_signed, to_unsigned
 
-Scalar: TypeAlias = "IntegerAttr[IntegerType] | IntegerAttr[IndexType] | FloatAttr[AnyFloat]"
+Scalar: TypeAlias = IntegerAttr[IntegerType] | IntegerAttr[IndexType] | FloatAttr[AnyFloat]
 """A known scalar. Integers are in the form of `integer`; floats compare by their bits."""
 
 INDEX_BITS = 64

@@ -7,8 +7,6 @@ Not on `xdsl.analysis`, whose sparse analyses refuse operations with regions or 
 MLIR's ``sccp`` knows no scopes, and folds the elements of large constants.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 
 from xdsl.dialects.func import FuncOp, ReturnOp

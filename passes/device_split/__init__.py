@@ -7,8 +7,6 @@ function holds code of one scope. See `device_regions` for how they are found.
 For those who read the module, calls say how they reach their callee, see `devscope.analysis.split_functions`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr

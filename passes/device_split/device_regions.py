@@ -5,8 +5,6 @@ of one scope on one level form a region: no operation outside can lie between tw
 have raised the level of the second. Scalar code is transparent, since it is cloned to where it is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The host as a device."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

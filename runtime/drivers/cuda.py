@@ -1,7 +1,5 @@
 """CUDA devices: none yet. Programs are compiled for them, but nothing loads NVIDIA's driver or runs kernels."""
 
-from __future__ import annotations
-
 from devscope.runtime.drivers import Device, Driver
 
 

@@ -5,8 +5,6 @@ memory. They are polled: CPU drivers let a thread that waits do the device's wor
 a second core, and the device's own one is idle until that thread waits again.
 """
 
-from __future__ import annotations
-
 import ctypes
 import threading
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ pyopencl is not used here: its import takes longer than everything else that a s
 its first result, and compiled code needs the driver's addresses anyway.
 """
 
-from __future__ import annotations
-
 import ctypes
 from ctypes import c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Any

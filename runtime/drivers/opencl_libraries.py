@@ -5,8 +5,6 @@ directly since pip cannot register it with the system; and one ICD loader, which
 system has.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import glob

@@ -4,8 +4,6 @@ It is compiled when devscope is built or installed (``compile_native.py``). The 
 program, which has the names of :data:`ENTRY_PREFIX` and :func:`call_symbol`; ``abi.h`` is the interface.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 from devscope.errors import DevscopeError

@@ -3,8 +3,6 @@
 ``abi.h`` says what they mean; a test compares the two.
 """
 
-from __future__ import annotations
-
 import ctypes
 from enum import IntEnum
 from typing import Any

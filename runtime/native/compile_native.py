@@ -5,8 +5,6 @@ when a source has changed. Needs nothing but the standard library: it is also im
 installed yet.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.util
 import os

@@ -4,8 +4,6 @@
 it, `optimiser` solves it with `cuts` (minimum cuts) and `program` (HiGHS).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 

@@ -14,8 +14,6 @@ leaves to push is less than one of its units per edge, so capacities beyond that
 gains about 29 bits less the bits of the number of edges.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 

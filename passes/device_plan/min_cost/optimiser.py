@@ -12,8 +12,6 @@ combinations.
 Where costs are equal, label 0 is preferred. What only passes data on stays where its neighbours are.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 from itertools import combinations, product

@@ -11,8 +11,6 @@ or several further down, whichever is less.
 Costs are whole numbers of `unit` seconds. Every copy costs at least one, so that none is made for nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

@@ -5,8 +5,6 @@ the copy is made there. With the binaries fixed, what is left is a covering prob
 optimum is whole by itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

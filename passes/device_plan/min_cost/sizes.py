@@ -1,7 +1,5 @@
 """Sizes of values, told from their types."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """How much an operation computes and moves, estimated from its name and the types of its operands and results."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

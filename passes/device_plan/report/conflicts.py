@@ -1,7 +1,5 @@
 """Errors for demands that no scope satisfies: all of a planning run, each with both chains of reasons."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TypeAlias

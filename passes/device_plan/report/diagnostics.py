@@ -1,7 +1,5 @@
 """Reasons in words. `domains.Reason` is a key and an operation; here it becomes a sentence with a position."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 

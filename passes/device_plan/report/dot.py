@@ -1,7 +1,5 @@
 """The plan as a graph for Graphviz: a cluster per function, a colour per scope, copies as labelled edges."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp

@@ -8,8 +8,6 @@ Where an operation is all that keeps a loop from running on one scope, the warni
 * else, when the program demands both: it can have the one or the other.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from xdsl.dialects.func import FuncOp

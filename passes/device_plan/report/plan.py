@@ -1,7 +1,5 @@
 """What planning decided and why: the `Plan`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

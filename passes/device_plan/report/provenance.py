@@ -5,8 +5,6 @@ chose, and `System.choices` or the default says how. A chain goes on in another 
 scope from there, and in another function's system where a call did.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, cached_property
 from itertools import islice

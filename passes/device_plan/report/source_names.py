@@ -6,8 +6,6 @@ position of the value, when a message wants it. That the operation stands there 
 was edited, or for operations that a pass made, a result has no name rather than a wrong one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from functools import cache

@@ -6,8 +6,6 @@ that none of the rules fits. An operation of which nothing is known is planned b
 operands and results on one scope, and the plan carries a remark.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

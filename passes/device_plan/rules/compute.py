@@ -1,7 +1,5 @@
 """Rules for operations that compute on data, look at it or alias it. `rules` says which is whose."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterator
 
 from xdsl.dialects.builtin import TensorType

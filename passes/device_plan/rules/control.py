@@ -1,7 +1,5 @@
 """Rules for control flow: values flow along it, and it executes on the host."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from xdsl.ir import Attribute, Operation, Region, SSAValue

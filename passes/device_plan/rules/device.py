@@ -1,7 +1,5 @@
 """Rules for the ``device`` dialect: what users ask for, and what an earlier planning wrote."""
 
-from __future__ import annotations
-
 from xdsl.ir import Operation
 
 from devscope.analysis.user_kernels import check_launch

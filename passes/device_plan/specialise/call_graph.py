@@ -5,8 +5,6 @@ does not change the plan, "first" is told from what the functions do: callers co
 functions that do not call each other are ordered by a fingerprint of their bodies.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field

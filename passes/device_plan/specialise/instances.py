@@ -4,8 +4,6 @@ While planning is under way there is one ``func.constant`` per use, so that each
 for other scopes; afterwards those that name one function are one again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

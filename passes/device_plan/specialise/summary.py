@@ -12,8 +12,6 @@ Two things about open classes are softer than demands, and become `System.soft_c
 * that a loop in the body connects classes (`solve.unify_boundaries`), by way of what is computed in the loop.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
