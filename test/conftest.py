@@ -8,7 +8,6 @@ Random programs, for tests of analyses and passes, have branches, loops, blocks,
 
 from __future__ import annotations
 
-import gc
 import os
 import random
 import re
@@ -35,12 +34,6 @@ os.environ.setdefault(SEED_VARIABLE, "0")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"fuzz: draws random programs or data from ${SEED_VARIABLE}")
-
-
-def pytest_collection_finish() -> None:
-    """What has been imported stays: the garbage collector need not look through it again and again."""
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
