@@ -1,9 +1,8 @@
 """Which target compiles for a scope."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Self
 
 from xdsl.ir import Attribute
 
@@ -25,7 +24,7 @@ class TargetBinding:
     overrides: dict[str, str] = field(default_factory=dict[str, str])
 
     @classmethod
-    def parse(cls, items: Iterable[str]) -> TargetBinding:
+    def parse(cls, items: Iterable[str]) -> Self:
         """From ``DEVICE=KIND`` items, such as ``opencl:1=cpu``; raises OptionError on anything else."""
         overrides: dict[str, str] = {}
         for item in items:

@@ -100,6 +100,8 @@ class System:
     graphs: dict[Region, Dominators] = field(default_factory=dict[Region, Dominators])
     """The control flow of every region of several blocks."""
     remarks: list[Remark] = field(default_factory=list[Remark])
+    unknown_names: set[str] = field(default_factory=set[str])
+    """Operations without a rule that were remarked upon."""
     errors: list[PlanError] = field(default_factory=list[PlanError])
     """What is wrong with the program, besides the conflicts of `Domains`."""
     choices: dict[int, Reason] = field(default_factory=dict[int, Reason])
@@ -280,12 +282,6 @@ class System:
             return False
         inside = region.find_ancestor_block_in_region(op.parent) if op.parent is not None else None
         return inside is None or header not in graph.loops[inside]
-
-    def remark_unknown(self, op: Operation) -> None:
-        """Say once per name that an operation is planned by the rule for unknown ones."""
-        text = f"no planning rule for '{op_name(op)}'; all its operands and results are put on one scope"
-        if all(remark.message != text for remark in self.remarks):
-            self.remarks.append(Remark("remark", text, source_location(op)))
 
 
 def _edge_kind(flags: int, kind: int, returns: bool) -> int:

@@ -13,7 +13,10 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation
 
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import OPERATIONS, Control, Facts, facts
+from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.rules import compute, control, device
 from devscope.passes.device_plan.system import System
 
@@ -99,8 +102,11 @@ def _row_by_facts(known: Facts) -> Row | None:
 
 
 def unknown(system: System, op: Operation) -> None:
-    """The conservative rule: everything that the operation touches is on one scope."""
+    """The conservative rule: everything that the operation touches is on one scope. Says so once per name."""
     before = len(system.executed)
     compute.compute(system, op)
-    if len(system.executed) > before:
-        system.remark_unknown(op)
+    name = op_name(op)
+    if len(system.executed) > before and name not in system.unknown_names:
+        system.unknown_names.add(name)
+        text = f"no planning rule for '{name}'; all its operands and results are put on one scope"
+        system.remarks.append(Remark("remark", text, source_location(op)))

@@ -57,6 +57,7 @@ class Specialiser:
         self._scopes = ScopeTable()
         self.graph: CallGraph = build_call_graph(self.functions)
         self.remarks: list[Remark] = []
+        self._unknown_names: set[str] = set()
         self._refused: list[System] = []
         """Systems with conflicts or other errors."""
         self._summaries: dict[str, Summary] = {}
@@ -121,7 +122,8 @@ class Specialiser:
     # Bottom-up
 
     def _new_system(self) -> System:
-        return System(self.host, self.default, self._signature, self._scopes, remarks=self.remarks)
+        shared = (self.host, self.default, self._signature, self._scopes)
+        return System(*shared, remarks=self.remarks, unknown_names=self._unknown_names)
 
     def _summarise(self, unit: Unit) -> None:
         system = self._new_system()
