@@ -87,11 +87,10 @@ def write_text(file: Path, arrays: list[NDArray[np.float32]], resources: bool) -
 
 
 def write_bytecode(text: Path, file: Path) -> None:
+    from devscope.lowering.interop.parsing import bytecode, parse_file
     from devscope.lowering.interop.session import Session
 
-    module: Any = Session().parse_file(text)
-    with file.open("wb") as out:
-        module.operation.write_bytecode(out)
+    file.write_bytes(bytecode(parse_file(text, Session().context)))
 
 
 def write_modules(name: str, arrays: list[NDArray[np.float32]]) -> dict[str, Path]:

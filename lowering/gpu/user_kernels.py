@@ -134,7 +134,8 @@ def call_kernels(module: Any, kernels: Mapping[str, UserKernel]) -> None:
     """
     declared: set[str] = set()
     for generic in list(mlir_util.walk(module.operation)):
-        launch = _carried_by(generic) if generic.name == "linalg.generic" else None
+        carried = mlir_util.children(generic) if generic.name == "linalg.generic" else ()
+        launch = next((op for op in carried if op.name == _LAUNCH), None)
         if launch is None:
             continue
         kernel = kernels[ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value]
@@ -144,10 +145,6 @@ def call_kernels(module: Any, kernels: Mapping[str, UserKernel]) -> None:
             type_ = ir.FunctionType.get([*kernel.parameters, *sizes], [], context=module.context)
             mlir_util.declare(module, kernel.name, type_, kernel.func.location)
         _call(generic, launch, kernel)
-
-
-def _carried_by(generic: Any) -> Any | None:
-    return next((op for op in mlir_util.children(generic) if op.name == _LAUNCH), None)
 
 
 def _call(generic: Any, launch: Any, kernel: UserKernel) -> None:

@@ -74,10 +74,11 @@ class _Detacher:
             if end < 0:
                 self._text += self._content[copied:start]
                 copied = position = self._detach(start)
+        if not self._data:
+            return None
         self._text += self._content[copied:]
         self._check_uses()
-        text = self._text.decode()
-        return DetachedText(text, self._data) if self._data else None
+        return DetachedText(self._text.decode(), self._data)
 
     def _detach(self, start: int) -> int:
         """Take out the literal that begins at ``start``; returns where the text goes on."""

@@ -102,7 +102,7 @@ class Estimator:
         elements = self._iterations(op, name)
         if op.regions:
             return elements * self._body(op, name)
-        return elements * _weight(name)
+        return elements * (TRANSCENDENTAL_FLOPS if _TRANSCENDENTAL.fullmatch(name) else 1)
 
     def _iterations(self, op: Operation, name: str) -> float:
         """How often the body of ``op`` runs; without a body, the elements of its largest operand or result."""
@@ -156,10 +156,6 @@ class Estimator:
         if not op.results or not (op.operands or op.regions):
             return False
         return name.partition(".")[0] not in ("index", "scf") and name != "arith.index_cast"
-
-
-def _weight(name: str) -> int:
-    return TRANSCENDENTAL_FLOPS if _TRANSCENDENTAL.fullmatch(name) else 1
 
 
 def _is_uninitialised(value: SSAValue) -> bool:

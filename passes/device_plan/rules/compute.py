@@ -12,6 +12,7 @@ from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.device_plan.domains import HOST_NODE, NOT_COMPUTED, PLACED, PLAIN, REMATERIALISED
+from devscope.passes.device_plan.edges import FIRM
 from devscope.passes.device_plan.system import System
 
 NOTHING: frozenset[int] = frozenset()
@@ -28,7 +29,7 @@ def compute(system: System, op: Operation, host_operands: Container[int] = NOTHI
     operation's own business and not planned. An operation that touches no data is the host's.
     """
     nodes, flags, node, plain = system.nodes, system.flags, HOST_NODE, False
-    add_edge = system.edges.add
+    edges = system.edges
     for index, value in enumerate(op._operands):  # pyright: ignore[reportPrivateUsage]
         source = nodes.get(value)
         if source is None:
@@ -43,7 +44,11 @@ def compute(system: System, op: Operation, host_operands: Container[int] = NOTHI
                 node = execution(system, op)
                 plain = not flags[node]
             if plain and source >= 0 and not flags[source]:
-                add_edge(source, node, op, index)  # what `System.connect` comes to for most edges
+                edges.src.append(source)  # as `Edges.add` without the call: most edges are made here
+                edges.dst.append(node)
+                edges.op.append(op)
+                edges.operand.append(index)
+                edges.kind.append(FIRM)
             else:
                 system.connect(op, index, value, source, node)
     for result in op.results:

@@ -1,5 +1,7 @@
 """Large constants of text files are taken out before MLIR sees the text, and are the same in the end."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -134,3 +136,15 @@ def test_locations_stay(tmp_path):
     )
     with pytest.raises(DevscopeError, match=r"module\.mlir:3:8"):
         run(path)
+
+
+def test_nothing_is_copied_where_nothing_leaves(tmp_path):
+    """As with bytecode, whose constants MLIR takes out of the file itself."""
+    path = tmp_path / "module.mlirbc"
+    path.write_bytes(b"ML\xefR" + bytes(4 << 20))
+    tracemalloc.start()
+    try:
+        assert literals.detach_literals(path) is None
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
