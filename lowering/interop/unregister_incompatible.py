@@ -43,7 +43,9 @@ class UnregisterIncompatible:
             refused |= {found for found, op in pending.items() if not _accepts(op)}
             if not refused:
                 break
-            for op in list(root.walk()):
+            ops = [root]  # which grows: xDSL's walk recurses
+            for op in ops:
+                ops += (inner for region in op.regions for block in region.blocks for inner in block.ops)
                 found = signature(type(op), op.operands, op.result_types, op.properties, op.attributes)
                 if not isinstance(op, UnregisteredOp) and found in refused:
                     self._unregister(op)

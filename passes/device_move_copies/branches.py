@@ -141,8 +141,8 @@ def _copies_back(result: OpResult) -> list[DeviceCopyOp]:
 
 def _yielded_copies(result: OpResult, blocks: list[Block]) -> list[DeviceCopyOp]:
     """The copies that blocks yield for a result."""
-    yielded = (block.last_op.operands[result.index].owner for block in blocks if block.last_op is not None)
-    return [owner for owner in yielded if isinstance(owner, DeviceCopyOp)]
+    ends = (block.last_op.operands[result.index :] for block in blocks if block.last_op is not None)
+    return [owner for end in ends if end and isinstance(owner := end[0].owner, DeviceCopyOp)]
 
 
 def _blocks(branch: Operation) -> list[Block]:

@@ -101,7 +101,7 @@ class Estimator:
             return contraction
         elements = self._iterations(op, name)
         if op.regions:
-            return elements * self._body(op, name)
+            return elements * self._body(op)
         return elements * (TRANSCENDENTAL_FLOPS if _TRANSCENDENTAL.fullmatch(name) else 1)
 
     def _iterations(self, op: Operation, name: str) -> float:
@@ -133,7 +133,7 @@ class Estimator:
                     sizes.setdefault(expression.position, size)
         return float(math.prod(sizes.get(position, 1) for position in range(count)))
 
-    def _body(self, op: Operation, name: str) -> float:
+    def _body(self, op: Operation) -> float:
         """Flops of one run of the regions of ``op``; at least 1."""
         total = 0.0
         stack = [(block, 1.0) for region in op.regions for block in region.blocks]
@@ -216,7 +216,7 @@ def _windowed(sizes: Sizes, op: Operation) -> float:
     layout = _LAYOUTS.get(f"{dialect}.{name}", name.removesuffix("_q").rpartition("_")[2])
     if dialect == "stablehlo":  # The second list of [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f].
         lists = re.search(r"x\s*\[([^\]]*)\]", str(op.get_attr_or_prop("dimension_numbers")))
-        layout = re.sub(r"\W", "", lists[1]) if lists is not None else ""
+        layout = re.sub(r"[\s,]", "", lists[1]) if lists is not None else ""
     per_output = _PER_OUTPUT | set("c") if name.startswith("depthwise") else _PER_OUTPUT
     if len(layout) != len(filter_):
         return 2.0 * _outputs(sizes, op) * math.prod(filter_)

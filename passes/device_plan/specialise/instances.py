@@ -19,7 +19,7 @@ from devscope.passes.device_plan.scope_table import OPEN
 from devscope.passes.device_plan.signatures import Assignment, CallSite, InstanceRequest, Signature
 from devscope.passes.device_plan.specialise.call_graph import Unit, has_frame
 from devscope.passes.device_plan.system import System
-from devscope.rewriting.functions import redirect
+from devscope.rewriting.functions import redirect, taken_names
 
 _GROUP = "device.constant_group"
 """Marks constants that were one, also in clones of their functions. Never leaves planning."""
@@ -65,7 +65,7 @@ def insert_clones(module: ModuleOp, instances: Sequence[Instance], formatter: Di
 
     Makes every use name the instance that was planned for it. Returns the clones.
     """
-    taken = {op.sym_name.data for op in module.body.ops if isinstance(op, FuncOp)}
+    taken = taken_names(module)
     last: dict[FuncOp, Operation] = {}
     clones: list[Clone] = []
     reached: dict[tuple[str, Assignment, int], FuncOp] = {}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from xdsl.dialects.arith import AddfOp
 from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.dialects.func import FuncOp
 
 from devscope.dialects.names import op_name
+from devscope.lowering.interop.bindings import ir
 
 
 def by_name(imported, name):
@@ -42,6 +45,22 @@ def test_what_was_found_holds_for_later_imports(session):
     for _ in range(2):
         (launch,) = by_name(session.to_xdsl(session.parse(GPU)), "gpu.launch")
         assert isinstance(launch, UnregisteredOp)
+
+
+def test_refused_below_python_s_stack(session):
+    depth = 2 * sys.getrecursionlimit()
+    module = session.parse(GPU)
+    (function,) = module.body.operations
+    (launch,) = (op for op in function.regions[0].blocks[0].operations if op.operation.name == "gpu.launch")
+    for _ in range(depth):
+        point = ir.InsertionPoint(launch)
+        outer = ir.Operation.create("scf.execute_region", regions=1, loc=module.operation.location, ip=point)
+        outer.regions[0].blocks.append().append(launch)
+    block = session.to_xdsl(module).body.block.first_op.regions[0].block
+    for _ in range(depth):
+        block = block.first_op.regions[0].block
+    assert isinstance(block.first_op, UnregisteredOp)
+    assert op_name(block.first_op) == "gpu.launch"
 
 
 @pytest.mark.parametrize("types", [("f32", "!quant.uniform<i8:f32, 0.5>")])

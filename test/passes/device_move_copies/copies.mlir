@@ -389,3 +389,21 @@ func.func @not_hoisted(%x: tensor<4xf32> {device.scope = #host}, %f: f32, %p: i1
   }
   return
 }
+
+// -----
+
+// A region that never yields has nothing that could be joined.
+// CHECK-LABEL: func.func @never_yields
+// CHECK:         scf.execute_region
+// CHECK-NEXT:      ub.unreachable
+// CHECK:         device_copy
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+#host = #device.scope<"cpu", 0 : i64, "", "">
+func.func @never_yields(%x: tensor<4xf32> {device.scope = #dev})
+    -> (tensor<4xf32> {device.scope = #host}, tensor<4xf32> {device.scope = #host}) {
+  %0 = scf.execute_region -> tensor<4xf32> {
+    ub.unreachable
+  }
+  %1 = "device.device_copy"(%x) {src = #dev, dst = #host} : (tensor<4xf32>) -> tensor<4xf32>
+  return %1, %0 : tensor<4xf32>, tensor<4xf32>
+}

@@ -44,6 +44,12 @@ def test_clones_get_names_that_are_free(plan) -> None:
     assert [clone.name for clone in planned.plan.clones] == ["f_cuda_0_2"]
 
 
+def test_clones_are_not_called_like_a_global(plan) -> None:
+    properties = 'sym_name = "f_cuda_0", sym_visibility = "private", type = memref<2xf32>, initial_value'
+    planned = plan(f'"memref.global"() <{{{properties}}}> : () -> ()\n' + _calls(["#cpu0", "#gpu0"]))
+    assert [clone.name for clone in planned.plan.clones] == ["f_cuda_0_1"]
+
+
 def test_too_many_clones(parse) -> None:
     text = _calls(["#dev0", "#dev1", "#dev2", "#dev3"])
     module = parse(text)
