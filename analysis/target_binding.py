@@ -1,16 +1,42 @@
-"""Which target compiles for a scope."""
+"""Which device a scope names, and which target compiles for it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Self
 
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from devscope.dialects.device import ScopeAttr, TargetAttr
+from devscope.analysis.value_kinds import memory_space_of
+from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attributes
 from devscope.dialects.target import get_target_kind
 from devscope.errors import OptionError
 
 HOST_KIND = "cpu"
+
+
+def device_name(scope: ScopeAttr) -> str:
+    """The device of a scope that names one; an open id is 0."""
+    return f"{scope.type_name}:{max(scope.id_value, 0)}"
+
+
+def named_devices(module: ModuleOp) -> list[str]:
+    """Every device that a module names: in scopes, copies, annotations, targets and types of buffers; sorted."""
+    found: set[Attribute | None] = set()
+    for op in module.walk():
+        found.update(op.attributes.values())
+        found.update(memory_space_of(result.type) for result in op.results)
+        if isinstance(op, FuncOp):
+            sides = ((ARGUMENTS, op.function_type.inputs.data), (RESULTS, op.function_type.outputs.data))
+            for side, types in sides:
+                found.update(map(memory_space_of, types))
+                found.update(signature_attributes(op, side, len(types)))
+            target = op.attributes.get(TARGET_ATTR)
+            if SCOPE_ATTR not in op.attributes and isinstance(target, TargetAttr):
+                found.add(ScopeAttr.get(target=target))
+    return sorted({device_name(a) for a in found if isinstance(a, ScopeAttr) and a.type_name})
 
 
 @dataclass(frozen=True)
@@ -38,7 +64,7 @@ class TargetBinding:
 
     def target_of(self, scope: ScopeAttr) -> TargetAttr:
         """The target that code on ``scope`` is compiled for."""
-        for name in (f"{scope.type_name}:{max(scope.id_value, 0)}", scope.type_name):
+        for name in (device_name(scope), scope.type_name):
             if name in self.overrides:
                 return TargetAttr.get(self.overrides[name])
         return scope.target_attr or TargetAttr.get(scope.type_name or HOST_KIND)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from xdsl.dialects.builtin import ModuleOp
 
 from devscope.analysis.manager import AnalysisManager
-from devscope.analysis.target_binding import TargetBinding
+from devscope.analysis.target_binding import TargetBinding, named_devices
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import ScopeAttr, verify_device_attributes
 from devscope.errors import LoweringError, OptionError
@@ -143,8 +143,6 @@ def _check_targets(module: ModuleOp, options: CompileOptions) -> None:
     targets = {name for name in options.targets if ":" in name}
     if not targets and not options.memory_limits:
         return
-    from devscope.passes.device_plan.min_cost.model import named_devices
-
     used = sorted({"cpu:0", *named_devices(module)})
     for what, named in (("device mapping names", targets), ("memory limits name", {*options.memory_limits})):
         unused = sorted(named.difference(used))

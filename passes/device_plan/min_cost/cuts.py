@@ -35,6 +35,8 @@ def best_move(part: Part, labels: Sequence[int], move: Move, prefer_sink: bool =
 
     Where costs are equal, as many variables as possible are on the source's side, or the sink's.
     """
+    if not move:
+        return list(labels)
     network = _MoveNetwork(part, labels, move)
     sides = network.sink_side(prefer_sink)
     moved = list(labels)

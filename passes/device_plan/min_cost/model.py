@@ -8,30 +8,21 @@ ends, is in ``docs/machine.md``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.analysis.frequencies import Frequencies
 from devscope.analysis.machine import Machine, nominal_machine
-from devscope.analysis.value_kinds import memory_space_of
-from devscope.dialects.device import (
-    SCOPE_ATTR,
-    TARGET_ATTR,
-    DeviceCopyOp,
-    OnDeviceOp,
-    RegionOp,
-    ScopeAttr,
-    TargetAttr,
-)
-from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attributes
+from devscope.analysis.target_binding import device_name, named_devices
+from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.errors import OptionError
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree
 from devscope.passes.device_plan.min_cost.work import NOTHING, Estimator, Work
-from devscope.passes.device_plan.scope_table import CONFLICT
+from devscope.passes.device_plan.scope_table import CONFLICT, ScopeTable
 from devscope.passes.device_plan.system import Seconds, System
 
 Path = Sequence[tuple[object, float]]
@@ -58,9 +49,10 @@ class Model:
         self.closed: list[dict[int, int]] = []
         """Per variable: for each candidate label, the number of the closed scope."""
         self._variable: dict[int, int] = {}
-        self._options = cache(self._find_options)
-        self._seconds = cache(self._compute_seconds)
-        self._copy_seconds = cache(self._find_copy_seconds)
+        # Of functions, not of methods: that would be a cycle, which nobody collects while a module is planned.
+        self._options = cache(partial(_options, system.scopes, machine, self._scopes))
+        self._seconds = cache(partial(_seconds, machine, device_name(system.host), self.devices))
+        self._copy_seconds = cache(partial(_copy_seconds, machine, self.devices))
 
     def build(self) -> Model:
         domains = self._system.domains
@@ -85,25 +77,6 @@ class Model:
 
     def _variable_of(self, node: int) -> int:
         return self._variable[self._system.domains.find(node)]
-
-    def _find_options(self, scope: int, computes: bool) -> dict[int, int]:
-        """The labels that a class may have which must be on ``scope``, each with the closed scope.
-
-        What only passes data on does not take the default's memory: `solve.refine` gives it a neighbour's.
-        """
-        attribute = self._system.scopes.attributes[scope]
-        options: dict[int, int] = {}
-        for label, preferred in enumerate(self._scopes):
-            device = ScopeAttr.get(preferred.type_name, preferred.id_value)
-            if attribute.join(device) is not None:
-                options[label] = self._system.scopes.closed(scope, preferred if computes else device)
-        if not options:
-            self._machine.check_describes([device_name(attribute)] if attribute.id_value >= 0 else [])
-            raise OptionError(
-                f"{self._machine.source}: devices: none can be {attribute.short()}, which the program uses",
-                notes=[f"described are: {', '.join(self._machine.devices)}"],
-            )
-        return options
 
     def _drop_too_small(self) -> None:
         """Keep values off devices whose memory they alone exceed, where there is another one."""
@@ -153,13 +126,6 @@ class Model:
         variable = self._variable_of(node)
         before = self.problem.work.setdefault(variable, [0.0] * len(seconds))
         self.problem.work[variable] = [b + s * times for b, s in zip(before, seconds, strict=True)]
-
-    def _compute_seconds(self, work: Work) -> list[float]:
-        """Per device."""
-        machine, host = self._machine, device_name(self._system.host)
-        if work.readback:
-            return [machine.copy_seconds(device, host, work.readback) for device in self.devices]
-        return [machine.compute_seconds(device, work.flops, work.bytes) for device in self.devices]
 
     def _frequency(self, op: Operation) -> float:
         return self._frequencies.of_block(op.parent) if op.parent is not None else 1.0
@@ -218,12 +184,39 @@ class Model:
                 found[op.result] = found.get(value, frozenset()) | there
         return found
 
-    def _find_copy_seconds(self, bytes_: int, elided: bool) -> list[list[float]]:
-        """From the first label to the second; see `Machine.copy_seconds`."""
-        return [
-            [self._machine.copy_seconds(source, destination, bytes_, elided) for destination in self.devices]
-            for source in self.devices
-        ]
+
+def _options(
+    table: ScopeTable, machine: Machine, preferences: Sequence[ScopeAttr], scope: int, computes: bool
+) -> dict[int, int]:
+    """The labels that a class may have which must be on ``scope``, each with the closed scope.
+
+    What only passes data on does not take the default's memory: `solve.refine` gives it a neighbour's.
+    """
+    attribute = table.attributes[scope]
+    options: dict[int, int] = {}
+    for label, preferred in enumerate(preferences):
+        device = ScopeAttr.get(preferred.type_name, preferred.id_value)
+        if attribute.join(device) is not None:
+            options[label] = table.closed(scope, preferred if computes else device)
+    if not options:
+        machine.check_describes([device_name(attribute)] if attribute.id_value >= 0 else [])
+        raise OptionError(
+            f"{machine.source}: devices: none can be {attribute.short()}, which the program uses",
+            notes=[f"described are: {', '.join(machine.devices)}"],
+        )
+    return options
+
+
+def _seconds(machine: Machine, host: str, devices: Sequence[str], work: Work) -> list[float]:
+    """Per device."""
+    if work.readback:
+        return [machine.copy_seconds(device, host, work.readback) for device in devices]
+    return [machine.compute_seconds(device, work.flops, work.bytes) for device in devices]
+
+
+def _copy_seconds(machine: Machine, devices: Sequence[str], bytes_: int, elided: bool) -> list[list[float]]:
+    """From the first label to the second; see `Machine.copy_seconds`."""
+    return [[machine.copy_seconds(source, to, bytes_, elided) for to in devices] for source in devices]
 
 
 def _is_argument(value: SSAValue) -> bool:
@@ -241,25 +234,3 @@ def _scope_of(device: str, default: ScopeAttr) -> ScopeAttr:
 def machine_of(module: ModuleOp, host: ScopeAttr, default: ScopeAttr) -> Machine:
     """A machine of nominal devices: those that the module names, the default's and the host's."""
     return nominal_machine([device_name(default), *named_devices(module)], device_name(host))
-
-
-def device_name(scope: ScopeAttr) -> str:
-    """The device of a scope that names one; an open id is 0."""
-    return f"{scope.type_name}:{max(scope.id_value, 0)}"
-
-
-def named_devices(module: ModuleOp) -> list[str]:
-    """Every device that a module names: in scopes, copies, annotations, targets and types of buffers; sorted."""
-    found: set[Attribute | None] = set()
-    for op in module.walk():
-        found.update(op.attributes.values())
-        found.update(memory_space_of(result.type) for result in op.results)
-        if isinstance(op, FuncOp):
-            sides = ((ARGUMENTS, op.function_type.inputs.data), (RESULTS, op.function_type.outputs.data))
-            for side, types in sides:
-                found.update(map(memory_space_of, types))
-                found.update(signature_attributes(op, side, len(types)))
-            target = op.attributes.get(TARGET_ATTR)
-            if SCOPE_ATTR not in op.attributes and isinstance(target, TargetAttr):
-                found.add(ScopeAttr.get(target=target))
-    return sorted({device_name(a) for a in found if isinstance(a, ScopeAttr) and a.type_name})

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from xdsl.dialects.builtin import MemRefType, ShapedType, TensorType, VectorType
 from xdsl.ir import Attribute
@@ -16,8 +16,7 @@ class Sizes:
     """Shapes and bytes, with an assumed size for dimensions that are known at run time only."""
 
     def __init__(self, dynamic_size: int) -> None:
-        self._dynamic = dynamic_size
-        self._shape_and_width = cache(self._measure)
+        self._shape_and_width = cache(partial(_measure, dynamic_size))  # of a method it would be a cycle
 
     def shape(self, type_: Attribute) -> tuple[int, ...]:
         """The dimensions of a type, assumed where they are not known; () for scalars."""
@@ -28,17 +27,18 @@ class Sizes:
         shape, width = self._shape_and_width(type_)
         return math.prod(shape) * width
 
-    def _measure(self, type_: Attribute) -> tuple[tuple[int, ...], int]:
-        if isinstance(type_, TensorType | MemRefType | VectorType):
-            shape: Sequence[int] = type_.get_shape()
-            return tuple(self._dynamic if size < 0 else size for size in shape), element_bytes(type_.element_type)
-        match = _TEXT.match(str(type_)) if not isinstance(type_, ShapedType) else None
-        if match is not None:
-            sizes = match[1].split("x")[:-1]
-            shape = tuple(self._dynamic if size == "?" else int(size) for size in sizes)
-            return shape, _text_bytes(match[2])
-        element = getattr(type_, "element_type", None)
-        return ((self._dynamic,), element_bytes(element)) if isinstance(element, Attribute) else ((), 0)
+
+def _measure(dynamic: int, type_: Attribute) -> tuple[tuple[int, ...], int]:
+    if isinstance(type_, TensorType | MemRefType | VectorType):
+        shape: Sequence[int] = type_.get_shape()
+        return tuple(dynamic if size < 0 else size for size in shape), element_bytes(type_.element_type)
+    match = _TEXT.match(str(type_)) if not isinstance(type_, ShapedType) else None
+    if match is not None:
+        sizes = match[1].split("x")[:-1]
+        shape = tuple(dynamic if size == "?" else int(size) for size in sizes)
+        return shape, _text_bytes(match[2])
+    element = getattr(type_, "element_type", None)
+    return ((dynamic,), element_bytes(element)) if isinstance(element, Attribute) else ((), 0)
 
 
 @lru_cache(maxsize=256)

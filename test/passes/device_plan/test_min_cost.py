@@ -18,11 +18,12 @@ from xdsl.ir import Attribute, Block, Operation
 
 from devscope.analysis.machine import Device, Link, Machine
 from devscope.analysis.scope_analysis import ScopeAnalysis
+from devscope.analysis.target_binding import device_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
 from devscope.passes.device_plan import PlanOptions, min_cost, plan_module
-from devscope.passes.device_plan.min_cost.model import Model, device_name, machine_of
+from devscope.passes.device_plan.min_cost.model import Model, machine_of
 from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_plan.solve import complete, unify, unify_and_propagate
 from devscope.passes.device_plan.system import System

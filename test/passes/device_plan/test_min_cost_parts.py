@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import math
 import random
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +22,7 @@ from devscope.dialects.names import op_name
 from devscope.errors import OptionError
 from devscope.passes.device_plan import PlanOptions, plan_module
 from devscope.passes.device_plan.min_cost.cuts import SINK, SOURCE, UNLIMITED, Network
+from devscope.passes.device_plan.min_cost.model import Model
 from devscope.passes.device_plan.min_cost.optimiser import optimise
 from devscope.passes.device_plan.min_cost.problem import Problem, Transfer, place_tree
 from devscope.passes.device_plan.min_cost.work import Estimator, Work
@@ -137,6 +140,12 @@ def _operations(parse: Parse, text: str, name: str) -> list[Any]:
             " (tensor<3x5x5xf16>, tensor<3x5x5xf16>) -> tensor<3x5x5xf16>",
             2 * 3 * 5**3,
             2 * 2 * 3 * 5**2,
+        ),
+        (
+            '"stablehlo.convolution"(%x, %w) {dimension_numbers = "[b, 0, 1, f]x[?, 1, i, o]->[b, 0, 1, f]"} :'
+            " (tensor<1x9x9x3xf32>, tensor<2x2x3x7xf32>) -> tensor<1x8x8x7xf32>",
+            2 * 8 * 8 * 7 * 2 * 2 * 3,
+            4 * (9 * 9 * 3 + 2 * 2 * 3 * 7 + 8 * 8 * 7),
         ),
     ],
 )
@@ -382,3 +391,22 @@ def test_devices_that_are_not_described(parse: Parse) -> None:
 def test_a_description_needs_min_cost() -> None:
     with pytest.raises(OptionError, match="a machine description is for completion 'min-cost' only"):
         PlanOptions(machine=fast_device())
+
+
+def test_models_go_before_garbage_is_collected(plan: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Planning holds the collector off; with many functions, models in cycles would all stay."""
+    models: list[weakref.ref[Model]] = []
+
+    def build(model: Model) -> Model:
+        models.append(weakref.ref(model))
+        return original(model)
+
+    original = Model.build
+    monkeypatch.setattr(Model, "build", build)
+    gc.disable()
+    try:
+        plan(PRODUCTS.replace("S", "64"), completion="min-cost", machine=fast_device())
+        assert models
+        assert not [model for model in models if model() is not None]
+    finally:
+        gc.enable()
