@@ -66,21 +66,24 @@ class CallGraph:
         return list(strongly_connected_components(self.callees))
 
     @cached_property
-    def _recursive(self) -> frozenset[FuncOp]:
-        """The functions on cycles."""
-        cyclic = (group for group in self.components if len(group) > 1 or group[0] in self.callees[group[0]])
-        return frozenset(function for group in cyclic for function in group)
+    def _endless(self) -> set[FuncOp]:
+        """The functions whose calls lead to cycles."""
+        found: set[FuncOp] = set()
+        for group in self.components:
+            below = {callee for function in group for callee in self.callees[function]}
+            if not (below.isdisjoint(group) and below.isdisjoint(found)):
+                found.update(group)
+        return found
 
     def cycle_below(self, function: FuncOp) -> list[FuncOp] | None:
         """A cycle that calls of ``function`` lead to, in the order of calls, the first function again last.
 
         None if calls of ``function`` always end.
         """
-        if not self._recursive:
+        if function not in self._endless:
             return None
         reached = (path[-1] for path in ([function], *self._paths(function)))
-        start = next((found for found in reached if found in self._recursive), None)
-        return next(path for path in self._paths(start) if path[-1] is start) if start is not None else None
+        return next(path for start in reached for path in self._paths(start) if path[-1] is start)
 
     def _paths(self, start: FuncOp) -> Iterator[list[FuncOp]]:
         """A shortest chain of calls to each function that ``start`` leads to, perhaps itself; short ones first."""

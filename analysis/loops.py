@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.ir.affine import AffineConstantExpr
 
@@ -93,10 +93,6 @@ def innermost_loop(op: Operation, graphs: Mapping[Region, Dominators]) -> Loop |
     return None
 
 
-_DYNAMIC = -(2**63)
-"""What MLIR writes for an index that an operand has."""
-
-
 def trips(op: Operation, assumed: int) -> float:
     """How often one run of ``op`` runs each of its regions; a share of 1 for branches.
 
@@ -178,4 +174,4 @@ def static_integers(op: Operation, key: str) -> list[int | None]:
     if not isinstance(attribute, DenseArrayBase):
         return []
     values: Iterable[int] = attribute.get_values()
-    return [None if value == _DYNAMIC else value for value in values]
+    return [None if value == DYNAMIC_INDEX else value for value in values]

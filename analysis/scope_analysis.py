@@ -28,7 +28,7 @@ from devscope.analysis.function_values import Callees, FunctionValues, arguments
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import CONSTANT, INDIRECT, Symbols
 from devscope.analysis.value_flow import ValueFlow, constrains, decides, targets
-from devscope.analysis.value_kinds import HOST, kind_of
+from devscope.analysis.value_kinds import FUNCTION, HOST, kind_of
 from devscope.dialects.device import HOST_SCOPE, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import CALLS, CONTROL_FLOW, facts_of
@@ -53,8 +53,8 @@ class ScopeAnalysis:
     **While the module changes.** What operations and straight-line values say is read off the module at each
     query and so is never out of date. Remembered is only what takes a walk to find out: functions by name,
     what control flow carries, what function values may be. Give `listener` to whatever rewrites the module
-    (`PatternRewriteWalker(..., listener=analysis.listener)`), and each event makes these be found again when they
-    are next asked for: then every query answers as a new ``ScopeAnalysis`` of the module would.
+    (`PatternRewriteWalker(..., listener=analysis.listener)`), and what an event may change is found again when it
+    is next asked for: then every query answers as a new ``ScopeAnalysis`` of the module would.
 
     xDSL tells no listener when blocks are moved or merged (`PatternRewriter.inline_block`, `inline_region`,
     `move_region_contents_to_new_regions`) or anything is changed without a rewriter: call `invalidate` after
@@ -184,7 +184,9 @@ class ScopeAnalysis:
 
     def _changed(self, op: Operation) -> None:
         self.flow.invalidate()
-        self._function_values = None
+        flows = facts_of(op).control is not None or op.regions or op.successors
+        if flows or any(kind_of(value.type) == FUNCTION for value in (*op.operands, *op.results)):
+            self._function_values = None
         if isinstance(op, FuncOp):
             self._symbols = None
 

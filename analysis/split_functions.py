@@ -47,11 +47,11 @@ def functions_on_devices(symbols: Symbols) -> list[FuncOp]:
 
 
 def split_by_host(analyses: AnalysisManager) -> tuple[list[FuncOp], set[str]]:
-    """The functions that run on the host, in order, and the names of all others."""
+    """The functions that run on the host, in order, none where all do; and the names of all others."""
     functions = analyses.get(Symbols).functions
     scopes = {name: scope_on(function) or analyses.host for name, function in functions.items()}
     elsewhere = {name for name, scope in scopes.items() if not scope.same_device(analyses.host)}
-    return [function for name, function in functions.items() if name not in elsewhere], elsewhere
+    return [f for name, f in functions.items() if elsewhere and name not in elsewhere], elsewhere
 
 
 def call_kind(caller: FuncOp, callee: FuncOp) -> CallKind:

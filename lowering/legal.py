@@ -49,7 +49,7 @@ def check_names(module: ModuleOp) -> None:
 
 
 def check_module(module: Any, target: str) -> None:
-    """Raise LoweringError, located, for the first operation or type of ``module`` that cannot be compiled."""
+    """Raise LoweringError, located, for the first operation, else type, of ``module`` that cannot be compiled."""
     dialects, refused = set(_DIALECTS.split()), set(_WITHOUT_LOWERING.split())
     _, *ops = mlir_util.walk(module.operation)
     for op in ops:
@@ -61,7 +61,7 @@ def check_module(module: Any, target: str) -> None:
             _check_dim(op)
         elif name in _ACCESSES:
             _check_indices(op, *list(op.operands)[_ACCESSES[name] :])
-    for type_, op in mlir_util.types(module.operation):
+    for type_, op in mlir_util.types(ops):
         _check_type(type_, op)
 
 

@@ -20,10 +20,10 @@ def defined_values(op: Any) -> list[Any]:
     return [*op.results, *(argument for block in blocks_of(op) for argument in block.arguments)]
 
 
-def types(root: Any) -> Iterator[tuple[Any, Any]]:
-    """The types of the values that are defined under ``root``, each once, and the first operation that has it."""
+def types(ops: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
+    """The types of the values that ``ops`` define, each once, and the first operation that has it."""
     known: set[Any] = set()
-    for op in walk(root):
+    for op in ops:
         for value in defined_values(op):
             if value.type not in known:
                 known.add(value.type)

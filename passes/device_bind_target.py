@@ -71,7 +71,7 @@ class DeviceBindTargetPass(ManagedPass):
 
 
 def _inline_in_kernels(analyses: AnalysisManager) -> None:
-    """Replace the calls in user kernels, which `check_calls` accepts, by what they call."""
+    """Replace the calls in user kernels, which `check_kernels` accepts, by what they call."""
     symbols = analyses.get(Symbols)
     calls = [op for _, op in calls_in_kernels(symbols)]
     if calls:

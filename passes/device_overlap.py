@@ -45,7 +45,7 @@ class DeviceOverlapPass(ManagedPass):
     def run(self, analyses: AnalysisManager) -> bool:
         functions, on_devices = split_by_host(analyses)
         ranks = _Ranks(analyses.host, on_devices)
-        blocks = [block for function in functions if on_devices for block in executed_blocks(function)]
+        blocks = [block for function in functions for block in executed_blocks(function)]
         return any([_order(block, ranks) for block in blocks])
 
 

@@ -50,14 +50,13 @@ class DevicePipelineLoopsPass(ManagedPass):
         """Pipeline the loops of the host functions of a split module, where that is legal and of use."""
         functions, on_devices = split_by_host(analyses)
         pipelined: list[Block] = []
-        loops = [op for f in functions if on_devices for op in f.walk() if op_name(op) == "scf.for"]
+        loops = [op for function in functions for op in function.walk() if op_name(op) == "scf.for"]
         for loop in reversed(loops):  # those inside others first
             block = loop.parent
             if block is None or not _may_repeat(loop) or any(loop.is_ancestor(inner) for inner in pipelined):
                 continue
             begin = _begin(loop, analyses.host, on_devices)
-            new = _PipelinedLoop(loop, begin)
-            if begin and not new.carries_host_data:
+            if begin and not (new := _PipelinedLoop(loop, begin)).carries_host_data:
                 new.build()
                 pipelined.append(block)
         return bool(pipelined)

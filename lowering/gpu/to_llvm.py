@@ -30,7 +30,7 @@ def take_kernels(module: Any) -> Any:
 def check_types(gpu_modules: Any, target: KernelTarget, options: Options) -> None:
     """Raise LoweringError, located, for a type that ``target`` lacks: LLVM's backends abort on it."""
     lacking = {type_ for type_, option in target.optional_types.items() if options.get(option) is False}
-    for type_, op in mlir_util.types(gpu_modules.operation):
+    for type_, op in mlir_util.types(mlir_util.walk(gpu_modules)):
         scalar = ir.ShapedType(type_).element_type if isinstance(type_, ir.ShapedType) else type_
         if str(scalar) in lacking or not _exists(scalar, target):
             where = " on this device" if str(scalar) in lacking else ""
