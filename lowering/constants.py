@@ -56,6 +56,7 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
     """
     context = module.context
     declared: set[int] = set()
+    first, *_ = mlir_util.children(module.operation)
     for op in list(mlir_util.walk(module.operation)):
         if op.name != "arith.constant" or not isinstance(op.results[0].type, ir.RankedTensorType):
             continue
@@ -73,8 +74,7 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
         name = f"{CONSTANT_PREFIX}{number}"
         if number not in declared:
             declared.add(number)
-            first, *_ = mlir_util.children(module.operation)
-            mlir_util.insert(first, f'memref.global "private" @{name} : {memref}')
+            (first,) = mlir_util.insert(first, f'memref.global "private" @{name} : {memref}')
         build = mlir_util.Builder(op)
         symbol = ir.FlatSymbolRefAttr.get(name, context)
         buffer = build.value("memref.get_global", [], memref, {"name": symbol})
@@ -107,15 +107,17 @@ def _bf16_array(attribute: Any) -> np.ndarray[Any, Any]:
     integers = str(attribute.type).replace("bf16", "i16")
     text = f"""
         func.func @bits() -> {integers} {{
-          %elements = arith.constant {attribute}
+          %elements = arith.constant dense<0.0> : {attribute.type}
           %bits = arith.bitcast %elements : {attribute.type} to {integers}
           func.return %bits : {integers}
         }}
     """
     module = ir.Module.parse(text, attribute.context)
+    elements = next(op for op in mlir_util.walk(module.operation) if op.name == "arith.constant")
+    elements.attributes["value"] = attribute  # not in the text: it may be large
     passmanager.PassManager.parse("builtin.module(canonicalize)", attribute.context).run(module.operation)
     bits = next(op for op in mlir_util.walk(module.operation) if op.name == "arith.constant")
-    return np.array(bits.attributes["value"]).view(DTYPES["bf16"])
+    return np.array(bits.attributes["value"], copy=None).view(DTYPES["bf16"])
 
 
 def _resource_array(

@@ -70,7 +70,7 @@ class Schedule:
 
     @property
     def mark(self) -> str:
-        return f"{self.sequence}{list(self.order)}"
+        return f"{self.sequence}{list(self.order)}" if self.order else self.sequence
 
 
 @dataclass(frozen=True)

@@ -62,9 +62,10 @@ def _require_fully_lowered(root: Any, target: str) -> None:
 
 def to_llvm22(text: str) -> str:
     """Rewrite the floating-point literals of textual LLVM IR, bit for bit."""
-    types = ("float", "double", "half")
-    lines = text.split("\n")
-    return "\n".join(_rewrite_line(line) if any(type_ in line for type_ in types) else line for line in lines)
+    return "\n".join(
+        _rewrite_line(line) if "float" in line or "double" in line or "half" in line else line
+        for line in text.split("\n")
+    )
 
 
 def _rewrite_line(line: str) -> str:

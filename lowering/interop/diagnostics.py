@@ -1,4 +1,4 @@
-"""MLIR's locations and diagnostics as devscope's positions and errors. Free of xDSL: parsing needs no more."""
+"""MLIR's locations and diagnostics as devscope's positions and errors. Free of xDSL."""
 
 import re
 from collections.abc import Mapping

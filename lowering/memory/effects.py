@@ -120,7 +120,8 @@ def elementwise_pairs(op: Any) -> list[tuple[Any, Any]]:
         for target, written in zip(operands[inputs:], maps[inputs:], strict=True)
         if mlir_util.is_memref(target.type) and written.is_permutation and operands.count(target) == 1
         for source in dict.fromkeys(operands[:inputs])
-        if source.type == target.type and _read(source, operands, maps) == {written}
+        if source.type == target.type
+        and {m for operand, m in zip(operands, maps, strict=True) if operand == source} == {written}
     ]
 
 
@@ -128,7 +129,3 @@ def _body_reads(op: Any) -> bool:
     """Whether the body loads elements of buffers, any of them, beside those that the operation gives it."""
     bodies = (inner for child in mlir_util.children(op) for inner in mlir_util.walk(child))
     return any(mlir_util.is_memref(value.type) for inner in bodies for value in inner.operands)
-
-
-def _read(value: Any, operands: Sequence[Any], maps: Sequence[Any]) -> set[Any]:
-    return {m for operand, m in zip(operands, maps, strict=True) if operand == value}
