@@ -14,8 +14,10 @@ IMPORTS = "imports"
 
 #: (stage, module, attribute path): the attribute is wrapped where it is used.
 STAGES = (
-    ("cache look-up", "devscope.api", "cached_program"),
-    ("cache store", "devscope.api", "store_program"),
+    ("cache look-up", "devscope.api", "source_digest"),
+    ("cache look-up", "devscope.api", "cache_key"),
+    ("cache look-up", "devscope.runtime.cache", "DiskCache.load_program"),
+    ("cache store", "devscope.runtime.cache", "DiskCache.store_program"),
     ("MLIR context", "devscope.parsed_source", "make_mlir_context"),
     ("parse", "devscope.parsed_source", "parse_source"),
     ("MLIR -> xDSL", "devscope.pipeline", "Session"),
@@ -31,7 +33,7 @@ STAGES = (
     ("LLVM, host", "devscope.lowering.cpu.target", "compile_host_object"),
     ("find devices", "devscope.runtime.executable", "resolve_devices"),
     ("link", "devscope.runtime.instance", "HostLibrary"),
-    ("driver build", "devscope.runtime.instance", "NativeContext"),
+    ("driver build", "devscope.runtime.pool", "Builds.get"),
     ("run", "devscope.runtime.executable", "Executable.run"),
 )
 

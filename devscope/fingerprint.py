@@ -44,5 +44,5 @@ def _folders(package: str) -> list[str]:
 
 
 def _files(folder: str) -> list[str]:
-    files = (os.path.join(path, name) for path, _, names in os.walk(folder, followlinks=True) for name in names)
-    return sorted(path for path in files if path.endswith(_SUFFIXES))
+    walk = os.walk(folder, followlinks=True)
+    return sorted(os.path.join(path, n) for path, _, names in walk for n in names if n.endswith(_SUFFIXES))

@@ -122,7 +122,9 @@ class DiskCache:
             return None
         try:
             entry = read(path)
-        except (ExecutableFormatError, OSError):
+        except OSError:  # which says nothing of what is in the file
+            return None
+        except ExecutableFormatError:
             _remove(path)
             return None
         with contextlib.suppress(OSError):

@@ -84,7 +84,7 @@ _MESSAGE = re.compile(r"(?:(.*?):(\d+):(\d+): )?(assertion failed.*)", re.DOTALL
 
 
 def _failed_assertion(address: int) -> ExecutionError:
-    """The lowering puts where the assertion stands in front of its message, see assertions.py there."""
+    """The lowering puts where the assertion stands in front of its message, see runtime_calls.py there."""
     text = ctypes.string_at(address).decode(errors="replace")
     match = _MESSAGE.fullmatch(text)
     if match is None or match[1] is None:

@@ -241,6 +241,8 @@ _types = cache(get_type_hints)
 
 def _decode(type_: Any, value: Any) -> Any:
     """What JSON made of a value of this type, which may be a dataclass. Raises :class:`TypeError` for others."""
+    if type(value) is type_:  # most of them: numbers and text
+        return value
     if hasattr(type_, "__dataclass_fields__"):
         return type_(**{name: _decode(_types(type_)[name], item) for name, item in value.items()})
     origin, arguments = get_origin(type_), get_args(type_)

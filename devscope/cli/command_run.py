@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     from devscope.api import only_entry
-    from devscope.cli.arrays import print_results, save_results
+    from devscope.cli.arrays import check_against_host, print_results, save_results
 
     require_readable(arguments.file)
     file = Path(arguments.file)
@@ -66,8 +66,6 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         save_results(arguments.output, entry, results)
     if arguments.check:
-        from devscope.cli.arrays import check_against_host
-
         check_against_host(file, compile_options(arguments), name, values, results)
     return 0
 

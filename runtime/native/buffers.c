@@ -215,7 +215,7 @@ static void close_buffers(Device *device) {
     device->driver->free(device, buffer);
   }
   device->live = NULL;
-  for (int64_t index = 0; !is_host(device) && index < devscope_context->constant_count; index++)
+  for (int64_t index = 0; index < devscope_context->constant_count; index++)
     if (device->constants[index])
       device->driver->free(device, device->constants[index]);
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -57,6 +58,17 @@ def test_damaged_entries_are_dropped_and_rewritten(cache: DiskCache, damage: obj
     assert cache.load_program(KEY) is None
     assert files(cache) == []
     cache.store_blob(KEY, b"content")
+    assert cache.load_blob(KEY) == b"content"
+
+
+def test_an_entry_that_cannot_be_read_now_stays(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: Path) -> bytes:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    cache.store_blob(KEY, b"content")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", fail)
+        assert cache.load_blob(KEY) is None
     assert cache.load_blob(KEY) == b"content"
 
 
