@@ -1,13 +1,14 @@
 """Arguments of calls: numpy and DLPack arrays on their way into an entry.
 
 Nothing is converted silently: an argument has the dtype of its parameter or is refused. The exception are
-Python numbers given for scalar parameters. An array that is contiguous is used where it is.
+Python numbers given for scalar parameters. An array that is contiguous is used where it is. docs/devscope.md says
+what becomes of subclasses of numpy's array and of other objects.
 
 numpy has no bfloat16: ``bf16`` arguments are arrays of ``ml_dtypes.bfloat16``, or of uint16 holding the bits.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,25 +71,33 @@ class ArgumentCheck:
     def _import(self, value: Any) -> Array:
         if self.spec.scalar and isinstance(value, bool | int | float) and not isinstance(value, np.generic):
             return self._number(value)
+        if isinstance(value, np.ma.MaskedArray) or _interface(value).get("mask") is not None:
+            raise self._error(
+                "a masked array is not accepted: its masked elements would be computed with like others",
+                "pass x.filled(value), or x.data to mean all of it",
+            )
         if isinstance(value, np.ndarray | np.generic):
             return np.asarray(value)
         if hasattr(value, "__dlpack__"):
             return self._from_dlpack(value)
-        if hasattr(value, "__array_interface__") or _has_buffer(value):
-            return np.asarray(value)
+        if _interface(value) or _has_buffer(value):
+            return self._taken("numpy", np.asarray, value)
         wanted = "a number, a numpy array" if self.spec.scalar else "a numpy array"
         raise self._error(
             f"expected {wanted} or an object with __dlpack__, got {type(value).__name__}", self._advice()
         )
 
     def _from_dlpack(self, value: Any) -> Array:
+        device = self._taken("DLPack", lambda: int(value.__dlpack_device__()[0]))
+        if device not in _CPU_DEVICE_TYPES:
+            raise self._error("the array is not in host memory", "copy it to the CPU first")
+        return self._taken("DLPack", np.from_dlpack, value)
+
+    def _taken(self, protocol: str, take: Callable[..., Any], *values: Any) -> Any:
         try:
-            device = value.__dlpack_device__()
-            if int(device[0]) not in _CPU_DEVICE_TYPES:
-                raise self._error("the array is not in host memory", "copy it to the CPU first")
-            return np.from_dlpack(value)
+            return take(*values)
         except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
-            raise self._error(f"the array could not be taken over through DLPack: {error}") from None
+            raise self._error(f"the array could not be taken over through {protocol}: {error}") from None
 
     def _number(self, value: bool | int | float) -> Array:
         """A Python number as a rank-0 array; its kind must fit the parameter, its value the range."""
@@ -126,6 +135,12 @@ class ArgumentCheck:
     def _error(self, what: str, note: str | None = None) -> InputError:
         name = f" '{self.spec.name}'" if self.spec.name else ""
         return InputError(f"argument {self.position}{name}: {what}", notes=[note] if note else ())
+
+
+def _interface(value: Any) -> Mapping[str, Any]:
+    """What an object that is not numpy's says of its memory to numpy; nothing of others."""
+    found = getattr(value, "__array_interface__", None)
+    return found if isinstance(found, Mapping) else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def _has_buffer(value: Any) -> bool:

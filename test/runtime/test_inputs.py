@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -100,9 +101,62 @@ def test_strided_views_are_read_right(total: Executable) -> None:
     assert total(whole[::-1]) == whole.sum()
 
 
+class Subclass(np.ndarray):  # pyright: ignore[reportMissingTypeArgument]
+    """Says something else of itself than its memory holds; the memory counts."""
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        return np.zeros((3, 4), np.float32)
+
+
+class Interface:
+    """Memory by numpy's protocol, with what else the protocol has."""
+
+    def __init__(self, array: np.ndarray[Any, Any], **more: Any) -> None:
+        self._array = array
+        self.__array_interface__ = {**array.__array_interface__, **more}
+
+
+class Converted:
+    """As pandas' frames: no memory to show, but a conversion."""
+
+    def __array__(self, *arguments: Any, **options: Any) -> Any:
+        return numbers()
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("kind", [np.matrix, np.memmap, np.recarray, Subclass])
+def test_subclasses_are_plain_arrays(total: Executable, kind: Any, tmp_path: Path) -> None:
+    numbers().tofile(tmp_path / "data")
+    mapped = np.memmap(tmp_path / "data", np.float32, "r", shape=(3, 4))
+    value = mapped if kind is np.memmap else numbers().view(kind)
+    assert type(value) is kind
+    assert total(value) == numbers().sum()
+    assert total(Interface(numbers(), mask=None)) == numbers().sum()
+
+
+def test_rank_0(total: Executable) -> None:
+    check = ArgumentCheck(TensorSpec("f32", [], True, "x"), 0)
+    for value in (np.array(2.5, np.float32), np.float32(2.5), np.array(2.5, np.float32).view(Subclass)):
+        assert check(value) == 2.5
+
+
+MASKED = np.ma.MaskedArray(numbers(), mask=numbers() > 5)
+MASK_MESSAGE = r"argument 0 'x': a masked array is not accepted.*\n.*x\.filled\(value\)"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ((MASKED,), MASK_MESSAGE),
+        ((np.ma.MaskedArray(numbers()),), MASK_MESSAGE),  # also where nothing is masked: it may be, next time
+        ((MASKED[1:2, :1],), MASK_MESSAGE),
+        ((np.ma.masked,), MASK_MESSAGE),
+        ((Interface(numbers(), mask=numbers() > 5),), MASK_MESSAGE),
+        ((Interface(numbers(), data=None, typestr="nonsense"),), "could not be taken over through numpy"),
+        ((Converted(),), "got Converted\n.*np.asarray"),
+        ((numbers().astype(object),), "expected dtype float32, got object"),
+        ((numbers().view([("a", "<f4"), ("b", "<f4")]),), "expected dtype float32, got void64"),
+        ((np.rec.array([(1.0, 2)], dtype=[("a", "<f4"), ("b", "<i4")]),), "expected dtype float32, got record64"),
         ((), r"'main' takes 1 arguments, got 0\n.*\(x: 3x\?xf32\)"),
         ((numbers(), numbers()), "takes 1 arguments, got 2"),
         ((numbers().astype(np.float64),), "argument 0 'x': expected dtype float32, got float64\n.*np.float32"),
