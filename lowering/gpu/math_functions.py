@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from devscope.lowering import mlir_util
+from devscope.lowering import expansions, mlir_util
 from devscope.lowering.gpu.to_llvm import call_functions
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
@@ -276,23 +276,40 @@ def math_function(symbol: str, op: str, operands: Sequence[str], result: str) ->
     return f"func.func @{symbol}({parameters}) -> {result} {{\n  {body}\n}}\n"
 
 
-#: Operations of `arith` that MLIR makes calls of a vendor's library, too.
-_LIBRARY = {f"arith.{name}" for name in ("maximumf", "maxnumf", "minimumf", "minnumf", "remf")}
+def _intrinsic(op: Any) -> str:
+    """LLVM's intrinsic for an operation that MLIR makes a call of the vendor's library."""
+    type_ = op.results[0].type
+    name = op.name.removeprefix("arith.").removesuffix("f")
+    return expansions.by_elements(op) or f'%r = "llvm.intr.{name}"(%0, %1) : ({type_}, {type_}) -> {type_}'
+
+
+_EXPANSIONS = {
+    **dict.fromkeys((f"arith.{name}" for name in ("maximumf", "maxnumf", "minimumf", "minnumf")), _intrinsic),
+    "arith.remf": expansions.by_elements,
+    "math.clampf": expansions.clamp,
+    "math.fpowi": expansions.power,
+    "math.sincos": expansions.sincos,
+}
 
 
 def call_math_functions(gpu_modules: Any, run_passes: RunPasses) -> None:
     """Every operation of `math` becomes a call of a function of ours: MLIR would call the vendor's library."""
+    expansions.expand(gpu_modules.operation, _EXPANSIONS)
     run_passes(gpu_modules.operation, pipeline("gpu/math"))
     texts: dict[str, str] = {}
 
     def symbol_of(op: Any) -> str | None:
-        if not op.name.startswith("math.") and op.name not in _LIBRARY:
+        if not op.name.startswith("math.") and op.name != "arith.remf":
             return None
         operands, result = [str(operand.type) for operand in op.operands], str(op.results[0].type)
         symbol = "_".join(["devscope", op.name.partition(".")[2], *operands])
         texts.setdefault(symbol, math_function(symbol, op.name, operands, result))
         return symbol
 
+    vectors = {
+        op.name: expansions.by_elements for op in mlir_util.walk(gpu_modules) if op.name.startswith("math.")
+    }
+    expansions.expand(gpu_modules.operation, vectors)
     call_functions(gpu_modules, symbol_of)
     functions = ir.Module.parse("".join(texts.values()), gpu_modules.context)
     run_passes(functions.operation, pipeline("gpu/to_llvm"))

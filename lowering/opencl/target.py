@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
+from devscope.lowering import expansions
 from devscope.lowering.codegen.device_emitter import SPIRV, shared_emitter
 from devscope.lowering.gpu.local_memory import pass_local_memory
 from devscope.lowering.gpu.to_llvm import call_functions, compile_kernels
@@ -17,7 +18,40 @@ _SAME_NAME = """
     acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 expm1 floor fma
     log log10 log1p log2 round rsqrt sin sinh sqrt tan tanh trunc
 """
-_BUILTINS = {name: name for name in _SAME_NAME.split()} | {"absf": "fabs", "powf": "pow", "roundeven": "rint"}
+_BUILTINS = {f"math.{name}": name for name in _SAME_NAME.split()} | {
+    "math.absf": "fabs",
+    "math.fpowi": "pown",
+    "math.powf": "pow",
+    "math.roundeven": "rint",
+}
+
+
+def _power(op: Any) -> str:
+    """``pown`` takes an i32, whatever the base."""
+    exponent = expansions.element_type(op.operands[1].type)
+    if exponent.width > 32:
+        return expansions.power(op)
+    if exponent.width == 32:
+        return expansions.by_elements(op)
+    type_, exponents = (operand.type for operand in op.operands)
+    wide = expansions.like(exponents, "i32")
+    return f"""
+        %n = arith.extsi %1 : {exponents} to {wide}
+        %r = math.fpowi %0, %n : {type_}, {wide}
+    """
+
+
+#: Built-ins for vectors have widths of their own. LLVM's SPIR-V backend makes ``fmax`` of the maximum, which drops
+#: NaN and does not tell zeros apart.
+_EXPANSIONS = {
+    **dict.fromkeys(_BUILTINS, expansions.by_elements),
+    **dict.fromkeys(("arith.maximumf", "arith.minimumf"), expansions.maximum),
+    "math.clampf": expansions.clamp,
+    "math.fpowi": _power,
+    "math.sincos": expansions.sincos,
+    "memref.atomic_rmw": expansions.atomic,
+    "vector.reduction": expansions.reduction,
+}
 
 
 def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) -> DeviceBinary:
@@ -30,16 +64,19 @@ def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) 
 def _prepare(gpu_modules: Any, run_passes: RunPasses) -> None:
     """The driver inlines its built-in functions and vectorises across them."""
     pass_local_memory(gpu_modules)
+    expansions.expand(gpu_modules.operation, _EXPANSIONS)
     call_functions(gpu_modules, _built_in)
 
 
 def _built_in(op: Any) -> str | None:
-    """The built-in for ``op``, by its Itanium C++ ABI name: its parameters all have the type of the result."""
-    name = _BUILTINS.get(op.name.removeprefix("math."))
-    if name is None or not op.name.startswith("math.") or not isinstance(op.results[0].type, ir.FloatType):
+    """The built-in for ``op``, by its Itanium C++ ABI name."""
+    name = _BUILTINS.get(op.name)
+    if name is None or not isinstance(op.results[0].type, ir.FloatType):
         return None
-    code = {"f16": "Dh", "f32": "f", "f64": "d"}[str(op.results[0].type)]
-    return f"_Z{len(name)}{name}{code * len(op.operands)}"
+    return f"_Z{len(name)}{name}{''.join(_CODES[str(operand.type)] for operand in op.operands)}"
+
+
+_CODES = {"f16": "Dh", "f32": "f", "f64": "d", "i32": "i"}
 
 
 #: A declaration or a call of one of the functions that `_built_in` names, in LLVM IR.
