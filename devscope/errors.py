@@ -104,3 +104,7 @@ class ExecutionError(DevscopeError):
 
 class ExecutableFormatError(DevscopeError):
     """A ``.dsx`` file is damaged, foreign, or of another format version or machine."""
+
+
+class DevscopeWarning(UserWarning):
+    """What devscope did otherwise than asked, and why, where that is no error; command lines print it."""

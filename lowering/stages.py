@@ -27,6 +27,7 @@ from devscope.lowering.target import HOST_SLOT, DeviceBinary, HostTarget, Option
 from devscope.rewriting.functions import taken_names
 from devscope.runtime.native import call_symbol
 from devscope.runtime.program import Entry, Program, TensorSpec
+from devscope.runtime.seal import seal
 
 #: The states of a program that an observer sees, in order.
 STAGES = ("host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
@@ -119,7 +120,7 @@ def _compile(
     text = host.to_llvm(module, session.run_passes)
     observe("host-llvm", text)
     code = host.compile_object(text, list(symbols.values()), options)
-    return Program(
+    program = Program(
         entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
         host_object=code.data,
         host_triple=code.triple,
@@ -132,6 +133,7 @@ def _compile(
         shared=shared,
         report={"memory": {name: needed.to_json() for name, needed in memory.items()}},
     )
+    return seal(program)
 
 
 def _host_options(module: ModuleOp, target: HostTarget) -> Options:

@@ -2,22 +2,28 @@
 
 Everything here is best effort: a cache that cannot be read or written makes programs start slower, it never
 makes them fail. Several processes may use one cache at once.
+
+What is cached is run, so it has to be the user's own: the folder and every entry belong to the user, nobody else
+may write to them, and no symbolic link is followed. That is looked at whenever an entry is used, on the open file;
+what is not so is left alone, with one `DevscopeWarning`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import re
+import stat
 import sys
-import tempfile
-import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
-from devscope.errors import ExecutableFormatError, OptionError
+from devscope.errors import DevscopeWarning, ExecutableFormatError, OptionError
 from devscope.runtime.program import Program
 
 DIRECTORY_VARIABLE = "DEVSCOPE_CACHE_DIR"
@@ -26,13 +32,13 @@ DIRECTORY_VARIABLE = "DEVSCOPE_CACHE_DIR"
 DEFAULT_MAX_BYTES = 1 << 30
 
 Entry = TypeVar("Entry", bytes, Program)
+Result = TypeVar("Result")
 
-_VERSION = "v1"
+_VERSION = "v2"
 _BLOB_MAGIC = b"devscope-blob-1\n"
 _KEY = re.compile(r"[0-9a-f]{16,128}")
+_ENTRY = re.compile(rf"{_KEY.pattern}\.(?:bin|dsx)")
 _TEMPORARY = ".tmp-"
-# A temporary file this old (seconds) belongs to a process that died.
-_STALE = 3600.0
 
 
 def open_cache() -> DiskCache | None:
@@ -78,6 +84,19 @@ def _processor() -> str:
     return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {llvm.get_host_cpu_features().flatten()}"
 
 
+class _NotOurs(Exception):
+    """The message: a path, and why nothing is loaded from it."""
+
+
+@dataclass(frozen=True)
+class CacheEntry:
+    """A file of the cache: ``used`` is the time of its last use, in seconds since the epoch."""
+
+    name: str
+    used: float
+    bytes: int
+
+
 class DiskCache:
     """Entries under ``root``, dropped in the order of their last use when they exceed ``max_bytes``.
 
@@ -91,93 +110,184 @@ class DiskCache:
 
     def load_blob(self, key: str) -> bytes | None:
         """The bytes stored under ``key``; None when there are none or they are damaged."""
-        return self._load(self._path(key, "bin"), _read_blob)
+        return self._load(_name(key, "bin"), _read_blob)
 
     def store_blob(self, key: str, blob: bytes) -> None:
         """Stores bytes under ``key``, replacing what was there."""
         data = _BLOB_MAGIC + hashlib.sha256(blob).digest() + blob
-        self._store(self._path(key, "bin"), lambda path: path.write_bytes(data))
+        self._store(_name(key, "bin"), lambda file: file.write(data))
 
     def load_program(self, key: str) -> Program | None:
         """The program stored under ``key``; None when there is none or it is damaged."""
-        from devscope.runtime.file_format import read_program
+        from devscope.runtime.file_format import read_open_program
 
-        return self._load(self._path(key, "dsx"), read_program)
+        return self._load(_name(key, "dsx"), read_open_program)
 
     def store_program(self, key: str, program: Program) -> None:
         """Stores a program under ``key``, replacing what was there."""
         from devscope.runtime.file_format import write_archive
 
-        self._store(self._path(key, "dsx"), lambda path: write_archive(program, path))
+        self._store(_name(key, "dsx"), lambda file: write_archive(program, file))
 
-    def _path(self, key: str, suffix: str) -> Path:
-        if not _KEY.fullmatch(key):
-            raise OptionError(
-                f"'{key}' is not a cache key", notes=["a cache key is a digest of 16 to 128 digits 0-9a-f"]
-            )
-        return self.root / key[:2] / f"{key}.{suffix}"
+    def entries(self) -> list[CacheEntry]:
+        """The user's entries, the least recently used first; not the files that are being written."""
+        return self._in_folder(_entries) or []
 
-    def _load(self, path: Path, read: Callable[[Path], Entry]) -> Entry | None:
-        if not path.exists():
-            return None
+    def clear(self) -> list[CacheEntry]:
+        """Removes the user's entries and what dead processes left, and says which entries those were."""
+
+        def remove(folder: int) -> list[CacheEntry]:
+            _remove_leftovers(folder)
+            removed = _entries(folder)
+            for entry in removed:
+                _remove(entry.name, folder)
+            return removed
+
+        return self._in_folder(remove) or []
+
+    def _in_folder(self, use: Callable[[int], Result], make: bool = False) -> Result | None:
+        """What ``use`` gives for the descriptor of the folder of entries.
+
+        None when the system does not let it, and with a warning when a folder or file is not the user's alone.
+        """
         try:
-            entry = read(path)
-        except OSError:  # which says nothing of what is in the file
-            return None
-        except ExecutableFormatError:
-            _remove(path)
-            return None
-        with contextlib.suppress(OSError):
-            os.utime(path)
-        return entry
+            if make:
+                self.root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _opened(self.root.parent, os.O_DIRECTORY) as parent:
+                if make:
+                    with contextlib.suppress(FileExistsError):
+                        os.mkdir(self.root.name, 0o700, dir_fd=parent)
+                with _opened(self.root, os.O_DIRECTORY, parent) as folder:
+                    return use(folder)
+        except _NotOurs as problem:
+            _warn_once(str(problem))
+        except OSError:
+            pass
+        return None
 
-    def _store(self, path: Path, write: Callable[[Path], Any]) -> None:
-        with contextlib.suppress(OSError):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            handle, name = tempfile.mkstemp(prefix=_TEMPORARY, dir=path.parent)
-            os.close(handle)
-            temporary = Path(name)
+    def _load(self, name: str, read: Callable[[BinaryIO], Entry]) -> Entry | None:
+        def load(folder: int) -> Entry | None:
+            with _opened(self.root / name, os.O_NONBLOCK, folder) as descriptor:
+                try:
+                    with open(descriptor, "rb", closefd=False) as file:
+                        entry = read(file)
+                except ExecutableFormatError:
+                    _remove(name, folder)
+                    return None
+                with contextlib.suppress(OSError):
+                    os.utime(descriptor)
+                return entry
+
+        return self._in_folder(load)
+
+    def _store(self, name: str, write: Callable[[BinaryIO], Any]) -> None:
+        def store(folder: int) -> None:
+            temporary = f"{_TEMPORARY}{os.urandom(8).hex()}"
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
-                write(temporary)
-                os.replace(temporary, path)
+                with open(os.open(temporary, flags, 0o600, dir_fd=folder), "w+b") as file:
+                    # Held until the file has its name, and no longer than this process lives.
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                    write(file)
+                    file.flush()
+                    os.replace(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
             finally:
-                _remove(temporary)
-            self._evict()
+                _remove(temporary, folder)
+                _remove_leftovers(folder)
+            self._evict(folder)
 
-    def _evict(self) -> None:
-        """Removes what dead processes left, then the least recently used entries until the rest fits."""
-        entries = self._entries()
-        now = time.time()
-        for path, modified, _ in entries:
-            if path.name.startswith(_TEMPORARY) and now - modified > _STALE:
-                _remove(path)
-        total = sum(size for _, _, size in entries)
-        for path, _, size in sorted(entries, key=lambda entry: entry[1]):
+        self._in_folder(store, make=True)
+
+    def _evict(self, folder: int) -> None:
+        """Removes the least recently used entries until the rest fits."""
+        entries = _entries(folder)
+        total = sum(entry.bytes for entry in entries)
+        for entry in entries:
             if total <= self.max_bytes:
                 break
-            if not path.name.startswith(_TEMPORARY):
-                _remove(path)
-                total -= size
+            _remove(entry.name, folder)
+            total -= entry.bytes
 
-    def _entries(self) -> list[tuple[Path, float, int]]:
-        """(path, time of last use, bytes) of every file, those of other processes' writers included."""
-        found: list[tuple[Path, float, int]] = []
-        for path in self.root.glob("*/*"):
+
+def _name(key: str, suffix: str) -> str:
+    if not _KEY.fullmatch(key):
+        raise OptionError(
+            f"'{key}' is not a cache key", notes=["a cache key is a digest of 16 to 128 digits 0-9a-f"]
+        )
+    return f"{key}.{suffix}"
+
+
+@contextlib.contextmanager
+def _opened(path: Path, flags: int, parent: int | None = None) -> Generator[int]:
+    """A descriptor of ``path``, in the folder ``parent`` if given. Raises OSError, or `_NotOurs`."""
+    place = path if parent is None else path.name
+    if stat.S_ISLNK(os.stat(place, dir_fd=parent, follow_symlinks=False).st_mode):
+        raise _NotOurs(f"'{path}' is a symbolic link")
+    descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=parent)
+    try:
+        if problem := _problem(os.fstat(descriptor), folder=bool(flags & os.O_DIRECTORY)):
+            raise _NotOurs(f"'{path}' {problem}")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _problem(status: os.stat_result, folder: bool = False) -> str | None:
+    if not (stat.S_ISDIR if folder else stat.S_ISREG)(status.st_mode):
+        return "is not a folder" if folder else "is not a regular file"
+    if status.st_uid != os.geteuid():
+        return f"belongs to another user (number {status.st_uid})"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"can be written by others (mode {stat.S_IMODE(status.st_mode):04o})"
+    return None
+
+
+_warned: set[str] = set()
+
+
+def _warn_once(problem: str) -> None:
+    if problem not in _warned:
+        _warned.add(problem)
+        advice = f"make it yours alone (chmod go-w), remove it, or set {DIRECTORY_VARIABLE} to another folder"
+        warnings.warn(DevscopeWarning(f"the cache is not used: {problem}; {advice}"), stacklevel=2)
+
+
+def _entries(folder: int) -> list[CacheEntry]:
+    found = [entry for entry in _own_files(folder) if _ENTRY.fullmatch(entry.name)]
+    return sorted(found, key=lambda entry: entry.used)
+
+
+def _own_files(folder: int) -> Iterator[CacheEntry]:
+    """The files of a folder that are the user's alone."""
+    for name in os.listdir(folder):
+        with contextlib.suppress(OSError):
+            status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+            if _problem(status) is None:
+                yield CacheEntry(name, status.st_mtime, status.st_size)
+
+
+def _remove_leftovers(folder: int) -> None:
+    """Removes the temporary files whose writers hold no lock on them any more: they died."""
+    for entry in _own_files(folder):
+        if entry.name.startswith(_TEMPORARY):
             with contextlib.suppress(OSError):
-                status = path.stat()
-                found.append((path, status.st_mtime, status.st_size))
-        return found
+                descriptor = os.open(entry.name, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    os.unlink(entry.name, dir_fd=folder)
+                finally:
+                    os.close(descriptor)
 
 
-def _read_blob(path: Path) -> bytes:
-    data = path.read_bytes()
+def _read_blob(file: BinaryIO) -> bytes:
+    data = file.read()
     head = len(_BLOB_MAGIC) + hashlib.sha256().digest_size
     blob = data[head:]
     if data[:head] != _BLOB_MAGIC + hashlib.sha256(blob).digest():
-        raise ExecutableFormatError(f"'{path}' is damaged")
+        raise ExecutableFormatError("an entry of the cache is damaged")
     return blob
 
 
-def _remove(path: Path) -> None:
+def _remove(name: str, folder: int) -> None:
     with contextlib.suppress(OSError):
-        path.unlink()
+        os.unlink(name, dir_fd=folder)

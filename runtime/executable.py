@@ -14,6 +14,7 @@ from devscope.runtime.devices import check_shared_memory, resolve_devices
 from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.pool import Builds, Counters, InstancePool
 from devscope.runtime.program import Entry, Program
+from devscope.runtime.program_check import check_program
 
 MAIN = "main"
 
@@ -40,7 +41,7 @@ class Executable:
         devices: Mapping[str, str] | None = None,
         cache: DiskCache | Literal["default"] | None = "default",
     ) -> None:
-        program.check()
+        check_program(program)
         self.program = program
         virtual = {spec.name: spec.compiled_for for spec in program.slots()}
         physical = resolve_devices(virtual, devices)

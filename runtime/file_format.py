@@ -12,27 +12,32 @@ A ``.dsx`` file is a zip archive without compression::
 and the constants used where they are. Equal programs give equal files.
 """
 
+import errno
 import hashlib
 import json
 import mmap
 import os
+import stat
 import struct
 import sys
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
-from functools import cache
+from dataclasses import is_dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO
 
-from devscope.errors import ExecutableFormatError
+from devscope.errors import DevscopeError, ExecutableFormatError
+from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.native.abi import ABI_VERSION
 from devscope.runtime.program import Program, memory_of
+from devscope.runtime.program_check import check_program
+from devscope.runtime.records import decode, read_json
+from devscope.runtime.seal import check_seal
 
 FORMAT = "devscope-executable"
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 ALIGNMENT = 64
 
 _MANIFEST = "manifest.json"
@@ -44,6 +49,17 @@ _ZIP64_EXTRA_BYTES = 20
 # An extra field that readers skip; Android's zipalign pads with the same one.
 _PADDING_FIELD = 0xD935
 _REBUILD = "compile and save the program again"
+
+MOST_FILE_BYTES = 1 << 40
+"""Larger files are not read."""
+
+_MOST_MANIFEST_BYTES = 1 << 28
+_MOST_MEMBERS = 1 << 14
+_HOST_FIELDS = ("triple", "cpu", "features")
+PROGRAM_FIELDS = ("entries", "devices", "constants", "arenas", "shared", "report")
+"""What the manifest says of a program, field by field."""
+
+_OTHER_FIELDS = {"format", "format_version", "native_abi", "devscope_version", "members"}
 
 
 def devscope_version() -> str:
@@ -66,8 +82,9 @@ def save_program(program: Program, path: str | os.PathLike[str]) -> None:
         raise ExecutableFormatError(f"'{target}' cannot be written: it is not a regular file")
     temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
     try:
-        write_archive(program, temporary)
-        with open(temporary, "rb") as file:
+        with open(temporary, "x+b") as file:
+            write_archive(program, file)
+            file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except OSError as error:
@@ -79,18 +96,19 @@ def save_program(program: Program, path: str | os.PathLike[str]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def write_archive(program: Program, path: Path) -> None:
-    """As :func:`save_program`, straight into the file and with :class:`OSError` left as it is."""
-    program.check()
+def write_archive(program: Program, file: BinaryIO) -> None:
+    """As :func:`save_program`, into an empty file and with :class:`OSError` left as it is."""
+    check_program(program)
+    check_seal(program)
     members: dict[str, dict[str, Any]] = {}
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         members[_HOST] = _write_member(archive, _HOST, [program.host_object])
         for device in program.devices:
             for number, binary in enumerate(device.binaries):
                 name = _binary_name(device.slot, number)
                 members[name] = _write_member(archive, name, [binary])
         members[_CONSTANTS] = _write_member(archive, _CONSTANTS, _constant_chunks(program))
-        text = json.dumps(_manifest(program, members), indent=1)
+        text = json.dumps(_manifest(program, members), indent=1, default=_plain)
         _write_member(archive, _MANIFEST, [text.encode()])
 
 
@@ -98,20 +116,46 @@ def read_program(path: str | os.PathLike[str], verify: bool = True) -> Program:
     """Reads a program; its constants stay in the file, mapped into memory.
 
     ``verify=False`` skips the check sums, which have to read all constants. Raises
-    :class:`ExecutableFormatError` when the file is missing, foreign, damaged, or of another version.
+    :class:`ExecutableFormatError` when the file is missing, no regular file, too large, foreign, damaged, of
+    another version, or has anything in it that :mod:`.program_check` does not let pass.
     """
     where = os.fspath(path)
     try:
-        return _read(where, verify)
-    except OSError as error:
-        raise ExecutableFormatError(f"'{where}' cannot be read: {error.strerror or error}") from None
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, struct.error):
+        _require_regular(os.stat(path))  # first: to open a pipe would be to wait for its other end
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            return read_open_program(file, verify, where)
+    except (OSError, ValueError) as error:  # ValueError: a name with a null character
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ExecutableFormatError(f"'{where}' cannot be read: {reason}") from None
+
+
+def read_open_program(file: BinaryIO, verify: bool = True, where: str = "the file") -> Program:
+    """As :func:`read_program`, from an open file, with :class:`OSError` left as it is."""
+    status = os.fstat(file.fileno())
+    _require_regular(status)
+    if status.st_size > MOST_FILE_BYTES:
+        raise ExecutableFormatError(
+            f"'{where}' has {format_bytes(status.st_size)}; programs have at most {format_bytes(MOST_FILE_BYTES)}"
+        )
+    try:
+        return _read(file, where, verify)
+    except (DevscopeError, OSError):
+        raise
+    except (zipfile.BadZipFile, zipfile.LargeZipFile, struct.error, NotImplementedError, EOFError):
         raise ExecutableFormatError(
             f"'{where}' is not a devscope executable, or it is damaged",
             notes=["devscope executables are written by Executable.save() and 'devscope build'"],
         ) from None
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    # Whatever else a stranger's bytes make the readers of zip and JSON raise: RecursionError, OverflowError, ...
+    except Exception as error:
         raise _damaged(where, f"its manifest is wrong ({type(error).__name__}: {error})") from None
+
+
+def _require_regular(status: os.stat_result) -> None:
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EINVAL, "it is not a regular file")
 
 
 # ------------------------------------------------------------------------------------------------- writing
@@ -126,14 +170,21 @@ def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str,
         "native_abi": ABI_VERSION,
         "devscope_version": devscope_version(),
         "host": {"triple": program.host_triple, "cpu": program.host_cpu, "features": program.host_features},
-        "entries": {name: asdict(entry) for name, entry in program.entries.items()},
-        "devices": [{**asdict(device), "binaries": len(device.binaries)} for device in program.devices],
-        "constants": [{**asdict(spec), "offset": offset} for spec, offset in constants],
-        "arenas": [asdict(arena) for arena in program.arenas],
+        "entries": program.entries,
+        "devices": [{**vars(device), "binaries": len(device.binaries)} for device in program.devices],
+        "constants": [{**vars(spec), "offset": offset} for spec, offset in constants],
+        "arenas": program.arenas,
         "shared": program.shared,
         "report": program.report,
         "members": members,
     }
+
+
+def _plain(part: Any) -> dict[str, Any]:
+    """The fields of a dataclass; of nothing else."""
+    if not is_dataclass(part):
+        raise TypeError(f"{part!r} cannot be saved")
+    return vars(part)
 
 
 def _binary_name(slot: int, number: int) -> str:
@@ -170,35 +221,69 @@ def _write_member(archive: zipfile.ZipFile, name: str, chunks: Iterable[bytes | 
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def _read(where: str, verify: bool) -> Program:
-    with zipfile.ZipFile(where) as archive, open(where, "rb") as file:
-        image = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        if _MANIFEST not in archive.namelist():
-            raise ExecutableFormatError(f"'{where}' is a zip archive but not a devscope executable")
-        members = {info.filename: _member(info, image) for info in archive.infolist()}
-        if zlib.crc32(members[_MANIFEST]) != archive.getinfo(_MANIFEST).CRC:
-            raise _damaged(where, f"the contents of '{_MANIFEST}' are not what was written")
-    manifest = json.loads(bytes(members[_MANIFEST]))
+def _read(file: BinaryIO, where: str, verify: bool) -> Program:
+    members = _members(file, where)
+    if _MANIFEST not in members:
+        raise ExecutableFormatError(f"'{where}' is a zip archive but not a devscope executable")
+    manifest = read_json(bytes(members[_MANIFEST]))
     _check_versions(where, manifest)
-    for name, record in manifest["members"].items():
+    _check_members(where, manifest, members, verify)
+    program = _program(manifest, members)
+    check_program(program)
+    check_seal(program)
+    return program
+
+
+def _members(file: BinaryIO, where: str) -> dict[str, memoryview]:
+    """The members of an archive, in place: stored as they are, under different names, none inside another one."""
+    with zipfile.ZipFile(file) as archive:
+        infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
+        if len(infos) > _MOST_MEMBERS or len({info.filename for info in infos}) < len(infos):
+            raise zipfile.BadZipFile
+        image = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        members: dict[str, memoryview] = {}
+        end = 0
+        for info in infos:
+            start, stop = _extent(info, image)
+            if info.header_offset < end or stop > archive.start_dir:
+                raise zipfile.BadZipFile
+            members[info.filename] = memoryview(image)[start:stop]
+            end = stop
+    manifest = members.get(_MANIFEST, memoryview(b""))
+    if len(manifest) > _MOST_MANIFEST_BYTES:
+        raise zipfile.BadZipFile
+    if _MANIFEST in members and zlib.crc32(manifest) != archive.getinfo(_MANIFEST).CRC:
+        raise _damaged(where, f"the contents of '{_MANIFEST}' are not what was written")
+    return members
+
+
+def _extent(info: zipfile.ZipInfo, image: mmap.mmap) -> tuple[int, int]:
+    """Where a stored member begins and ends; what its own header and the directory say of it must agree."""
+    fields = _LOCAL_HEADER.unpack_from(image, info.header_offset)
+    name_at = info.header_offset + _LOCAL_HEADER.size
+    name_end = name_at + fields[-2]
+    start = name_end + fields[-1]
+    plain = (
+        info.compress_type == zipfile.ZIP_STORED
+        and info.compress_size == info.file_size
+        and not info.flag_bits & 1
+    )
+    if fields[0] != b"PK\3\4" or not plain or image[name_at:name_end] != info.orig_filename.encode():
+        raise zipfile.BadZipFile
+    return start, start + info.file_size
+
+
+def _check_members(where: str, manifest: dict[str, Any], members: dict[str, memoryview], verify: bool) -> None:
+    """The archive has the members that the manifest has records of, as they were written, and no others."""
+    records: dict[str, Any] = manifest["members"]
+    for name, record in records.items():
         data = members.get(name)
         if data is None:
             raise _damaged(where, f"it has no '{name}'")
         if len(data) != record["bytes"] or (verify and hashlib.sha256(data).hexdigest() != record["sha256"]):
             raise _damaged(where, f"the contents of '{name}' are not what was written")
-    program = _program(manifest, members)
-    program.check()
-    return program
-
-
-def _member(info: zipfile.ZipInfo, image: mmap.mmap) -> memoryview:
-    """The bytes of a stored member, in place."""
-    fields = _LOCAL_HEADER.unpack_from(image, info.header_offset)
-    start = info.header_offset + _LOCAL_HEADER.size + fields[-2] + fields[-1]
-    end = start + info.file_size
-    if fields[0] != b"PK\3\4" or info.compress_type != zipfile.ZIP_STORED or end > len(image):
-        raise zipfile.BadZipFile
-    return memoryview(image)[start:end]
+    if unknown := sorted(members.keys() - records.keys() - {_MANIFEST}):
+        raise _damaged(where, f"it has the unknown member '{unknown[0]}'")
 
 
 def _check_versions(where: str, manifest: dict[str, Any]) -> None:
@@ -219,39 +304,47 @@ def _damaged(where: str, what: str) -> ExecutableFormatError:
 
 
 def _program(manifest: dict[str, Any], members: dict[str, memoryview]) -> Program:
-    """Parts that contradict each other are left to :meth:`Program.check`, as wrong lengths of constants are."""
+    """The program, whose parts are of the right types; what they say is left to :func:`check_program`.
+
+    Raises :class:`TypeError`, :class:`ValueError` or :class:`KeyError`.
+    """
+    used = {_HOST, _CONSTANTS, _MANIFEST}
     for device in manifest["devices"]:
-        names = [_binary_name(device["slot"], number) for number in range(device["binaries"])]
+        count = device["binaries"]
+        if type(count) is not int or not 0 <= count <= _MOST_MEMBERS:
+            raise ValueError(f"a device has {count} binaries")
+        names = [_binary_name(device["slot"], number) for number in range(count)]
         device["binaries"] = [bytes(members[name]) for name in names]
+        used.update(names)
+    if unused := sorted(members.keys() - used):
+        raise ValueError(f"the member '{unused[0]}' belongs to nothing")
+    decode(dict[str, dict[str, int]], manifest["report"].get("memory", {}))
+    decode(list[str], manifest["report"].get("plan", {}).get("warnings", []))
     starts = [record.pop("offset") for record in manifest["constants"]]
-    host = _decode(dict[str, str], manifest["host"])
-    parts = {name: _decode(type_, manifest[name]) for name, type_ in _types(Program).items() if name in manifest}
-    program = Program(
-        host_object=bytes(members[_HOST]), **{f"host_{name}": text for name, text in host.items()}, **parts
-    )
+    host = decode(dict[str, str], manifest.pop("host"))
     data = members[_CONSTANTS]
-    program.constant_data = [
-        data[start : start + spec.nbytes] for start, spec in zip(starts, program.constants, strict=True)
-    ]
+    fields = {name: manifest.pop(name) for name in PROGRAM_FIELDS}
+    if unknown := sorted(manifest.keys() - _OTHER_FIELDS):
+        raise ValueError(f"it has the unknown field '{unknown[0]}'")
+    program = decode(
+        Program,
+        {"host_object": bytes(members[_HOST]), **{f"host_{key}": host.pop(key) for key in _HOST_FIELDS}, **fields},
+    )
+    if host:
+        raise ValueError(f"the unknown fields {sorted(host)}")
+    program.constant_data = _constant_data(program, starts, data)
     return program
 
 
-_types = cache(get_type_hints)
-
-
-def _decode(type_: Any, value: Any) -> Any:
-    """What JSON made of a value of this type, which may be a dataclass. Raises :class:`TypeError` for others."""
-    if type(value) is type_:  # most of them: numbers and text
-        return value
-    if hasattr(type_, "__dataclass_fields__"):
-        return type_(**{name: _decode(_types(type_)[name], item) for name, item in value.items()})
-    origin, arguments = get_origin(type_), get_args(type_)
-    if origin is list:
-        return [_decode(arguments[0], item) for item in value]
-    if origin is tuple:
-        return tuple(_decode(part, item) for part, item in zip(arguments, value, strict=True))
-    if origin is dict:
-        return {key: _decode(arguments[1], item) for key, item in value.items()}
-    if type_ is not Any and not isinstance(value, type_):
-        raise TypeError(f"{value!r} is not of type {type_}")
-    return value
+def _constant_data(program: Program, starts: list[Any], data: memoryview) -> list[memoryview]:
+    found: list[memoryview] = []
+    end = 0
+    for index, (spec, start) in enumerate(zip(program.constants, starts, strict=True)):
+        if type(start) is not int or start % ALIGNMENT or start < end:
+            raise ValueError(f"constant {index} begins at {start}")
+        piece = data[start : start + spec.nbytes]
+        if len(piece) and memory_of(piece).ctypes.data % ALIGNMENT:
+            raise ValueError(f"constant {index} is not aligned")
+        found.append(piece)
+        end = start + len(piece)
+    return found

@@ -3,13 +3,13 @@
 import contextlib
 import ctypes
 import itertools
-import struct
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.native import runtime_object
+from devscope.runtime.object_file import check_object, runtime_symbols
 from devscope.runtime.program import Program
 
 _FUNCTIONS = ("devscope_call", "devscope_close", "devscope_set_arena")
@@ -32,12 +32,17 @@ class HostLibrary:
 
         _setup()
         _check_machine(program, llvm)
+        own = check_object(program.host_object)
         entries = [entry.symbol for entry in program.entries.values()]
+        if absent := [symbol for symbol in entries if symbol not in own.defined]:
+            raise ExecutableFormatError(f"the host code does not define: {', '.join(absent)}")
         drivers = {type_: f"devscope_driver_{type_}" for type_ in device_types}
         builder = llvm.JITLibraryBuilder()
         builder.add_object_img(program.host_object)
         builder.add_object_img(runtime_object())
-        builder.add_current_process()
+        # Not all symbols of this process: a program reaches what `check_object` allows, the runtime what it needs.
+        for symbol, address in _library_functions(own.imported).items():
+            builder.import_symbol(symbol, address)
         for symbol in (*_FUNCTIONS, *drivers.values(), *entries):
             builder.export_symbol(symbol)
         # LLVM would write what it does not find to stderr; the exception says it better.
@@ -46,7 +51,7 @@ class HostLibrary:
             self._tracker: Any = builder.link(self._jit, f"devscope{next(_serial)}")
         except RuntimeError as error:
             self._jit.close()
-            raise _link_error(program, entries, str(error)) from None
+            raise ExecutableFormatError(f"the host code could not be loaded: {error}") from None
         self.drivers = {type_: self[symbol] for type_, symbol in drivers.items()}
         """Address of the native driver for each type of devices."""
         call, close, set_arena = (self[name] for name in _FUNCTIONS)
@@ -72,10 +77,35 @@ def _setup() -> None:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    # Math and float conversions that compiled code calls must be visible to the linker.
+
+
+@cache
+def _libraries() -> list[ctypes.CDLL]:
+    """Where functions come from that programs and the runtime call; the process has the C library's."""
+    found = [ctypes.CDLL(None)]
     for library in ("libm.so.6", "libgcc_s.so.1"):
         with contextlib.suppress(OSError):
-            ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+            found.append(ctypes.CDLL(library))
+    return found
+
+
+@cache
+def _library_functions(imported: frozenset[str]) -> dict[str, int]:
+    """Addresses of the functions that a program imports, and of those that the runtime does.
+
+    Raises :class:`ExecutableFormatError` for those that no library has.
+    """
+    defined = runtime_symbols()
+    wanted = {name for name in imported if not defined.get(name)} | {name for name in defined if not defined[name]}
+    found: dict[str, int] = {}
+    for name in sorted(wanted):
+        for library in _libraries():
+            if hasattr(library, name):
+                found[name] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+                break
+    if missing := sorted(wanted - found.keys() - {"_GLOBAL_OFFSET_TABLE_"}):
+        raise ExecutableFormatError(f"this machine's C library lacks functions that the program calls: {missing}")
+    return found
 
 
 def _check_machine(program: Program, llvm: Any) -> None:
@@ -100,52 +130,3 @@ def _check_machine(program: Program, llvm: Any) -> None:
 def _machine(triple: str) -> tuple[str, bool]:
     """What must be equal for host code to run: architecture and operating system (vendors differ freely)."""
     return triple.partition("-")[0], "linux" in triple
-
-
-def _link_error(program: Program, entries: Sequence[str], reason: str) -> ExecutableFormatError:
-    process = ctypes.CDLL(None)
-    runtime = symbols_of(runtime_object())
-    missing = [
-        name
-        for name, is_defined in symbols_of(program.host_object).items()
-        if not is_defined and not runtime.get(name) and not hasattr(process, name)
-    ]
-    if missing:
-        return ExecutableFormatError(
-            f"the host code calls functions that this process does not have: {', '.join(missing)}",
-            notes=["the library that defines them must be loaded before the program"],
-        )
-    absent = [name for name in entries if name.encode() not in program.host_object]
-    if absent:
-        return ExecutableFormatError(f"the host code does not define: {', '.join(absent)}")
-    return ExecutableFormatError(f"the host code could not be loaded: {reason}")
-
-
-_SHT_SYMTAB = 2
-_SHN_UNDEF = 0
-_STB_LOCAL = 0
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-
-
-def symbols_of(data: bytes) -> dict[str, bool]:
-    """The global symbols of a 64-bit little-endian relocatable ELF object, and whether it defines them.
-
-    None of anything else; of a damaged object, some.
-    """
-    found: dict[str, bool] = {}
-    if data[:6] != b"\x7fELF\x02\x01":
-        return found
-    with contextlib.suppress(struct.error, ValueError, IndexError):
-        (table,) = struct.unpack_from("<Q", data, 40)
-        size, count = struct.unpack_from("<HH", data, 58)
-        sections = [_SECTION.unpack_from(data, table + index * size) for index in range(count)]
-        for _, kind, _, _, offset, length, link, _, _, _ in sections:
-            if kind != _SHT_SYMTAB:
-                continue
-            for at in range(offset, offset + length, _SYMBOL.size):
-                name, info, _, section, _, _ = _SYMBOL.unpack_from(data, at)
-                if name and info >> 4 != _STB_LOCAL:
-                    start = sections[link][4] + name
-                    found[data[start : data.index(b"\0", start)].decode()] = section != _SHN_UNDEF
-    return found

@@ -5,7 +5,7 @@ A :class:`Program` comes out of the lowering or out of a ``.dsx`` file; an ``Exe
 
 import math
 import mmap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -173,44 +173,6 @@ class Program:
                     f"slot {device.slot} is '{device.name}'; slot 0 must be host memory, the others devices"
                 )
         return devices
-
-    def check(self) -> None:
-        """Raises :class:`ExecutableFormatError` when parts of the program contradict each other."""
-        slots = self.slots()
-        self._check_dtypes()
-        for problem in self._contradictions(slots):
-            raise ExecutableFormatError(problem)
-
-    def _check_dtypes(self) -> None:
-        used = [(f"constant {index}", spec.dtype) for index, spec in enumerate(self.constants)]
-        for name, entry in self.entries.items():
-            used += [(f"entry '{name}'", spec.dtype) for spec in (*entry.inputs, *entry.outputs)]
-        for owner, dtype in used:
-            if dtype not in DTYPES:
-                raise ExecutableFormatError(
-                    f"{owner} has the unknown dtype '{dtype}'", notes=[f"legal dtypes are: {', '.join(DTYPES)}"]
-                )
-
-    def _contradictions(self, slots: Sequence[DeviceSpec]) -> Iterator[str]:
-        """Each may assume that there were none of those before it."""
-        for device in slots:
-            count = len(device.binaries)
-            for kernel in device.kernels:
-                if not 0 <= kernel.binary < count:
-                    yield f"kernel '{kernel.name}' of '{device.name}' is in binary {kernel.binary} of {count}"
-        for arena in self.arenas:
-            size = max(arena.needed.values(), default=0)
-            shared = [(at, length) for at, length in arena.places if at != -1 or not arena.slot]
-            inside = all(0 <= at <= at + length <= size for at, length in shared)
-            if not 0 <= arena.slot < len(slots) or not inside or any(at % arena.alignment for at, _ in shared):
-                yield f"the arena of slot {arena.slot} is wrong"
-        if any(not 0 <= low < high < len(slots) for low, high in self.shared):
-            yield f"the slots {self.shared} that share memory are not the program's"
-        if len(self.constants) != len(self.constant_data):
-            yield f"the program has {len(self.constants)} constants and data for {len(self.constant_data)}"
-        for index, (spec, data) in enumerate(zip(self.constants, self.constant_data, strict=True)):
-            if (size := memory_of(data).nbytes) != spec.nbytes:
-                yield f"constant {index} has {size} bytes, type {spec.shape} {spec.dtype} needs {spec.nbytes}"
 
 
 def memory_of(data: ConstantData) -> NDArray[np.uint8]:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -37,6 +38,7 @@ def count(text: str) -> int:
 
 def run_tool(execute: Callable[[], int], traceback: bool) -> int:
     """The exit status: that of ``execute``, or what goes with the exception that it raises."""
+    warnings.showwarning = _print_warning
     try:
         status = execute()
         sys.stdout.flush()
@@ -51,6 +53,11 @@ def run_tool(execute: Callable[[], int], traceback: bool) -> int:
     except Exception as error:
         sys.stdout.flush()
         return report(error, traceback)
+
+
+def _print_warning(message: Warning | str, *where: Any) -> None:
+    """Where in Python's code a warning was made is nothing to a user."""
+    sys.stderr.write(f"warning: {message}\n")
 
 
 def report(error: Exception, traceback: bool) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from devscope.errors import LoweringError, OptionError
 from devscope.runtime.native import call_symbol
+from devscope.runtime.seal import SEAL_IR, SEAL_SYMBOL
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ def compile_host_object(
     try:
         module = llvm.parse_assembly(text)
         counts = _parameter_counts(module, entries)
-        module.link_in(llvm.parse_assembly(packed_entries(counts)))
-        exported = set(map(call_symbol, entries))
+        module.link_in(llvm.parse_assembly(packed_entries(counts) + SEAL_IR))
+        exported = {SEAL_SYMBOL, *map(call_symbol, entries)}
         for value in [*module.functions, *module.global_variables]:
             if not value.is_declaration and value.name not in exported:
                 value.linkage = "internal"

@@ -12,10 +12,13 @@ from devscope.runtime.native import compile_native
 ENTRY_PREFIX = "_mlir_ciface_devscope_entry_"
 """The C symbol of the entry ``F`` is this and ``F``."""
 
+CALL_PREFIX = "devscope_call_"
+"""As `ENTRY_PREFIX`, for :func:`call_symbol`."""
+
 
 def call_symbol(entry: str) -> str:
     """The packed interface of an entry, given by its C symbol: a function that takes the arguments as an array."""
-    return f"devscope_call_{entry.removeprefix(ENTRY_PREFIX)}"
+    return f"{CALL_PREFIX}{entry.removeprefix(ENTRY_PREFIX)}"
 
 
 @cache

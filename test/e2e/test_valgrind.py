@@ -17,6 +17,7 @@ from devscope.lowering.codegen.host_object import compile_host_object
 from devscope.runtime.file_format import save_program
 from devscope.runtime.native import ENTRY_PREFIX, call_symbol
 from devscope.runtime.program import Entry, Program
+from devscope.runtime.seal import seal
 
 # valgrind does not know all instructions of this machine's CPU.
 CPU = "x86-64-v2" if platform.machine() == "x86_64" else "generic"
@@ -80,7 +81,7 @@ print("done")
 def save_broken(path: Path) -> None:
     entry = f"{ENTRY_PREFIX}main"
     code = compile_host_object(BROKEN, [entry], cpu=CPU)
-    save_program(Program({"main": Entry(call_symbol(entry), [], [])}, code.data, code.triple), path)
+    save_program(seal(Program({"main": Entry(call_symbol(entry), [], [])}, code.data, code.triple)), path)
 
 
 def compiled_code_reports(log: str) -> list[str]:

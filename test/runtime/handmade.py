@@ -24,6 +24,7 @@ from devscope.runtime.program import (
     Program,
     TensorSpec,
 )
+from devscope.runtime.seal import SEAL_IR, seal
 
 GROUP = 64
 
@@ -274,7 +275,7 @@ def host_object(ir: str) -> bytes:
         f"declare {result} @devscope_{name}({', '.join(kinds.split())})"
         for name, (kinds, result) in _CALLS.items()
     )
-    module = llvm.parse_assembly(f"{HOST_API}\n{declarations}\n{HELPERS}\n{ir}")
+    module = llvm.parse_assembly(f"{SEAL_IR}{HOST_API}\n{declarations}\n{HELPERS}\n{ir}")
     counts = {f.name: len(list(f.arguments)) for f in module.functions if f.name.startswith(ENTRY_PREFIX)}
     module.link_in(llvm.parse_assembly(packed_entries(counts)))
     module.triple = machine.triple
@@ -297,13 +298,15 @@ def program(
     constants: Sequence[tuple[ConstantSpec, Any]] = (),
 ) -> Program:
     """A program for this machine."""
-    return Program(
-        entries=entries,
-        host_object=host_object(ir),
-        host_triple=llvm.get_process_triple(),
-        devices=list(devices),
-        constants=[spec for spec, _ in constants],
-        constant_data=[data for _, data in constants],
+    return seal(
+        Program(
+            entries=entries,
+            host_object=host_object(ir),
+            host_triple=llvm.get_process_triple(),
+            devices=list(devices),
+            constants=[spec for spec, _ in constants],
+            constant_data=[data for _, data in constants],
+        )
     )
 
 

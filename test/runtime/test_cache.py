@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import errno
+import fcntl
+import io
 import os
+import signal
+import stat
 import subprocess
 import sys
-import time
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from handmade import calls_program
 
-from devscope.errors import OptionError
+from devscope.cli.main import main
+from devscope.errors import DevscopeWarning, OptionError
 from devscope.runtime.cache import DIRECTORY_VARIABLE, DiskCache, environment_key, open_cache
 from devscope.runtime.program import ConstantSpec
 
@@ -40,10 +46,11 @@ def test_blobs(cache: DiskCache) -> None:
 def test_programs(cache: DiskCache) -> None:
     assert cache.load_program(KEY) is None
     constants = [(ConstantSpec("i32", [3]), np.arange(3, dtype=np.int32))]
-    cache.store_program(KEY, calls_program(constants=constants))
+    stored = calls_program(constants=constants)
+    cache.store_program(KEY, stored)
     program = cache.load_program(KEY)
     assert program is not None
-    assert program.host_object == calls_program().host_object
+    assert program.host_object == stored.host_object
     assert bytes(program.constant_data[0]) == np.arange(3, dtype=np.int32).tobytes()
 
 
@@ -62,12 +69,12 @@ def test_damaged_entries_are_dropped_and_rewritten(cache: DiskCache, damage: obj
 
 
 def test_an_entry_that_cannot_be_read_now_stays(cache: DiskCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: Path) -> bytes:
+    def fail(_: object) -> bytes:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     cache.store_blob(KEY, b"content")
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", fail)
+        patch.setattr("devscope.runtime.cache._read_blob", fail)
         assert cache.load_blob(KEY) is None
     assert cache.load_blob(KEY) == b"content"
 
@@ -83,7 +90,7 @@ def test_least_recently_used_goes_first(tmp_path: Path) -> None:
     keys = [f"{index:016x}" for index in range(4)]
     for index, key in enumerate(keys[:3]):
         cache.store_blob(key, bytes(1000))
-        (path,) = cache.root.glob(f"*/{key}.bin")
+        (path,) = cache.root.glob(f"{key}.bin")
         os.utime(path, (index + 1, index + 1))
     assert cache.load_blob(keys[0]) is not None  # used: now the newest
     cache.store_blob(keys[3], bytes(1000))
@@ -91,15 +98,145 @@ def test_least_recently_used_goes_first(tmp_path: Path) -> None:
 
 
 def test_leftovers_of_dead_processes_are_removed(cache: DiskCache) -> None:
+    """They count for nothing: no entry goes because of them. Files that are being written stay."""
+    cache.max_bytes = 5000
+    cache.store_blob(KEY, bytes(1000))
+    dead, alive = cache.root / ".tmp-dead", cache.root / ".tmp-alive"
+    dead.write_bytes(bytes(100_000))
+    alive.write_bytes(bytes(100_000))
+    with alive.open("rb") as writing:
+        fcntl.flock(writing, fcntl.LOCK_EX)
+        cache.store_blob(KEY[::-1], b"content")
+        assert not dead.exists()
+        assert alive.exists()
+    assert cache.load_blob(KEY) == bytes(1000)
+    assert cache.load_blob(KEY[::-1]) == b"content"
+    assert len(cache.entries()) == 2
+    assert len(cache.clear()) == 2
+    assert files(cache) == []
+
+
+DIE = """
+import os, signal, sys
+from pathlib import Path
+from devscope.runtime.cache import DiskCache
+
+cache = DiskCache(Path(sys.argv[1]))
+cache._store("%s.bin", lambda file: (file.write(bytes(1000)), file.flush(), os.kill(os.getpid(), signal.SIGKILL)))
+"""
+
+
+def test_killed_while_it_writes(cache: DiskCache) -> None:
+    process = subprocess.run([sys.executable, "-c", DIE % KEY, str(cache.root.parent)], check=False)
+    assert process.returncode == -signal.SIGKILL
+    assert [path.name[:5] for path in files(cache)] == [".tmp-"]
+    assert cache.load_blob(KEY) is None
     cache.store_blob(KEY, b"content")
-    directory = files(cache)[0].parent
-    old, new = directory / ".tmp-old", directory / ".tmp-new"
-    old.write_bytes(b"x")
-    new.write_bytes(b"x")
-    os.utime(old, (time.time() - 7200,) * 2)
+    assert [path.name for path in files(cache)] == [f"{KEY}.bin"]
+
+
+def test_a_full_disk(cache: DiskCache) -> None:
+    def fail(file: io.BufferedWriter) -> None:
+        file.write(bytes(10))
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     cache.store_blob(KEY, b"content")
-    assert not old.exists()
-    assert new.exists()
+    cache._store(f"{KEY}.bin", fail)  # pyright: ignore[reportPrivateUsage, reportArgumentType]
+    assert cache.load_blob(KEY) == b"content"
+    assert len(files(cache)) == 1
+
+
+def test_what_is_made_is_the_users_alone(cache: DiskCache) -> None:
+    previous = os.umask(0)
+    try:
+        cache.store_blob(KEY, b"content")
+        cache.store_program(KEY, calls_program())
+    finally:
+        os.umask(previous)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (cache.root.parent, cache.root, *files(cache))}
+    assert list(modes.values()) == [0o700, 0o700, 0o600, 0o600]
+
+
+def loads(cache: DiskCache) -> bool:
+    """Whether both kinds of entries are loaded; if not, there must be one warning about it, and only one."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = [cache.load_blob(KEY), cache.load_program(KEY), cache.load_blob(KEY), cache.load_program(KEY)]
+    assert all(issubclass(warning.category, DevscopeWarning) for warning in caught)
+    assert len({str(warning.message) for warning in caught}) == len(caught) <= 2
+    assert (None in found) == bool(caught)
+    return None not in found
+
+
+@pytest.mark.parametrize("level", ["entries", "folder", "root"])
+@pytest.mark.parametrize("mode", [0o666, 0o620, 0o602])
+def test_what_others_can_write_is_not_loaded(cache: DiskCache, level: str, mode: int) -> None:
+    cache.store_blob(KEY, b"content")
+    cache.store_program(KEY, calls_program())
+    assert loads(cache)
+    paths = {"entries": files(cache), "folder": [cache.root], "root": [cache.root.parent]}[level]
+    for path in paths:
+        path.chmod(mode | (0o100 if level != "entries" else 0))
+    assert not loads(cache)
+    cache.store_blob(KEY, b"other")  # nor is anything written where others can, or an entry of theirs left there
+    for path in paths:
+        path.chmod(0o700 if level != "entries" else 0o600)
+    assert cache.load_blob(KEY) == (b"other" if level == "entries" else b"content")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("level", ["entries", "folder", "root"])
+def test_what_belongs_to_others_is_not_loaded(cache: DiskCache, level: str) -> None:
+    cache.store_blob(KEY, b"content")
+    cache.store_program(KEY, calls_program())
+    for path in {"entries": files(cache), "folder": [cache.root], "root": [cache.root.parent]}[level]:
+        os.chown(path, 65534, 65534)
+    assert not loads(cache)
+    assert cache.clear() == []
+    assert len(files(cache)) == 2
+
+
+@pytest.mark.parametrize("level", ["entries", "folder", "root"])
+def test_symbolic_links_are_not_followed(cache: DiskCache, tmp_path: Path, level: str) -> None:
+    cache.store_blob(KEY, b"content")
+    cache.store_program(KEY, calls_program())
+    for path in {"entries": files(cache), "folder": [cache.root], "root": [cache.root.parent]}[level]:
+        path.rename(tmp_path / f"moved-{path.name}")
+        path.symlink_to(tmp_path / f"moved-{path.name}")
+    assert not loads(cache)
+    assert cache.clear() == []
+    moved = sorted(tmp_path.glob("moved-*"))
+    cache.store_blob(KEY, b"other")
+    assert sorted(tmp_path.glob("moved-*")) == moved
+    if level == "entries":
+        assert moved[0].read_bytes().endswith(b"content")
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_is_not_opened(cache: DiskCache, make: Callable[[Path], None]) -> None:
+    cache.store_blob(KEY, b"content")
+    (path,) = files(cache)
+    path.unlink()
+    make(path)
+    with pytest.warns(DevscopeWarning, match="is not a regular file"):
+        assert cache.load_blob(KEY) is None
+
+
+def test_command(cache: DiskCache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv(DIRECTORY_VARIABLE, str(cache.root.parent))
+    cache.store_blob(KEY, bytes(2000))
+    (cache.root / "notes.txt").write_text("not an entry")
+    assert main(["cache", "--show"]) == 0
+    first, header, entry = capsys.readouterr().out.splitlines()
+    assert first == f"{cache.root}: 1 entry, 2.0 KiB, of at most 1.0 GiB"
+    assert header.split() == ["entry", "what", "size", "last", "used"]
+    assert entry.split() == [KEY, "driver's", "binary", "2.0", "KiB", *entry.split()[5:]]
+    assert main(["cache", "--clear"]) == 0
+    assert capsys.readouterr().out == f"{cache.root}: removed 1 entry, 2.0 KiB\n"
+    assert [path.name for path in files(cache)] == ["notes.txt"]
+    monkeypatch.setenv(DIRECTORY_VARIABLE, "off")
+    assert main(["cache", "--show"]) == 1
+    assert "the cache is off" in capsys.readouterr().err
 
 
 def test_an_unusable_place_is_ignored(tmp_path: Path) -> None:

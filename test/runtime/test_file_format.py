@@ -18,6 +18,7 @@ from devscope.errors import ExecutableFormatError
 from devscope.runtime.executable import Executable
 from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.program import ConstantSpec, DeviceSpec, KernelSpec, Program, memory_of
+from devscope.runtime.seal import seal
 
 
 def sample() -> Program:
@@ -43,7 +44,7 @@ def sample() -> Program:
     program = calls_program(devices, constants)
     program.shared = [(0, 1), (1, 2)]
     program.report = {"stages": [{"name": "plan", "ms": 1.5}], "note": "ünïcode"}
-    return program
+    return seal(program)
 
 
 @pytest.fixture
@@ -176,7 +177,7 @@ def test_compressed_archive(saved: Path) -> None:
 
 def test_other_versions(saved: Path) -> None:
     rewrite(saved, lambda manifest: manifest.update(format_version=99))
-    with pytest.raises(ExecutableFormatError, match=r"in format 99 .* reads format 3 .*\n.*compile and save"):
+    with pytest.raises(ExecutableFormatError, match=r"in format 99 .* reads format 4 .*\n.*compile and save"):
         read_program(saved)
     rewrite(saved, lambda manifest: manifest.update(format_version=2, native_abi=7))
     with pytest.raises(ExecutableFormatError, match="native interface 7"):

@@ -15,8 +15,8 @@ from handmade import host_object, opencl, program, symbol, vector
 
 from devscope.errors import DeviceError, ExecutionError, SourceLocation
 from devscope.runtime.executable import Executable
-from devscope.runtime.linker import symbols_of
 from devscope.runtime.native import runtime_object
+from devscope.runtime.object_file import read_symbols
 from devscope.runtime.program import Entry, TensorSpec
 
 CALLS = 200
@@ -256,11 +256,8 @@ def test_many_live_buffers(device: Any) -> None:
 
 
 def test_the_objects_need_the_c_library_only() -> None:
-    runtime = symbols_of(runtime_object())
-    defined = {name for name, is_defined in runtime.items() if is_defined}
-    undefined = runtime.keys() - defined
+    runtime = read_symbols(runtime_object())
     process = ctypes.CDLL(None)
-    assert {"_setjmp", "_longjmp", "malloc", "free"} <= undefined
-    assert {name for name in undefined if not hasattr(process, name)} <= {"_GLOBAL_OFFSET_TABLE_"}
-    needed = {name for name, is_defined in symbols_of(host_object(IR)).items() if not is_defined}
-    assert needed - {"_GLOBAL_OFFSET_TABLE_"} <= defined
+    assert {"_setjmp", "_longjmp", "malloc", "free"} <= runtime.imported
+    assert {name for name in runtime.imported if not hasattr(process, name)} <= {"_GLOBAL_OFFSET_TABLE_"}
+    assert read_symbols(host_object(IR)).imported - {"_GLOBAL_OFFSET_TABLE_"} <= runtime.defined
