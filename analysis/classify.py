@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.symbols import callee_name, is_public
-from devscope.analysis.value_kinds import HOST, kind_of
+from devscope.analysis.value_kinds import BUFFER, HOST, kind_of
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
@@ -40,7 +40,7 @@ def is_tensor(value: SSAValue) -> bool:
 
 
 def _is_buffer(value: SSAValue) -> bool:
-    return isinstance(value.type, MemRefType | UnrankedMemRefType)
+    return kind_of(value.type) == BUFFER
 
 
 def touches_tensors(op: Operation) -> bool:
@@ -93,6 +93,11 @@ def _stays(op: Operation) -> bool:
     return isinstance(op, DeviceCopyOp) and op.src.memory_location == op.dst.memory_location
 
 
+def _only_tensors(op: Operation, what: str, scope: ScopeAttr, remedy: str) -> LoweringError:
+    message = f"'{op_name(op)}' has {what} on {scope.short()}; only tensors can be there"
+    return LoweringError(message, source_location(op), [remedy])
+
+
 class Classifier:
     """Roles of the operations of one planned module."""
 
@@ -118,14 +123,22 @@ class Classifier:
         return (Role.HOST, self._host) if self.is_host(scope) else (Role.DEVICE, scope)
 
     def _check_buffers(self, op: Operation) -> None:
-        """Raise LoweringError for memrefs on devices, which have no owner that could free them."""
-        for value in (*op.operands, *op.results):
-            if _is_buffer(value) and not self.is_host(scope := self._scopes.of_value(value)):
-                raise LoweringError(
-                    f"'{op_name(op)}' has a memref on {scope.short()}; only tensors can be there",
-                    source_location(op),
-                    ["compute with tensors on devices, and with memrefs on the host"],
-                )
+        """Raise LoweringError for values on devices that no device function can take.
+
+        Memrefs, which have no owner that could free them, and what is no tensor. A vector is in registers.
+        """
+        if any(_is_buffer(value) for value in (*op.operands, *op.results)):
+            for value in (*op.operands, *op.results):
+                if _is_buffer(value) and not self.is_host(scope := self._scopes.of_value(value)):
+                    is_memref = isinstance(value.type, MemRefType | UnrankedMemRefType)
+                    what = "a memref" if is_memref else f"a value of type {value.type}"
+                    raise _only_tensors(
+                        op, what, scope, "compute with tensors on devices, and with others on the host"
+                    )
+        elif facts_of(op).registers and touches_tensors(op) and not self.is_host(scope := self._scopes.of_op(op)):
+            raise _only_tensors(
+                op, "vectors", scope, "leave it to the host, or have it in the body of a computation"
+            )
 
     def queried_scope(self, op: Operation) -> ScopeAttr | None:
         """Where the tensor lives whose shape ``op`` asks for; None if ``op`` is no shape query."""

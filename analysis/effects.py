@@ -7,9 +7,8 @@ registered operations only, which most of a program's are not in a compilation, 
 from collections.abc import Iterator
 from typing import Self
 
-from xdsl.dialects.builtin import VectorType
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Operation
 
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import CALL, Symbols
@@ -73,8 +72,6 @@ class Effects:
 def _is_pure(op: Operation) -> bool:
     """Whether an operation itself has no effect. On memory it may write, or read what others write."""
     row = facts_of(op)
-    return bool(row.pure) and (row.query or not any(_is_memory(value) for value in (*op.operands, *op.results)))
-
-
-def _is_memory(value: SSAValue) -> bool:
-    return kind_of(value.type) == BUFFER and not isinstance(value.type, VectorType)
+    return bool(row.pure) and (
+        row.query or not any(kind_of(value.type) == BUFFER for value in (*op.operands, *op.results))
+    )

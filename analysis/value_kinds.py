@@ -24,11 +24,11 @@ from devscope.dialects.device import ScopeAttr
 HOST, TENSOR, BUFFER, FUNCTION = range(4)
 """Kinds of values.
 
-* ``HOST``: scalars (``index``, ``iN``, ``fN``, ``complex``) and everything that holds no data: always on the
-  host, by type.
+* ``HOST``: scalars (``index``, ``iN``, ``fN``, ``complex``, ``none``) and vectors, which are registers: always on
+  the host, by type.
 * ``TENSOR``: immutable data, that a ``device.device_copy`` can move.
-* ``BUFFER``: data with identity (memrefs), in registers (vectors) or in an aggregate: it has a scope, but no
-  copy can stand for it.
+* ``BUFFER``: data with identity (memrefs), in an aggregate (tuples), or of a type that another dialect defines,
+  whatever that holds: it has a scope, but planning makes no copy of it.
 * ``FUNCTION``: a function value; its scope is that of its arguments and results.
 """
 
@@ -37,12 +37,14 @@ _KINDS: dict[type[Attribute], int] = {
     UnrankedTensorType: TENSOR,
     MemRefType: BUFFER,
     UnrankedMemRefType: BUFFER,
-    VectorType: BUFFER,
+    VectorType: HOST,
     TupleType: BUFFER,
     FunctionType: FUNCTION,
 }
 
-_TEXTS = (("tensor<", TENSOR), ("memref<", BUFFER), ("vector<", BUFFER), ("tuple<", BUFFER))
+_BUILTIN = TensorType.__module__
+
+_TEXTS = (("tensor<", TENSOR), ("memref<", BUFFER), ("tuple<", BUFFER), ("!", BUFFER))
 
 
 def kind_of(type_: Attribute) -> int:
@@ -53,15 +55,15 @@ def kind_of(type_: Attribute) -> int:
         return kind
     if issubclass(cls, Data | UnregisteredAttr):
         return _kind_of_foreign(type_)
-    _KINDS[cls] = HOST
-    return HOST
+    kind = _KINDS[cls] = HOST if cls.__module__ == _BUILTIN else BUFFER
+    return kind
 
 
 @lru_cache(maxsize=1024)
 def _kind_of_foreign(type_: Attribute) -> int:
     """The kind of a type that xDSL holds without knowing it, told from MLIR's text of it.
 
-    Such are tensors whose encoding or element type xDSL lacks.
+    Such are tensors whose encoding or element type xDSL lacks, and types of dialects that it lacks.
     """
     text = str(type_)
     return next((kind for prefix, kind in _TEXTS if text.startswith(prefix)), HOST)

@@ -99,6 +99,8 @@ class Facts:
     """Every element of the result is computed from the elements at the same position. None: as its dialect."""
     moves: bool = False
     """Moves data inside a memory, and computes nothing."""
+    registers: bool = False
+    """Has vectors, which are registers, among its operands or results. As its dialect, if that has."""
     free: bool = False
     """Neither computes nor moves anything. True of views, and what allocates and frees, as well."""
 
@@ -296,7 +298,7 @@ DIALECTS: dict[str, Facts] = {
     "stablehlo": _PURE,
     "tensor": _PURE,
     "tosa": _PURE,
-    "vector": _PURE,
+    "vector": Facts(pure=True, registers=True),
 }
 """Rows for whole dialects, for operations that have none of their own and for what a row leaves open."""
 
@@ -312,6 +314,7 @@ def facts(name: str) -> Facts:
         found,
         pure=bool(dialect.pure if found.pure is None else found.pure),
         elementwise=bool(dialect.elementwise if found.elementwise is None else found.elementwise),
+        registers=found.registers or dialect.registers,
     )
 
 

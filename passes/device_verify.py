@@ -23,6 +23,7 @@ from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attr
 from devscope.errors import VerifyError
 
 _REMEDY = "device-plan keeps what still holds of a plan and inserts the copies that are missing"
+_STAYS = "planning copies tensors only: put what makes a {} and what uses it on one scope"
 
 
 def verify_module(module: ModuleOp, host: ScopeAttr = HOST_SCOPE) -> None:
@@ -92,7 +93,7 @@ class _Verifier:
 
     def _check_copy(self, op: DeviceCopyOp) -> None:
         if kind_of(op.operand.type) == HOST:
-            raise error_at(op, "'device.device_copy' of a scalar; scalars are on the host everywhere")
+            raise error_at(op, "'device.device_copy' of a scalar or vector; these are on the host everywhere")
         if SCOPE_ATTR in op.attributes:
             raise error_at(op, f"'device.device_copy' names its ends and must not carry '{SCOPE_ATTR}'")
         actual = self.analysis.of_value(op.operand)
@@ -141,7 +142,7 @@ class _Verifier:
                 for index, type_ in enumerate(types):
                     if kind_of(type_) != HOST and (at := of(func, index)) != scope:
                         what = f"{noun} #{index} of the callee @{func.sym_name.data}"
-                        raise _mixed(op, what, at, scope)
+                        raise _mixed(op, what, at, scope, type_)
 
     def _check_calls(self, op: Operation, name: str) -> None:
         if facts_of(op).control not in CALLS:
@@ -159,18 +160,19 @@ class _Verifier:
             for func in callees.functions:
                 if (left := self.analysis.of_result(func, index)) != taken:
                     what = f"result #{index}, as the possible callee @{func.sym_name.data} leaves it,"
-                    raise _mixed(op, what, left, taken)
+                    raise _mixed(op, what, left, taken, result.type)
             if not callees.complete and (spoken := self.analysis.of_value(op.operands[0])) != taken:
-                raise _mixed(op, "what an unknown function leaves", spoken, taken)
+                raise _mixed(op, "what an unknown function leaves", spoken, taken, result.type)
 
     def _check_need(self, op: Operation, need: Need) -> None:
-        actual = self.analysis.of_value(need.op.operands[need.operand])
+        value = need.op.operands[need.operand]
+        actual = self.analysis.of_value(value)
         if actual == need.scope or isinstance(op, DeviceCopyOp):
             return
         what = f"operand #{need.operand}"
         if need.op is not op:
             what += f", captured by '{op_name(op)}',"
-        raise _mixed(need.op, f"{what} of '{op_name(need.op)}'", actual, need.scope)
+        raise _mixed(need.op, f"{what} of '{op_name(need.op)}'", actual, need.scope, value.type)
 
 
 def _holds_data(type_: Attribute) -> bool:
@@ -201,9 +203,9 @@ def _needs_closed_scope(op: Operation, who: str, scope: Attribute) -> VerifyErro
     return error_at(op, f"{who} needs a scope with a device type and an id; it is {shown}")
 
 
-def _mixed(op: Operation, what: str, actual: ScopeAttr, expected: ScopeAttr) -> VerifyError:
+def _mixed(op: Operation, what: str, actual: ScopeAttr, expected: ScopeAttr, type_: Attribute) -> VerifyError:
     used = f"{what} is on {actual.short()}, but is used on {expected.short()} without a device.device_copy"
-    return error_at(op, used, _REMEDY)
+    return error_at(op, used, _STAYS.format(type_) if kind_of(type_) == BUFFER else _REMEDY)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ function holds code of one scope. See `device_regions` for how they are found.
 For those who read the module, calls say how they reach their callee, see `devscope.analysis.split_functions`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, UnitAttr
@@ -70,6 +71,7 @@ class DeviceSplitPass(DeviceBindTargetPass):
         binding = TargetBinding.parse(self.targets)
         scopes = analyses.get(ScopeAnalysis)
         functions = list(scopes.symbols.functions.values())
+        _reshape_by_sizes(functions, scopes)
         on_device = device_functions(functions, scopes)
         classifier = Classifier(scopes, on_device)
         taken = taken_names(analyses.module)
@@ -88,6 +90,16 @@ class DeviceSplitPass(DeviceBindTargetPass):
         analyses.invalidate()
         _mark_calls(analyses)
         return True
+
+
+def _reshape_by_sizes(functions: Sequence[FuncOp], scopes: ScopeAnalysis) -> None:
+    reshapes = [op for function in functions for op in function.body.walk() if op_name(op) == "tensor.reshape"]
+    if reshapes:
+        from devscope.passes.device_split.reshapes import reshape_by_sizes
+
+        for op in reshapes:
+            reshape_by_sizes(op, scopes)
+        scopes.flow.invalidate()
 
 
 def _finish_host_code(function: FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
@@ -131,7 +143,7 @@ def _split_function(
         # Last region first: a region then sees the original values of the regions before it.
         for region, name in reversed(list(zip(split.regions, names, strict=True))):
             target = binding.target_in(region.scope, function.attributes[TARGET_ATTR])
-            outlined = outline_region(region, split.clonable_on(region.scope), dead, name, target)
+            outlined = outline_region(region, split.clonable_on(region.scope), dead, name, target, scopes.host)
             if outlined is not None:
                 Rewriter.insert_op(outlined, InsertPoint.after(function))
         erase_operations(dead)

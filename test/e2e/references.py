@@ -24,6 +24,14 @@ def sigmoid_of(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))
 
 
+@case(f32(8), results="f32, f32")
+def vectors(x: Array) -> Any:
+    y = np.abs(x)
+    written = y.copy()
+    written[:4] = 2 * y[2:6]
+    return written + y, written[1:2]
+
+
 # ---- contractions ----
 
 
@@ -281,11 +289,14 @@ def insert_slices(x: Array, patch: Array, row: Array, at: Array) -> Any:
     return first, second, third, second - x
 
 
-@case(f32("n", 4, 3), i32(12), index(2, make=lambda rng, shape: [6, 2]), results="f32, f32, f32, i32, i32")
+@case(f32("n", 4, 3), i32(12), index(2, make=lambda rng, shape: [6, 2]), results="f32, f32, f32" + 5 * ", i32")
 def reshapes(x: Array, y: Array, shape: Array) -> Any:
     flat = x.reshape(-1, 12)
     sine = np.sin(flat)
-    return flat, sine.reshape(-1), 2 * sine.reshape(-1, 2, 6), (y * y).reshape(3, 4), 2 * y.reshape(shape)
+    twice = 2 * y * y
+    computed = twice.reshape(shape[::-1]), twice[0], twice[:1] ** 2
+    given = (y * y).reshape(3, 4), 2 * y.reshape(shape)
+    return flat, sine.reshape(-1), 2 * sine.reshape(-1, 2, 6), *given, *computed
 
 
 @case(f32("n"), f32("m"), results="f32, i64, index scalar, f32")

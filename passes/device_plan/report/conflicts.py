@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TypeAlias
 
+from xdsl.dialects.builtin import MemRefType, UnrankedMemRefType
 from xdsl.ir import Operation
 
 from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of
@@ -193,9 +194,12 @@ def _suggestion(reason: Reason) -> str:
         return f"drop {SCOPE_ATTR} from the call: what it passes is copied to where the function wants it"
     if kind == "body_call" or (op is not None and _in_parallel_loop(op)):
         return "place the loop as a whole, or move the operation out of it"
-    data = kind_of(op.operands[index].type) if op is not None and index < len(op.operands) else TENSOR
+    type_ = op.operands[index].type if op is not None and index < len(op.operands) else None
+    data = kind_of(type_) if type_ is not None else TENSOR
     if kind in ("use", "on_device") and data == FUNCTION:
         return "a function value is one function: give each scope a function of its own"
+    if kind in ("use", "on_device") and data != TENSOR and not isinstance(type_, MemRefType | UnrankedMemRefType):
+        return f"planning copies tensors only: put all that makes or uses a {type_} on one scope"
     if kind in ("use", "on_device") and data != TENSOR:
         return (
             "a buffer stays where it is: put both on one scope, or take its data as a tensor, with "

@@ -30,6 +30,7 @@ TEXTS: dict[str, str] = {
     "memory_space": "the type of buffer #{index} of {op} is in memory {scope}",
     "condition": "{op} decides on the host ({scope}) by {value}",
     "shape": "{op} reads the shape {value} on the host ({scope})",
+    "vector": "{op} has vectors, which are registers of the host ({scope})",
     "shape_result": "{op} gives a shape, on the host ({scope})",
     "scalar": "{op} reads a scalar of a constant on the host ({scope})",
     "body_call": "{op} stands in a parallel loop, which runs on one scope",

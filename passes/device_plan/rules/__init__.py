@@ -93,6 +93,8 @@ def _row_by_facts(known: Facts) -> Row | None:
         return Row(compute.fill)
     if known.reads_scalars:
         return Row(compute.read)
+    if known.registers:
+        return Row(compute.registers)
     shapes = frozenset(known.host_operands)
     if known.follows:
         return Row(partial(compute.view, host_operands=shapes, source=known.view_of or 0))

@@ -175,6 +175,25 @@ def read(system: System, op: Operation) -> None:
         follow(system, op, node)
 
 
+def registers(system: System, op: Operation) -> None:
+    """Moves data between memory and vectors, which are registers of the host: so tensors are there.
+
+    Buffers stay where they are, and what the user placed is there.
+    """
+    data = [value for value in (*op.operands, *op.results) if kind_of(value.type) != HOST]
+    if system.placement(op) is not None or not data or any(kind_of(value.type) != TENSOR for value in data):
+        compute(system, op)
+        return
+    node = system.demanded(system.host_scope, ("vector", op, 0), PLACED)
+    system.executed.append((op, node))
+    for index, value in enumerate(op.operands):
+        system.use(op, index, value, node)
+    for result in op.results:
+        if kind_of(result.type) != HOST:
+            system.define(result, node)
+    _capture(system, op, node)
+
+
 def inspect(system: System, op: Operation) -> None:
     """Asks for a shape or an address. The answer is on the host; the data is not touched, wherever it is."""
     for result in op.results:
