@@ -39,7 +39,7 @@ class CallGraph:
                 if op_name(op) == CALL:
                     self.calls.append(Call(op, caller, self.symbols.callee(op)))
                 else:
-                    named.update(_names(op))
+                    named.update(names_in(op))
         self.private: set[FuncOp] = {
             function
             for name, function in self.symbols.functions.items()
@@ -97,7 +97,7 @@ class CallGraph:
                     yield paths[-1]
 
 
-def _names(op: Operation) -> Iterator[str]:
+def names_in(op: Operation) -> Iterator[str]:
     """The symbols in an operation's attributes."""
     stack: list[Attribute] = [*op.attributes.values(), *op.properties.values()]
     while stack:

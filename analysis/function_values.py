@@ -162,6 +162,21 @@ def _has_origin(value: SSAValue) -> bool:
     return isinstance(parent, FuncOp) or (parent is not None and facts_of(parent).is_entered)
 
 
+def takes_functions(function: FuncOp) -> bool:
+    """Whether a function takes or returns functions: nobody outside of its module can call it."""
+    types = function.function_type
+    return any(kind_of(type_) == FUNCTION for type_ in (*types.inputs, *types.outputs))
+
+
+def has_function_values(symbols: Symbols) -> bool:
+    """Whether functions of a module take, return, name or call function values."""
+    functions = symbols.functions.values()
+    return any(
+        takes_functions(function) or any(op_name(op) in (CONSTANT, INDIRECT) for op in function.walk())
+        for function in functions
+    )
+
+
 def arguments_of(call: Operation) -> list[SSAValue]:
     """What a call passes, without the function value that it calls."""
     return list(call.operands[1:] if op_name(call) == INDIRECT else call.operands)

@@ -28,7 +28,7 @@ from devscope.analysis.function_values import Callees, FunctionValues, arguments
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import CONSTANT, INDIRECT, Symbols
 from devscope.analysis.value_flow import ValueFlow, constrains, decides, targets
-from devscope.analysis.value_kinds import FUNCTION, HOST, kind_of
+from devscope.analysis.value_kinds import FUNCTION, HOST, holds_data, kind_of
 from devscope.dialects.device import HOST_SCOPE, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import CALLS, CONTROL_FLOW, facts_of
@@ -167,12 +167,13 @@ class ScopeAnalysis:
             shapes = facts_of(op).host_operands
             found = [(i, self.host if i in shapes else scope) for i in range(len(op.operands))]
             for inner, index in captured_uses(op) if op.regions else ():
-                yield Need(inner, index, scope)
+                if holds_data(inner.operands[index].type):
+                    yield Need(inner, index, scope)
         else:
             return
         operands = op.operands
         for index, scope in found:
-            if kind_of(operands[index].type) != HOST:
+            if holds_data(operands[index].type):
                 yield Need(op, index, scope)
 
     # Changes

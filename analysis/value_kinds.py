@@ -70,6 +70,19 @@ def _kind_of_foreign(type_: Attribute) -> int:
 
 
 @lru_cache(maxsize=1024)
+def holds_data(type_: Attribute) -> bool:
+    """Whether a value of this type has a scope: it is data, or a function that takes or gives any."""
+    stack: list[Attribute] = [type_]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, FunctionType):
+            stack += (*current.inputs, *current.outputs)
+        elif kind_of(current) != HOST:
+            return True
+    return False
+
+
+@lru_cache(maxsize=1024)
 def memory_space_of(type_: Attribute) -> ScopeAttr | None:
     """What a buffer's type says about where it is; None when it says nothing that devscope knows.
 

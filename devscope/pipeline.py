@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
 
+from devscope.analysis.function_values import has_function_values, takes_functions
 from devscope.analysis.manager import AnalysisManager
+from devscope.analysis.symbols import Symbols, is_public
 from devscope.analysis.target_binding import TargetBinding, named_devices
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import ScopeAttr, verify_device_attributes
@@ -95,6 +97,7 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
     analyses = planned.analyses
+    closed = _call_by_name(analyses)
     if planned.plan.copies:
         _move_copies(analyses, planned.plan, report)
     analyses.run(DeviceSplitPass(targets=tuple(f"{device}={kind}" for device, kind in options.targets.items())))
@@ -109,10 +112,26 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
     memory = MemoryOptions(options.storage == "planned", options.memory_limits, shared)
     program = compile_split_module(planned.session, planned.module, binding, show, planned.literals, memory)
     program.report["plan"] = report
+    if closed:
+        program.report["closed"] = closed
     return program
 
 
-# Programs for the host alone do without what these two import.
+# Most programs, and those for the host alone, do without what these import.
+
+
+def _call_by_name(analyses: AnalysisManager) -> list[str]:
+    """Leave no function value in a module; the public functions that take or return any, which are no entries."""
+    symbols = analyses.get(Symbols)
+    if not has_function_values(symbols):
+        return []
+    from devscope.passes.device_defunctionalize import DeviceDefunctionalizePass
+
+    closed = [
+        name for name, function in symbols.functions.items() if is_public(function) and takes_functions(function)
+    ]
+    analyses.run(DeviceDefunctionalizePass())
+    return closed
 
 
 def _move_copies(analyses: AnalysisManager, plan: Plan, report: dict[str, object]) -> None:

@@ -6,7 +6,7 @@ recovers where everything is (`ScopeAnalysis`) and checks that data only ever mo
 
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import FunctionType, ModuleOp
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
 
@@ -14,7 +14,7 @@ from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import Need, ScopeAnalysis
 from devscope.analysis.symbols import CALL, CONSTANT, has_foreign_body
 from devscope.analysis.value_flow import planned_operations
-from devscope.analysis.value_kinds import BUFFER, FUNCTION, HOST, kind_of, memory_space_of
+from devscope.analysis.value_kinds import BUFFER, HOST, holds_data, kind_of, memory_space_of
 from devscope.dialects.device import HOST_SCOPE, SCOPE_ATTR, DeviceCopyOp, OnDeviceOp, RegionOp, ScopeAttr
 from devscope.dialects.location import error_at
 from devscope.dialects.names import op_name
@@ -69,7 +69,7 @@ class _Verifier:
             for index, scope in enumerate(signature_attributes(self.func, side, len(types))):
                 if isinstance(scope, ScopeAttr):
                     _check_memory(self.func, f"{noun} #{index}", types[index], scope)
-                if _holds_data(types[index]) and not _is_closed(scope):
+                if holds_data(types[index]) and not _is_closed(scope):
                     shown = scope.short() if isinstance(scope, ScopeAttr) else "missing"
                     raise error_at(
                         self.func,
@@ -140,7 +140,7 @@ class _Verifier:
                 ("result", self.analysis.of_result, func.function_type.outputs.data),
             ):
                 for index, type_ in enumerate(types):
-                    if kind_of(type_) != HOST and (at := of(func, index)) != scope:
+                    if holds_data(type_) and (at := of(func, index)) != scope:
                         what = f"{noun} #{index} of the callee @{func.sym_name.data}"
                         raise _mixed(op, what, at, scope, type_)
 
@@ -173,18 +173,6 @@ class _Verifier:
         if need.op is not op:
             what += f", captured by '{op_name(op)}',"
         raise _mixed(need.op, f"{what} of '{op_name(need.op)}'", actual, need.scope, value.type)
-
-
-def _holds_data(type_: Attribute) -> bool:
-    """Whether a value of this type is data, or a function that takes or gives any."""
-    stack: list[Attribute] = [type_]
-    while stack:
-        current = stack.pop()
-        if isinstance(current, FunctionType):
-            stack += (*current.inputs, *current.outputs)
-        elif kind_of(current) not in (HOST, FUNCTION):
-            return True
-    return False
 
 
 def _check_memory(op: Operation, what: str, type_: Attribute, scope: ScopeAttr) -> None:

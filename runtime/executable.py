@@ -79,6 +79,16 @@ class Executable:
         """The functions that :meth:`run` can call, with the types of their arguments and results."""
         return self.program.entries
 
+    def entry(self, name: str) -> Entry:
+        """The entry of this name; raises :class:`InputError` if there is none."""
+        found = self.entries.get(name)
+        if found is None:
+            notes = [f"its entries are: {', '.join(map(repr, self.entries))}"]
+            if name in self.program.report.get("closed", ()):
+                notes.insert(0, f"'{name}' takes or returns a function: only the program itself can call it")
+            raise InputError(f"the program has no entry '{name}'", notes=notes)
+        return found
+
     def __call__(self, *arguments: Any) -> Any:
         """Runs ``main``, or the only entry of the program. See :meth:`run`."""
         if MAIN in self.entries or len(self.entries) != 1:
@@ -92,11 +102,8 @@ class Executable:
         fails, when memory runs out, on the host too, or when a tensor would get a negative size;
         :class:`ExecutionError` when an assertion of the program does not hold. The executable stays usable.
         """
-        check = self._arguments.get(name)
-        if check is None:
-            legal = ", ".join(f"'{entry}'" for entry in self.entries)
-            raise InputError(f"the program has no entry '{name}'", notes=[f"its entries are: {legal}"])
-        arrays = check(arguments)
+        self.entry(name)
+        arrays = self._arguments[name](arguments)
         instance = self._pool.take()
         try:
             results = instance.run(name, arrays)

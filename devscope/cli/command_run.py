@@ -59,7 +59,7 @@ def execute(arguments: argparse.Namespace) -> int:
     saved = is_executable_file(file)
     executable = _load(file, arguments) if saved else _compile(file, arguments)
     name = only_entry(executable) if arguments.entry is None else arguments.entry
-    entry = _entry(executable, name)
+    entry = executable.entry(name)
     values = _inputs(arguments, name, entry)
     results = _as_tuple(executable.run(name, *values))
     print_results(entry, results)
@@ -87,16 +87,6 @@ def _compile(file: Path, arguments: argparse.Namespace) -> Executable:
     executable = executable_for(file, options, device_mapping(arguments), not arguments.no_cache)
     print_warnings(executable.program)
     return executable
-
-
-def _entry(executable: Executable, name: str) -> Entry:
-    entry = executable.entries.get(name)
-    if entry is None:
-        raise InputError(
-            f"the program has no public function '{name}'",
-            notes=[f"public functions: {', '.join(executable.entries)}"],
-        )
-    return entry
 
 
 def _inputs(arguments: argparse.Namespace, name: str, entry: Entry) -> list[object]:

@@ -1,7 +1,6 @@
 """The call graph of a bufferised module, which is in MLIR.
 
-`devscope.analysis.call_graph` reads xDSL's IR, and follows function values: here, what is a value anywhere may be
-what any indirect call reaches.
+`devscope.analysis.call_graph` reads xDSL's IR. Function values are gone (``device-defunctionalize``).
 """
 
 from collections.abc import Iterable
@@ -11,13 +10,11 @@ from devscope.analysis.strongly_connected import strongly_connected_components
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 
-_CALL, _INDIRECT, _VALUE = "func.call", "func.call_indirect", "func.constant"
-
 
 class CallGraph:
     """``functions`` are those with a body, by name, ``calls`` the operations that call each, by its name.
 
-    ``callees``: the functions with a body that each may call; ``values``: those that are called through values.
+    ``callees``: the functions with a body that each calls.
     ``order`` has all of them, callees before callers; ``recursive`` are those that can reach themselves.
     """
 
@@ -27,19 +24,15 @@ class CallGraph:
         }
         self.calls: dict[str, list[Any]] = {name: [] for name in self.functions}
         ops = {name: list(mlir_util.walk(func)) for name, func in self.functions.items()}
-        taken = {_symbol(op, "value") for found in ops.values() for op in found if op.name == _VALUE}
-        self.values = [name for name in self.functions if name in taken]
         self.callees = {name: self._callees(found) for name, found in ops.items()}
         components = list(strongly_connected_components(self.callees))
         self.order = [name for component in components for name in component]
         self.recursive = {n for c in components for n in c if len(c) > 1 or n in self.callees[n]}
 
     def called_by(self, name: str, op: Any) -> list[str]:
-        """The functions with a body that ``op``, an operation called ``name``, may call."""
-        if name == _CALL:
-            callee = _symbol(op, "callee")
-            return [callee] if callee in self.functions else []
-        return self.values if name == _INDIRECT else []
+        """The function with a body that ``op``, an operation called ``name``, calls, if it calls one."""
+        callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value if name == "func.call" else None
+        return [callee] if callee in self.functions else []
 
     def reachable(self, roots: Iterable[str]) -> set[str]:
         """``roots``, and all that they may call."""
@@ -52,18 +45,9 @@ class CallGraph:
         return seen
 
     def _callees(self, ops: Iterable[Any]) -> list[str]:
-        direct: list[str] = []
-        indirect: list[str] = []
+        found: dict[str, None] = {}
         for op in ops:
-            found = self.called_by(op.name, op)
-            if op.name == _INDIRECT:
-                indirect = found
-                continue
-            direct += found
-            for callee in found:
+            for callee in self.called_by(op.name, op):
+                found[callee] = None
                 self.calls[callee].append(op)
-        return list(dict.fromkeys(direct + indirect))
-
-
-def _symbol(op: Any, attribute: str) -> str:
-    return ir.FlatSymbolRefAttr(op.attributes[attribute]).value
+        return list(found)

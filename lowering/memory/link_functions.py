@@ -41,7 +41,7 @@ def _inline_functions(module: Any) -> None:
     for name in graph.order:
         func, sites = graph.functions[name], graph.calls[name]
         visibility = str(func.attributes["sym_visibility"]) if "sym_visibility" in func.attributes else ""
-        if name in graph.recursive or name in graph.values or visibility != '"private"':
+        if name in graph.recursive or visibility != '"private"':
             continue
         if sites and len(func.regions[0].blocks) == 1:
             _inline(func, sites)

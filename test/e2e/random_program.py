@@ -26,6 +26,7 @@ _HEADER = """\
 #rows = affine_map<(i, j) -> (i)>
 #columns = affine_map<(i, j) -> (j)>
 """
+_FUNCTION = f"({MATRIX}, {MATRIX}, f64, i1, index) -> {MATRIX}"
 _SCOPES = ("#first", "#second", "#slim", "#wide", "#host")
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "math.sin": np.sin,
@@ -48,6 +49,13 @@ class Function:
     results: list[str]
     body: list[Statement]
     returned: list[str]
+
+    def call(self, e: Environment, x: str, y: str, s: str) -> list[Any]:
+        """The results on these values of the caller, whose ``%flag`` and ``%steps`` it takes, too."""
+        inner = {"%x": e[x], "%y": e[y], "%s": e[s], "%flag": e["%flag"], "%steps": e["%steps"]}
+        for statement in self.body:
+            statement(inner)
+        return [inner[name] for name in self.returned]
 
 
 @dataclass
@@ -78,11 +86,20 @@ class Generator:
         self._rng = rng
         self._count = 0
         self._functions: list[Function] = []
+        self._values: list[Function] = []
+        """Those that are used as values: with one result, a matrix."""
+        self._annotated = True
         self._texts: list[str] = []
 
     def program(self) -> Program:
+        if self._rng.integers(2):
+            # First, and without annotations: these demand scopes of arguments, in which values have to agree.
+            self._annotated = False
+            self._values = [self._function(f"value{number}", [MATRIX]) for number in range(3)]
+            self._texts.append(_APPLY)
+            self._annotated = True
         for number in range(int(self._rng.integers(0, 3))):
-            self._function(f"helper{number}")
+            self._functions.append(self._function(f"helper{number}"))
         body, returned, types = self._body(int(self._rng.integers(6, 14)))
         self._texts.append(
             "func.func @main(%x: tensor<?x4xf64>, %y: tensor<?x4xf64>, %s: f64, %flag: i1, %steps: index)\n"
@@ -101,28 +118,31 @@ class Generator:
 
     # ---- structure ----
 
-    def _body(self, length: int) -> tuple[Block, list[str], list[str]]:
+    def _body(self, length: int, types: Sequence[str] = ()) -> tuple[Block, list[str], list[str]]:
         block = Block([("%x", MATRIX), ("%y", MATRIX), ("%s", SCALAR)], depth=0)
         self._fill(block, length)
+        if types:
+            return block, [self._value(block, type_) for type_ in types], list(types)
         names = self._choose(block.values, int(self._rng.integers(1, 5)))
         return block, [name for name, _ in names], [type_ for _, type_ in names]
 
-    def _function(self, name: str) -> None:
-        block, returned, types = self._body(int(self._rng.integers(2, 6)))
-        self._functions.append(Function(name, types, block.statements, returned))
+    def _function(self, name: str, types: Sequence[str] = ()) -> Function:
+        block, returned, types = self._body(int(self._rng.integers(2, 6)), types)
         self._texts.append(
             f"func.func private @{name}(%x: tensor<?x4xf64>, %y: tensor<?x4xf64>, %s: f64, %flag: i1, "
             f"%steps: index)\n    -> ({', '.join(types)}) {{\n{_prologue()}"
             + "\n".join(block.lines)
             + f"\n  return {', '.join(returned)} : {', '.join(types)}\n}}\n"
         )
+        return Function(name, types, block.statements, returned)
 
     def _fill(self, block: Block, length: int) -> None:
         simple = [
             *(self._unary, self._unary, self._binary, self._binary, self._scale, self._row_sum),
             *(self._broadcast, self._splat, self._read, self._write, self._move_columns, self._total),
-            *(self._constant, self._product, self._on_device, self._region, self._generate),
+            *(self._constant, self._product, self._region, self._generate),
         ]
+        simple += [self._on_device] if self._annotated else []
         nested = [self._for, self._if, self._while, self._switch]
         for _ in range(length):
             choices = list(simple)
@@ -130,6 +150,8 @@ class Generator:
                 choices += nested
             if self._functions and block.depth < 2:
                 choices += [self._call, self._call]
+            if self._values and block.depth < 2:
+                choices += [self._call_value, self._call_value, self._call_values]
             choices[int(self._rng.integers(len(choices)))](block)
 
     def _nested(self, block: Block, carried: Sequence[tuple[str, str]] = ()) -> Block:
@@ -319,12 +341,67 @@ class Generator:
             f"  {', '.join(results)} = func.call @{callee.name}({x}, {y}, {s}, %flag, %steps)\n"
             f"    : ({MATRIX}, {MATRIX}, f64, i1, index) -> ({', '.join(callee.results)})"
         )
+        block.statements.append(lambda e: e.update(zip(results, callee.call(e, x, y, s), strict=True)))
+
+    def _function_value(self, block: Block) -> tuple[str, Callable[[Environment], Function]]:
+        """A function, or one of two."""
+        (one, first), (other, second) = ((self._name(), self._pick(self._values)) for _ in range(2))
+        block.lines += [
+            f"  {name} = func.constant @{function.name} : {_FUNCTION}"
+            for name, function in ((one, first), (other, second))
+        ]
+        chosen = self._name()
+        match int(self._rng.integers(3)):
+            case 0:
+                return one, lambda e: first
+            case 1:
+                block.lines.append(f"  {chosen} = arith.select %flag, {one}, {other} : {_FUNCTION}")
+                return chosen, lambda e: first if e["%flag"] else second
+            case _:
+                number, low = self._value(block, SCALAR), self._name()
+                block.lines.append(
+                    f"  {low} = arith.cmpf olt, {number}, %limit : f64\n"
+                    f"  {chosen} = scf.if {low} -> ({_FUNCTION}) {{\n  scf.yield {one} : {_FUNCTION}\n"
+                    f"  }} else {{\n  scf.yield {other} : {_FUNCTION}\n  }}"
+                )
+                return chosen, lambda e: first if e[number] < 0.25 else second
+
+    def _call_value(self, block: Block) -> None:
+        """Calls a function value, or lets another function call it twice."""
+        function, which = self._function_value(block)
+        x, y, s = self._value(block, MATRIX), self._value(block, MATRIX), self._value(block, SCALAR)
+        result = self._new(block, MATRIX)
+        arguments, types = f"{x}, {y}, {s}, %flag, %steps", f"{MATRIX}, {MATRIX}, f64, i1, index"
+        if twice := bool(self._rng.integers(2)):
+            call = f"func.call @apply({function}, {arguments}) : ({_FUNCTION}, {types}) -> {MATRIX}"
+        else:
+            call = f"func.call_indirect {function}({arguments}) : {_FUNCTION}"
+        block.lines.append(f"  {result} = {call}")
 
         def run(e: Environment) -> None:
-            inner = {"%x": e[x], "%y": e[y], "%s": e[s], "%flag": e["%flag"], "%steps": e["%steps"]}
-            for statement in callee.body:
-                statement(inner)
-            e.update(zip(results, (inner[name] for name in callee.returned), strict=True))
+            (e[result],) = which(e).call(e, x, y, s)
+            if twice:
+                (e[result],) = which(e).call(e, result, x, s)
+
+        block.statements.append(run)
+
+    def _call_values(self, block: Block) -> None:
+        """A loop that carries a function and what it makes."""
+        (first, start), (next_, then) = self._function_value(block), self._function_value(block)
+        x, y, s = self._value(block, MATRIX), self._value(block, MATRIX), self._value(block, SCALAR)
+        last, result = self._name(), self._new(block, MATRIX)
+        function, carried, made = (self._name() for _ in range(3))
+        block.lines.append(
+            f"  {last}, {result} = scf.for {self._name()} = %c0 to %steps step %c1\n"
+            f"      iter_args({function} = {first}, {carried} = {x}) -> ({_FUNCTION}, {MATRIX}) {{\n"
+            f"  {made} = func.call_indirect {function}({carried}, {y}, {s}, %flag, %steps) : {_FUNCTION}\n"
+            f"  scf.yield {next_}, {made} : {_FUNCTION}, {MATRIX}\n  }}"
+        )
+
+        def run(e: Environment) -> None:
+            e[result] = e[x]
+            for number in range(e["%steps"]):
+                (e[result],) = (then if number else start)(e).call(e, result, y, s)
 
         block.statements.append(run)
 
@@ -471,6 +548,16 @@ def _run(block: Block, environment: Environment, wanted: Sequence[str]) -> list[
     for statement in block.statements:
         statement(environment)
     return [environment[name] for name in wanted]
+
+
+_APPLY = f"""\
+func.func private @apply(%f: {_FUNCTION}, %x: {MATRIX}, %y: {MATRIX}, %s: f64, %flag: i1, %steps: index)
+    -> {MATRIX} {{
+  %0 = func.call_indirect %f(%x, %y, %s, %flag, %steps) : {_FUNCTION}
+  %1 = func.call_indirect %f(%0, %x, %s, %flag, %steps) : {_FUNCTION}
+  return %1 : {MATRIX}
+}}
+"""
 
 
 def _prologue() -> str:

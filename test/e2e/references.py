@@ -602,6 +602,67 @@ def recursion(x: Array, n: Array) -> Any:
     return x ** int(n), n % 2 == 0
 
 
+@case(f32("n"), f32("n"), program="function_values", entry="higher_order", results="f32")
+def function_values_higher_order(x: Array, y: Array) -> Array:
+    return x - (x - y)
+
+
+@case(f32("n"), f32("n"), program="function_values", entry="beside", results="f32")
+def function_values_beside(x: Array, y: Array) -> Array:
+    return x + y
+
+
+@case(i1(), f32("n"), f32("n"), program="function_values", entry="conditional", results="f32")
+def function_values_conditional(p: Array, y: Array, z: Array) -> Array:
+    return z + y if p else z - y
+
+
+@case(f32("n"), index(low=0, high=4), i1(), program="function_values", entry="carried", results="f32")
+def function_values_carried(x: Array, n: Array, p: Array) -> Array:
+    first = np.sin if p else np.negative
+    for number in range(int(n) + 1):
+        x = np.exp(x) if number % 2 else first(x)
+    return x
+
+
+@case(f32("n"), f32(), program="function_values", entry="while", results="f32, index scalar")
+def function_values_while(x: Array, limit: Array) -> Any:
+    function = np.sin
+    for _ in range(6):
+        x = function(x)
+        function = np.negative if x[0] < limit else np.sin
+    return x, 6
+
+
+@case(f32("n"), i32(low=0, high=3), program="function_values", entry="blocks", results="f32")
+def function_values_blocks(x: Array, n: Array) -> Array:
+    return np.sin(x) if n == 0 else np.sin(-x) if n == 1 else np.exp(x)
+
+
+@case(f32("n"), index(low=0, high=3), program="function_values", entry="nested", results="f32")
+def function_values_nested(x: Array, which: Array) -> Array:
+    function = (np.sin, np.exp, np.negative)[which]
+    return function(function(x))
+
+
+@case(i1(), f32("n"), f32("n"), program="function_values", entry="results", results="f32, f32")
+def function_values_results(p: Array, x: Array, y: Array) -> Any:
+    return (np.cos(y), np.sin(x)) if p else (x, y)
+
+
+@case(f32("n"), index(low=0, high=4), program="function_values", entry="recursive", results="f32")
+def function_values_recursive(x: Array, n: Array) -> Array:
+    for _ in range(int(n) + 1):
+        x = np.cos(x)
+    return x
+
+
+@case(f32("n"), i1(), program="function_values", entry="kernels", results="f32, f32, f32")
+def function_values_kernels(x: Array, p: Array) -> Any:
+    chosen = x * x if p else x / 2
+    return x * x, chosen, np.where((x < 0) | (p != 0), x**4, x / 4)
+
+
 @case(f32("n"), program="several_entries", entry="double", results="f32")
 def several_entries_double(x: Array) -> Array:
     return 2 * x

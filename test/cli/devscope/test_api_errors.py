@@ -124,6 +124,29 @@ def test_entries() -> None:
     np.testing.assert_array_equal(result, np.zeros(4, np.float32))
 
 
+def test_functions_of_functions_are_no_entries(tmp_path: Path) -> None:
+    text = """
+    func.func @twice(%f: (f32) -> f32, %x: f32) -> f32 {
+      %0 = func.call_indirect %f(%x) : (f32) -> f32
+      %1 = func.call_indirect %f(%0) : (f32) -> f32
+      return %1 : f32
+    }
+    func.func @square(%x: f32) -> f32 {
+      %0 = arith.mulf %x, %x : f32
+      return %0 : f32
+    }
+    func.func @fourth(%x: f32) -> f32 {
+      %f = func.constant @square : (f32) -> f32
+      %0 = call @twice(%f, %x) : ((f32) -> f32, f32) -> f32
+      return %0 : f32
+    }"""
+    devscope.compile(text).save(tmp_path / "program.dsx")
+    executable = devscope.load(tmp_path / "program.dsx")
+    assert (executable.run("square", 3.0), executable.run("fourth", 3.0)) == (9.0, 81.0)
+    with pytest.raises(InputError, match=r"no entry 'twice'\n.*'twice' takes or returns a function.*\n.*'square'"):
+        executable.run("twice", 3.0)
+
+
 def test_errors_carry_the_position() -> None:
     with pytest.raises(ParseError) as caught:
         devscope.plan(TANH.replace("%0 :", "%0"))

@@ -67,7 +67,7 @@ HELP = "options are listed by: devscope"
             "tanh.mlir:4:8: error: no code generator for target 'rocm', which 'opencl:0' asks for",
             "",
         ),
-        ([*RUN, "--entry", "f"], "error: the program has no public function 'f'", "public functions: main"),
+        ([*RUN, "--entry", "f"], "error: the program has no entry 'f'", "its entries are: 'main'"),
         (["run", "tanh.mlir"], "error: 'main' takes arguments: (arg0: 4xf32)", "or --random SEED"),
         (["plan", "tanh.mlir", "--table", "--json"], "error: argument --json: not allowed with", ""),
         (["lower", "tanh.mlir", "--stage", "x"], "error: argument --stage: invalid choice: 'x'", "lower --help"),

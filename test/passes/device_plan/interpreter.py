@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, TensorType
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr, ModuleOp, SymbolRefAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, Region, SSAValue
 
@@ -17,6 +17,10 @@ MOST_DECISIONS = 40
 """After so many, every loop ends and every branch goes the same way."""
 
 Array = np.ndarray[Any, Any]
+
+
+class Number(int):
+    """What a function value became: a choice by it is not drawn."""
 
 
 class Interpreter:
@@ -70,9 +74,17 @@ class Interpreter:
 
     def _op(self, op: Operation, name: str, values: dict[SSAValue, Any]) -> list[Any]:
         operands = [values[operand] for operand in op.operands]
-        if name in _COMPUTES:
-            return _COMPUTES[name](op, *operands)
         match name:
+            case "arith.constant" if not isinstance(op.results[0].type, TensorType):
+                value = op.get_attr_or_prop("value")
+                return [Number(value.value.data) if isinstance(value, IntegerAttr) else np.ones(())]
+            case "scf.index_switch" if isinstance(operands[0], Number):
+                cases = op.get_attr_or_prop("cases")
+                assert isinstance(cases, DenseArrayBase)
+                regions = dict(zip(cases.iter_values(), op.regions[1:], strict=True))
+                return self._region(regions.get(operands[0], op.regions[0]), values, [])
+            case _ if name in _COMPUTES:
+                return _COMPUTES[name](op, *operands)
             case "tensor.generate":
                 made = np.empty(_shape(op))
                 for index in np.ndindex(made.shape):

@@ -16,9 +16,14 @@ from random_modules import Generator
 from xdsl.dialects.builtin import FileLineColLoc, IntAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 
+from devscope.analysis.function_values import has_function_values
+from devscope.analysis.manager import AnalysisManager
+from devscope.analysis.symbols import Symbols
 from devscope.dialects.device import ScopeAttr
 from devscope.errors import PlanError
+from devscope.passes.device_defunctionalize import DeviceDefunctionalizePass
 from devscope.passes.device_plan import PlanOptions, plan_module
+from devscope.passes.device_verify import verify_module
 
 SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 EXAMPLES = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 25)
@@ -65,10 +70,18 @@ def test_plans_or_explains(plan, rng, annotations: float, default: str, argument
     assert len(pairs) == len(planned.plan.copies) == len(planned.copies())
     assert all(copy.required_by for copy in planned.plan.copies)
     assert all(placement.reason for placement in planned.plan.placements)
-    before, after = (Interpreter(module, 1) for module in (parse(text), planned.module))
-    for left, right in zip(before.run("main"), after.run("main"), strict=True):
-        np.testing.assert_array_equal(left, right)
-    assert before.calls == after.calls
+    before = Interpreter(parse(text), 1)
+    wanted = before.run("main")
+    for _ in range(2):
+        after = Interpreter(planned.module, 1)
+        for left, right in zip(wanted, after.run("main"), strict=True):
+            np.testing.assert_array_equal(left, right)
+        assert before.calls == after.calls
+        # Once more without function values.
+        DeviceDefunctionalizePass().run(AnalysisManager(planned.module))
+        planned.module.verify()
+        verify_module(planned.module)
+        assert not has_function_values(Symbols(planned.module))
 
 
 def outcome(text: str, default: str, arguments: str) -> dict[str, str]:
