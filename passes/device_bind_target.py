@@ -23,6 +23,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
 from devscope.analysis.classify import device_functions, portable_functions
+from devscope.analysis.function_values import has_function_values
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.symbols import Symbols, is_public, named_function
@@ -53,9 +54,15 @@ class DeviceBindTargetPass(ManagedPass):
     def run(self, analyses: AnalysisManager) -> bool:
         """Bind the functions of a planned module in place. Binding it again changes nothing.
 
+        Function values go first (`DeviceDefunctionalizePass`): what each function is called by decides.
+
         Raises VerifyError, located, for a host part that is for a device, and for a function without a body that
         is for one: only the host can call what is defined elsewhere.
         """
+        if has_function_values(analyses.get(Symbols)):
+            from devscope.passes.device_defunctionalize import DeviceDefunctionalizePass
+
+            analyses.run(DeviceDefunctionalizePass())
         binding, host = TargetBinding.parse(self.targets), analyses.host
         _inline_in_kernels(analyses)
         _bind_versions(analyses, binding)
@@ -137,7 +144,7 @@ def _bind_versions(analyses: AnalysisManager, binding: TargetBinding) -> None:
 def _uses(
     analyses: AnalysisManager, portable: Container[str | None], host_side: _Side, binding: TargetBinding
 ) -> Iterator[tuple[Operation, _Side]]:
-    """What calls portable functions, has them for values or launches kernels, but in such; with its side."""
+    """What calls portable functions or launches kernels, but in such; with its side."""
     scopes = analyses.get(ScopeAnalysis)
     for name, function in scopes.symbols.functions.items():
         for op in function.walk() if name not in portable else ():

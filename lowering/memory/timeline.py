@@ -15,8 +15,6 @@ from devscope.lowering import mlir_util
 from devscope.lowering.memory.effects import Effect, effect_of
 
 _LOOPS = LOOPS | {Control.PARALLEL}
-_KEEPS = frozenset({Control.RETURN, Control.CALL_INDIRECT})
-"""What gives a buffer to somebody who may keep it."""
 _ADDRESS = "memref.extract_aligned_pointer_as_index"
 """Makes a number of a buffer, which can be compared."""
 _YIELDS = frozenset({Control.CONDITION, Control.YIELD})
@@ -122,8 +120,8 @@ def _uses_of(timeline: Timeline, buffer: Any) -> tuple[list[Step], set[Any]] | N
     work = [buffer]
     while work:
         for step in timeline.users.get(work.pop(), ()):
-            if facts(step.name).control in _KEEPS or step.name == _ADDRESS:
-                return None
+            if facts(step.name).control is Control.RETURN or step.name == _ADDRESS:
+                return None  # somebody may keep it
             found[step] = None
             for alias in _aliases(step):
                 if alias not in seen:

@@ -1,4 +1,6 @@
 // RUN: devscope-opt %s --split-input-file -p device-plan,device-defunctionalize,device-verify | filecheck %s
+// RUN: devscope-opt %s --split-input-file -p device-plan,device-split,device-verify,device-verify-split | filecheck %s --check-prefix SPLIT
+// SPLIT-NOT: {{constant @|call_indirect}}
 
 // What is known is called by its name: constants, what branches agree on, what calls return. Callers that pass
 // different functions call different clones, through any number of calls; nobody is left to call the original.
