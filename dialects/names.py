@@ -18,3 +18,7 @@ def op_name(op: Operation) -> str:
 def type_list(types: Iterable[Attribute]) -> str:
     """Types as MLIR writes those of a function's arguments: ``(f32, index)``."""
     return f"({', '.join(map(str, types))})"
+
+
+SAME_SIZE = "devscope.same_size"
+"""On a ``cf.assert`` that two sizes are equal: the lowering words its message, by where they come from."""

@@ -5,6 +5,8 @@ from typing import Any
 
 from devscope.dialects.op_facts import ENDS, Control, facts
 from devscope.lowering import mlir_util
+from devscope.lowering.checks.labels import Labels
+from devscope.lowering.checks.shapes import check_shapes
 from devscope.lowering.constants import ConstantTable, extract_constants
 from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.legal import check_module
@@ -38,13 +40,17 @@ def to_buffers(
     options: Options,
     run_passes: RunPasses,
     constants: ConstantTable,
+    labels: Labels,
     before: Callable[[Any], None] | None = None,
 ) -> None:
     """Lower ``module``; nobody frees the buffers yet. ``before`` is called right before one-shot bufferisation.
 
+    ``labels``: what the arguments of functions are called in errors of the running program.
+
     Raises LoweringError for what ``target`` cannot compile.
     """
     check_module(module, target.name)
+    check_shapes(module, labels)
     for function in mlir_util.functions(module):
         if mlir_util.has_body(function):
             _protect_arguments(function)

@@ -12,7 +12,9 @@ from devscope.lowering.interop.bindings import ir
 _COPY = "memref.copy"
 
 #: What may stand between the two copies: it neither reads nor writes the contents of buffers.
-_HARMLESS = frozenset({"memref.alloc", "memref.cast", "memref.dim", "memref.subview", "bufferization.to_tensor"})
+_HARMLESS = frozenset(
+    {"cf.assert", "memref.alloc", "memref.cast", "memref.dim", "memref.subview", "bufferization.to_tensor"}
+)
 
 
 def is_whole_copy(copy: Any) -> bool:

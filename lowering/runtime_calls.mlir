@@ -25,7 +25,7 @@ module {
   func.func private @devscope_start(i64)
   func.func private @devscope_launch(i64, i64, index, index, index, index, index, index, index, i64)
 
-  llvm.func @devscope_fail_assertion(!llvm.ptr) attributes {passthrough = ["noreturn", "cold"]}
+  llvm.func @devscope_fail_assertion(!llvm.ptr, i64, i64) attributes {passthrough = ["noreturn", "cold"]}
 
   llvm.func @devscope_host_alloc(i64) -> (!llvm.ptr {llvm.noalias, llvm.nonnull})
       attributes {memory_effects = #allocates}
@@ -39,11 +39,11 @@ module {
       attributes {memory_effects = #allocates}
   llvm.func @devscope_host_done(!llvm.ptr {llvm.nocapture}) attributes {memory_effects = #releases}
 
-  // message: a C string that outlives the call.
-  func.func private @devscope_assert(%holds: i1, %message: !llvm.ptr) {
+  // message: a C string that outlives the call; one and other: the numbers that it may name.
+  func.func private @devscope_assert(%holds: i1, %message: !llvm.ptr, %one: i64, %other: i64) {
     cf.cond_br %holds, ^done, ^stop
   ^stop:
-    llvm.call @devscope_fail_assertion(%message) : (!llvm.ptr) -> ()
+    llvm.call @devscope_fail_assertion(%message, %one, %other) : (!llvm.ptr, i64, i64) -> ()
     llvm.unreachable
   ^done:
     return

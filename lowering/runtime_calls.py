@@ -13,6 +13,7 @@ from typing import Any
 
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
+from devscope.lowering.checks.shapes import CHECK
 from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
 from devscope.lowering.gpu.local_memory import STATIC_LOCAL
 from devscope.lowering.interop.bindings import ir
@@ -50,7 +51,12 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     function to its number within its device.
     """
     messages: dict[str, str] = {}
-    rewrites = {**_REWRITES, "gpu.launch_func": partial(_launch, kernels), "cf.assert": partial(_assert, messages)}
+    compared = _Compared(module)
+    rewrites = {
+        **_REWRITES,
+        "gpu.launch_func": partial(_launch, kernels),
+        "cf.assert": partial(_assert, messages, compared),
+    }
     places = PlaceCalls()
     work: list[tuple[Any, Rewrite, list[int]]] = []
     for op in mlir_util.walk(module.operation):
@@ -226,13 +232,29 @@ def _cells(build: Builder, value: Any) -> list[Any]:
     return [build.value("arith.extui", [value], build.i64)]
 
 
-def _assert(messages: dict[str, str], op: Any, where: list[int]) -> None:
+class _Compared:
+    """What the comparisons of a module compare."""
+
+    def __init__(self, module: Any) -> None:
+        ops = [op for op in mlir_util.walk(module.operation) if op.name in ("arith.cmpi", "arith.ori")]
+        self._made_by = {op.results[0]: op for op in ops}
+
+    def by(self, condition: Any) -> list[Any]:
+        """The operands of the comparison that a condition is, or begins with; none if it is something else."""
+        op = self._made_by.get(condition)
+        while op is not None and op.name == "arith.ori":
+            op = self._made_by.get(op.operands[0])
+        return [] if op is None else list(op.operands)
+
+
+def _assert(messages: dict[str, str], compared: _Compared, op: Any, where: list[int]) -> None:
     """Left to MLIR, a failed assertion would end the process; the runtime leaves the program's call.
 
     ``messages`` are the symbols of the texts of assertions.
     """
     message = ir.StringAttr(op.attributes["msg"]).value
-    text = f"assertion failed: {message}" if message else "assertion failed"
+    is_check = CHECK in op.attributes
+    text = message if is_check else f"assertion failed: {message}" if message else "assertion failed"
     location = decode_location(op.location)
     if location is not None:
         text = f"{location}: {text}"  # taken apart again by the runtime's device_error.py
@@ -240,8 +262,17 @@ def _assert(messages: dict[str, str], op: Any, where: list[int]) -> None:
     build = Builder(op)
     name = {"global_name": ir.FlatSymbolRefAttr.get(symbol, op.context)}
     address = build.value("llvm.mlir.addressof", [], ir.Type.parse("!llvm.ptr", op.context), name)
-    build.call("devscope_assert", [op.operands[0], address])
+    numbers = [_as_i64(build, value) for value in compared.by(op.operands[0])] if is_check else []
+    build.call("devscope_assert", [op.operands[0], address, *(numbers or [_number(build, 0)] * 2)])
     op.erase()
+
+
+def _as_i64(build: Builder, value: Any) -> Any:
+    if value.type == build.i64:
+        return value
+    if isinstance(value.type, ir.IndexType):
+        return build.value("arith.index_cast", [value], build.i64)
+    return build.value("arith.extsi" if value.type.width < 64 else "arith.trunci", [value], build.i64)
 
 
 _LOWERED_BY_MLIR = frozenset({"memref.alloc", "memref.dealloc", "memref.copy", "memref.load", VIEW})

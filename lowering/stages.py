@@ -13,6 +13,7 @@ from devscope.errors import LoweringError, OptionError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.boundary import DevicePart, VirtualDevice, cut_module
 from devscope.lowering.bufferize import to_buffers
+from devscope.lowering.checks.labels import Labels, argument_labels
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_directly
 from devscope.lowering.entries import ENTRY_PREFIX, add_entry, function_signature, public_functions
@@ -62,13 +63,23 @@ def compile_split_module(
     host = find_target(HOST_KIND)
     assert isinstance(host, HostTarget)
     options = _host_options(module, host)
+    labels = argument_labels(module, {name: inputs for name, (inputs, _) in signatures.items()})
     devices = cut_module(module, binding)
     for part in (part for virtual in devices for part in virtual.parts):
         _check_options(part.target, part.attribute, part.location)
         part.target.prepare()
     with session.context:
         return _compile(
-            session, module, host, options, devices, signatures, ConstantTable(literals), memory_options, observe
+            session,
+            module,
+            host,
+            options,
+            devices,
+            signatures,
+            ConstantTable(literals),
+            memory_options,
+            labels,
+            observe,
         )
 
 
@@ -81,11 +92,12 @@ def _compile(
     signatures: dict[str, tuple[list[TensorSpec], list[TensorSpec]]],
     constants: ConstantTable,
     memory_options: MemoryOptions,
+    labels: Labels,
     observe: Observer,
 ) -> Program:
     """Lower the host's code and all devices', whose binaries are filled in, and make a program of them."""
     module = session.to_mlir(host_part)
-    to_buffers(module, host, options, session.run_passes, constants)
+    to_buffers(module, host, options, session.run_passes, constants, labels)
     if devices:
         copy_directly(module)
     session.run_passes(module, pipeline("own"))
@@ -94,7 +106,7 @@ def _compile(
     taken = {mlir_util.symbol_name(op) for op in mlir_util.functions(module)}
     taken |= {name for virtual in devices for part in virtual.parts for name in taken_names(part.module)}
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
-        launchers, binary = _lower_device(session, part, constants, taken, observe)
+        launchers, binary = _lower_device(session, part, constants, taken, labels, observe)
         kernels.update(virtual.add(binary))
         mark_flushes(launchers, virtual.spec.slot)
         merge_modules(module, launchers)
@@ -164,7 +176,12 @@ def _check_options(target: Target, attribute: TargetAttr, location: SourceLocati
 
 
 def _lower_device(
-    session: Session, part: DevicePart, constants: ConstantTable, taken: set[str], observe: Observer
+    session: Session,
+    part: DevicePart,
+    constants: ConstantTable,
+    taken: set[str],
+    labels: Labels,
+    observe: Observer,
 ) -> tuple[Any, DeviceBinary]:
     """The launchers of a part, which are host code, and its kernels, compiled."""
     from devscope.lowering.gpu.outline_kernels import lower_device_functions
@@ -172,7 +189,7 @@ def _lower_device(
 
     target, options = part.target, part.attribute.option_values
     module = session.to_mlir(part.module)
-    lower_device_functions(module, part, session.run_passes, constants, taken)
+    lower_device_functions(module, part, session.run_passes, constants, taken, labels)
     observe("launchers", module)
     gpu_modules = take_kernels(module)
     observe("kernels", gpu_modules)

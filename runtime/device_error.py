@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from devscope.errors import DeviceError, DevscopeError, ExecutionError, SourceLocation
+from devscope.errors import DeviceError, DevscopeError, ExecutionError, InputError, SourceLocation
 from devscope.runtime.drivers import Device
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.native.abi import Code, Operation, Origin
@@ -49,7 +49,7 @@ def describe_error(error: Any, specs: Sequence[DeviceSpec], physical: Sequence[D
     The host code whose error it is must still be loaded.
     """
     if error.operation == Operation.ASSERT:
-        return _failed_assertion(error.detail)
+        return _failed_assertion(error.detail, error.numbers)
     operation, without_detail = _OPERATIONS[error.operation]
     if not 0 <= error.slot < len(specs):
         what = f"slot {error.slot}: {without_detail}"
@@ -80,16 +80,28 @@ def negative_size(where: str, size: int) -> DeviceError:
     return DeviceError(f"{where}: a tensor would have a dimension of size {size}", notes=[_SHAPES])
 
 
-_MESSAGE = re.compile(r"(?:(.*?):(\d+):(\d+): )?(assertion failed.*)", re.DOTALL)
+_ASSERTION, _ARGUMENTS = "assertion failed", "arguments do not fit each other"
+_MESSAGE = re.compile(
+    rf"(?:(.*?):(\d+):(\d+): )?(({_ASSERTION}|{_ARGUMENTS}|shapes do not agree|out of range).*)", re.DOTALL
+)
 
 
-def _failed_assertion(address: int) -> ExecutionError:
-    """The lowering puts where the assertion stands in front of its message, see runtime_calls.py there."""
+def _failed_assertion(address: int, numbers: Sequence[int]) -> DevscopeError:
+    """The lowering puts where the assertion stands in front of its message, see runtime_calls.py there.
+
+    In messages of its own, ``{0}`` and ``{1}`` stand for ``numbers``.
+    """
     text = ctypes.string_at(address).decode(errors="replace")
     match = _MESSAGE.fullmatch(text)
-    if match is None or match[1] is None:
+    if match is None:
         return ExecutionError(text)
-    return ExecutionError(match[4], SourceLocation(match[1], int(match[2]), int(match[3])))
+    location = None if match[1] is None else SourceLocation(match[1], int(match[2]), int(match[3]))
+    message = match[4]
+    if match[5] == _ASSERTION:
+        return ExecutionError(message, location)
+    for position, number in enumerate(numbers):
+        message = message.replace(f"{{{position}}}", str(number))
+    return (InputError if match[5] == _ARGUMENTS else ExecutionError)(message, location)
 
 
 def _device(spec: DeviceSpec, physical: Device) -> str:

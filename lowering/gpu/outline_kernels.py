@@ -12,6 +12,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.boundary import DevicePart
 from devscope.lowering.bufferize import to_buffers
+from devscope.lowering.checks.labels import Labels
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.gpu.user_kernels import (
@@ -33,17 +34,18 @@ _BETWEEN_STORES = {"arith.constant"}
 
 
 def lower_device_functions(
-    module: Any, part: DevicePart, run_passes: RunPasses, constants: ConstantTable, taken: set[str]
+    module: Any, part: DevicePart, run_passes: RunPasses, constants: ConstantTable, taken: set[str], labels: Labels
 ) -> None:
     """Turn the tensor functions of ``module``, those of ``part``, into launchers over memrefs in its scope.
 
     Their kernels, outlined and hand-written ones, stand beside them as ``gpu.module`` operations; their names are
-    added to ``taken``. Raises LoweringError for what the target of ``part`` cannot compile.
+    added to ``taken``. ``labels``: see `to_buffers`. Raises LoweringError for what the target of ``part`` cannot
+    compile.
     """
     target, options = part.target, part.attribute.option_values
     space = ir.Attribute.parse(str(part.scope), module.context)
     kernels = take_user_kernels(module, taken)
-    to_buffers(module, target, options, run_passes, constants, carry_launches)
+    to_buffers(module, target, options, run_passes, constants, labels, carry_launches)
     call_kernels(module, kernels)
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipeline("deallocate"))

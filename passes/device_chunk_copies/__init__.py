@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import ImplicitBuilder
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, TensorType, UnitAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -32,6 +32,7 @@ from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.split_functions import functions_on_devices, is_host_code
 from devscope.analysis.symbols import Symbols
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
+from devscope.dialects.names import SAME_SIZE
 from devscope.errors import OptionError
 from devscope.passes.device_chunk_copies.sliced_function import SlicedFunction, of_rows
 from devscope.passes.device_plan.min_cost.sizes import Sizes
@@ -187,6 +188,7 @@ class _Launch:
             launch = self._call_of(function, [*self._copy_in(start, sizes), *shared])
             scf.YieldOp(*self._copy_out(launch, block.args[1:], start, sizes))
         with ImplicitBuilder(sizes.block):
+            self._require_same_rows(sizes)
             wholes = [tensor.EmptyOp(extents, type_) for type_ in self.call.result_types]
             loop = scf.ForOp(sizes.zero, sizes.total, sizes.rows, wholes, block)
         for op in sizes.block.walk():
@@ -197,6 +199,15 @@ class _Launch:
                 Rewriter.replace_op(copy, [], [result])
         self.call.detach()
         self.call.erase()
+
+    def _require_same_rows(self, sizes: _ChunkSizes) -> None:
+        """Rows that are more than those of another operand must not be left out in silence."""
+        from xdsl.dialects import arith, cf, tensor
+
+        for value in [copy.operand for copy in self.copies_in if copy is not None]:
+            if sizes.static == DYNAMIC_INDEX and value is not self._by_rows[0]:
+                same = arith.CmpiOp(sizes.total, tensor.DimOp(value, sizes.zero).results[0], "eq")
+                cf.AssertOp(same, "as many rows").attributes[SAME_SIZE] = UnitAttr()
 
     def _call_of_shared(self, names: set[str]) -> Sequence[SSAValue]:
         """What all chunks share, by a call in front of this one. The rows are arguments that it does not use."""

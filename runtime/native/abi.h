@@ -28,7 +28,7 @@
 
 enum {
   /* Changes whenever compiled code or a loader of another version would misunderstand this one. */
-  ABI_VERSION = 5,
+  ABI_VERSION = 6,
   /* Most blocks of results that can be given back at the start of one call. */
   RETURNED_BLOCKS = 64,
 };
@@ -79,6 +79,7 @@ typedef struct {
   int64_t slot;
   int64_t detail; /* a number of bytes (or the negative size of a dimension), an index, or the address of a text */
   int64_t size;   /* what a launch asked for that is more than its device has, or that cannot be */
+  int64_t numbers[2]; /* what an assertion compared */
 } Error;
 
 /* ------------------------------------------------------------------------------------------------- memory */
@@ -278,7 +279,7 @@ EXPORT void devscope_launch(int64_t slot, int64_t kernel, int64_t grid_x, int64_
                             int64_t cell_count);
 EXPORT void devscope_start(int64_t slot);
 
-_Noreturn EXPORT void devscope_fail_assertion(const char *message);
+_Noreturn EXPORT void devscope_fail_assertion(const char *message, int64_t one, int64_t other);
 
 /* MLIR's descriptor of a memref: allocated, aligned, offset, sizes[rank], strides[rank]. */
 typedef struct {

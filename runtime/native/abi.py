@@ -7,7 +7,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
-ABI_VERSION = 5
+ABI_VERSION = 6
 RETURNED_BLOCKS = 64
 
 Origin = IntEnum("Origin", "NONE RUNTIME DRIVER", start=0)
@@ -27,7 +27,7 @@ def struct(name: str, *fields: str | dict[str, Any]) -> type[ctypes.Structure]:
     return type(name, (ctypes.Structure,), {"_fields_": members})
 
 
-Error = struct("Error", "origin code operation slot detail size")
+Error = struct("Error", "origin code operation slot detail size", {"numbers": ctypes.c_int64 * 2})
 Block = struct("Block", "next previous size padding")
 Buffer = struct("Buffer", "next previous call memory host size used arena offset")
 Place = struct("Place", "offset bytes memory")

@@ -19,8 +19,13 @@ __attribute__((cold)) static _Noreturn void stop(enum Code code, enum Operation 
   _longjmp(*devscope_context->stop, 1);
 }
 
-/* message: a C string that outlives the call. */
-__attribute__((cold)) _Noreturn void devscope_fail_assertion(const char *message) {
+/* message: a C string that outlives the call; one, other: what it may say. */
+__attribute__((cold)) _Noreturn void devscope_fail_assertion(const char *message, int64_t one, int64_t other) {
+  if (!failed()) {
+    fail(ORIGIN_RUNTIME, CODE_ASSERTION_FAILED, OPERATION_ASSERT, 0, (intptr_t)message);
+    devscope_context->error.numbers[0] = one;
+    devscope_context->error.numbers[1] = other;
+  }
   stop(CODE_ASSERTION_FAILED, OPERATION_ASSERT, (intptr_t)message);
 }
 

@@ -105,12 +105,12 @@ KERNEL = {spec.name: index for index, spec in enumerate(KERNEL_SPECS)}
 HOST_API = """
 declare ptr @devscope_host_alloc(i64)
 declare void @_mlir_memref_to_llvm_free(ptr)
-declare void @devscope_fail_assertion(ptr) noreturn
+declare void @devscope_fail_assertion(ptr, i64, i64) noreturn
 
 define internal void @devscope_assert(i1 %holds, ptr %message) {
   br i1 %holds, label %done, label %stop
 stop:
-  call void @devscope_fail_assertion(ptr %message)
+  call void @devscope_fail_assertion(ptr %message, i64 0, i64 0)
   unreachable
 done:
   ret void

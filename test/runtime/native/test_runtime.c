@@ -101,7 +101,7 @@ static void fails_on_the_host(void **pointers) {
   devscope_alloc(ONE, 64);
   switch ((intptr_t)pointers) {
   case 0:
-    devscope_fail_assertion("no");
+    devscope_fail_assertion("no", 0, 0);
   case 1:
     devscope_host_alloc(-3);
     break;
@@ -155,7 +155,7 @@ static void leaves_buffers(void **pointers) {
   for (int index = 0; index < 100; index++)
     devscope_alloc(1 + index % 3, 64);
   if (pointers)
-    devscope_fail_assertion("leave them");
+    devscope_fail_assertion("leave them", 0, 0);
 }
 
 static void test_buffers(void) {

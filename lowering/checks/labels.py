@@ -1,0 +1,68 @@
+"""Which arguments of a program's public functions the functions of a split module are given."""
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from devscope.analysis.symbols import CALL, is_public, named_function
+from devscope.dialects.device import DeviceCopyOp
+from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
+from devscope.runtime.program import TensorSpec
+
+Labels = Mapping[str, list[str]]
+"""For functions by name: how users call what each argument holds, such as ``argument 0 'x'``; else ``""``."""
+
+
+def argument_labels(module: ModuleOp, inputs: Mapping[str, Sequence[TensorSpec]]) -> Labels:
+    """Labels of the tensors that functions take. An argument of a private function has one if all calls agree.
+
+    ``inputs``: those of the public functions.
+    """
+    functions = {f.sym_name.data: f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
+    labels = {
+        name: _own_labels(inputs[name]) if name in inputs else [""] * len(f.args) for name, f in functions.items()
+    }
+    calls: dict[str, list[list[SSAValue]]] = {}
+    used_as_values: set[str] = set()
+    for op in module.walk():
+        name = named_function(op)
+        if name is not None and op_name(op) == CALL:
+            calls.setdefault(name, []).append(list(op.operands))
+        elif name is not None:
+            used_as_values.add(name)
+    private = [name for name, f in functions.items() if not is_public(f) and name not in used_as_values]
+    changed = True
+    while changed:
+        changed = False
+        for name in private:
+            found = [_common(values, labels) for values in zip(*calls.get(name, []), strict=True)]
+            if found and found != labels[name]:
+                labels[name], changed = found, True
+    return labels
+
+
+def _own_labels(inputs: Sequence[TensorSpec]) -> list[str]:
+    return ["" if spec.scalar else f"argument {n} '{spec.name}'" for n, spec in enumerate(inputs)]
+
+
+def _common(values: tuple[SSAValue, ...], labels: Labels) -> str:
+    found = {_label(value, labels) for value in values}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _label(value: SSAValue, labels: Labels) -> str:
+    """The label of an argument that has the shape of ``value``."""
+    while not isinstance(value, BlockArgument):
+        op = value.owner
+        assert isinstance(op, Operation)
+        if not isinstance(op, DeviceCopyOp) and not facts_of(op).same_shape:
+            return ""
+        value = op.operands[0]
+    function = value.block.parent_op()
+    if not isinstance(function, func.FuncOp) or value.block is not function.body.first_block:
+        return ""
+    known = labels[function.sym_name.data]
+    return known[value.index] if value.index < len(known) else ""

@@ -1,0 +1,201 @@
+"""Shapes that are known at run time only and do not fit: one typed error, before anything is read."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devscope
+from devscope.errors import DevscopeError, ExecutionError, InputError
+from devscope.runtime.executable import Executable
+
+PROGRAM = """
+func.func @add(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = arith.addf %x, %y : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @matmul(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %z = arith.constant 0.0 : f32
+  %m = tensor.dim %a, %c0 : tensor<?x?xf32>
+  %n = tensor.dim %b, %c1 : tensor<?x?xf32>
+  %e = tensor.empty(%m, %n) : tensor<?x?xf32>
+  %f = linalg.fill ins(%z : f32) outs(%e : tensor<?x?xf32>) -> tensor<?x?xf32>
+  %0 = linalg.matmul ins(%a, %b : tensor<?x?xf32>, tensor<?x?xf32>) outs(%f : tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
+func.func @slices(%x: tensor<?xf32>, %y: tensor<?xf32>, %o: index, %n: index) -> tensor<?xf32> {
+  %s = tensor.extract_slice %x[%o] [%n] [1] : tensor<?xf32> to tensor<?xf32>
+  %0 = arith.mulf %s, %y : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @insert(%x: tensor<?xf32>, %y: tensor<?xf32>, %o: index, %n: index) -> tensor<?xf32> {
+  %s = tensor.insert_slice %y into %x[%o] [%n] [1] : tensor<?xf32> into tensor<?xf32>
+  %t = arith.negf %s : tensor<?xf32>
+  return %t : tensor<?xf32>
+}
+func.func @cast(%x: tensor<?xf32>) -> tensor<4xf32> {
+  %t = arith.negf %x : tensor<?xf32>
+  %s = tensor.cast %t : tensor<?xf32> to tensor<4xf32>
+  return %s : tensor<4xf32>
+}
+func.func @expand(%x: tensor<?xf32>, %n: index) -> tensor<?x3xf32> {
+  %t = arith.negf %x : tensor<?xf32>
+  %s = tensor.expand_shape %t [[0, 1]] output_shape [%n, 3] : tensor<?xf32> into tensor<?x3xf32>
+  %u = arith.negf %s : tensor<?x3xf32>
+  return %u : tensor<?x3xf32>
+}
+func.func @concat(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %r = tensor.concat dim(0) %x, %y : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  %t = arith.negf %r : tensor<?x?xf32>
+  return %t : tensor<?x?xf32>
+}
+func.func @conv(%x: tensor<1x1x?xf32>, %k: tensor<1x1x?xf32>, %o: tensor<1x1x?xf32>) -> tensor<1x1x?xf32> {
+  %r = linalg.conv_1d_ncw_fcw {strides = dense<2> : tensor<1xi64>}
+      ins(%x, %k : tensor<1x1x?xf32>, tensor<1x1x?xf32>) outs(%o : tensor<1x1x?xf32>) -> tensor<1x1x?xf32>
+  return %r : tensor<1x1x?xf32>
+}
+func.func @loop(%x: tensor<?xf32>, %y: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> tensor<?xf32> {
+    %0 = arith.addf %x, %y : tensor<?xf32>
+    %1 = arith.addf %a, %0 : tensor<?xf32>
+    scf.yield %1 : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+func.func private @callee(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = arith.addf %x, %y : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @call(%a: tensor<?xf32>, %b: tensor<?xf32>, %c: i1) -> tensor<?xf32> {
+  %r = scf.if %c -> tensor<?xf32> {
+    %0 = func.call @callee(%a, %b) : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+    scf.yield %0 : tensor<?xf32>
+  } else { scf.yield %a : tensor<?xf32> }
+  return %r : tensor<?xf32>
+}
+func.func @static(%x: tensor<4xf32>, %y: tensor<?xf32>) -> tensor<4xf32> {
+  %e = tensor.empty() : tensor<4xf32>
+  %0 = linalg.add ins(%x, %y : tensor<4xf32>, tensor<?xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @pad(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
+  %z = arith.constant 0.0 : f32
+  %0 = tensor.pad %x low[%n] high[1] { ^bb0(%i: index): tensor.yield %z : f32 } : tensor<?xf32> to tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @empty_window(%x: tensor<1x1x?xf32>, %k: tensor<1x1x?xf32>, %o: tensor<?x1x?xf32>)
+    -> tensor<?x1x?xf32> {
+  %y = tensor.cast %x : tensor<1x1x?xf32> to tensor<?x1x?xf32>
+  %r = linalg.conv_1d_ncw_fcw ins(%y, %k : tensor<?x1x?xf32>, tensor<1x1x?xf32>)
+      outs(%o : tensor<?x1x?xf32>) -> tensor<?x1x?xf32>
+  return %r : tensor<?x1x?xf32>
+}
+"""
+RESHAPE = """
+func.func @reshape(%x: tensor<?xf32>, %s: tensor<2xindex>) -> tensor<?x?xf32> {
+  %t = arith.negf %x : tensor<?xf32>
+  %r = tensor.reshape %t(%s) : (tensor<?xf32>, tensor<2xindex>) -> tensor<?x?xf32>
+  return %r : tensor<?x?xf32>
+}
+"""
+
+# How many rows chunks have is computed from one of the arguments.
+CHUNKS = """
+#d = #device.scope<"opencl", 0 : i64, "", "">
+func.func @main(%x: tensor<?x64xf32>, %y: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %0 = arith.addf %x, %y {device.scope = #d} : tensor<?x64xf32>
+  return %0 : tensor<?x64xf32>
+}
+"""
+
+
+def floats(*shape: int) -> Any:
+    return np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def both(one: int, size: int, other: int, size2: int, axes: str = "00") -> str:
+    names = [f"dimension {axis} of argument {n} 'arg{n}'" for axis, n in zip(axes, (one, other), strict=True)]
+    return rf"arguments do not fit each other: {names[0]} is {size}, {names[1]} is {size2} \("
+
+
+# Entry, arguments, and what is wrong with them, if anything is.
+CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
+    ("add", (floats(3), floats(3)), None, ""),
+    ("add", (floats(3), floats(4)), InputError, both(0, 3, 1, 4)),
+    ("matmul", (floats(2, 3), floats(3, 4)), None, ""),
+    ("matmul", (floats(2, 3), floats(4, 4)), InputError, both(0, 3, 1, 4, "10")),
+    ("matmul", (floats(0, 3), floats(4, 4)), InputError, both(0, 3, 1, 4, "10")),
+    ("slices", (floats(8), floats(3), 2, 3), None, ""),
+    ("slices", (floats(8), floats(3), 2, 4), ExecutionError, "dimension 0 of operand 0 is 4, .* 'arg1' is 3"),
+    ("slices", (floats(8), floats(3), 6, 3), ExecutionError, "takes 3 of .* 'arg0', where 2 are left"),
+    ("slices", (floats(8), floats(3), -1, 3), ExecutionError, "begins at -1 of dimension 0 of argument 0"),
+    ("slices", (floats(8), floats(3), 2**63 - 1, 3), ExecutionError, "begins at 9223372036854775807 of"),
+    ("slices", (floats(8), floats(1), 0, 2**40), ExecutionError, "takes 1099511627776 of .* where 8 are left"),
+    ("insert", (floats(8), floats(3), 2, 3), None, ""),
+    ("insert", (floats(8), floats(3), 6, 3), ExecutionError, "takes 3 of .* 'arg0', where 2 are left"),
+    ("insert", (floats(8), floats(4), 1, 3), ExecutionError, "argument 1 'arg1' is 4, the size of the slice is 3"),
+    ("insert", (floats(8), floats(3), -1, 3), ExecutionError, "begins at -1 of"),
+    ("cast", (floats(4),), None, ""),
+    ("cast", (floats(3),), InputError, "argument 0 'arg0' is 3, dimension 0 of the result is 4"),
+    ("expand", (floats(6), 2), None, ""),
+    ("expand", (floats(6), 3), ExecutionError, "'arg0' is 6, the product of what it becomes is 9"),
+    ("expand", (floats(6), -2), ExecutionError, "the product of what it becomes is -6"),
+    ("concat", (floats(2, 3), floats(1, 3)), None, ""),
+    ("concat", (floats(2, 3), floats(1, 4)), InputError, both(0, 3, 1, 4, "11")),
+    ("conv", (floats(1, 1, 7), floats(1, 1, 3), floats(1, 1, 3)), None, ""),
+    (
+        "conv",
+        (floats(1, 1, 7), floats(1, 1, 3), floats(1, 1, 4)),
+        ExecutionError,
+        "reads index 8 of .* which is 7",
+    ),
+    ("empty_window", (floats(1, 1, 1), floats(1, 1, 3), floats(1, 1, 0)), None, ""),
+    ("loop", (floats(3), floats(3), 2), None, ""),
+    ("loop", (floats(3), floats(4), 2), InputError, both(0, 3, 1, 4)),
+    ("loop", (floats(3), floats(4), 0), None, ""),
+    ("call", (floats(3), floats(3), True), None, ""),
+    ("call", (floats(3), floats(4), True), InputError, both(0, 3, 1, 4)),
+    ("call", (floats(3), floats(4), False), None, ""),
+    ("static", (floats(4), floats(4)), None, ""),
+    ("static", (floats(4), floats(5)), InputError, "argument 1 'arg1' is 5"),
+    ("pad", (floats(4), 2), None, ""),
+    ("pad", (floats(4), -2), ExecutionError, "would pad by -2"),
+    ("reshape", (floats(6), np.array([2, 3])), None, ""),
+    ("reshape", (floats(6), np.array([2, 4])), ExecutionError, "argument 0 'arg0' is 6, the result's is 8"),
+    ("reshape", (floats(6), np.array([-2, -3])), ExecutionError, "dimension 0 of a 'tensor.reshape' would be -2"),
+]
+
+
+@cache
+def executable(default: str) -> Executable:
+    return devscope.compile(PROGRAM + RESHAPE if default == "cpu:0" else PROGRAM, default=default, cache=False)
+
+
+@pytest.mark.parametrize(
+    ("default", "case"),
+    [("cpu:0", case) for case in CASES] + [("opencl:0", case) for case in CASES if case[0] != "reshape"],
+)
+def test_shapes(default: str, case: tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]) -> None:
+    entry, arguments, error, message = case
+    if error is None:
+        executable(default).run(entry, *arguments)
+    else:
+        with pytest.raises(error, match=message) as caught:
+            executable(default).run(entry, *arguments)
+        assert caught.value.location is not None
+    assert not any(executable(default).counters().live.values())
+
+
+def test_chunks_are_of_both_arguments() -> None:
+    with devscope.compile(CHUNKS, chunks=4, cache=False) as executable:
+        assert executable(floats(9000, 64), floats(9000, 64)).shape == (9000, 64)
+        for sizes in ((9000, 9001), (9001, 9000), (9000, 10)):
+            with pytest.raises(InputError, match=both(0, sizes[0], 1, sizes[1])):
+                executable(*(floats(size, 64) for size in sizes))
