@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 from devscope.analysis.machine import DYNAMIC_SIZE, TRIP_COUNT, Device, Link, Machine
 from devscope.dialects.target import check_device_type
-from devscope.errors import OptionError
+from devscope.errors import MachineFileError, OptionError
 
 FORMAT = 1
 
@@ -25,19 +25,19 @@ _TOP_KEYS = ("format", "host", "shared", "devices", "links", "assume")
 
 
 def read_machine(path: str | os.PathLike[str]) -> Machine:
-    """Read a description. Raises OptionError, with the file and the key, for anything that is wrong in it."""
+    """Read a description. Raises MachineFileError, with the file and the key, for anything that is wrong in it."""
     return parse_machine(machine_text(path), os.fspath(path))
 
 
 def machine_text(path: str | os.PathLike[str]) -> str:
-    """The text of a description. Raises OptionError when it cannot be read."""
+    """The text of a description. Raises MachineFileError when it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OptionError(f"cannot read the machine description '{os.fspath(path)}': {reason}") from None
+        raise MachineFileError(f"cannot read the machine description '{os.fspath(path)}': {reason}") from None
     except UnicodeDecodeError:
-        raise OptionError(f"the machine description '{os.fspath(path)}' is not UTF-8 text") from None
+        raise MachineFileError(f"the machine description '{os.fspath(path)}' is not UTF-8 text") from None
 
 
 def parse_machine(text: str, source: str) -> Machine:
@@ -50,9 +50,9 @@ def _decode(text: str, source: str) -> object:
         # No TOML file begins with a brace.
         return json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
     except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
-        raise OptionError(f"{source}: {error}", notes=["a machine description is TOML or JSON"]) from None
+        raise MachineFileError(f"{source}: {error}", notes=["a machine description is TOML or JSON"]) from None
     except RecursionError:
-        raise OptionError(f"{source}: nested too deeply for a machine description") from None
+        raise MachineFileError(f"{source}: nested too deeply for a machine description") from None
 
 
 class _Reader:
@@ -160,7 +160,7 @@ class _Reader:
         return value
 
     def _fail(self, key: str, message: str, *notes: str) -> NoReturn:
-        raise OptionError(": ".join(filter(None, (self._source, key, message))), notes=notes)
+        raise MachineFileError(": ".join(filter(None, (self._source, key, message))), notes=notes)
 
 
 def _float(value: object) -> float:

@@ -62,6 +62,11 @@ class TargetBinding:
             overrides[device] = kind
         return cls(overrides)
 
+    def kind_of(self, device: str) -> str:
+        """The target kind that a virtual device is built for, unless its scope names another one."""
+        type_ = device.partition(":")[0]
+        return self.overrides.get(device) or self.overrides.get(type_) or type_
+
     def target_of(self, scope: ScopeAttr) -> TargetAttr:
         """The target that code on ``scope`` is compiled for."""
         for name in (device_name(scope), scope.type_name):

@@ -14,21 +14,24 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from devscope.compile_options import CompileOptions, checked_limits
-from devscope.errors import InputError, OptionError
-from devscope.source import source_digest
+from devscope.compile_options import CompileOptions, checked_limits, require_use_of_machine
+from devscope.errors import InputError, OptionError, option_note
+from devscope.source import read_once, source_digest
 
 if TYPE_CHECKING:
     from devscope.passes.device_plan import Plan
+    from devscope.pipeline import Admission
     from devscope.runtime.executable import Executable
-    from devscope.runtime.program import Program
+    from devscope.runtime.program import Entry, Program
 
 HOST = "cpu:0"
 _DEVICE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:[0-9]+")
 _PHYSICAL = re.compile(_DEVICE.pattern + r"(\.[0-9]+)?")
+
+Check = Callable[[Mapping[str, "Entry"], Collection[str]], object]
 
 Source = str | bytes | os.PathLike[str]
 
@@ -55,35 +58,67 @@ def compile(
     Raises a `DevscopeError`: InputError (no such file), ParseError, VerifyError, PlanError, LoweringError,
     DeviceNotFoundError, OptionError.
     """
+    plain = {"default": default, "arguments": arguments, "completion": completion, "machine": machine}
+    return executable_for(
+        source, *_settings(devices, memory_limits, cache, storage=storage, chunks=chunks, **plain)
+    )
+
+
+def _settings(
+    devices: Mapping[str, str] | None = None,
+    memory_limits: Mapping[str, str | int] | None = None,
+    cache: bool = True,
+    **plain: Any,
+) -> tuple[CompileOptions, dict[str, str], bool]:
+    """What `executable_for` takes, of what `compile` takes."""
     mapping = checked_mapping(devices)
     limits = checked_limits(memory_limits)
-    targets = target_overrides(mapping)
-    options = CompileOptions(default, arguments, targets, completion, machine, limits, storage, chunks)
-    return executable_for(source, options, mapping, cache)
+    return CompileOptions(targets=target_overrides(mapping), memory_limits=limits, **plain), mapping, cache
 
 
 def executable_for(
-    source: Source | Any, options: CompileOptions, mapping: Mapping[str, str], cache: bool
+    source: Source | Any,
+    options: CompileOptions,
+    mapping: Mapping[str, str],
+    cache: bool,
+    check: Check | None = None,
 ) -> Executable:
-    """`compile` with options that are complete: those of the targets that ``mapping`` implies included."""
+    """`compile` with options that are complete: those of the targets that ``mapping`` implies included.
+
+    ``check`` gets the program's entries and the public functions that are none before the program is lowered, and
+    raises an error if they will not do.
+    """
     from devscope.runtime.cache import open_cache
+    from devscope.runtime.devices import require_devices
     from devscope.runtime.executable import Executable
 
+    def admit(entries: Mapping[str, Entry], closed: Collection[str], devices: Mapping[str, str]) -> None:
+        if check is not None:
+            check(entries, closed)
+        require_devices({name: kind for name, kind in devices.items() if name not in mapping})
+
+    source = read_once(source)
     store = open_cache() if cache else None
     digest = source_digest(source) if store is not None else None
     if store is None or digest is None:  # a module of the bindings has no digest
-        program = build(source, options)
+        program = _build(source, options, admit)
     else:
         key = cache_key(digest, options)
         program = store.load_program(key)
         if program is None:
-            program = build(source, options)
+            program = _build(source, options, admit)
             store.store_program(key, program)
+        elif check is not None:
+            check(program.entries, program.report.get("closed", ()))
     return Executable(program, runtime_mapping(program, mapping), cache="default" if cache else None)
 
 
 def build(source: Source | Any, options: CompileOptions | None = None) -> Program:
     """Compile a program without loading it: no device is needed. Raises as `compile` does."""
+    return _build(source, options or CompileOptions())
+
+
+def _build(source: Source | Any, options: CompileOptions, admit: Admission | None = None) -> Program:
     from devscope.gc_pause import gc_paused
 
     # The imports alone make so many objects that collections take a tenth of the time.
@@ -95,7 +130,7 @@ def build(source: Source | Any, options: CompileOptions | None = None) -> Progra
         parsed = parse_source(source, detach=True)
         from devscope.pipeline import compile_source
 
-        return compile_source(parsed, options or CompileOptions())
+        return compile_source(parsed, options, admit=admit)
 
 
 def plan(
@@ -106,39 +141,56 @@ def plan(
     completion: str = "default",
     machine: str | os.PathLike[str] | None = None,
 ) -> Plan:
-    """Plan a program: which scope every operation and value gets, and which copies that takes."""
+    """Plan a program: which scope every operation and value gets, and which copies that takes.
+
+    Raises as `compile` does, and OptionError for a ``machine`` that is not looked at.
+    """
     from devscope.pipeline import plan_source
 
+    require_use_of_machine(machine, completion)
     return plan_source(source, CompileOptions(default, arguments, {}, completion, machine)).plan
 
 
-def load(path: str | os.PathLike[str], *, devices: Mapping[str, str] | None = None) -> Executable:
-    """Load a saved executable. Needs neither MLIR nor xDSL.
+def load(
+    path: str | os.PathLike[str], *, devices: Mapping[str, str] | None = None, cache: bool = True
+) -> Executable:
+    """Load a saved executable. Needs neither MLIR nor xDSL. What drivers make of it is kept on disk.
 
     Raises ExecutableFormatError for a damaged or foreign file, DeviceNotFoundError for a missing device.
     """
     from devscope.runtime.executable import Executable
 
-    return Executable.load(path, devices=checked_mapping(devices))
+    return Executable.load(path, checked_mapping(devices), "default" if cache else None)
 
 
 def run(source: Source | Any, *inputs: Any, entry: str | None = None, **options: Any) -> Any:
     """Compile ``source`` and call one of its functions; options are those of `compile`."""
-    executable = compile(source, **options)
-    return executable.run(entry or only_entry(executable), *inputs)
+    from devscope.runtime.arguments import ArgumentList
+
+    # Wrong arguments are refused before the program is compiled.
+    def check(entries: Mapping[str, Entry], closed: Collection[str]) -> None:
+        name = chosen_entry(entries, entry, closed)
+        ArgumentList(name, entries[name])(inputs)
+
+    with executable_for(source, *_settings(**options), check) as executable:
+        return executable.run(chosen_entry(executable.entries, entry), *inputs)
 
 
-def only_entry(executable: Executable) -> str:
-    """The entry to call when none is named: ``main``, or the only one. Raises InputError."""
-    names = list(executable.entries)
-    if "main" in names or len(names) == 1:
-        return "main" if "main" in names else names[0]
+def chosen_entry(entries: Mapping[str, Entry], name: str | None, closed: Collection[str] = ()) -> str:
+    """The entry to call: that of this name; without one, ``main`` or the only one. Raises InputError."""
+    from devscope.runtime.program import find_entry
+
+    names = list(entries)
     if not names:
         raise InputError("the program has no public function")
-    raise InputError(
-        "the program has several public functions and none is called 'main'",
-        notes=[f"name one of: {', '.join(names)}"],
-    )
+    if name is None and "main" not in names and len(names) > 1:
+        raise InputError(
+            "the program has several public functions and none is called 'main'",
+            notes=[f"they are: {', '.join(names)}", option_note("say which to call:", "entry", names[0])],
+        )
+    chosen = name if name is not None else "main" if "main" in names else names[0]
+    find_entry(entries, chosen, closed)
+    return chosen
 
 
 def checked_mapping(devices: Mapping[str, str] | None) -> dict[str, str]:

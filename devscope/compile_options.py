@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from devscope.errors import OptionError
+from devscope.errors import OptionError, option_note
 
 LEGAL = {"arguments": ("host", "open"), "completion": ("default", "min-cost"), "storage": ("planned", "dynamic")}
 """The values of options that have few."""
@@ -63,6 +63,15 @@ class CompileOptions:
         mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
         rest = self.completion, self.machine_text, self.storage, self.chunks
         return repr((self.default, self.arguments, *mappings, *rest))
+
+
+def require_use_of_machine(machine: object, completion: str | None) -> None:
+    """Raise OptionError when a plan alone is wanted that a machine description would not change."""
+    if machine is not None and completion != "min-cost":
+        raise OptionError(
+            "a machine description has no effect on a plan that does not look at costs",
+            notes=[option_note("give", "completion", "min-cost")],
+        )
 
 
 def parse_size(text: str | int) -> int:

@@ -1,7 +1,8 @@
 """The errors that devscope reports to its users.
 
-Every error that bad input can cause is one of these types. Command lines print ``str(error)`` and
-exit with status 1; the Python API raises them. The text has the form used by MLIR and clang::
+Every error that bad input can cause is one of these types. The Python API raises them; command lines print
+``error.text(flags=True)`` and exit with status 1, or 2 where the command line itself is wrong. The text has the
+form used by MLIR and clang::
 
     model.mlir:12:7: error: unknown device type 'tpu'
       note: legal device types are: cpu, cuda, opencl, rocm
@@ -9,7 +10,7 @@ exit with status 1; the Python API raises them. The text has the form used by ML
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -26,18 +27,30 @@ class SourceLocation:
 
 
 class Note(str):
-    """The text of a note. One that speaks of another position than its error's begins with that position."""
+    """The text of a note. One that speaks of another position than its error's begins with that position.
 
-    __slots__ = ("location", "text")
+    ``flags``: the same for those who use a command line, where it speaks of options.
+    """
 
+    __slots__ = ("flags", "location", "text")
+
+    flags: str
     location: SourceLocation | None
     text: str
     """The note without its position."""
 
-    def __new__(cls, text: str, location: SourceLocation | None = None) -> Note:
-        note = super().__new__(cls, text if location is None else f"{location}: {text}")
-        note.location, note.text = location, text
+    def __new__(cls, text: str, location: SourceLocation | None = None, flags: str | None = None) -> Note:
+        where = "" if location is None else f"{location}: "
+        note = super().__new__(cls, f"{where}{text}")
+        note.location, note.text, note.flags = location, text, f"{where}{flags or text}"
         return note
+
+
+def option_note(advice: str, option: str, value: str | Mapping[str, str]) -> Note:
+    """``advice`` to give an option: as a keyword of the API, ``devices={"cuda:0": "opencl:0"}``, or as a flag."""
+    text = value if isinstance(value, str) else ",".join(f"{key}={item}" for key, item in value.items())
+    given = value if isinstance(value, str) else dict(value)
+    return Note(f"{advice} {option}={given!r}", flags=f"{advice} --{option.replace('_', '-')} {text}")
 
 
 class DevscopeError(Exception):
@@ -61,9 +74,14 @@ class DevscopeError(Exception):
         self.others = tuple(others)
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, flags: bool = False) -> str:
+        """All of it. With ``flags``, notes speak of a command line's options, else of the API's keywords."""
         where = f"{self.location}: " if self.location is not None else ""
-        lines = [f"{where}error: {self.message}", *(f"  note: {note}" for note in self.notes)]
-        return "\n".join([*lines, *(str(other) for other in self.others)])
+        notes = (note.flags if flags else note for note in self.notes)
+        lines = [f"{where}error: {self.message}", *(f"  note: {note}" for note in notes)]
+        return "\n".join([*lines, *(other.text(flags) for other in self.others)])
 
 
 class ParseError(DevscopeError):
@@ -78,6 +96,10 @@ class OptionError(DevscopeError):
     """An option, pass name, target kind or device name that does not exist or has a wrong type."""
 
 
+class MachineFileError(OptionError):
+    """A machine description that cannot be read, or that says what no machine is like."""
+
+
 class PlanError(DevscopeError):
     """The program demands two scopes for one value."""
 
@@ -87,7 +109,11 @@ class LoweringError(DevscopeError):
 
 
 class InputError(DevscopeError):
-    """Arrays given to an executable do not fit its entry: number, shape, dtype or layout."""
+    """What a user gives does not fit: arrays an entry (shape, dtype, layout), a file that cannot be read."""
+
+
+class ArgumentError(InputError, TypeError):
+    """A call of an entry has too few or too many arguments, or a keyword that is none of its names."""
 
 
 class DeviceNotFoundError(DevscopeError):

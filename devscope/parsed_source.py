@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from devscope.errors import InputError
+from devscope.errors import InputError, Note
 from devscope.lowering.interop.literals import detach_literals
 from devscope.lowering.interop.parsing import bytecode, make_mlir_context, parse_file, parse_text
-from devscope.source import encoded, is_executable_file, source_path
+from devscope.source import PipedSource, encoded, is_executable_file, read_once, source_path
 
 _UNNAMED = "<input>"
 """The name of a source that is not a file."""
@@ -29,21 +30,40 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     """The module of a path, text, bytecode, or a module of the bindings.
 
     With ``detach``, large constants of a text file stay out of MLIR: the module can be compiled, but not printed
-    faithfully. Raises ParseError, or InputError for what is none of these.
+    faithfully. Raises ParseError, or InputError for what is none of these, and for a program without functions.
     """
+    source = read_once(source)
     path = source_path(source)
-    if path is not None and is_executable_file(path):
-        raise InputError(
-            f"'{path}' is a compiled program, or called like one", notes=["load it: devscope.load(path)"]
-        )
+    name = source.name if isinstance(source, PipedSource) else _UNNAMED if path is None else str(path)
+    if source.is_executable if isinstance(source, PipedSource) else path is not None and is_executable_file(path):
+        load = Note("load it: devscope.load(path)", flags="run it: devscope run FILE.dsx")
+        raise InputError(f"'{name}' is a compiled program, or called like one", notes=[load])
+    parsed = _parse(source, path, name, detach)
+    _require_functions(parsed.module, name)
+    return parsed
+
+
+def _parse(source: Any, path: Path | None, name: str, detach: bool) -> ParsedSource:
     context = make_mlir_context()
     if path is not None:
         detached = detach_literals(path) if detach else None
         if detached is not None:
-            return ParsedSource(context, parse_text(detached.text, str(path), context), detached.data)
+            return ParsedSource(context, parse_text(detached.text, name, context), detached.data)
         return ParsedSource(context, parse_file(path, context))
+    if isinstance(source, PipedSource):
+        texts = {name: source.data.decode(errors="replace")}
+        return ParsedSource(context, parse_text(source.data, name, context), texts=texts)
     if isinstance(source, str):
         encoded(source)
     data = source if isinstance(source, str | bytes) else bytecode(source)
-    texts = {_UNNAMED: source} if isinstance(source, str) else {}
-    return ParsedSource(context, parse_text(data, _UNNAMED, context), texts=texts)
+    texts = {name: source} if isinstance(source, str) else {}
+    return ParsedSource(context, parse_text(data, name, context), texts=texts)
+
+
+def _require_functions(module: Any, name: str) -> None:
+    """Raise InputError for a program in which there is nothing to plan or to run."""
+    operations = {op.operation.name for op in module.body.operations}
+    if "func.func" in operations or "builtin.module" in operations:  # the planner has more to say of the latter
+        return
+    what = "has no function" if operations else "is an empty program"
+    raise InputError(f"'{name}' {what}", notes=["a program is one public function or more: func.func @main(...)"])

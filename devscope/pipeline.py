@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import ScopeAttr, verify_device_attributes
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
+from devscope.lowering.entries import Names, entry_names, entry_signatures, require_entries
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
 from devscope.lowering.stages import Observer, compile_split_module
@@ -28,6 +29,7 @@ from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_verify import DeviceVerifyPass
 from devscope.passes.device_verify_split import DeviceVerifySplitPass
+from devscope.runtime.program import Entry
 
 if TYPE_CHECKING:
     from devscope.analysis.machine import Machine
@@ -50,6 +52,8 @@ class PlannedProgram:
     machine: Machine | None
     """What the options say of the machine."""
     analyses: AnalysisManager
+    names: Mapping[str, Names]
+    """Of arguments and results, by public function."""
 
 
 @contextmanager
@@ -80,19 +84,31 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
         completion=options.completion,
         machine=machine if options.completion == "min-cost" else None,
     )
-    plan = plan_module(module, plan_options, SourceNames(parsed.texts))
+    source_names = SourceNames(parsed.texts)
+    names = entry_names(module, source_names.name)  # planning puts copies in front of what is returned
+    plan = plan_module(module, plan_options, source_names)
     analyses = AnalysisManager(module)
     analyses.run(DeviceVerifyPass())
-    return PlannedProgram(session, module, plan, parsed.literals, machine, analyses)
+    return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names)
+
+
+Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], None]
+"""Called with a program's entries, its public functions that are none, and the target kinds of its devices."""
 
 
 @_depth_reported()
-def compile_source(source: Any, options: CompileOptions, observe: Observer | None = None) -> Program:
-    """Compile a program; ``observe`` is called with the name and the IR of every stage in `STAGES`."""
+def compile_source(
+    source: Any, options: CompileOptions, observe: Observer | None = None, admit: Admission | None = None
+) -> Program:
+    """Compile a program; ``observe`` is called with the name and the IR of every stage in `STAGES`.
+
+    ``admit`` is called before anything is lowered, which is what takes time, and may raise an error.
+    """
     planned = plan_source(source, options)
     show: Observer = observe or (lambda stage, payload: None)
     if observe is not None:
         observe("plan", planned.session.to_mlir(planned.module))
+    require_entries(planned.module)
     _check_targets(planned.module, options)
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
@@ -110,7 +126,13 @@ def compile_source(source: Any, options: CompileOptions, observe: Observer | Non
         observe("split", planned.session.to_mlir(planned.module))
     shared = planned.machine.shared_pairs() if planned.machine is not None else frozenset[frozenset[str]]()
     memory = MemoryOptions(options.storage == "planned", options.memory_limits, shared)
-    program = compile_split_module(planned.session, planned.module, binding, show, planned.literals, memory)
+    signatures = entry_signatures(planned.module, planned.names)
+    if admit is not None:
+        kinds = {name: binding.kind_of(name) for name in named_devices(planned.module) if name != "cpu:0"}
+        admit({name: Entry("", *signature) for name, signature in signatures.items()}, closed, kinds)
+    program = compile_split_module(
+        planned.session, planned.module, binding, show, planned.literals, memory, signatures
+    )
     program.report["plan"] = report
     if closed:
         program.report["closed"] = closed

@@ -4,17 +4,40 @@ import hashlib
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from devscope.errors import InputError
 
 _SUFFIXES = (".mlir", ".mlirbc", ".bc", ".dsx")
-_EXECUTABLE_MAGIC = b"PK\3\4"
+EXECUTABLE_MAGIC = b"PK\3\4"
+
+
+@dataclass(frozen=True)
+class PipedSource:
+    """A program from a pipe, which was read: that can be done once only. ``name`` stands in messages."""
+
+    name: str
+    data: bytes
+
+    @property
+    def is_executable(self) -> bool:
+        """Whether it is a compiled program."""
+        return self.data.startswith(EXECUTABLE_MAGIC)
+
+
+def read_once(source: Any) -> Any:
+    """``source``, or if it leads to a pipe or a terminal, a `PipedSource`. Raises as `source_path` does."""
+    path = source_path(source)
+    if path is None or path.is_file():
+        return source
+    with reading(path):
+        return PipedSource(str(path), path.read_bytes())
 
 
 def source_path(source: Any) -> Path | None:
-    """The path that ``source`` is; None for text, bytecode and modules.
+    """The path that ``source`` is; None for text, bytecode, modules, and what was read already.
 
     A string is a path unless it looks like MLIR: text of any program has several lines or a bracket.
     Raises InputError when there is no such file, or for a source of no legal type.
@@ -25,7 +48,7 @@ def source_path(source: Any) -> Path | None:
         if not _looks_like_path(source):
             return None
         path = Path(source)
-    elif isinstance(source, bytes) or hasattr(source, "operation"):
+    elif isinstance(source, bytes | PipedSource) or hasattr(source, "operation"):
         return None
     else:
         raise InputError(
@@ -54,8 +77,11 @@ def reading(path: str | Path) -> Generator[None]:
 
 def require_readable(path: str | Path) -> None:
     """Raise InputError with the system's reason unless ``path`` is a file that can be read."""
-    with reading(path), open(path, "rb"):
-        pass
+    # A pipe would wait for its writer to be opened, and the writer gets an error when it is closed again.
+    with reading(path):
+        if Path(path).is_file() or not os.access(path, os.R_OK) or Path(path).is_dir():
+            with open(path, "rb"):
+                pass
 
 
 def is_executable_file(path: Path) -> bool:
@@ -63,7 +89,7 @@ def is_executable_file(path: Path) -> bool:
     if path.suffix == ".dsx":
         return True
     with reading(path), path.open("rb") as file:
-        return file.read(len(_EXECUTABLE_MAGIC)) == _EXECUTABLE_MAGIC
+        return file.read(len(EXECUTABLE_MAGIC)) == EXECUTABLE_MAGIC
 
 
 def source_digest(source: Any) -> str | None:
@@ -75,6 +101,8 @@ def source_digest(source: Any) -> str | None:
     if path is not None:
         with reading(path), path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+    if isinstance(source, PipedSource):
+        source = source.data
     data = encoded(source) if isinstance(source, str) else source
     return hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else None
 

@@ -27,7 +27,7 @@ from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.errors import LoweringError, SourceLocation
+from devscope.errors import LoweringError, SourceLocation, option_note
 from devscope.lowering.target import HOST_SLOT, DeviceBinary, KernelTarget, find_target, target_names
 from devscope.rewriting.functions import drop_idle_kernels
 from devscope.runtime.program import DeviceSpec, KernelSpec
@@ -114,12 +114,15 @@ def _find_devices(scopes: list[ScopeAttr], parts: list[DevicePart], binding: Tar
         virtual.scopes.append(scope)
         virtual.parts += own
     for virtual in found.values():
-        _check_kinds(virtual)
+        _check_kinds(virtual, list(found.values()))
     return list(found.values())
 
 
-def _check_kinds(virtual: VirtualDevice) -> None:
-    """What is compiled for a device must be of one kind, since it works on the same memory."""
+def _check_kinds(virtual: VirtualDevice, others: list[VirtualDevice]) -> None:
+    """What is compiled for a device must be of one kind, since it works on the same memory.
+
+    Where there is no code for that kind, the advice is for all of ``others`` of which this is so.
+    """
     kind = virtual.spec.kind
     for part in virtual.parts:
         if part.attribute.kind_name != kind:
@@ -130,12 +133,13 @@ def _check_kinds(virtual: VirtualDevice) -> None:
                 ["the targets of one device differ in their options only"],
             )
     if not isinstance(find_target(kind), KernelTarget):
+        lacking = [one.spec.name for one in others if not isinstance(find_target(one.spec.kind), KernelTarget)]
         raise LoweringError(
             f"no code generator for target '{kind}', which '{virtual.scopes[0].short()}' asks for",
             virtual.parts[0].location if virtual.parts else None,
             [
                 f"targets with one: {', '.join(target_names())}",
-                f"build it for another target: --devices {virtual.spec.name}=opencl:0",
+                option_note("build it for another target:", "devices", dict.fromkeys(lacking, "opencl:0")),
             ],
         )
 

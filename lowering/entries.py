@@ -5,6 +5,9 @@ memory. It loads scalar inputs from rank-0 memrefs, copies inputs that the plan 
 brings results back the same way.
 """
 
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from keyword import iskeyword
 from typing import Any
 
 from xdsl.dialects import func
@@ -17,7 +20,7 @@ from xdsl.dialects.builtin import (
     NoneAttr,
     TensorType,
 )
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, SSAValue
 
 from devscope.analysis.symbols import is_public
 from devscope.dialects.location import source_location, value_location
@@ -37,16 +40,64 @@ def public_functions(module: ModuleOp) -> list[func.FuncOp]:
     return [op for op in module.body.block.ops if isinstance(op, func.FuncOp) and op.body.blocks and is_public(op)]
 
 
-def function_signature(function: func.FuncOp) -> tuple[list[TensorSpec], list[TensorSpec]]:
-    """Inputs and outputs of ``function``; raises LoweringError for a type that no array can hold."""
-    name = function.sym_name.data
+Names = tuple[list[str], list[str]]
+"""Of a function's arguments and results: those of its source, or ``arg0``, ``result0``."""
+
+Signature = tuple[list[TensorSpec], list[TensorSpec]]
+
+
+def entry_names(module: ModuleOp, name_of: Callable[[SSAValue], str | None]) -> dict[str, Names]:
+    """The names of each public function's arguments and results; results are called like what is returned.
+
+    ``name_of``: the name of a value in the source, with its ``%``. A name that cannot be a keyword of Python, or
+    that two have, is left out.
+    """
+    found: dict[str, Names] = {}
+    for function in public_functions(module):
+        end, count = function.body.blocks[-1].last_op, len(function.function_type.outputs)
+        returned: Sequence[SSAValue | None] = end.operands if isinstance(end, func.ReturnOp) else [None] * count
+        arguments, results = _names("arg", function.args, name_of), _names("result", returned, name_of)
+        found[function.sym_name.data] = arguments, results
+    return found
+
+
+def _names(prefix: str, values: Sequence[SSAValue | None], name_of: Callable[[SSAValue], str | None]) -> list[str]:
+    given = [((None if value is None else name_of(value)) or "%")[1:] for value in values]
+    numbered = [f"{prefix}{number}" for number in range(len(given))]
+    taken = Counter([*given, *numbered])
+
+    def is_good(name: str, number: str) -> bool:
+        return name.isidentifier() and not iskeyword(name) and taken[name] == 1 + (name == number)
+
+    return [name if is_good(name, number) else number for name, number in zip(given, numbered, strict=True)]
+
+
+def require_entries(module: ModuleOp) -> None:
+    """Raise LoweringError for a program that nobody can call."""
+    if public_functions(module):
+        return
+    functions = [op for op in module.body.block.ops if isinstance(op, func.FuncOp)]
+    raise LoweringError(
+        "the module has no public function with a body",
+        source_location(functions[0]) if functions else None,
+        ["what a program offers to its callers is its public functions: drop 'private' from one"],
+    )
+
+
+def entry_signatures(module: ModuleOp, names: Mapping[str, Names]) -> dict[str, Signature]:
+    """The inputs and outputs of all public functions. Raises LoweringError for a type that no array can hold."""
+    return {f.sym_name.data: _signature(f, names[f.sym_name.data]) for f in public_functions(module)}
+
+
+def _signature(function: func.FuncOp, names: Names) -> Signature:
+    entry = f"of public function '{function.sym_name.data}'"
     inputs = [
-        _spec(a.type, a.name_hint or f"arg{n}", f"argument {n} of public function '{name}'", value_location(a))
-        for n, a in enumerate(function.args)
+        _spec(value.type, name, f"argument {number} {entry}", value_location(value))
+        for number, (value, name) in enumerate(zip(function.args, names[0], strict=True))
     ]
     outputs = [
-        _spec(type_, f"result{n}", f"result {n} of public function '{name}'", source_location(function))
-        for n, type_ in enumerate(function.function_type.outputs)
+        _spec(type_, name, f"result {number} {entry}", source_location(function))
+        for number, (type_, name) in enumerate(zip(function.function_type.outputs, names[1], strict=True))
     ]
     return inputs, outputs
 

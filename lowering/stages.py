@@ -16,7 +16,7 @@ from devscope.lowering.bufferize import to_buffers
 from devscope.lowering.checks.labels import Labels, argument_labels
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_directly
-from devscope.lowering.entries import ENTRY_PREFIX, add_entry, function_signature, public_functions
+from devscope.lowering.entries import ENTRY_PREFIX, Signature, add_entry
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.legal import check_names
@@ -27,7 +27,7 @@ from devscope.lowering.runtime_calls import lower_to_runtime_calls, mark_flushes
 from devscope.lowering.target import HOST_SLOT, DeviceBinary, HostTarget, Options, Target, find_target
 from devscope.rewriting.functions import taken_names
 from devscope.runtime.native import call_symbol
-from devscope.runtime.program import Entry, Program, TensorSpec
+from devscope.runtime.program import Entry, Program
 from devscope.runtime.seal import seal
 
 #: The states of a program that an observer sees, in order.
@@ -46,20 +46,15 @@ def compile_split_module(
     observe: Observer,
     literals: Mapping[str, memoryview],
     memory_options: MemoryOptions,
+    signatures: Mapping[str, Signature],
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
-    ``literals`` is the data of dense resources that MLIR does not have, by name. Raises LoweringError for what a
-    target cannot compile, with its location in the source, and PlanError when a device needs more memory than its
-    limit.
+    ``signatures`` are those of its public functions, ``literals`` is the data of dense resources that MLIR does
+    not have, by name. Raises LoweringError for what a target cannot compile, with its location in the source, and
+    PlanError when a device needs more memory than its limit.
     """
     check_names(module)
-    signatures = {f.sym_name.data: function_signature(f) for f in public_functions(module)}
-    if not signatures:
-        raise LoweringError(
-            "the module has no public function with a body",
-            notes=["what a program offers to its callers is its public functions: drop 'private' from one"],
-        )
     host = find_target(HOST_KIND)
     assert isinstance(host, HostTarget)
     options = _host_options(module, host)
@@ -89,7 +84,7 @@ def _compile(
     host: HostTarget,
     options: Options,
     devices: list[VirtualDevice],
-    signatures: dict[str, tuple[list[TensorSpec], list[TensorSpec]]],
+    signatures: Mapping[str, Signature],
     constants: ConstantTable,
     memory_options: MemoryOptions,
     labels: Labels,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from devscope.errors import InputError
+from devscope.errors import InputError, Note
 from devscope.runtime.program import DTYPES, Entry, TensorSpec
 
 Array = NDArray[Any]
@@ -34,8 +34,9 @@ class ArgumentList:
         """The arguments of a call as arrays. Raises :class:`InputError`."""
         if len(values) != len(self._checks):
             specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in self._specs)
+            count = len(self._checks)
             raise InputError(
-                f"'{self._name}' takes {len(self._checks)} arguments, got {len(values)}",
+                f"'{self._name}' takes {count} {'argument' if count == 1 else 'arguments'}, got {len(values)}",
                 notes=[f"its arguments are: ({specs})"],
             )
         return [check(value) for check, value in zip(self._checks, values, strict=True)]
@@ -127,10 +128,11 @@ class ArgumentCheck:
     def _dtype_name(self) -> str:
         return "bfloat16 (or its bits as uint16)" if self.spec.dtype == "bf16" else self.dtype.name
 
-    def _advice(self) -> str:
+    def _advice(self) -> Note:
+        array = f"np.asarray(x, dtype=np.{self.dtype.name})"
         if self.spec.dtype == "bf16":
-            return "pass x.astype(ml_dtypes.bfloat16)"
-        return f"pass np.asarray(x, dtype=np.{self.dtype.name})"
+            return Note("pass x.astype(ml_dtypes.bfloat16)", flags=f"save the bits: np.save(file, {array})")
+        return Note(f"pass {array}", flags=f"save it as np.save(file, {array})")
 
     def _error(self, what: str, note: str | None = None) -> InputError:
         name = f" '{self.spec.name}'" if self.spec.name else ""

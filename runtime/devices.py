@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from devscope.errors import DeviceError, DeviceNotFoundError, OptionError
+from devscope.errors import DeviceError, DeviceNotFoundError, OptionError, option_note
 from devscope.runtime.drivers import Device, DeviceInfo, driver, drivers
 from devscope.runtime.program import Program
 
@@ -40,10 +40,25 @@ def resolve_devices(virtual: Mapping[str, str], mapping: Mapping[str, str] | Non
     """
     mapping = mapping or {}
     refuse_unused(mapping, virtual)
-    return {name: _find(name, compiled_for, mapping.get(name, name)) for name, compiled_for in virtual.items()}
+    found = {name: _find(name, compiled_for, mapping.get(name, name)) for name, compiled_for in virtual.items()}
+    missing = [name for name, device in found.items() if device is None]
+    if missing:
+        raise _missing({name: virtual[name] for name in missing}, mapping)
+    return {name: device for name, device in found.items() if device is not None}
 
 
-def _find(virtual: str, compiled_for: str, physical: str) -> Device:
+def require_devices(virtual: Mapping[str, str]) -> None:
+    """Raise :class:`DeviceNotFoundError` that names all ``virtual`` devices which this machine does not have.
+
+    ``virtual`` is that of `resolve_devices`; the program is not compiled yet, so that each could be any device.
+    """
+    missing = {name: kind for name, kind in virtual.items() if _find(name, kind, name) is None}
+    # What no code can be made for, the lowering refuses, and says where it is used.
+    if any(driver(kind) is not None for kind in missing.values()):
+        raise _missing(missing, {}, compiled=False)
+
+
+def _find(virtual: str, compiled_for: str, physical: str) -> Device | None:
     if not isinstance(physical, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OptionError(f"'{virtual}' is mapped to {physical!r}, which is not the name of a device")
     if physical != virtual and _type_of(physical) != compiled_for:
@@ -53,26 +68,29 @@ def _find(virtual: str, compiled_for: str, physical: str) -> Device:
         )
     # Only this one is asked: programs that use the host alone must not pay for loading drivers.
     of_type = driver(compiled_for)
-    device = of_type.find(physical) if of_type is not None else None
-    if device is None:
-        raise _missing(virtual, compiled_for, physical)
-    return device
+    return of_type.find(physical) if of_type is not None else None
 
 
-def _missing(virtual: str, compiled_for: str, physical: str) -> DeviceNotFoundError:
+def _missing(virtual: Mapping[str, str], mapping: Mapping[str, str], compiled: bool = True) -> DeviceNotFoundError:
+    """The error for devices that are not there; ``virtual`` has the type that each one's code is for."""
     there = [device.name for device in list_devices()]
     notes = [f"this machine has: {', '.join(there)}"]
-    usable = [name for name in there if _type_of(name) == compiled_for]
-    of_type = driver(compiled_for)
-    if usable:
-        notes.append(f"to run it on another device, pass devices={{'{virtual}': '{usable[0]}'}}")
-    elif of_type is not None and of_type.advice:
-        notes.append(of_type.advice)
-    else:
-        notes.append(f"compile the program for a device that is there, not for '{compiled_for}'")
+    advice: dict[str, str] = {}
+    for name, type_ in virtual.items():
+        usable = [device for device in there if _type_of(device) == type_]
+        others = [] if compiled else [*there[1:], *there[:1]]
+        if choice := [*usable, *others]:
+            advice[name] = choice[0]
+    if advice:
+        notes.append(option_note("to run it on what is there:", "devices", advice))
+    for type_ in dict.fromkeys(type_ for name, type_ in virtual.items() if name not in advice):
+        of_type = driver(type_)
+        compile_ = f"compile the program for a device that is there, not for '{type_}'"
+        notes.append(of_type.advice if of_type is not None and of_type.advice else compile_)
     notes.extend(driver_problems())
-    wanted = f"'{virtual}'" if virtual == physical else f"'{virtual}' (mapped to '{physical}')"
-    return DeviceNotFoundError(f"the program needs device {wanted}, which this machine does not have", notes=notes)
+    wanted = [f"'{name}'" + (f" (mapped to '{mapping[name]}')" if name in mapping else "") for name in virtual]
+    devices = f"device {wanted[0]}" if len(wanted) == 1 else f"devices {', '.join(wanted[:-1])} and {wanted[-1]}"
+    return DeviceNotFoundError(f"the program needs {devices}, which this machine does not have", notes=notes)
 
 
 def _type_of(name: str) -> str:

@@ -7,13 +7,12 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from devscope.errors import InputError
 from devscope.runtime.arguments import ArgumentList
 from devscope.runtime.cache import DiskCache, open_cache
 from devscope.runtime.devices import check_shared_memory, resolve_devices
 from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.pool import Builds, Counters, InstancePool
-from devscope.runtime.program import Entry, Program
+from devscope.runtime.program import Entry, Program, find_entry
 from devscope.runtime.program_check import check_program
 
 MAIN = "main"
@@ -81,13 +80,7 @@ class Executable:
 
     def entry(self, name: str) -> Entry:
         """The entry of this name; raises :class:`InputError` if there is none."""
-        found = self.entries.get(name)
-        if found is None:
-            notes = [f"its entries are: {', '.join(map(repr, self.entries))}"]
-            if name in self.program.report.get("closed", ()):
-                notes.insert(0, f"'{name}' takes or returns a function: only the program itself can call it")
-            raise InputError(f"the program has no entry '{name}'", notes=notes)
-        return found
+        return find_entry(self.entries, name, self.program.report.get("closed", ()))
 
     def __call__(self, *arguments: Any) -> Any:
         """Runs ``main``, or the only entry of the program. See :meth:`run`."""

@@ -5,14 +5,14 @@ A :class:`Program` comes out of the lowering or out of a ``.dsx`` file; an ``Exe
 
 import math
 import mmap
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from devscope.errors import ExecutableFormatError
+from devscope.errors import ExecutableFormatError, InputError
 from devscope.runtime.drivers import device_types
 
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -59,6 +59,17 @@ class Entry:
     symbol: str
     inputs: list[TensorSpec]
     outputs: list[TensorSpec]
+
+
+def find_entry(entries: Mapping[str, Entry], name: str, closed: Collection[str] = ()) -> Entry:
+    """The entry of this name; ``closed``: public functions that only the program can call. Raises InputError."""
+    found = entries.get(name)
+    if found is None:
+        notes = [f"its entries are: {', '.join(map(repr, entries))}"]
+        if name in closed:
+            notes.insert(0, f"'{name}' takes or returns a function: only the program itself can call it")
+        raise InputError(f"the program has no entry '{name}'", notes=notes)
+    return found
 
 
 DYNAMIC_LOCAL_SIZE = -(2**63)

@@ -4,17 +4,18 @@ import dataclasses
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from devscope.api import CompileOptions, build
-from devscope.cli.files import write_output
+from devscope.cli.files import STDIN, read_input, write_output
 from devscope.dialects.target import device_types
-from devscope.errors import DevscopeError, InputError
+from devscope.errors import DevscopeError, InputError, Note
 from devscope.runtime.executable import Executable
 from devscope.runtime.program import Entry, TensorSpec
+from devscope.source import PipedSource
 
 Array = NDArray[Any]
 
@@ -52,17 +53,29 @@ def _random(generator: np.random.Generator, dtype: str, shape: Sequence[int]) ->
 
 
 def read_array(path: str) -> Array:
-    """The array in a ``.npy`` file, in this machine's byte order. Raises InputError."""
+    """The array in a ``.npy`` file or pipe, in this machine's byte order. Raises InputError."""
+    name = STDIN if path == "-" else path
     try:
-        with open(path, "rb") as file:
+        with _opened(path) as file:
             if file.read(len(_MAGIC)) != _MAGIC:
-                raise InputError(f"'{path}' is not a .npy file", notes=["numpy.save writes such files"])
+                raise InputError(f"'{name}' is not a .npy file", notes=["numpy.save writes such files"])
             file.seek(0)
             array = np.lib.format.read_array(file, allow_pickle=False)
             return array.astype(array.dtype.newbyteorder("="), copy=False)
     except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
-        raise InputError(f"cannot read the array '{path}': {reason}") from None
+        raise InputError(f"cannot read the array '{name}': {reason}") from None
+
+
+def _opened(path: str) -> BinaryIO:
+    """A file, which is read piece by piece, straight into the array, or what came through a pipe."""
+    if path == "-":
+        return io.BytesIO(read_input(path))
+    file = open(path, "rb")  # noqa: SIM115
+    if file.seekable():
+        return file
+    with file:
+        return io.BytesIO(file.read())
 
 
 def as_numbers(array: Any, dtype: str) -> Array:
@@ -92,19 +105,28 @@ def save_results(path: str, entry: Entry, results: Sequence[Any]) -> None:
     write_output(path, buffer.getvalue())
 
 
-def check_against_host(
-    file: Path, options: CompileOptions, entry: str, values: Sequence[Any], results: Sequence[Any]
-) -> None:
+def reference_results(
+    source: Path | PipedSource, options: CompileOptions, entry: str, values: Sequence[Any]
+) -> tuple[Any, ...]:
+    """What the same program computes when it is built without devices. Raises DevscopeError if it cannot be."""
+    everything_on_host = {kind: "cpu" for kind in device_types() if kind != "cpu"}
+    try:
+        program = build(source, dataclasses.replace(options, targets=everything_on_host))
+    except DevscopeError as error:
+        error.message = f"--check compares with a build for the host alone, which fails: {error.message}"
+        error.notes = (Note("run it without --check; the host runs no kernels that are written by hand"),)
+        raise
+    expected = Executable(program, cache=None).run(entry, *values)
+    return expected if isinstance(expected, tuple) else () if expected is None else (expected,)
+
+
+def report_difference(entry: Entry, results: Sequence[Any], expected: Sequence[Any]) -> None:
     """Print how each result compares with that of a build without devices.
 
     Raises DevscopeError when one differs by more than rounding explains.
     """
-    everything_on_host = {kind: "cpu" for kind in device_types() if kind != "cpu"}
-    reference = Executable(build(file, dataclasses.replace(options, targets=everything_on_host)), cache=None)
-    expected = reference.run(entry, *values)
-    expected = expected if isinstance(expected, tuple) else (expected,)
     differing: list[str] = []
-    for number, spec in enumerate(reference.entries[entry].outputs):
+    for number, spec in enumerate(entry.outputs):
         got, want = as_numbers(results[number], spec.dtype), as_numbers(expected[number], spec.dtype)
         error = relative_error(got, want)
         limit = _TOLERANCE.get(spec.dtype, 0.0)

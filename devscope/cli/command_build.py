@@ -12,6 +12,8 @@ from devscope.cli.compile_options import (
     require_source,
 )
 from devscope.cli.files import require_place
+from devscope.errors import OptionError
+from devscope.source import PipedSource
 
 NAME = "build"
 HELP = "compile a program into a .dsx file that runs without MLIR"
@@ -33,11 +35,20 @@ def execute(arguments: argparse.Namespace) -> int:
     from devscope.runtime.devices import refuse_unused
     from devscope.runtime.file_format import save_program
 
-    file = require_source(arguments.file)
-    output = Path(arguments.output) if arguments.output is not None else file.with_suffix(".dsx")
+    source = require_source(arguments.file)
+    if arguments.output is None and isinstance(source, PipedSource):
+        raise OptionError(f"'{source.name}' has no name to make that of the output of", notes=["give --output"])
+    output = Path(arguments.output) if arguments.output is not None else source.with_suffix(".dsx")
     require_place(output)
-    program = build(file, compile_options(arguments))
-    refuse_unused(runtime_mapping(program, device_mapping(arguments)), [device.name for device in program.devices])
+    program = build(source, compile_options(arguments))
+    mapping = device_mapping(arguments)
+    refuse_unused(runtime_mapping(program, mapping), [device.name for device in program.devices])
+    for virtual, physical in mapping.items():
+        if virtual != physical and virtual.partition(":")[0] == physical.partition(":")[0]:
+            raise OptionError(
+                f"--devices {virtual}={physical} has no effect on what is built",
+                notes=[f"both are of one type: give it to the run of '{output}'"],
+            )
     print_warnings(program)
     save_program(program, output)
     if arguments.memory:

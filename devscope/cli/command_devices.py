@@ -30,6 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="run programs on every device for some seconds, and print a machine description",
     )
     parser.add_argument(
+        "-o",
         "--output",
         metavar="FILE",
         help="with --measure: write the description there; as JSON to a name that ends in .json",

@@ -3,7 +3,9 @@
 import argparse
 from typing import Any
 
-from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
+from devscope.cli.compile_options import add_compile_arguments, compile_options, is_given, require_source
+from devscope.compile_options import CompileOptions
+from devscope.errors import OptionError
 
 NAME = "lower"
 HELP = "show the IR of one stage of a compilation"
@@ -32,11 +34,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", default="-", metavar="OUT", help="default: stdout")
 
 
+def _require_effect(arguments: argparse.Namespace, options: CompileOptions) -> None:
+    """Raise OptionError for an option that what is shown does not depend on."""
+    first = {"devices": "split", "chunks": "split", "storage": "memory", "memory-limit": "memory"}
+    if options.completion != "min-cost":
+        first["machine"] = "memory"  # says which memory is shared
+    for option, stage in first.items():
+        if is_given(arguments, option) and STAGES.index(stage) > STAGES.index(arguments.stage):
+            raise OptionError(
+                f"--{option} has no effect on --stage {arguments.stage}",
+                notes=[f"the first stage that depends on it is '{stage}'"],
+            )
+
+
 def execute(arguments: argparse.Namespace) -> int:
     from devscope.cli.files import require_place, write_output
     from devscope.cli.printing import module_text
     from devscope.pipeline import compile_source
 
+    options = compile_options(arguments)
+    _require_effect(arguments, options)
     require_place(arguments.output)
     texts: list[str] = []
 
@@ -44,6 +61,6 @@ def execute(arguments: argparse.Namespace) -> int:
         if stage == arguments.stage:
             texts.append(payload if isinstance(payload, str) else module_text(payload))
 
-    compile_source(require_source(arguments.file), compile_options(arguments), collect)
+    compile_source(require_source(arguments.file), options, collect)
     write_output(arguments.output, "// -----\n".join(texts))
     return 0

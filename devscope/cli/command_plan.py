@@ -7,7 +7,14 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from devscope.cli.compile_options import add_compile_arguments, compile_options, require_source
+from devscope.cli.compile_options import (
+    PLAN_OPTIONS,
+    add_compile_arguments,
+    compile_options,
+    name_of,
+    require_source,
+)
+from devscope.compile_options import require_use_of_machine
 
 if TYPE_CHECKING:
     from devscope.passes.device_plan import Copy, Placement, Plan
@@ -26,7 +33,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_compile_arguments(parser)
+    add_compile_arguments(parser, names=PLAN_OPTIONS)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--table", action="store_true", help="print tables instead of IR")
     form.add_argument("--json", action="store_true", help="print JSON instead of IR")
@@ -45,7 +52,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from devscope.pipeline import plan_source
 
     query = Query.parse(arguments.explain) if arguments.explain is not None else None
-    planned = plan_source(require_source(arguments.file), compile_options(arguments))
+    require_use_of_machine(arguments.machine, arguments.completion)
+    options = compile_options(arguments)
+    source = require_source(arguments.file)
+    planned = plan_source(source, options)
     if query is not None:
         print(explain(planned.plan, planned.module, query), end="")
     elif arguments.json:
@@ -57,7 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
     elif arguments.table:
         from devscope.cli.tables import output_width
 
-        print(plan_text(planned.plan, arguments.file, output_width()), end="")
+        print(plan_text(planned.plan, name_of(source), output_width()), end="")
     else:
         print(module_text(planned.session.to_mlir(planned.module)), end="")
     _report(planned.plan, arguments.remarks, query is not None or arguments.table or arguments.json)

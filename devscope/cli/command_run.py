@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,15 +13,18 @@ from devscope.cli.compile_options import (
     add_compile_arguments,
     compile_options,
     device_mapping,
+    is_compiled,
+    is_given,
+    name_of,
     print_warnings,
 )
-from devscope.cli.files import require_place
+from devscope.cli.files import program_file, program_source, require_place
 from devscope.errors import InputError, OptionError
-from devscope.source import is_executable_file, require_readable
+from devscope.source import PipedSource
 
 if TYPE_CHECKING:
     from devscope.runtime.executable import Executable
-    from devscope.runtime.program import Entry
+    from devscope.runtime.program import Entry, TensorSpec
 
 NAME = "run"
 HELP = "compile a program, or load a .dsx file, and call a function"
@@ -38,72 +42,110 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--entry", metavar="F", help="function to call (default: main, or the only public one)")
     inputs = parser.add_mutually_exclusive_group()
     add_input = inputs.add_argument
-    add_input("--input", action="append", default=[], metavar="A.npy", help="an argument; repeat for more")
+    add_input(
+        "--input",
+        action="append",
+        default=[],
+        metavar="A.npy",
+        help="an argument, from a file of numpy.save, or '-' from standard input; repeat for more",
+    )
     random_help = "random arguments: floats are normally distributed, integers from 0 to 3"
     add_input("--random", type=count, metavar="SEED", help=random_help)
     size_help = "with --random: size of dynamic dimensions (default: 8)"
-    add("--size", type=count, default=8, metavar="N", help=size_help)
-    add("--output", metavar="OUT.npz", help="write the results (result0, result1, ...)")
+    add("--size", type=count, metavar="N", help=size_help)
+    add("-o", "--output", metavar="OUT.npz", help="write the results (result0, result1, ...)")
     add("--check", action="store_true", help="compare with the same program built for the host alone")
     add("--no-cache", action="store_true", help="neither read nor write the cache of compiled programs")
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from devscope.api import only_entry
-    from devscope.cli.arrays import check_against_host, print_results, save_results
+    from devscope.cli.arrays import print_results, reference_results, report_difference, save_results
 
-    require_readable(arguments.file)
-    file = Path(arguments.file)
+    _refuse_what_has_no_effect(arguments)
     if arguments.output is not None:
         require_place(arguments.output)
-    saved = is_executable_file(file)
-    executable = _load(file, arguments) if saved else _compile(file, arguments)
-    name = only_entry(executable) if arguments.entry is None else arguments.entry
-    entry = executable.entry(name)
-    values = _inputs(arguments, name, entry)
-    results = _as_tuple(executable.run(name, *values))
+    call = _Call(arguments)
+    source = program_source(arguments.file)
+    executable = (_load if is_compiled(source) else _compile)(source, arguments, call)
+    expected: tuple[object, ...] = ()
+    if arguments.check:
+        expected = reference_results(source, compile_options(arguments), call.name, call.values)
+    entry = executable.entries[call.name]
+    results = _as_tuple(executable.run(call.name, *call.values))
     print_results(entry, results)
     if arguments.output is not None:
         save_results(arguments.output, entry, results)
     if arguments.check:
-        check_against_host(file, compile_options(arguments), name, values, results)
+        report_difference(entry, results, expected)
     return 0
 
 
-def _load(file: Path, arguments: argparse.Namespace) -> Executable:
+def _refuse_what_has_no_effect(arguments: argparse.Namespace) -> None:
+    if arguments.size is not None and arguments.random is None:
+        raise OptionError("--size has no effect without --random")
+    if arguments.output == "-":
+        raise OptionError("--output would write among the results that are printed", notes=["name a file"])
+    if [arguments.file, *arguments.input].count("-") > 1:
+        raise OptionError("standard input can be read once only: '-' is given more than once")
+
+
+class _Call:
+    """The function to call and its arguments, which are checked before anything is lowered."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        from devscope.cli.arrays import read_array
+
+        self._arguments = arguments
+        self.values: list[object] = [read_array(path) for path in arguments.input]
+        self.name = ""
+
+    def prepare(self, entries: Mapping[str, Entry], closed: Collection[str]) -> None:
+        """Choose the entry; raise InputError if it cannot be called with these arguments."""
+        from devscope.api import chosen_entry
+        from devscope.runtime.arguments import ArgumentList
+
+        if self.name:
+            return
+        name = chosen_entry(entries, self._arguments.entry, closed)
+        specs = entries[name].inputs
+        if self._arguments.random is not None:
+            self.values = self._random(specs)
+        elif specs and not self.values:
+            shown = ", ".join(f"{spec.name}: {spec}" for spec in specs)
+            raise InputError(
+                f"'{name}' takes arguments: ({shown})",
+                notes=["give --input A.npy once for each of them, or --random SEED"],
+            )
+        ArgumentList(name, entries[name])(self.values)
+        self.name = name
+
+    def _random(self, specs: Sequence[TensorSpec]) -> list[object]:
+        from devscope.cli.arrays import random_array
+
+        size = 8 if self._arguments.size is None else self._arguments.size
+        return [random_array((self._arguments.random, number), spec, size) for number, spec in enumerate(specs)]
+
+
+def _load(source: Path | PipedSource, arguments: argparse.Namespace, call: _Call) -> Executable:
     from devscope.api import load
 
     for option in (*OPTIONS, "check"):
-        if option != "devices" and getattr(arguments, option.replace("-", "_")) not in (None, False, ""):
+        if option != "devices" and is_given(arguments, option):
             message = f"--{option} does not go with a compiled program"
-            raise OptionError(message, notes=[f"'{file}' is one: give its source"])
-    return load(file, devices=device_mapping(arguments))
-
-
-def _compile(file: Path, arguments: argparse.Namespace) -> Executable:
-    from devscope.api import executable_for
-
-    options = compile_options(arguments)
-    executable = executable_for(file, options, device_mapping(arguments), not arguments.no_cache)
-    print_warnings(executable.program)
+            raise OptionError(message, notes=[f"'{name_of(source)}' is one: give its source"])
+    with program_file(source) as file:
+        executable = load(file, devices=device_mapping(arguments), cache=not arguments.no_cache)
+    call.prepare(executable.entries, executable.program.report.get("closed", ()))
     return executable
 
 
-def _inputs(arguments: argparse.Namespace, name: str, entry: Entry) -> list[object]:
-    from devscope.cli.arrays import random_array, read_array
+def _compile(source: Path | PipedSource, arguments: argparse.Namespace, call: _Call) -> Executable:
+    from devscope.api import executable_for
 
-    if arguments.random is not None:
-        return [
-            random_array((arguments.random, number), spec, arguments.size)
-            for number, spec in enumerate(entry.inputs)
-        ]
-    if entry.inputs and not arguments.input:
-        specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in entry.inputs)
-        raise InputError(
-            f"'{name}' takes arguments: ({specs})",
-            notes=["give --input A.npy once for each of them, or --random SEED"],
-        )
-    return [read_array(path) for path in arguments.input]
+    options, mapping = compile_options(arguments), device_mapping(arguments)
+    executable = executable_for(source, options, mapping, not arguments.no_cache, call.prepare)
+    print_warnings(executable.program)
+    return executable
 
 
 def _as_tuple(results: object) -> tuple[object, ...]:

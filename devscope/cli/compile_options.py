@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devscope.cli.command_line import count
+from devscope.cli.files import program_source
 from devscope.compile_options import LEGAL, CompileOptions, checked_limits
 from devscope.errors import InputError, OptionError
-from devscope.source import is_executable_file, require_readable
+from devscope.source import PipedSource, is_executable_file
 
 if TYPE_CHECKING:
     from devscope.runtime.program import Program
@@ -47,11 +49,29 @@ OPTIONS = {
 """How each is shown, and what it is for."""
 
 
-def add_compile_arguments(parser: argparse.ArgumentParser, file_help: str = "MLIR text or bytecode") -> None:
-    parser.add_argument("file", metavar="FILE", help=file_help)
-    for name, (metavar, text) in OPTIONS.items():
-        type_ = count if name == "chunks" else str
-        parser.add_argument(f"--{name}", metavar=metavar, help=text, choices=LEGAL.get(name), type=type_)
+PLAN_OPTIONS = ("default", "arguments", "completion", "machine")
+"""Those that a plan depends on."""
+
+_LISTS = ("devices", "memory-limit")
+"""Options that may be given several times."""
+
+
+def add_compile_arguments(
+    parser: argparse.ArgumentParser, file_help: str = "MLIR text or bytecode", names: Iterable[str] = OPTIONS
+) -> None:
+    parser.add_argument("file", metavar="FILE", help=f"{file_help}; '-': from standard input")
+    for name in names:
+        metavar, text = OPTIONS[name]
+        if name in _LISTS:
+            parser.add_argument(f"--{name}", metavar=metavar, help=text, action="append")
+        else:
+            type_ = count if name == "chunks" else str
+            parser.add_argument(f"--{name}", metavar=metavar, help=text, choices=LEGAL.get(name), type=type_)
+
+
+def is_given(arguments: argparse.Namespace, option: str) -> bool:
+    """Whether an option stands on the command line."""
+    return getattr(arguments, option.replace("-", "_"), None) not in (None, False)
 
 
 def compile_options(arguments: argparse.Namespace) -> CompileOptions:
@@ -59,10 +79,10 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
     from devscope.api import target_overrides
 
     plain = ("default", "arguments", "completion", "machine", "storage", "chunks")
-    given = {name: value for name in plain if (value := getattr(arguments, name)) is not None}
+    given = {name: value for name in plain if (value := getattr(arguments, name, None)) is not None}
     targets = target_overrides(device_mapping(arguments))
     advice = "write DEVICE=SIZE, such as opencl:0=64MiB"
-    limits = _parse_pairs(arguments.memory_limit or "", "is not a limit", advice, "has two limits, {} and {}")
+    limits = _parse_pairs(_items(arguments, "memory_limit"), "is not a limit", advice, "has two limits, {} and {}")
     return CompileOptions(targets=targets, memory_limits=checked_limits(limits), **given)
 
 
@@ -74,15 +94,20 @@ def device_mapping(arguments: argparse.Namespace) -> dict[str, str]:
     from devscope.api import checked_mapping
 
     advice = "write VIRTUAL=PHYSICAL, such as cuda:0=opencl:0"
-    given = (arguments.devices or "").split(",")
-    text = ",".join(item if "=" in item else f"{item}={item}" for item in given if item.strip())
-    return checked_mapping(_parse_pairs(text, "does not map a device", advice, "is mapped to both '{}' and '{}'"))
+    items = [item if "=" in item or not item else f"{item}={item}" for item in _items(arguments, "devices")]
+    return checked_mapping(_parse_pairs(items, "does not map a device", advice, "is mapped to both '{}' and '{}'"))
 
 
-def _parse_pairs(text: str, refusal: str, advice: str, contradiction: str) -> dict[str, str]:
-    """``cuda:0=opencl:0,opencl:1=cpu:0`` as a mapping. Raises OptionError."""
+def _items(arguments: argparse.Namespace, name: str) -> list[str]:
+    """What stands between the commas; a comma at an end is nothing."""
+    texts = getattr(arguments, name, None) or []
+    return [item.strip() for text in texts for item in (text.strip(", ") or text).split(",")]
+
+
+def _parse_pairs(items: Sequence[str], refusal: str, advice: str, contradiction: str) -> dict[str, str]:
+    """``cuda:0=opencl:0`` and ``opencl:1=cpu:0`` as a mapping. Raises OptionError."""
     pairs: dict[str, str] = {}
-    for item in filter(None, (part.strip() for part in text.split(","))):
+    for item in items:
         device, _, value = (part.strip() for part in item.partition("="))
         if not device or not value:
             raise OptionError(f"'{item}' {refusal}", notes=[advice])
@@ -91,14 +116,25 @@ def _parse_pairs(text: str, refusal: str, advice: str, contradiction: str) -> di
     return pairs
 
 
-def require_source(path: str) -> Path:
-    """The path of a program that has to be compiled. Raises InputError if it cannot be."""
-    require_readable(path)
-    if is_executable_file(Path(path)):
+def require_source(path: str) -> Path | PipedSource:
+    """A program that has to be compiled. Raises InputError if it cannot be."""
+    source = program_source(path)
+    if is_compiled(source):
         raise InputError(
-            f"'{path}' is a compiled program, or called like one", notes=["this command needs its source"]
+            f"'{name_of(source)}' is a compiled program, or called like one",
+            notes=["this command needs its source; to run it: devscope run FILE.dsx"],
         )
-    return Path(path)
+    return source
+
+
+def is_compiled(source: Path | PipedSource) -> bool:
+    """Whether a command's program is compiled already. Raises InputError."""
+    return source.is_executable if isinstance(source, PipedSource) else is_executable_file(source)
+
+
+def name_of(source: Path | PipedSource) -> str:
+    """A command's program in messages and positions."""
+    return source.name if isinstance(source, PipedSource) else str(source)
 
 
 def print_warnings(program: Program) -> None:

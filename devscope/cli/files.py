@@ -4,11 +4,16 @@ import os
 import re
 import shutil
 import sys
-from contextlib import suppress
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from devscope.errors import InputError, ParseError, SourceLocation
-from devscope.source import reading
+from devscope.errors import DevscopeError, InputError, ParseError, SourceLocation
+from devscope.source import PipedSource, read_once, reading, require_readable
+
+STDIN = "<stdin>"
+"""The name of standard input in messages."""
 
 SEPARATOR = b"// -----"
 # The whole line, as in MLIR's tools (xDSL splits anywhere): "// -----// IR Dump After ..." must not split.
@@ -22,7 +27,7 @@ def write_output(path: str, data: str | bytes) -> None:
     Raises InputError with the system's reason.
     """
     content = data.encode() if isinstance(data, str) else data
-    if path == "-":
+    if path == "-":  # run_tool says what is wrong with standard output
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -71,7 +76,38 @@ def _replace(target: Path, content: bytes) -> None:
 def read_input(path: str) -> bytes:
     """The bytes of a file, or of standard input for ``-``. Raises InputError with the system's reason."""
     with reading(path):
-        return sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        if path != "-":
+            return Path(path).read_bytes()
+        if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
+            raise InputError("cannot read standard input: it is closed")
+        return sys.stdin.buffer.read()
+
+
+def program_source(path: str) -> Path | PipedSource:
+    """The program that a command is given: a file, or what is in a pipe or standard input. Raises InputError."""
+    if path == "-":
+        return PipedSource(STDIN, read_input(path))
+    require_readable(path)
+    return read_once(Path(path))
+
+
+@contextmanager
+def program_file(source: Path | PipedSource) -> Generator[Path]:
+    """A compiled program as a file, which a piped one becomes for as long as it is loaded.
+
+    Errors name the source.
+    """
+    if isinstance(source, Path):
+        yield source
+        return
+    with tempfile.TemporaryDirectory(prefix="devscope-") as folder:
+        file = Path(folder) / "program.dsx"
+        file.write_bytes(source.data)
+        try:
+            yield file
+        except DevscopeError as error:
+            error.message = error.message.replace(str(file), source.name)
+            raise
 
 
 def decode(data: bytes, filename: str) -> str:

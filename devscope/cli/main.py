@@ -1,6 +1,7 @@
 """``devscope``: build, plan and run programs, and list devices."""
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -20,10 +21,12 @@ examples:
 """
 
 
-def make_parser() -> Parser:
+def make_parser() -> tuple[Parser, list[Parser]]:
+    """The parser, and those of the commands."""
     parser = Parser(prog="devscope", description="Runs one MLIR program on several devices.", epilog=_EPILOG)
     parser.add_argument("--version", action="store_true", help="print the version and exit")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    found: list[Parser] = []
     for module in _COMMANDS:
         command = commands.add_parser(
             module.NAME,
@@ -34,19 +37,27 @@ def make_parser() -> Parser:
         module.add_arguments(command)
         command.add_argument("--traceback", action="store_true", help="with an error, show where it came from")
         command.set_defaults(execute=module.execute, parser=command)
-    return parser
+        found.append(command)
+    return parser, found
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns the exit status: 0, or 1 after one error message on stderr."""
+    """The command; returns the exit status: 0, or 1 after one error message on stderr (2: wrong options)."""
     for stream in (sys.stdout, sys.stderr):
         # Names in programs can have any character; a terminal that lacks one must not end the command.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    parser = make_parser()
-    arguments, unknown = parser.parse_known_args(argv)
-    if unknown:
-        getattr(arguments, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    words = sys.argv[1:] if argv is None else argv
+    return run_tool(lambda: _execute(words), "--traceback" in words)
+
+
+def _execute(words: Sequence[str]) -> int:
+    parser, commands = make_parser()
+    if words and os.path.isfile(words[0]):
+        parser.error(f"'{words[0]}' is no command", [f"did you mean: devscope run {words[0]}"])
+    arguments, unknown = parser.parse_known_args(words)
+    named: Parser = getattr(arguments, "parser", parser)
+    named.refuse_unknown(unknown, commands)
     if arguments.version:
         from devscope import __version__
 
@@ -54,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     if arguments.command is None:
         parser.error(f"a command is missing: {', '.join(module.NAME for module in _COMMANDS)}")
-    return run_tool(lambda: arguments.execute(arguments), arguments.traceback)
+    return arguments.execute(arguments)
 
 
 if __name__ == "__main__":

@@ -11,11 +11,12 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 
 from devscope.cli.command_line import Parser, report, run_tool
 from devscope.cli.diagnostics import Diagnostic, check_diagnostics, diagnostics_of
-from devscope.cli.files import SEPARATOR, decode, read_input, split_text, write_output
+from devscope.cli.files import SEPARATOR, STDIN, decode, read_input, split_text, write_output
 from devscope.cli.mlir_passes import known_passes
 from devscope.cli.module_state import ModuleState, Timer
 from devscope.cli.pass_pipeline import Stage, describe_options, parse_stages
-from devscope.errors import DevscopeError, OptionError
+from devscope.errors import DevscopeError, InputError, OptionError
+from devscope.source import EXECUTABLE_MAGIC
 
 _DESCRIPTION = "Reads MLIR, runs passes of devscope, xDSL and MLIR on it, prints it."
 _EPILOG = """\
@@ -45,7 +46,8 @@ class OptMain(xDSLOptMain):
         self.register_all_passes()
         parser = Parser(prog="devscope-opt", description=_DESCRIPTION, epilog=_EPILOG)
         self.register_all_arguments(parser)
-        self.args = parser.parse_args(args)
+        self.args, unknown = parser.parse_known_args(args)
+        parser.refuse_unknown(unknown)
         self.stages: Sequence[Stage] = ()
         self.status = 0
         """Of the process: 1 if a module failed, or did not give the diagnostics that it should."""
@@ -94,6 +96,7 @@ class OptMain(xDSLOptMain):
             sys.stdout.write(_version_text() if self.args.version else self._pass_listing())
             return
         self.stages = parse_stages(self.args.pass_pipeline, self.available_passes)
+        self._refuse_what_has_no_effect()
         outputs = [self._process(chunk) for chunk in self._chunks()]
         written = [output for output in outputs if output is not None]
         if len(written) == len(outputs):
@@ -101,6 +104,15 @@ class OptMain(xDSLOptMain):
         if self.args.timing:
             sys.stderr.write(self.timer.table())
         self.status = int(len(written) < len(outputs))
+
+    def _refuse_what_has_no_effect(self) -> None:
+        dumps = [name for name in ("print_ir_before_all", "print_ir_after_all") if getattr(self.args, name)]
+        if dumps and not self.stages:
+            raise OptionError(f"{_flag(dumps[0])} has no effect without passes", notes=["-p names them"])
+        text = ("print_op_generic", "print_debuginfo", "no_scope_aliases")
+        for name in (name for name in text if getattr(self.args, name)):
+            if self.args.emit_bytecode and not dumps:
+                raise OptionError(f"{_flag(name)} has no effect on bytecode")
 
     def _pass_listing(self) -> str:
         """All passes, one a line: devscope's with their options, then the names of xDSL's and MLIR's."""
@@ -114,7 +126,7 @@ class OptMain(xDSLOptMain):
         )
 
     def get_input_name(self) -> str:
-        return "<stdin>" if self.args.file == "-" else self.args.file
+        return STDIN if self.args.file == "-" else self.args.file
 
     def _chunks(self) -> Sequence[str | bytes]:
         """The modules of the input, as text whose lines have their numbers in the file, or as bytecode."""
@@ -123,6 +135,8 @@ class OptMain(xDSLOptMain):
             if split or self.args.verify_diagnostics:
                 raise OptionError("--split-input-file and --verify-diagnostics need text, not bytecode")
             return [data]
+        if data.startswith(EXECUTABLE_MAGIC):
+            raise InputError(f"'{self.get_input_name()}' is a compiled program, not MLIR")
         text = decode(data, self.get_input_name())
         if split and self.args.emit_bytecode:
             raise OptionError("--emit-bytecode writes one module: it does not go with --split-input-file")
@@ -212,6 +226,10 @@ class OptMain(xDSLOptMain):
             sys.stderr.write("".join(f"{diagnostic}\n" for diagnostic in diagnostics))
 
 
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _version_text() -> str:
     from devscope import __version__
     from devscope.lowering.interop.bindings import PACKAGE
@@ -221,14 +239,15 @@ def _version_text() -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The command; returns the exit status: 0, or 1 after an error message on stderr."""
-    tool = OptMain(argv)
+    """The command; returns the exit status: 0, or 1 after an error message on stderr (2: wrong options)."""
+    words = sys.argv[1:] if argv is None else argv
 
     def execute() -> int:
+        tool = OptMain(words)
         tool.run()
         return tool.status
 
-    return run_tool(execute, tool.args.traceback)
+    return run_tool(execute, "--traceback" in words)
 
 
 if __name__ == "__main__":

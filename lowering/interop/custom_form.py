@@ -12,18 +12,16 @@ operations with further attributes are left in generic form.
 
 import re
 
-from devscope.errors import DevscopeError, ParseError, SourceLocation
-
-_STRING = r'"(?:[^"\\\n]|\\.)*"'
-_INNER = rf'<(?:->|{_STRING}|[^"<>])*>'
-_BRACKETED = rf'(?:<(?:->|{_STRING}|[^"<>]|{_INNER})*>)?'
+STRING = r'"(?:[^"\\\n]|\\.)*"'
+_INNER = rf'<(?:->|{STRING}|[^"<>])*>'
+BRACKETED = rf'(?:<(?:->|{STRING}|[^"<>]|{_INNER})*>)?'
 _VALUE = r"%[\w$.-]+(?:#\d+)?"
-_SCOPE = rf"#[\w$.-]+{_BRACKETED}"
-_TYPE = rf"!?[A-Za-z_][\w$.-]*{_BRACKETED}"
+_SCOPE = rf"#[\w$.-]+{BRACKETED}"
+_TYPE = rf"!?[A-Za-z_][\w$.-]*{BRACKETED}"
 _FLAGS = r"constrain_(?:body|result) = (?:true|false)"
 
 _CUSTOM = re.compile(
-    rf"{_STRING}|//[^\n]*|\b(?P<name>device\.(?:device_copy|on_device))\s+(?P<operand>{_VALUE})"
+    rf"{STRING}|//[^\n]*|\b(?P<name>device\.(?:device_copy|on_device))\s+(?P<operand>{_VALUE})"
     rf"\s+(?:from\s+(?P<src>{_SCOPE})\s+to\s+(?P<dst>{_SCOPE})|on\s+(?P<scope>{_SCOPE}))"
     rf"\s*(?P<more>\{{[^{{}}]*\}})?\s*:\s*(?P<type>{_TYPE})"
 )
@@ -39,13 +37,6 @@ _ON_DEVICE = re.compile(
     rf" : \(({_TYPE})\) -> \5{_END}",
     re.MULTILINE,
 )
-_OPERATION = re.compile(
-    r"^[ \t]*(?:%[^=\n]*=\s*)?(device\.(?:on_device|device_copy|region|yield))\b", re.MULTILINE
-)
-_FORMS = {
-    "device.device_copy": "device.device_copy %x from #a to #b : tensor<4xf32>",
-    "device.on_device": "device.on_device %x on #a : tensor<4xf32>",
-}
 
 
 def to_custom(text: str) -> str:
@@ -75,17 +66,3 @@ def _generic(match: re.Match[str]) -> str:
     more = (match["more"] or "{}")[1:-1].strip()
     attributes = ", ".join(filter(None, [*given, more]))
     return f'"{name}"({operand}) {{{attributes}}} : ({type_}) -> {type_}' + "\n" * match[0].count("\n")
-
-
-def explained(error: DevscopeError, text: str, filename: str) -> DevscopeError:
-    """``error``, or a better one when it says nothing, and ``text`` has a device operation in a wrong form."""
-    match = _OPERATION.search(text) if error.location is None and not error.notes else None
-    if match is None:
-        return error
-    start, name = match.start(1), match[1]
-    line, column = text.count("\n", 0, start) + 1, start - text.rfind("\n", 0, start)
-    message, note = f"'{name}' is written in generic form only", "with the name in quotes: "
-    if name in _FORMS:
-        message, note = f"this is no form of '{name}'", f"write {_FORMS[name]}, or, with the name in quotes: "
-    generic = f'"{name}"(%x) {{...}} : (tensor<4xf32>) -> tensor<4xf32>'
-    return ParseError(message, SourceLocation(filename, line, column), [note + generic])

@@ -11,7 +11,7 @@ from devscope.dialects.irdl_export import export_dialect
 from devscope.errors import DevscopeError, Note, ParseError
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import children, ir
-from devscope.lowering.interop.custom_form import explained, to_generic
+from devscope.lowering.interop.custom_form import to_generic
 from devscope.lowering.interop.diagnostics import rename_file, translate
 
 _BYTECODE_MAGIC = b"ML\xefR"
@@ -57,6 +57,10 @@ def parse_file(path: str | Path, context: Any) -> Any:
             return _parse_custom(found, Path(path).read_text(errors="replace"), name, context)
         if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             found.notes += (Note("the file begins with a byte order mark: save it as UTF-8 without one"),)
+        elif start != _BYTECODE_MAGIC:
+            from devscope.lowering.interop.parse_hints import explained
+
+            found = explained(found, Path(path).read_text(errors="replace"), name)
         raise found from None
 
 
@@ -64,6 +68,8 @@ def _parse_custom(error: DevscopeError, text: str, filename: str, context: Any) 
     """The module in ``text``, in which MLIR found ``error``, with custom forms expanded. Raises `ParseError`."""
     generic = to_generic(text) if error.location is None else text
     if generic == text:
+        from devscope.lowering.interop.parse_hints import explained
+
         raise explained(error, text, filename) from None
     return parse_text(generic, filename, context)
 

@@ -55,7 +55,7 @@ def source(tmp_path: Path) -> str:
 def test_pipeline_errors(
     source: str, pipeline: str, message: str, note: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([source, "-p", pipeline]) == 1
+    assert main([source, "-p", pipeline]) == 2
     out, err = capfd.readouterr()
     assert out == ""
     assert err.startswith("<pipeline>:1:")
@@ -75,7 +75,7 @@ def test_pipeline_errors(
 def test_command_line_errors(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(arguments)
-    assert caught.value.code == 1
+    assert caught.value.code == 2
     assert capsys.readouterr().err.startswith(message)
 
 
@@ -111,12 +111,12 @@ def test_bytecode_has_no_lines(
     assert main([source, "--emit-bytecode", "-o", source]) == 0
     assert main([source]) == 0
     assert "func.func @f" in capsys.readouterr().out
-    assert main([source, *options]) == 1
+    assert main([source, *options]) == 2
     assert message in capsys.readouterr().err
 
 
 def test_one_bytecode_file_holds_one_module(source: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([source, "--emit-bytecode", "--split-input-file"]) == 1
+    assert main([source, "--emit-bytecode", "--split-input-file"]) == 2
     assert "--emit-bytecode writes one module" in capsys.readouterr().err
 
 

@@ -6,10 +6,15 @@ position of the value, when a message wants it. That the operation stands there 
 was edited, or for operations that a pass made, a result has no name rather than a wrong one.
 """
 
+from __future__ import annotations
+
+import io
+import os
 import re
-from collections.abc import Mapping
-from functools import cache
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
@@ -17,11 +22,14 @@ from devscope.dialects.location import decode_location, source_location
 from devscope.dialects.names import op_name
 from devscope.errors import SourceLocation
 
-_LARGEST_FILE = 256 << 20
-"""Bytes; of larger files, nobody wants names as much as memory."""
-
 _LOOK_BACK = 4096
 """The results' names end just before their operation's; they begin at most this many bytes earlier."""
+
+_LOOK_AHEAD = 1024
+"""Longer names are not found."""
+
+_CHUNK = 16 << 20
+"""Bytes; larger files are not kept in memory."""
 
 _NAME = rb"%[A-Za-z0-9$._-]+"
 _ARGUMENT = re.compile(_NAME)
@@ -44,7 +52,7 @@ class SourceNames:
 
     def _argument(self, value: BlockArgument) -> str | None:
         where = decode_location(value.location)
-        match = _ARGUMENT.match(*self._position(where)) if where is not None else None
+        match = _ARGUMENT.match(*self._around(where)) if where is not None else None
         return match.group().decode() if match is not None else None
 
     def _result(self, value: SSAValue) -> str | None:
@@ -52,36 +60,65 @@ class SourceNames:
         where = source_location(op) if isinstance(op, Operation) else None
         if where is None or not isinstance(op, Operation):
             return None
-        text, start, end = self._position(where)
+        text, start = self._around(where)
         name = op_name(op)
         # A region can make its dialect the default one: `call` is `func.call` in a function.
         for spelling in filter(None, (name, f'"{name}"', name.partition(".")[2])):
-            if re.compile(rb"%s(?![\w.$])" % re.escape(spelling.encode())).match(text, start, end):
-                match = _RESULTS.search(text, max(0, start - _LOOK_BACK), start)
+            if re.compile(rb"%s(?![\w.$])" % re.escape(spelling.encode())).match(text, start):
+                match = _RESULTS.search(text, 0, start)
                 return _pick(match[1].decode(), op.results.index(value)) if match is not None else None
         return None
 
-    def _position(self, where: SourceLocation) -> tuple[bytes, int, int]:
-        """The text of a file, a position in it and where that line ends; MLIR counts columns in bytes."""
-        text, lines = self._files(where.file)
-        if not 0 < where.line < len(lines):
-            return b"", 0, 0
-        return text, lines[where.line - 1] + where.column - 1, lines[where.line] - 1
+    def _around(self, where: SourceLocation) -> tuple[bytes, int]:
+        """The text around a position, to the end of its line, and where in it the position is.
 
-    def _read(self, file: str) -> tuple[bytes, list[int]]:
-        """The text of a file, and where its lines begin; the last number is after the end."""
-        known = self._texts.get(file)
-        text = _read(file) if known is None else known.encode(errors="replace")
-        return text, [0, *(end.end() for end in re.finditer(b"\n", text)), len(text) + 1]
+        MLIR counts columns in bytes.
+        """
+        file = self._files(where.file)
+        if file is None or not 0 < where.line < len(file.lines):
+            return b"", 0
+        position = file.lines[where.line - 1] + where.column - 1
+        start = max(0, position - _LOOK_BACK)
+        return file.part(start, min(file.lines[where.line] - 1, position + _LOOK_AHEAD)), position - start
+
+    def _read(self, name: str) -> _Text | None:
+        known = self._texts.get(name)
+        if known is not None:
+            return _Text(io.BytesIO, known.encode(errors="replace"))
+        try:
+            # A pipe can be read once only, and its reader was MLIR.
+            return _Text(Path.open, Path(name), "rb") if os.path.isfile(name) else None
+        except (OSError, ValueError):
+            return None
 
 
-def _read(file: str) -> bytes:
-    try:
-        path = Path(file)
-        # A pipe can be read once only, and its reader was MLIR.
-        return path.read_bytes() if path.is_file() and path.stat().st_size <= _LARGEST_FILE else b""
-    except (OSError, ValueError):
-        return b""
+class _Text:
+    """Text of a file, or as good as one. If it is large, it stays there.
+
+    ``lines``: where lines begin, and the position after the end.
+    """
+
+    def __init__(self, open_: Callable[..., BinaryIO], *arguments: Any) -> None:
+        self._open = partial(open_, *arguments)
+        self._kept: bytes | None = None
+        self.lines = [0]
+        position = 0
+        with self._open() as file:
+            while chunk := file.read(_CHUNK):
+                self.lines += (position + end.end() for end in re.finditer(b"\n", chunk))
+                self._kept = chunk if position == 0 else None
+                position += len(chunk)
+        self.lines.append(position + 1)
+
+    def part(self, start: int, end: int) -> bytes:
+        if self._kept is not None:
+            return self._kept[start:end]
+        try:
+            with self._open() as file:
+                file.seek(start)
+                return file.read(max(0, end - start))
+        except OSError:
+            return b""
 
 
 def _pick(results: str, index: int) -> str | None:

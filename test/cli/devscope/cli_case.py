@@ -32,9 +32,9 @@ class Outcome:
 Cli = Callable[..., Outcome]
 
 
-def assert_one_error(outcome: Outcome, start: str, note: str = "") -> None:
+def assert_one_error(outcome: Outcome, start: str, note: str = "", status: int = 1) -> None:
     """One message on stderr that begins with ``start``, notes below it, and nothing else anywhere."""
-    assert outcome.status == 1, outcome
+    assert outcome.status == status, outcome
     assert outcome.out == ""
     assert outcome.files == []
     first, *rest = outcome.err.splitlines()
@@ -42,3 +42,8 @@ def assert_one_error(outcome: Outcome, start: str, note: str = "") -> None:
     assert "internal error" not in first
     assert all(line.startswith("  note: ") for line in rest), outcome.err
     assert note in "\n".join(rest), outcome.err
+
+
+def assert_usage_error(outcome: Outcome, start: str, note: str = "") -> None:
+    """The same for what is wrong with the command line itself."""
+    assert_one_error(outcome, start, note, status=2)

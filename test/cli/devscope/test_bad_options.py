@@ -11,7 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cli_case import SCOPES, TANH, Cli, assert_one_error
+from cli_case import SCOPES, TANH, Cli, assert_one_error, assert_usage_error
+
+import devscope
+from devscope.cli import opt
+from devscope.errors import DeviceNotFoundError
 
 RUN = ("run", "tanh.mlir", "--random", "0")
 SCOPE_FORM = "a scope is TYPE, TYPE:ID or TYPE:ID@MEMORY"
@@ -57,6 +61,18 @@ HELP = "options are listed by: devscope"
         ),
         ([*RUN, "--devices", "cpu:0=opencl:0"], "error: 'cpu:0' is the host and cannot be mapped", ""),
         ([*RUN, "--devices", "opencl:0=cpu:1"], "error: no machine has a device 'cpu:1'", "the host is 'cpu:0'"),
+        (["plan", "tanh.mlir", "--table", "--json"], "error: argument --json: not allowed with", ""),
+        (["lower", "tanh.mlir", "--stage", "x"], "error: argument --stage: invalid choice: 'x'", "lower --help"),
+        (["devices", "--fast"], "error: unrecognized arguments: --fast", f"{HELP} devices --help"),
+    ],
+)
+def test_usage(cli: Cli, arguments: list[str], message: str, note: str) -> None:
+    assert_usage_error(cli(*arguments), message, note)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "note"),
+    [
         (
             [*RUN, "--devices", "opencl:0=opencl:77"],
             "error: the program needs device 'opencl:0' (mapped to 'opencl:77')",
@@ -68,10 +84,7 @@ HELP = "options are listed by: devscope"
             "",
         ),
         ([*RUN, "--entry", "f"], "error: the program has no entry 'f'", "its entries are: 'main'"),
-        (["run", "tanh.mlir"], "error: 'main' takes arguments: (arg0: 4xf32)", "or --random SEED"),
-        (["plan", "tanh.mlir", "--table", "--json"], "error: argument --json: not allowed with", ""),
-        (["lower", "tanh.mlir", "--stage", "x"], "error: argument --stage: invalid choice: 'x'", "lower --help"),
-        (["devices", "--fast"], "error: unrecognized arguments: --fast", f"{HELP} devices --help"),
+        (["run", "tanh.mlir"], "error: 'main' takes arguments: (x: 4xf32)", "or --random SEED"),
     ],
 )
 def test_options(cli: Cli, arguments: list[str], message: str, note: str) -> None:
@@ -82,7 +95,8 @@ def test_several_functions_and_none_called_main(cli: Cli, folder: Path) -> None:
     text = TANH.replace("@main", "@a") + TANH.replace(SCOPES, "").replace("@main", "@b")
     (folder / "two.mlir").write_text(text)
     outcome = cli("run", "two.mlir", "--random", "0")
-    assert_one_error(outcome, "error: the program has several public functions", "name one of: a, b")
+    assert_one_error(outcome, "error: the program has several public functions", "note: they are: a, b")
+    assert "--entry a" in outcome.err
 
 
 def test_a_device_that_is_not_there(cli: Cli, folder: Path) -> None:
@@ -150,12 +164,12 @@ GOOD_ARRAY = np.arange(4, dtype=np.float32)
 @pytest.mark.parametrize(
     ("value", "damage", "message"),
     [
-        (GOOD_ARRAY.astype(np.float64), None, "argument 0 'arg0': expected dtype float32, got float64"),
-        (GOOD_ARRAY.astype(np.complex64), None, "argument 0 'arg0': expected dtype float32, got complex64"),
-        (np.zeros(5, np.float32), None, "argument 0 'arg0': expected shape [4], got [5]"),
-        (np.zeros((2, 2), np.float32), None, "argument 0 'arg0': expected shape [4], got [2, 2]"),
-        (np.float32(1), None, "argument 0 'arg0': expected shape [4], got []"),
-        (np.array("text"), None, "argument 0 'arg0': expected dtype float32, got str"),
+        (GOOD_ARRAY.astype(np.float64), None, "argument 0 'x': expected dtype float32, got float64"),
+        (GOOD_ARRAY.astype(np.complex64), None, "argument 0 'x': expected dtype float32, got complex64"),
+        (np.zeros(5, np.float32), None, "argument 0 'x': expected shape [4], got [5]"),
+        (np.zeros((2, 2), np.float32), None, "argument 0 'x': expected shape [4], got [2, 2]"),
+        (np.float32(1), None, "argument 0 'x': expected shape [4], got []"),
+        (np.array("text"), None, "argument 0 'x': expected dtype float32, got str"),
         (np.array([1, "a", None], dtype=object), None, "cannot read the array 'x.npy': Object arrays"),
         (GOOD_ARRAY, lambda data: b"", "'x.npy' is not a .npy file"),
         (GOOD_ARRAY, lambda data: b"PK\3\4", "'x.npy' is not a .npy file"),
@@ -179,7 +193,7 @@ def test_inputs(cli: Cli, folder: Path, value: Any, damage: Callable[[bytes], by
 def test_wrong_number_of_inputs(cli: Cli, folder: Path) -> None:
     np.save(folder / "x.npy", GOOD_ARRAY)
     outcome = cli("run", "tanh.mlir", "--input", "x.npy", "--input", "x.npy")
-    assert_one_error(outcome, "error: 'main' takes 1 argument", "(arg0: 4xf32)")
+    assert_one_error(outcome, "error: 'main' takes 1 argument", "(x: 4xf32)")
 
 
 @pytest.mark.parametrize(("name", "reason"), [("none.npy", "No such file"), (".", "Is a directory")])
@@ -250,7 +264,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 def test_options_that_need_the_source(cli: Cli, folder: Path, compiled: bytes, option: list[str]) -> None:
     (folder / "tanh.dsx").write_bytes(compiled)
     outcome = cli("run", "tanh.dsx", "--random", "0", *option)
-    assert_one_error(outcome, f"error: {option[0]} does not go with a compiled program")
+    assert_usage_error(outcome, f"error: {option[0]} does not go with a compiled program")
 
 
 @pytest.mark.parametrize(
@@ -265,7 +279,8 @@ def test_mappings_of_compiled_programs(
     cli: Cli, folder: Path, compiled: bytes, mapping: str, message: str
 ) -> None:
     (folder / "tanh.dsx").write_bytes(compiled)
-    assert_one_error(cli("run", "tanh.dsx", "--random", "0", "--devices", mapping), message)
+    outcome = cli("run", "tanh.dsx", "--random", "0", "--devices", mapping)
+    assert_one_error(outcome, message, status=1 if "needs device" in message else 2)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.0001, 0.01, 0.5, 0.99, 0.9999])
@@ -351,6 +366,114 @@ def test_a_defect_says_what_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_build_for_a_device_that_the_program_does_not_use(cli: Cli, device: str) -> None:
     """A device alone is mapped to itself."""
     message = f"error: the device mapping names '{device.partition('=')[0]}', which the program does not use"
-    assert_one_error(
+    assert_usage_error(
         cli("build", "tanh.mlir", "-o", "out.dsx", "--devices", device), message, "the program uses: "
     )
+
+
+# ------------------------------------------------------------------------------------ options without effect
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "note"),
+    [
+        (
+            ["plan", "--memory-limit", "opencl:0=1MiB"],
+            "unrecognized arguments: --memory-limit",
+            "no effect on 'devscope plan'",
+        ),
+        (
+            ["plan", "--storage=dynamic"],
+            "unrecognized arguments: --storage=dynamic",
+            "of: devscope run, devscope build",
+        ),
+        (["plan", "--chunks", "2"], "unrecognized arguments: --chunks 2", "no effect on 'devscope plan'"),
+        (
+            ["plan", "--devices", "opencl:0=cpu:0"],
+            "unrecognized arguments: --devices",
+            "no effect on 'devscope plan'",
+        ),
+        (["plan", "--entry", "main"], "unrecognized arguments: --entry main", "it is an option of: devscope run"),
+        (
+            ["plan", "--machine", "m.toml"],
+            "a machine description has no effect on a plan",
+            "--completion min-cost",
+        ),
+        (
+            ["lower", "--stage", "plan", "--devices", "opencl:0=cpu:0"],
+            "--devices has no effect on --stage plan",
+            "'split'",
+        ),
+        (["lower", "--stage", "plan", "--chunks", "2"], "--chunks has no effect on --stage plan", "'split'"),
+        (["lower", "--stage", "kernels", "--storage", "dynamic"], "--storage has no effect", "'memory'"),
+        (["lower", "--stage", "split", "--memory-limit", "cpu:0=1"], "--memory-limit has no effect", "'memory'"),
+        (["run", "--size", "4"], "--size has no effect without --random", ""),
+        (["run", "--random", "0", "--output", "-"], "--output would write among the results", "name a file"),
+        (["run", "--random", "0", "--random", "1"], "argument --random: it is given twice", ""),
+        (["run", "--random", "0", "--devices", ""], "'' does not map a device", "write VIRTUAL=PHYSICAL"),
+        (["build", "--devices", "opencl:0=opencl:1"], "--devices opencl:0=opencl:1 has no effect", "tanh.dsx"),
+        (["build", "--chunks", "2", "--chunks=2"], "argument --chunks: it is given twice", ""),
+        (["run", "--randm", "0"], "unrecognized arguments: --randm 0", "did you mean '--random'?"),
+    ],
+)
+def test_options_without_effect(cli: Cli, arguments: list[str], message: str, note: str) -> None:
+    command, *options = arguments
+    assert_usage_error(cli(command, "tanh.mlir", *options), f"error: {message}", note)
+
+
+def test_a_file_is_no_command(cli: Cli) -> None:
+    assert_usage_error(
+        cli("tanh.mlir"), "error: 'tanh.mlir' is no command", "did you mean: devscope run tanh.mlir"
+    )
+
+
+def test_lists_may_be_given_in_parts(cli: Cli) -> None:
+    limits = ("--memory-limit", "opencl:0=1MiB", "--memory-limit", "cpu:0=1MiB")
+    assert cli(*RUN, "--devices", "opencl:0=opencl:0", "--devices", "cpu:0=cpu:0", *limits).status == 0
+
+
+def test_options_of_devscope_opt_without_effect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for options, message in (
+        (["--emit-bytecode", "--print-op-generic"], "--print-op-generic has no effect on bytecode"),
+        (["--print-ir-after-all"], "--print-ir-after-all has no effect without passes"),
+    ):
+        assert opt.main(["tanh.mlir", *options]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {message}")
+
+
+# --------------------------------------------------------------------------- before anything is compiled
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (["none.npy"], "error: cannot read the array 'none.npy': No such file"),
+        (["tanh.mlir"], "error: 'tanh.mlir' is not a .npy file"),
+        (["f8.npy"], "error: argument 0 'x': expected dtype float32, got float64"),
+        (["5.npy"], "error: argument 0 'x': expected shape [4], got [5]"),
+        (["5.npy", "5.npy"], "error: 'main' takes 1 argument, got 2"),
+    ],
+)
+def test_wrong_inputs(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch, inputs: list[str], message: str
+) -> None:
+    np.save(folder / "f8.npy", np.zeros(4))
+    np.save(folder / "5.npy", np.zeros(5, np.float32))
+    monkeypatch.setattr("devscope.pipeline.compile_split_module", lambda *_: pytest.fail("it was compiled"))
+    options = [word for name in inputs for word in ("--input", name)]
+    assert_one_error(cli("run", "tanh.mlir", "--no-cache", *options), message)
+
+
+def test_all_missing_devices_at_once(cli: Cli, folder: Path) -> None:
+    value, lines = "%0", ""
+    for name, device in (("%a", '"cuda", 0'), ("%b", '"rocm", 1'), ("%c", '"opencl", 7')):
+        scope = f'#device.scope<{device} : i64, "", "">'
+        lines += f"  {name} = math.exp {value} {{device.scope = {scope}}} : tensor<4xf32>\n"
+        value = name
+    text = TANH.replace("  return %0", f"{lines}  return {value}")
+    (folder / "far.mlir").write_text(text)
+    outcome = cli("run", "far.mlir", "--random", "0", "--no-cache")
+    assert_one_error(outcome, "error: the program needs devices 'cuda:0', 'opencl:7' and 'rocm:1', which this")
+    assert "--devices cuda:0=opencl:0,opencl:7=opencl:0,rocm:1=opencl:0" in outcome.err
+    with pytest.raises(DeviceNotFoundError, match=r"devices=\{'cuda:0': 'opencl:0', 'opencl:7': "):
+        devscope.compile("far.mlir", cache=False)

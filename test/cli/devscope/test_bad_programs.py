@@ -5,10 +5,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 from cli_case import SCOPES, TANH, Cli, assert_one_error
+
+import devscope
+from devscope.errors import ParseError
 
 T4 = "tensor<4xf32>"
 
@@ -329,21 +333,25 @@ def test_one_message_at_the_line(cli: Cli, folder: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "message"),
     [
-        "",
-        "// nothing\n",
-        "module {\n}\n",
-        TANH.replace("@main", "private @main"),
-        "module {\n  module {\n  }\n}\n",
+        ("", "error: 'bad.mlir' is an empty program"),
+        ("// nothing\n", "error: 'bad.mlir' is an empty program"),
+        ("module {\n}\n", "error: 'bad.mlir' is an empty program"),
+        ("memref.global @g : memref<4xf32>", "error: 'bad.mlir' has no function"),
+        (
+            TANH.replace("@main", "private @main"),
+            "bad.mlir:3:1: error: the module has no public function with a body",
+        ),
+        ("module {\n  module {\n  }\n}\n", "error: the module has no public function with a body"),
     ],
-    ids=["empty", "comment", "empty module", "private", "nested"],
+    ids=["empty", "comment", "empty module", "global", "private", "nested"],
 )
-def test_nothing_to_call(cli: Cli, folder: Path, text: str) -> None:
+def test_nothing_to_call(cli: Cli, folder: Path, text: str, message: str) -> None:
     (folder / "bad.mlir").write_text(text)
-    assert_one_error(
-        cli("build", "bad.mlir"), "error: the module has no public function with a body", "drop 'private'"
-    )
+    assert_one_error(cli("build", "bad.mlir"), message, "func" if "bad.mlir'" in message else "drop 'private'")
+    if "bad.mlir'" in message:
+        assert_one_error(cli("plan", "bad.mlir"), message)
 
 
 def test_conflict_shows_both_chains(cli: Cli, folder: Path) -> None:
@@ -437,3 +445,39 @@ def test_device_operations_in_a_wrong_form(cli: Cli, folder: Path) -> None:
         "bad.mlir:5:8: error: this is no form of 'device.on_device'",
         'write device.on_device %x on #a : tensor<4xf32>, or, with the name in quotes: "device.on_device"(%x)',
     )
+
+
+SCOPE_NOTE = 'write #device.scope<TYPE, ID, TARGET, MEMORY>, such as #device.scope<"opencl", 0 : i64, "", "">'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message", "note"),
+    [
+        (', 0 : i64, "", ""', ", 0", "1:16: error: expected 4 type arguments, but had 2", SCOPE_NOTE),
+        ('<"opencl"', "<opencl", "1:22: error: expected attribute value", SCOPE_NOTE),
+        ("0 : i64", '"0"', "1:16: error: expected base attribute 'builtin.integer'", SCOPE_NOTE),
+        ("#device.scope", "#device.scop", "1:16: error: the dialect 'device' has no attribute 'scop'", SCOPE_NOTE),
+        ('"", ""', '#device.target<"opencl">, ""', "expected 2 type arguments, but had 1", "#device.target<KIND"),
+        ("device.scope = #dev", "device.scope = #deb", "error: undefined symbol alias id 'deb'", "mean '#dev'?"),
+        ("device.scope = #dev", "device.scope = #x", "error: undefined symbol alias id 'x'", "are: #dev, #host"),
+        ("math.tanh", "math.tan_h", "4:8: error: custom op 'math.tan_h' is unknown", "did you mean 'math.tanh'?"),
+        ("func.func", "func", "3:1: error: custom op 'func' is unknown", "did you mean 'func.func'?"),
+        (f": {T4}\n}}", f": {T4}", "error: expected operation name in quotes", "the text ends here: is a bracket"),
+    ],
+)
+def test_attributes_that_do_not_parse(cli: Cli, folder: Path, old: str, new: str, message: str, note: str) -> None:
+    (folder / "bad.mlir").write_text(TANH.replace(old, new, 1))
+    outcome = cli("plan", "bad.mlir")
+    assert_one_error(outcome, "bad.mlir:", note)
+    assert message in outcome.err.splitlines()[0]
+    with pytest.raises(ParseError, match=re.escape(message.rpartition("error: ")[2])):
+        devscope.plan(TANH.replace(old, new, 1))
+
+
+def test_a_check_of_hand_written_kernels_names_its_cause(cli: Cli, folder: Path) -> None:
+    text = (Path(__file__).parents[3] / "docs" / "kernels.md").read_text().split("```mlir\n")[1].split("```")[0]
+    (folder / "kernel.mlir").write_text(text)
+    outcome = cli("run", "kernel.mlir", "--random", "0", "--check")
+    assert_one_error(outcome, "kernel.mlir:58:11: error: --check compares with a build for the host alone, which")
+    assert "kernel 'sums'" in outcome.err
+    assert "note: run it without --check; the host runs no kernels that are written by hand" in outcome.err

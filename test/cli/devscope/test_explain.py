@@ -179,7 +179,7 @@ def test_explain_bytecode_by_line(cli: Cli, folder: Path) -> None:
 @pytest.mark.parametrize("what", ["", "%", "x y", "@f", "-1", "%0 ", "7:", "%x#", "tanh.mlir:"])
 def test_what_to_explain_is_checked_first(cli: Cli, what: str) -> None:
     outcome = cli("plan", "tanh.mlir", f"--explain={what}")
-    assert outcome.status == 1
+    assert outcome.status == 2
     assert "names neither a value nor a line" in outcome.err
     assert "write %name, @function:%name, LINE or FILE:LINE" in outcome.err
 

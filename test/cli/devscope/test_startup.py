@@ -63,4 +63,4 @@ def test_names_that_the_terminal_cannot_show(folder: Path) -> None:
     assert '@"gr\\C3\\B6\\C3\\9Fe"' in process.stdout
     process = devscope("run", "tanh.mlir", "--entry", "main", env=environment)
     assert process.returncode == 1
-    assert "note: public functions: gr\\xf6\\xdfe" in process.stderr
+    assert "note: its entries are: 'gr\\xf6\\xdfe" in process.stderr

@@ -1,0 +1,139 @@
+"""Programs and arrays from pipes, and output that cannot be written: what a shell makes of the commands."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_case import TANH, Cli, Outcome, assert_one_error, assert_usage_error
+
+import devscope
+from devscope.cli import opt
+from devscope.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The same program as text, as bytecode and compiled."""
+    folder = tmp_path_factory.mktemp("forms")
+    (folder / "tanh.mlir").write_text(TANH)
+    assert opt.main([str(folder / "tanh.mlir"), "--emit-bytecode", "-o", str(folder / "tanh.mlirbc")]) == 0
+    assert main(["build", str(folder / "tanh.mlir")]) == 0
+    return {name: (folder / f"tanh.{name}").read_bytes() for name in ("mlir", "mlirbc", "dsx")}
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def from_pipe(cli: Cli, folder: Path, data: bytes, *arguments: str) -> Outcome:
+    """The command on a pipe that can be read once."""
+    pipe = folder / "pipe"
+    if not pipe.exists():
+        os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=[data], daemon=True)
+    writer.start()
+    outcome = cli(*arguments)
+    writer.join(60)
+    return outcome
+
+
+@pytest.mark.parametrize("form", ["mlir", "mlirbc", "dsx"])
+def test_run(cli: Cli, folder: Path, forms: dict[str, bytes], form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(folder / "x.npy", np.ones(4, np.float32))
+    expected = cli("run", "tanh.mlir", "--input", "x.npy")
+    assert "0.761594" in expected.out
+    feed(monkeypatch, forms[form])
+    assert cli("run", "-", "--input", "x.npy") == expected
+    assert from_pipe(cli, folder, forms[form], "run", "pipe", "--input", "x.npy") == expected
+
+
+@pytest.mark.parametrize("form", ["mlir", "mlirbc"])
+@pytest.mark.parametrize(
+    "command", [["plan"], ["plan", "--table"], ["lower", "--stage", "split"], ["build", "-o", "out.dsx"]]
+)
+def test_the_other_commands(
+    cli: Cli, folder: Path, forms: dict[str, bytes], form: str, command: list[str]
+) -> None:
+    outcome = from_pipe(cli, folder, forms[form], *command, "pipe")
+    assert (outcome.status, outcome.err) == (0, "")
+    assert ("math.tanh" in outcome.out) == (command[0] != "build")
+
+
+def test_names_and_positions(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, TANH.encode())
+    assert cli("plan", "-", "--explain", "%0").out.startswith("%0 in @main (<stdin>:4:8) is on opencl:0\n")
+    assert from_pipe(cli, folder, TANH.encode(), "plan", "pipe", "--explain", "%0").out.startswith(
+        "%0 in @main (pipe"
+    )
+    feed(monkeypatch, TANH.replace("tanh", "tan_h").encode())
+    assert_one_error(cli("run", "-"), "<stdin>:4:8: error: custom op 'math.tan_h' is unknown")
+    feed(monkeypatch, b"PK\3\4")
+    assert_one_error(cli("run", "-"), "error: '<stdin>' is not a devscope executable")
+    feed(monkeypatch, b"")
+    assert_one_error(cli("run", "-"), "error: '<stdin>' is an empty program")
+    feed(monkeypatch, TANH.encode())
+    assert_usage_error(cli("build", "-"), "error: '<stdin>' has no name", "give --output")
+    assert_usage_error(cli("run", "-", "--input", "-"), "error: standard input can be read once only")
+
+
+def test_arrays(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    buffer = io.BytesIO()
+    np.save(buffer, np.ones(4, np.float32))
+    feed(monkeypatch, buffer.getvalue())
+    assert "0.761594" in cli("run", "tanh.mlir", "--input", "-").out
+    assert "0.761594" in from_pipe(cli, folder, buffer.getvalue(), "run", "tanh.mlir", "--input", "pipe").out
+    feed(monkeypatch, b"no array")
+    assert_one_error(cli("run", "tanh.mlir", "--input", "-"), "error: '<stdin>' is not a .npy file")
+
+
+def test_the_api_reads_a_pipe_once(folder: Path) -> None:
+    os.mkfifo(folder / "pipe")
+    threading.Thread(target=(folder / "pipe").write_bytes, args=[TANH.encode()], daemon=True).start()
+    assert devscope.compile("pipe")(np.zeros(4, np.float32)).tolist() == [0.0] * 4
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+    )
+
+
+def test_output_that_cannot_be_written(folder: Path) -> None:
+    """One process each, in one shell: statuses and messages."""
+    done = shell(
+        """
+        devscope plan tanh.mlir > /dev/full; echo $?
+        devscope --help > /dev/full; echo $?
+        devscope-opt tanh.mlir > /dev/full; echo $?
+        devscope plan tanh.mlir >&-; echo $?
+        devscope plan none.mlir 2> /dev/full; echo $?
+        devscope plan - <&-; echo $?
+        devscope plan tanh.mlir --table | true; echo ${PIPESTATUS[0]}
+        """,
+        folder,
+    )
+    assert done.stdout.split() == ["1", "1", "1", "1", "1", "1", "0"]
+    full = "error: cannot write to standard output: No space left on device"
+    closed = "error: cannot write to standard output: it is closed"
+    assert done.stderr.splitlines() == [
+        full,
+        full,
+        full,
+        closed,
+        "error: cannot read standard input: it is closed",
+    ]
