@@ -36,9 +36,12 @@ def execute(arguments: argparse.Namespace) -> int:
     from devscope.runtime.file_format import save_program
 
     source = require_source(arguments.file)
-    if arguments.output is None and isinstance(source, PipedSource):
+    if arguments.output is not None:
+        output = Path(arguments.output)
+    elif isinstance(source, PipedSource):
         raise OptionError(f"'{source.name}' has no name to make that of the output of", notes=["give --output"])
-    output = Path(arguments.output) if arguments.output is not None else source.with_suffix(".dsx")
+    else:
+        output = source.with_suffix(".dsx")
     require_place(output)
     program = build(source, compile_options(arguments))
     mapping = device_mapping(arguments)
