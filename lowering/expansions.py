@@ -5,7 +5,7 @@ results are those of the operation; or ``""`` for one that stays. Results are wh
 included: here is what upstream expands with others.
 """
 
-import math
+import itertools
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,6 +17,8 @@ Expansion = Callable[[Any], str]
 #: Kinds of ``vector.reduction``, and of ``memref.atomic_rmw`` by number.
 _EXTREMA = ("maximumf", "minimumf")
 _ATOMIC_KINDS = {4: "maximumf", 5: "maxnumf", 8: "minimumf", 9: "minnumf"}
+
+_MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
 
 
 def expand(root: Any, expansions: Mapping[str, Expansion]) -> None:
@@ -48,19 +50,48 @@ def by_elements(op: Any) -> str:
     (type_,) = [result.type for result in op.results]
     if not isinstance(type_, ir.VectorType):
         return ""
-    count = math.prod(ir.VectorType(type_).shape)
-    lines = [f"%v{n}:{count} = vector.to_elements %{n} : {v.type}" for n, v in enumerate(op.operands)]
-    types = f"({', '.join(str(element_type(v.type)) for v in op.operands)}) -> {element_type(type_)}"
-    for number in range(count):
-        operands = ", ".join(f"%v{n}#{number}" for n in range(len(op.operands)))
-        lines.append(f'%r{number} = "{op.name}"({operands}) : {types}')
-    results = ", ".join(f"%r{number}" for number in range(count))
-    return "\n".join([*lines, f"%r = vector.from_elements {results} : {type_}"])
+    elements = [element_type(operand.type) for operand in op.operands]
+    signature = f"({', '.join(map(str, elements))}) -> {element_type(type_)}"
+    lines = [f"%to0 = ub.poison : {type_}"]
+    for number, position in enumerate(_positions(type_)):
+        for n, operand in enumerate(op.operands):
+            lines.append(f"%v{number}_{n} = vector.extract %{n}{position} : {elements[n]} from {operand.type}")
+        operands = ", ".join(f"%v{number}_{n}" for n in range(len(elements)))
+        lines.append(f'%r{number} = "{op.name}"({operands}) : {signature}')
+        made = f"vector.insert %r{number}, %to{number} {position} : {element_type(type_)} into {type_}"
+        lines.append(f"%to{number + 1} = {made}")
+    return "\n".join(lines)
+
+
+def _positions(type_: Any) -> list[str]:
+    return [str(list(index)) for index in itertools.product(*map(range, ir.VectorType(type_).shape))]
 
 
 def clamp(op: Any) -> str:
     type_ = op.operands[0].type
     return f"%n = arith.minimumf %0, %2 : {type_}\n%r = arith.maximumf %n, %1 : {type_}"
+
+
+def classify(op: Any) -> str:
+    """``math.isfinite`` and its like, by comparisons."""
+    type_ = op.operands[0].type
+    if op.name == "math.isnan":
+        return f"%r = arith.cmpf uno, %0, %0 : {type_}"
+    width, mantissa = ir.FloatType(element_type(type_)).width, _MANTISSA[str(element_type(type_))]
+    truth = like(type_, "i1")
+
+    def constant(bits: int) -> str:
+        number = f"0x{bits:0{width // 4}X}"
+        return f"arith.constant {number if truth == 'i1' else f'dense<{number}>'} : {type_}"
+
+    return f"""
+        %size = math.absf %0 : {type_}
+        %infinity = {constant((2 ** (width - 1 - mantissa) - 1) << mantissa)}
+        %least = {constant(1 << mantissa if op.name == "math.isnormal" else 0)}
+        %large = arith.cmpf oge, %size, %least : {type_}
+        %r = arith.cmpf {"oeq" if op.name == "math.isinf" else "olt"}, %size, %infinity : {type_}
+        %both = arith.andi %large, %r : {truth}
+    """
 
 
 def sincos(op: Any) -> str:
@@ -96,16 +127,16 @@ def reduction(op: Any) -> str:
     kind = next((kind for kind in _EXTREMA if f"<{kind}>" in str(op.attributes["kind"])), None)
     if kind is None:
         return ""
-    vector = ir.VectorType(op.operands[0].type)
-    count = math.prod(vector.shape)
-    lines = [f"%v:{count} = vector.to_elements %0 : {vector}"]
-    values = [*(f"%v#{number}" for number in range(count)), *(["%1"] if len(op.operands) > 1 else [])]
-    result = values[0]
-    for number, value in enumerate(values[1:]):
-        lines.append(f"%r{number} = arith.{kind} {result}, {value} : {vector.element_type}")
-        result = f"%r{number}"
-    if result == values[0]:
-        lines.append(f"%r = arith.{kind} {result}, {result} : {vector.element_type}")
+    vector = op.operands[0].type
+    element = element_type(vector)
+    positions = _positions(vector)
+    lines = [
+        f"%v{n} = vector.extract %0{position} : {element} from {vector}" for n, position in enumerate(positions)
+    ]
+    first, *others = [*(f"%v{n}" for n in range(len(positions))), *(["%1"] if len(op.operands) > 1 else [])]
+    for number, value in enumerate(others or [first]):
+        lines.append(f"%r{number} = arith.{kind} {first}, {value} : {element}")
+        first = f"%r{number}"
     return "\n".join(lines)
 
 
@@ -125,23 +156,25 @@ def atomic(op: Any) -> str:
     """
 
 
-def power(op: Any) -> str:
-    """``math.fpowi`` by ``math.powf`` in f64, whose exponents are exact up to 2^53; beyond, what counts of them is
-    whether they are odd. Upstream multiplies, rounding each time, and loses small results of negative exponents.
+def power(op: Any, wide: str = "f64") -> str:
+    """``math.fpowi`` by ``math.powf`` in ``wide``, or in the type of the base if that is wider.
+
+    In f64 exponents are exact up to 2^53; what counts of larger ones is whether they are odd. Upstream multiplies,
+    rounding each time, and loses small results of negative exponents.
     """
     type_, exponent = (operand.type for operand in op.operands)
-    wide, odd = like(type_, "f64"), like(type_, "i1")
-    widened = "%0" if wide == str(type_) else "%x"
-    chosen = f"{odd}, {wide}" if odd != "i1" else wide
+    narrow = ir.FloatType(element_type(type_)).width < int(wide[1:])
+    wide, odd = like(type_, wide) if narrow else str(type_), like(type_, "i1")
+    x = "%x" if narrow else "%0"
     lines = [
-        *([] if widened == "%0" else [f"%x = arith.extf %0 : {type_} to {wide}"]),
-        f"%size = math.absf {widened} : {wide}",
+        *([f"%x = arith.extf %0 : {type_} to {wide}"] if narrow else []),
+        f"%size = math.absf {x} : {wide}",
         f"%n = arith.sitofp %1 : {exponent} to {wide}",
         f"%p = math.powf %size, %n : {wide}",
-        f"%signed = math.copysign %p, {widened} : {wide}",
+        f"%signed = math.copysign %p, {x} : {wide}",
         f"%odd = arith.trunci %1 : {exponent} to {odd}",
-        f"%r = arith.select %odd, %signed, %p : {chosen}",
-        *([] if widened == "%0" else [f"%narrow = arith.truncf %r : {wide} to {type_}"]),
+        f"%r = arith.select %odd, %signed, %p : {wide if odd == 'i1' else f'{odd}, {wide}'}",
+        *([f"%narrow = arith.truncf %r : {wide} to {type_}"] if narrow else []),
     ]
     return "\n".join(lines)
 
@@ -157,3 +190,11 @@ def in_single(op: Any) -> str:
         %y = {op.name} %x : {wide}
         %r = arith.truncf %y : {wide} to {type_}
     """
+
+
+#: What no code generator knows, or none exactly.
+FOR_ALL = {
+    **{f"math.{name}": classify for name in ("isfinite", "isinf", "isnan", "isnormal")},
+    "math.clampf": clamp,
+    "math.fpowi": power,
+}

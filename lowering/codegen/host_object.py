@@ -57,6 +57,10 @@ def check_host_options(cpu: str, features: str) -> None:
         )
 
 
+#: Without the instructions that convert f32 to bf16: they make subnormal numbers 0.
+_EXACT = ",-avx512bf16,-avxneconvert"
+
+
 def compile_host_object(
     text: str, entries: Sequence[str], cpu: str = "", features: str = "", level: int = 3
 ) -> HostObject:
@@ -75,6 +79,8 @@ def compile_host_object(
         # Without the last one, LLVM splits 512-bit vectors on CPUs whose tuning prefers 256 bits.
         features = features or llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
         cpu = llvm.get_host_cpu_name()
+    if llvm.get_default_triple().startswith("x86_64"):
+        features = f"{features}{_EXACT}" if features else _EXACT[1:]
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default"
     )

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
-from devscope.lowering import mlir_util
+from devscope.lowering import expansions, mlir_util
 from devscope.lowering.codegen.host_object import HostObject, check_host_options, compile_host_object
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
+from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import HostTarget, Options, Rule, Schedule
@@ -29,12 +30,34 @@ _SCHEDULES = (
 )
 
 
+def _narrow_or_vector(op: Any) -> str:
+    return expansions.by_elements(op) or expansions.in_single(op)
+
+
+_EXPM1 = "math.expm1"
+_EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: _narrow_or_vector}
+
+
+def _call_expm1(module: Any) -> None:
+    """Let libm compute it: convert-math-to-llvm subtracts 1 from an exponential, which has no digits near 0."""
+    declared = {mlir_util.symbol_name(function) for function in mlir_util.functions(module)}
+    for op in [op for op in mlir_util.walk(module.operation) if op.name == _EXPM1]:
+        type_ = op.results[0].type
+        name = "expm1" if type_.width == 64 else "expm1f"
+        if name not in declared:
+            declared.add(name)
+            mlir_util.declare(module, name, ir.FunctionType.get([type_], [type_], context=op.context))
+        mlir_util.replace_op(op, mlir_util.Builder(op).call(name, op.operands, [type_]).results)
+
+
 def _to_llvm(module: Any, run_passes: RunPasses) -> str:
     """LLVM IR of a bufferised host module without memory spaces or device operations."""
     for op in list(mlir_util.walk(module.operation)):
         # A strided memref.copy would call a C++ support library; as linalg it becomes a loop.
         if op.name == "memref.copy" and not is_whole_copy(op):
             copy_as_linalg(op)
+    expansions.expand(module.operation, _EXPANSIONS)
+    _call_expm1(module)
     run_passes(module.operation, pipeline("cpu/to_llvm"))
     return to_llvm_ir(module, "cpu")
 

@@ -284,10 +284,9 @@ def _intrinsic(op: Any) -> str:
 
 
 _EXPANSIONS = {
+    **expansions.FOR_ALL,
     **dict.fromkeys((f"arith.{name}" for name in ("maximumf", "maxnumf", "minimumf", "minnumf")), _intrinsic),
     "arith.remf": expansions.by_elements,
-    "math.clampf": expansions.clamp,
-    "math.fpowi": expansions.power,
     "math.sincos": expansions.sincos,
 }
 

@@ -20,34 +20,17 @@ _SAME_NAME = """
 """
 _BUILTINS = {f"math.{name}": name for name in _SAME_NAME.split()} | {
     "math.absf": "fabs",
-    "math.fpowi": "pown",
     "math.powf": "pow",
     "math.roundeven": "rint",
 }
 
 
-def _power(op: Any) -> str:
-    """``pown`` takes an i32, whatever the base."""
-    exponent = expansions.element_type(op.operands[1].type)
-    if exponent.width > 32:
-        return expansions.power(op)
-    if exponent.width == 32:
-        return expansions.by_elements(op)
-    type_, exponents = (operand.type for operand in op.operands)
-    wide = expansions.like(exponents, "i32")
-    return f"""
-        %n = arith.extsi %1 : {exponents} to {wide}
-        %r = math.fpowi %0, %n : {type_}, {wide}
-    """
-
-
 #: Built-ins for vectors have widths of their own. LLVM's SPIR-V backend makes ``fmax`` of the maximum, which drops
 #: NaN and does not tell zeros apart.
 _EXPANSIONS = {
+    **expansions.FOR_ALL,
     **dict.fromkeys(_BUILTINS, expansions.by_elements),
     **dict.fromkeys(("arith.maximumf", "arith.minimumf"), expansions.maximum),
-    "math.clampf": expansions.clamp,
-    "math.fpowi": _power,
     "math.sincos": expansions.sincos,
     "memref.atomic_rmw": expansions.atomic,
     "vector.reduction": expansions.reduction,
@@ -55,17 +38,19 @@ _EXPANSIONS = {
 
 
 def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) -> DeviceBinary:
+    def prepare(gpu_modules: Any, _: RunPasses) -> None:
+        """The driver inlines its built-in functions and vectorises across them."""
+        pass_local_memory(gpu_modules)
+        powers = {"math.fpowi": _power_in_single} if options.get("fp64") is False else {}
+        expansions.expand(gpu_modules.operation, _EXPANSIONS | powers)
+        call_functions(gpu_modules, _built_in)
+
     gpu_to_llvm = pipeline("opencl/gpu_to_llvm")
-    return compile_kernels(
-        gpu_modules, run_passes, "opencl", gpu_to_llvm, SPIRV, _prepare, _set_calling_convention
-    )
+    return compile_kernels(gpu_modules, run_passes, "opencl", gpu_to_llvm, SPIRV, prepare, _set_calling_convention)
 
 
-def _prepare(gpu_modules: Any, run_passes: RunPasses) -> None:
-    """The driver inlines its built-in functions and vectorises across them."""
-    pass_local_memory(gpu_modules)
-    expansions.expand(gpu_modules.operation, _EXPANSIONS)
-    call_functions(gpu_modules, _built_in)
+def _power_in_single(op: Any) -> str:
+    return expansions.power(op, "f32")
 
 
 def _built_in(op: Any) -> str | None:
@@ -76,7 +61,7 @@ def _built_in(op: Any) -> str | None:
     return f"_Z{len(name)}{name}{''.join(_CODES[str(operand.type)] for operand in op.operands)}"
 
 
-_CODES = {"f16": "Dh", "f32": "f", "f64": "d", "i32": "i"}
+_CODES = {"f16": "Dh", "f32": "f", "f64": "d"}
 
 
 #: A declaration or a call of one of the functions that `_built_in` names, in LLVM IR.
