@@ -24,6 +24,7 @@ from devscope.source import read_once, source_digest
 if TYPE_CHECKING:
     from devscope.passes.device_plan import Plan
     from devscope.pipeline import Admission
+    from devscope.runtime.drivers import Device
     from devscope.runtime.executable import Executable
     from devscope.runtime.program import Entry, Program
 
@@ -176,6 +177,13 @@ def run(source: Source | Any, *inputs: Any, entry: str | None = None, **options:
         return executable.run(chosen_entry(executable.entries, entry), *inputs)
 
 
+def list_devices() -> list[Device]:
+    """The physical devices of this machine: ``cpu:0``, then those of other types: ``opencl:0``, ``opencl:1``..."""
+    from devscope.runtime import devices
+
+    return devices.list_devices()
+
+
 def chosen_entry(entries: Mapping[str, Entry], name: str | None, closed: Collection[str] = ()) -> str:
     """The entry to call: that of this name; without one, ``main`` or the only one. Raises InputError."""
     from devscope.runtime.program import find_entry
@@ -231,4 +239,4 @@ def cache_key(source: str, options: CompileOptions) -> str:
     return hashlib.sha256("".join(parts).encode()).hexdigest()
 
 
-__all__ = ["CompileOptions", "build", "compile", "load", "plan", "run"]
+__all__ = ["CompileOptions", "build", "compile", "list_devices", "load", "plan", "run"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from devscope.errors import InputError, Note
+from devscope.errors import ArgumentError, InputError, Note
 from devscope.runtime.program import DTYPES, Entry, TensorSpec
 
 Array = NDArray[Any]
@@ -30,16 +30,33 @@ class ArgumentList:
         self._specs = entry.inputs
         self._checks = [ArgumentCheck(spec, position) for position, spec in enumerate(entry.inputs)]
 
-    def __call__(self, values: Sequence[Any]) -> list[Array]:
-        """The arguments of a call as arrays. Raises :class:`InputError`."""
+    def __call__(self, values: Sequence[Any], named: Mapping[str, Any] | None = None) -> list[Array]:
+        """The arguments of a call as arrays: by position, then by the names of the rest.
+
+        Raises :class:`ArgumentError` and other InputErrors.
+        """
+        if named:
+            values = self._with_named(values, named)
         if len(values) != len(self._checks):
-            specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in self._specs)
             count = len(self._checks)
-            raise InputError(
-                f"'{self._name}' takes {count} {'argument' if count == 1 else 'arguments'}, got {len(values)}",
-                notes=[f"its arguments are: ({specs})"],
-            )
+            raise self._error(f"takes {count} {'argument' if count == 1 else 'arguments'}, got {len(values)}")
         return [check(value) for check, value in zip(self._checks, values, strict=True)]
+
+    def _with_named(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        names = [spec.name for spec in self._specs]
+        for name in named:
+            if name not in names:
+                raise self._error(f"has no argument '{name}'")
+            if name in names[: len(values)]:
+                raise self._error(f"got argument '{name}' twice: by position and by name")
+        left = names[len(values) :]
+        if missing := [name for name in left if name not in named]:
+            raise self._error(f"lacks {', '.join(map(repr, missing))}")
+        return [*values, *(named[name] for name in left)]
+
+    def _error(self, what: str) -> ArgumentError:
+        specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in self._specs)
+        return ArgumentError(f"'{self._name}' {what}", notes=[f"its arguments are: ({specs})"])
 
 
 class ArgumentCheck:

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 
 from devscope.errors import DeviceError, DeviceNotFoundError, OptionError, option_note
-from devscope.runtime.drivers import Device, DeviceInfo, driver, drivers
+from devscope.runtime.drivers import Device, driver, drivers
 from devscope.runtime.program import Program
 
 
-def list_devices() -> list[DeviceInfo]:
+def list_devices() -> list[Device]:
     """The physical devices of this machine: ``cpu:0``, then those of other types: ``opencl:0``, ``opencl:1``..."""
     return [device for found in drivers() for device in found.devices()]
 

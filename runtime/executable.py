@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, Self
 
 from devscope.runtime.arguments import ArgumentList
 from devscope.runtime.cache import DiskCache, open_cache
@@ -16,6 +16,26 @@ from devscope.runtime.program import Entry, Program, find_entry
 from devscope.runtime.program_check import check_program
 
 MAIN = "main"
+
+
+class Results(tuple[Any, ...]):
+    """The results of a call, in order; those that have a name in the source are attributes, too."""
+
+    def __new__(cls, results: Iterable[Any], names: Sequence[str]) -> Self:
+        made = super().__new__(cls, results)
+        made.names = tuple(names)
+        return made
+
+    names: tuple[str, ...]
+
+    def __getattr__(self, name: str) -> Any:
+        names = self.__dict__.get("names", ())
+        if name in names:
+            return self[names.index(name)]
+        raise AttributeError(f"there is no result '{name}'; the results are: {', '.join(names)}")
+
+    def __reduce__(self) -> Any:
+        return Results, (tuple(self), self.names)
 
 
 class Executable:
@@ -82,21 +102,29 @@ class Executable:
         """The entry of this name; raises :class:`InputError` if there is none."""
         return find_entry(self.entries, name, self.program.report.get("closed", ()))
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __repr__(self) -> str:
+        """Its functions, with the names, shapes and dtypes of what they take and give, and its devices."""
+        entries = "; ".join(f"{name}{entry}" for name, entry in self.entries.items())
+        devices = (one if one == other else f"{one} = {other}" for one, other in self.devices.items())
+        return f"<Executable {entries} on {', '.join(devices)}>"
+
+    def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Runs ``main``, or the only entry of the program. See :meth:`run`."""
         if MAIN in self.entries or len(self.entries) != 1:
-            return self.run(MAIN, *arguments)
-        return self.run(next(iter(self.entries)), *arguments)
+            return self.run(MAIN, *arguments, **named)
+        return self.run(next(iter(self.entries)), *arguments, **named)
 
-    def run(self, name: str, *arguments: Any) -> Any:
+    def run(self, name: str, /, *arguments: Any, **named: Any) -> Any:
         """Calls an entry: an array for one result, a tuple for several, None for none.
 
-        Raises :class:`InputError` for a wrong name, number, dtype or shape; :class:`DeviceError` when a device
+        Arguments may be ``named`` as in the source of the program; so are the attributes of a tuple of results.
+        Raises :class:`ArgumentError` for a wrong number or name of arguments (which is a TypeError, too),
+        :class:`InputError` for a wrong entry, dtype or shape; :class:`DeviceError` when a device
         fails, when memory runs out, on the host too, or when a tensor would get a negative size;
         :class:`ExecutionError` when an assertion of the program does not hold. The executable stays usable.
         """
-        self.entry(name)
-        arrays = self._arguments[name](arguments)
+        entry = self.entry(name)
+        arrays = self._arguments[name](arguments, named)
         instance = self._pool.take()
         try:
             results = instance.run(name, arrays)
@@ -104,7 +132,7 @@ class Executable:
             self._pool.give_back(instance)
         if len(results) == 1:
             return results[0]
-        return tuple(results) if results else None
+        return Results(results, [spec.name for spec in entry.outputs]) if results else None
 
     def memory(self) -> dict[str, dict[str, int]]:
         """What the compiler planned for the memory of each virtual device, in bytes: see docs/memory.md."""

@@ -60,6 +60,15 @@ class Entry:
     inputs: list[TensorSpec]
     outputs: list[TensorSpec]
 
+    def __str__(self) -> str:
+        """``(x: ?x784xf32) -> (logits: ?x10xf32)``."""
+        given, results = (", ".join(map(_named, specs)) for specs in (self.inputs, self.outputs))
+        return f"({given}) -> ({results})"
+
+
+def _named(spec: TensorSpec) -> str:
+    return f"{spec.name}: {spec}" if spec.name else str(spec)
+
 
 def find_entry(entries: Mapping[str, Entry], name: str, closed: Collection[str] = ()) -> Entry:
     """The entry of this name; ``closed``: public functions that only the program can call. Raises InputError."""

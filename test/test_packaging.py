@@ -57,3 +57,11 @@ def test_constraints_are_exact_pins_of_what_is_required() -> None:
     required = [*project["dependencies"], *(r for e in project["optional-dependencies"].values() for r in e)]
     names = {re.split(r"[\[<>=;~! ]", text, maxsplit=1)[0].lower() for text in required}
     assert names <= pinned
+
+
+def test_licence_and_types_are_shipped() -> None:
+    assert PROJECT["project"]["license-files"] == ["LICENSE"]
+    text = (ROOT / "LICENSE").read_text()
+    assert "Apache License" in text
+    assert "LLVM Exceptions" in text
+    assert "py.typed" in PROJECT["tool"]["setuptools"]["package-data"]["devscope"]

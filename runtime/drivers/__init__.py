@@ -18,7 +18,7 @@ from typing import Any
 from devscope.runtime.format_bytes import format_bytes
 
 
-@dataclass
+@dataclass(repr=False)
 class DeviceInfo:
     """What ``devscope devices`` prints about one physical device.
 
@@ -37,6 +37,9 @@ class DeviceInfo:
     fp64: bool
     fp16: bool
     spirv_versions: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"<Device {self.describe()}>"
 
     def describe(self) -> str:
         """One line for people."""
@@ -76,7 +79,7 @@ class DeviceProgram(ABC):
         """Releases the program; its kernels are released."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Device(DeviceInfo, ABC):
     """A physical device that programs can run on.
 

@@ -47,7 +47,7 @@ class SharedContext:
             return self._handle
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class OpenCLDevice(Device):
     """One OpenCL device that accepts SPIR-V, or one compute unit of such a device.
 

@@ -1,5 +1,6 @@
 """What planning decided and why: the `Plan`."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -65,7 +66,10 @@ class Clone:
     """The first use that needs it."""
 
 
-@dataclass
+_SHOWN_COPIES = 8
+
+
+@dataclass(repr=False)
 class Plan:
     """The outcome of planning one module.
 
@@ -78,6 +82,15 @@ class Plan:
     clones: list[Clone]
     parts: list[Part]
     names: SourceNames = field(default_factory=SourceNames)
+
+    def __repr__(self) -> str:
+        """How many operations are on which device, and which values are copied where."""
+        scopes = [part.system.scopes.attributes[scope] for part in self.parts for _, _, scope in part.placed]
+        placed = Counter(scope.short() for scope in scopes)
+        where = ", ".join(f"{count} on {scope}" for scope, count in sorted(placed.items())) or "nothing"
+        copies = [f"{copy.value} from {copy.src.short()} to {copy.dst.short()}" for copy in self.copies]
+        more = f", ... ({len(copies)} in all)" if len(copies) > _SHOWN_COPIES else ""
+        return f"<Plan: operations: {where}; copies: {', '.join(copies[:_SHOWN_COPIES]) or 'none'}{more}>"
 
     @cached_property
     def formatter(self) -> DiagnosticFormatter:

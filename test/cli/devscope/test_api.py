@@ -1,0 +1,99 @@
+"""What Python programs see: names of arguments and results, representations, the public names."""
+
+from __future__ import annotations
+
+import pickle
+import pydoc
+
+import numpy as np
+import pytest
+
+import devscope
+from devscope.errors import ArgumentError, InputError
+
+PROGRAM = """\
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func @main(%x: tensor<?x2xf32>, %w: tensor<2xf32>, %scale: f32) -> (tensor<?x2xf32>, tensor<2xf32>, f32) {
+  %tanh = math.tanh %x {device.scope = #dev} : tensor<?x2xf32>
+  %1 = math.exp %w : tensor<2xf32>
+  return %tanh, %1, %scale : tensor<?x2xf32>, tensor<2xf32>, f32
+}
+func.func @other(%0: f32, %class: f32, %a-b: f32, %arg0: f32) -> f32 {
+  return %0 : f32
+}
+"""
+X, W = np.ones((3, 2), np.float32), np.zeros(2, np.float32)
+
+
+@pytest.fixture(scope="module")
+def exe(tmp_path_factory: pytest.TempPathFactory) -> devscope.Executable:
+    """Saved and loaded: names are in the file."""
+    path = tmp_path_factory.mktemp("api") / "program.dsx"
+    devscope.compile(PROGRAM, devices={"opencl:0": "opencl:0"}).save(path)
+    return devscope.load(path)
+
+
+def test_arguments_by_name(exe: devscope.Executable) -> None:
+    expected = exe(X, W, 2.0)
+    for results in (exe(X, scale=2.0, w=W), exe(w=W, x=X, scale=2.0), exe.run("main", X, W, scale=2.0)):
+        for one, other in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert exe.run("other", 1.0, 2.0, 3.0, arg3=4.0)  # a second arg0 would be none == 1.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "message"),
+    [
+        ((X, W), {"sclae": 2.0}, "'main' has no argument 'sclae'"),
+        ((X, W, 2.0), {"x": X}, "'main' got argument 'x' twice: by position and by name"),
+        ((X,), {"scale": 2.0}, "'main' lacks 'w'"),
+        ((), {"scale": 2.0}, "'main' lacks 'x', 'w'"),
+        ((X, W, 2.0, 3.0), {}, "'main' takes 3 arguments, got 4"),
+        ((X, W, 2.0, 3.0), {"w": W}, "'main' got argument 'w' twice: by position and by name"),
+    ],
+)
+def test_wrong_names(
+    exe: devscope.Executable, arguments: tuple[object, ...], named: dict[str, object], message: str
+) -> None:
+    for kind in (TypeError, InputError, ArgumentError):
+        with pytest.raises(kind) as caught:
+            exe(*arguments, **named)
+    assert caught.value.message == message
+    assert caught.value.notes == ("its arguments are: (x: ?x2xf32, w: 2xf32, scale: f32)",)
+
+
+def test_results_by_name(exe: devscope.Executable) -> None:
+    results = exe(X, W, 2.0)
+    assert isinstance(results, tuple)
+    assert results.names == ("tanh", "result1", "scale")
+    assert results.tanh is results[0]
+    assert results.scale == 2.0
+    with pytest.raises(AttributeError, match="there is no result 'tan'; the results are: tanh, result1, scale"):
+        results.tan  # noqa: B018
+    again = pickle.loads(pickle.dumps(results))
+    np.testing.assert_array_equal(again.tanh, results.tanh)
+
+
+def test_representations(exe: devscope.Executable) -> None:
+    assert repr(exe) == (
+        "<Executable main(x: ?x2xf32, w: 2xf32, scale: f32) -> (tanh: ?x2xf32, result1: 2xf32, scale: f32); "
+        "other(arg0: f32, arg1: f32, arg2: f32, arg3: f32) -> (result0: f32) on cpu:0, opencl:0>"
+    )
+    assert repr(devscope.plan(PROGRAM)) == (
+        "<Plan: operations: 1 on cpu:0, 1 on opencl:0; "
+        "copies: %x from cpu:0 to opencl:0, %tanh from opencl:0 to cpu:0>"
+    )
+    host = devscope.list_devices()[0]
+    assert repr(host) == f"<Device {host.describe()}>"
+    assert repr(host).startswith("<Device cpu:0: ")
+
+
+def test_public_names() -> None:
+    assert dir(devscope) == sorted(devscope.__all__)
+    page = pydoc.plain(pydoc.render_doc(devscope))
+    for name in devscope.__all__:
+        assert name in page or name == "__version__"
+        assert getattr(devscope, name).__doc__
+    assert "exe = devscope.compile(" in page
+    with pytest.raises(AttributeError, match="has no attribute 'comple'"):
+        devscope.comple  # noqa: B018
