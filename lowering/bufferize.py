@@ -7,7 +7,7 @@ from devscope.dialects.op_facts import ENDS, Control, facts
 from devscope.lowering import mlir_util
 from devscope.lowering.checks.labels import Labels
 from devscope.lowering.checks.shapes import check_shapes
-from devscope.lowering.constants import ConstantTable, extract_constants
+from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
 from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
@@ -92,18 +92,10 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
 def _fill_splat_constants(module: Any) -> None:
     """Splat tensor constants become fills: they then cost no memory in the executable and no copy."""
     for op in list(mlir_util.walk(module.operation)):
-        if op.name != "arith.constant" or not isinstance(op.results[0].type, ir.RankedTensorType):
-            continue
-        value = op.attributes["value"]
-        if not isinstance(value, ir.DenseElementsAttr) or not value.is_splat:
-            continue
-        type_ = op.results[0].type
-        text = f"""
-            %value = arith.constant {value.get_splat_value()}
-            %empty = tensor.empty() : {type_}
-            %fill = linalg.fill ins(%value : {type_.element_type}) outs(%empty : {type_}) -> {type_}
-        """
-        mlir_util.replace_op(op, mlir_util.insert(op, text)[-1].results)
+        if op.name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
+            value = constant_value(op)
+            if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
+                fill_instead(op, value)
 
 
 def _read_where_copied(module: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
-from devscope.lowering.interop.bindings import ir, passmanager
+from devscope.lowering.interop.bindings import ir, passmanager, with_repaired_casters
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.runtime.program import DTYPES, ConstantSpec
 
@@ -51,8 +51,9 @@ class ConstantTable:
 def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> None:
     """Replace tensor constants by reads of external globals named after their number in ``table``.
 
-    Splats stay (they become fills), and so do constants of up to ``most_inline`` elements. Raises LoweringError
-    for a constant whose data cannot be read.
+    Splats stay (they become fills), and so do constants of up to ``most_inline`` elements. Complex splats become
+    fills here: fusion would make invalid scalars of them. Raises LoweringError for a constant whose data cannot be
+    read.
     """
     context = module.context
     declared: set[int] = set()
@@ -60,9 +61,12 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
     for op in list(mlir_util.walk(module.operation)):
         if op.name != "arith.constant" or not isinstance(op.results[0].type, ir.RankedTensorType):
             continue
-        value = op.attributes["value"]
+        value = constant_value(op)
         is_dense = isinstance(value, ir.DenseElementsAttr)
         type_ = ir.RankedTensorType(op.results[0].type)
+        if is_dense and value.is_splat and isinstance(type_.element_type, ir.ComplexType):
+            fill_instead(op, value)
+            continue
         if is_dense and (value.is_splat or math.prod(type_.shape) <= most_inline):
             continue
         try:
@@ -82,6 +86,26 @@ def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> No
         mlir_util.replace_op(op, [build.value("bufferization.to_tensor", [buffer], type_, restrict)])
 
 
+def constant_value(constant: Any) -> Any:
+    """What an ``arith.constant`` is."""
+    return with_repaired_casters(constant.context, lambda: constant.attributes["value"])
+
+
+def fill_instead(constant: Any, splat: Any) -> None:
+    """Replace an ``arith.constant`` that is ``splat`` by a ``linalg.fill``."""
+    type_ = constant.results[0].type
+    element = type_.element_type
+    number = f"arith.constant {splat.get_splat_value()}"
+    if isinstance(element, ir.ComplexType):
+        number = f"complex.constant {splat.get_splat_value()} : {element}"
+    text = f"""
+        %value = {number}
+        %empty = tensor.empty() : {type_}
+        %fill = linalg.fill ins(%value : {element}) outs(%empty : {type_}) -> {type_}
+    """
+    mlir_util.replace_op(constant, mlir_util.insert(constant, text)[-1].results)
+
+
 def constant_array(attribute: Any, literals: Mapping[str, memoryview]) -> np.ndarray[Any, Any]:
     """The elements of a constant, as they stand in memory at run time; i1 takes one byte per element.
 
@@ -99,6 +123,8 @@ def constant_array(attribute: Any, literals: Mapping[str, memoryview]) -> np.nda
         return _resource_array(attribute, dtype, literals)
     if element == "bf16":
         return _bf16_array(attribute)
+    if dtype.kind == "c":
+        return _complex_array(attribute, dtype)
     return np.ascontiguousarray(np.array(attribute, copy=None))
 
 
@@ -118,6 +144,27 @@ def _bf16_array(attribute: Any) -> np.ndarray[Any, Any]:
     passmanager.PassManager.parse("builtin.module(canonicalize)", attribute.context).run(module.operation)
     bits = next(op for op in mlir_util.walk(module.operation) if op.name == "arith.constant")
     return np.array(bits.attributes["value"], copy=None).view(DTYPES["bf16"])
+
+
+_COMPLEX = re.compile(r"\(([^,()]+),([^,()]+)\)")
+
+
+def _complex_array(attribute: Any, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Complex elements, which the bindings do not show, are read as MLIR prints them: many in hexadecimal."""
+    text = str(attribute)
+    if text.startswith('dense<"0x'):
+        elements = np.frombuffer(bytes.fromhex(text[len('dense<"0x') : text.index('"', len('dense<"'))]), dtype)
+    else:
+        part = dtype.type().real.dtype
+        elements = np.array([[_number(n, part) for n in pair] for pair in _COMPLEX.findall(text)]).view(dtype)
+    return elements.reshape(ir.ShapedType(attribute.type).shape)
+
+
+def _number(text: str, dtype: np.dtype[Any]) -> Any:
+    """A decimal number, or the bits of one that has no decimals (NaN, infinity)."""
+    if text.startswith("0x"):
+        return np.array(int(text, 16), f"u{dtype.itemsize}").view(dtype)
+    return dtype.type(text)
 
 
 def _resource_array(

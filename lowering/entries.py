@@ -14,6 +14,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     AnyFloat,
+    ComplexType,
     IndexType,
     IntegerType,
     ModuleOp,
@@ -105,7 +106,7 @@ def _signature(function: func.FuncOp, names: Names) -> Signature:
 def _spec(type_: Attribute, name: str, what: str, location: SourceLocation | None) -> TensorSpec:
     is_tensor = isinstance(type_, TensorType)
     element = type_.get_element_type() if is_tensor else type_
-    dtype = str(element) if isinstance(element, IntegerType | IndexType | AnyFloat) else ""
+    dtype = str(element) if isinstance(element, IntegerType | IndexType | AnyFloat | ComplexType) else ""
     if dtype not in DTYPES or (is_tensor and not isinstance(type_.encoding, NoneAttr)):
         text = str(type_)
         shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."

@@ -98,7 +98,7 @@ def _check_type(type_: Any, op: Any) -> None:
             ["dense tensors without an encoding can be"],
         )
     element = type_.element_type
-    is_scalar = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType)
+    is_scalar = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType | ir.ComplexType)
     size = mlir_util.element_bytes(element) if is_scalar else 1
     if type_.has_static_shape and math.prod(type_.shape) * size > _MOST_BYTES:
         raise LoweringError(f"{type_} has more bytes than can be addressed", decode_location(op.location))

@@ -164,12 +164,15 @@ def captured_values(root: Any) -> list[Any]:
     return list(dict.fromkeys(v for op in inside for v in op.operands if v not in defined))
 
 
+CONSTANTS = frozenset({"arith.constant", "complex.constant"})
+
+
 def constants(root: Any) -> dict[Any, Any]:
-    """The values of the ``arith.constant`` operations under ``root``, and those operations.
+    """The values of the constants under ``root``, and these operations.
 
     To ask a value for its owner would have the bindings import the module of the owner's dialect.
     """
-    return {op.results[0]: op for op in walk(root) if op.name == "arith.constant"}
+    return {op.results[0]: op for op in walk(root) if op.name in CONSTANTS}
 
 
 def remap_operands(root: Any, mapping: dict[Any, Any]) -> None:
@@ -184,6 +187,8 @@ def element_bytes(type_: Any) -> int:
     """Bytes that one element takes in memory: i1 and other odd widths are padded to a power of two of bytes."""
     if isinstance(type_, ir.IndexType):
         return 8
+    if isinstance(type_, ir.ComplexType):
+        return 2 * element_bytes(type_.element_type)
     bits = ir.IntegerType(type_).width if isinstance(type_, ir.IntegerType) else ir.FloatType(type_).width
     return 1 << ((max(bits, 1) - 1) // 8).bit_length()
 

@@ -7,7 +7,7 @@ what becomes of subclasses of numpy's array and of other objects.
 numpy has no bfloat16: ``bf16`` arguments are arrays of ``ml_dtypes.bfloat16``, or of uint16 holding the bits.
 """
 
-import math
+import cmath
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +19,7 @@ from devscope.runtime.program import DTYPES, Entry, TensorSpec
 
 Array = NDArray[Any]
 
+_NUMBERS = (bool, int, float, complex)
 _CPU_DEVICE_TYPES = (1, 3)  # DLPack's kDLCPU and kDLCUDAHost
 
 
@@ -87,7 +88,7 @@ class ArgumentCheck:
         return array
 
     def _import(self, value: Any) -> Array:
-        if self.spec.scalar and isinstance(value, bool | int | float) and not isinstance(value, np.generic):
+        if self.spec.scalar and isinstance(value, _NUMBERS) and not isinstance(value, np.generic):
             return self._number(value)
         if isinstance(value, np.ma.MaskedArray) or _interface(value).get("mask") is not None:
             raise self._error(
@@ -117,20 +118,22 @@ class ArgumentCheck:
         except (BufferError, RuntimeError, TypeError, ValueError, AttributeError) as error:
             raise self._error(f"the array could not be taken over through {protocol}: {error}") from None
 
-    def _number(self, value: bool | int | float) -> Array:
+    def _number(self, value: complex) -> Array:
         """A Python number as a rank-0 array; its kind must fit the parameter, its value the range."""
         kind = self.spec.dtype
         if kind == "bf16":
             raise self._error("a Python number cannot be given for a bf16 parameter", self._advice())
-        is_float = kind.startswith("f")
-        if isinstance(value, bool) != (kind == "i1") or (isinstance(value, float) and not is_float):
+        is_complex = self.dtype.kind == "c"
+        is_float = is_complex or self.dtype.kind == "f"
+        fits = is_complex if isinstance(value, complex) else is_float or not isinstance(value, float)
+        if isinstance(value, bool) != (kind == "i1") or not fits:
             raise self._error(f"expected a value of type {kind}, got {value!r} of type {type(value).__name__}")
         with np.errstate(over="ignore"):
             try:
                 number = np.array(value, self.dtype)
             except OverflowError:
                 raise self._error(f"{value} is outside the range of {kind}") from None
-        if is_float and math.isfinite(value) and not np.isfinite(number):
+        if is_float and cmath.isfinite(value) and not np.isfinite(number):
             raise self._error(f"{value} is outside the range of {kind}")
         return number
 

@@ -26,6 +26,8 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "bf16": np.dtype(np.uint16),
     "f32": np.dtype(np.float32),
     "f64": np.dtype(np.float64),
+    "complex<f32>": np.dtype(np.complex64),
+    "complex<f64>": np.dtype(np.complex128),
 }
 """Every dtype that an entry or a constant may have, and elements of its size in memory."""
 

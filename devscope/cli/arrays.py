@@ -14,7 +14,7 @@ from devscope.cli.files import STDIN, read_input, write_output
 from devscope.dialects.target import device_types
 from devscope.errors import DevscopeError, InputError, Note
 from devscope.runtime.executable import Executable
-from devscope.runtime.program import Entry, TensorSpec
+from devscope.runtime.program import DTYPES, Entry, TensorSpec
 from devscope.source import PipedSource
 
 Array = NDArray[Any]
@@ -24,7 +24,7 @@ _INTEGERS = 4
 """Random integers are smaller than this: they often serve as indices."""
 _SHOWN = 20
 """Arrays of more elements are shown in part."""
-_TOLERANCE = {"f16": 2e-2, "bf16": 5e-2, "f32": 1e-4, "f64": 1e-10}
+_TOLERANCE = {"f16": 2e-2, "bf16": 5e-2, "f32": 1e-4, "f64": 1e-10, "complex<f32>": 1e-4, "complex<f64>": 1e-10}
 """Largest relative error that is accepted, by dtype; integers must agree exactly."""
 
 
@@ -46,6 +46,9 @@ def _random(generator: np.random.Generator, dtype: str, shape: Sequence[int]) ->
             return (wide.view(np.uint32) >> 16).astype(np.uint16)
         case "index":
             return generator.integers(0, _INTEGERS, shape)
+        case "complex<f32>" | "complex<f64>":
+            parts = generator.standard_normal([*shape, 2])
+            return parts.view(np.complex128)[..., 0].astype(DTYPES[dtype])
         case _ if dtype.startswith("f"):
             return generator.standard_normal(shape).astype(f"f{int(dtype[1:]) // 8}")
         case _:
@@ -145,14 +148,17 @@ def relative_error(got: Array, want: Array) -> float:
     """
     if got.shape != want.shape:
         return float("inf")
-    is_float = want.dtype.kind == "f"
+    is_float = want.dtype.kind in "fc"
     if np.array_equal(got, want, equal_nan=is_float):
         return 0.0
     if not is_float:
         return 1.0
+    if want.dtype.kind == "c":  # as pairs: an infinite part may stand beside a finite one
+        part = f"f{want.itemsize // 2}"
+        got, want = (np.ascontiguousarray(array)[..., None].view(part) for array in (got, want))
     finite = np.isfinite(want)
     if not np.array_equal(np.where(finite, 0, want), np.where(np.isfinite(got), 0, got), equal_nan=True):
         return float("inf")
     wide_got, wide_want = got[finite].astype(np.float64), want[finite].astype(np.float64)
-    scale = float(np.max(np.abs(wide_want))) or 1.0
-    return float(np.max(np.abs(wide_got - wide_want))) / scale
+    scale = float(np.max(np.abs(wide_want), initial=0.0)) or 1.0
+    return float(np.max(np.abs(wide_got - wide_want), initial=0.0)) / scale

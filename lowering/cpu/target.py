@@ -7,6 +7,7 @@ from devscope.dialects.target import get_target_kind
 from devscope.lowering import expansions, mlir_util
 from devscope.lowering.codegen.host_object import HostObject, check_host_options, compile_host_object
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
+from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
@@ -52,7 +53,7 @@ def _call_expm1(module: Any) -> None:
 
 def _to_llvm(module: Any, run_passes: RunPasses) -> str:
     """LLVM IR of a bufferised host module without memory spaces or device operations."""
-    for op in list(mlir_util.walk(module.operation)):
+    for op in lower_complex(module, run_passes):
         # A strided memref.copy would call a C++ support library; as linalg it becomes a loop.
         if op.name == "memref.copy" and not is_whole_copy(op):
             copy_as_linalg(op)

@@ -24,13 +24,11 @@ from devscope.lowering.gpu.user_kernels import (
 )
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.memory.effects import mark_elementwise, mark_writes
-from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import GridSchedule, KernelTarget, Options, choose
 
 _CONTROL_FLOW = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_region"}
-#: Operations that may stand between the scalar stores that one kernel performs together.
-_BETWEEN_STORES = {"arith.constant"}
 
 
 def lower_device_functions(
@@ -81,6 +79,9 @@ def _outline_kernels(
         tiles = grid.tiles(_trip_counts(loops, mlir_util.constants(function)))
         run_passes(function, pipeline("gpu/map_to_grid", tiles=",".join(map(str, tiles))))
     module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
+    run_passes(module.operation, pipeline("gpu/simplify"))
+    for function, _ in kernels.values():
+        _take_complex_apart(function)
     run_passes(module.operation, pipeline("gpu/outline"))
 
 
@@ -110,7 +111,7 @@ def _kernel_roots(func: Any) -> list[list[Any]]:
                     groups.append(stores)
                 stores.append(op)
                 continue
-            if op.name not in _BETWEEN_STORES:
+            if op.name not in mlir_util.CONSTANTS:  # others end a run of scalar stores
                 stores = []
             if _is_device_work(op):
                 groups.append([op])
@@ -145,7 +146,7 @@ def _outline(
     type_ = ir.FunctionType.get([v.type for v in arguments], [], context=module.context)
     kernel = mlir_util.declare(module, name, type_, first.location)
     return_ = mlir_util.add_body(kernel)
-    call = mlir_util.Builder(first).call(name, arguments)
+    call = Builder(first).call(name, arguments)
     mark_writes(call, group)
     if len(group) == 1:
         mark_elementwise(call, first)
@@ -159,6 +160,28 @@ def _outline(
             copy_as_linalg(op)
     drop_assertions(kernel)
     return kernel, call
+
+
+def _take_complex_apart(function: Any) -> None:
+    """Pass complex numbers to the kernel in ``function`` as two numbers; make constants in the kernel."""
+    outside = mlir_util.children(function)
+    values = [*mlir_util.entry_block(function).arguments, *(result for op in outside for result in op.results)]
+    values = [value for value in values if isinstance(value.type, ir.ComplexType)]
+    if not values:
+        return
+    launch = next(op for op in outside if op.name == "gpu.launch")
+    inside = mlir_util.children(launch)
+    known = mlir_util.constants(function)
+    mapping: dict[Any, Any] = {}
+    for value in values:
+        if value in known:
+            mapping[value] = known[value].clone(ip=ir.InsertionPoint(inside[0])).results[0]
+            continue
+        build, type_ = Builder(launch), value.type
+        parts = [build.value(f"complex.{part}", [value], type_.element_type) for part in ("re", "im")]
+        mapping[value] = Builder(inside[0]).value("complex.create", parts, type_)
+    for op in inside:
+        mlir_util.remap_operands(op, mapping)
 
 
 def _wrap_serial_body(kernel: Any) -> None:

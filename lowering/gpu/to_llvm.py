@@ -7,6 +7,7 @@ from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
+from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.gpu.local_memory import local_sizes, parameters
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
@@ -32,6 +33,7 @@ def check_types(gpu_modules: Any, target: KernelTarget, options: Options) -> Non
     lacking = {type_ for type_, option in target.optional_types.items() if options.get(option) is False}
     for type_, op in mlir_util.types(mlir_util.walk(gpu_modules)):
         scalar = ir.ShapedType(type_).element_type if isinstance(type_, ir.ShapedType) else type_
+        scalar = scalar.element_type if isinstance(scalar, ir.ComplexType) else scalar
         if str(scalar) in lacking or not _exists(scalar, target):
             where = " on this device" if str(scalar) in lacking else ""
             is_integer = isinstance(scalar, ir.IntegerType)
@@ -66,7 +68,7 @@ def compile_kernels(
     """
     kernels: list[tuple[str, list[int]]] = []
     written: dict[str, list[int]] = {}
-    for kernel in [op for op in mlir_util.walk(gpu_modules.operation) if op.name == "gpu.func"]:
+    for kernel in [op for op in lower_complex(gpu_modules, run_passes) if op.name == "gpu.func"]:
         name = mlir_util.symbol_name(kernel)
         cells, written[name] = _cells_and_written(kernel)
         kernels.append((name, cells + local_sizes(kernel)))

@@ -23,13 +23,16 @@ _CHUNK = 1 << 20
 """Digits that are decoded at a time: an even number, and a multiple of the size of a page."""
 _TAIL = 512
 _NAME = b"devscope_literal_"
-_ITEM_BYTES = {"f16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
+_ITEM_BYTES = {
+    **{"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8},
+    **{"complex<f32>": 8, "complex<f64>": 16},
+}
 
 # What stands before the value of ``arith.constant``, in custom or in generic form. Elsewhere (initial values of
 # globals, attributes of unknown meaning) the data has to stay.
 _CONSTANT = re.compile(rb"(?:\bconstant\s+(?:\{[^{}]*\}\s*)?|[\s{<]value\s*=\s*)$")
 _USE = re.compile(rb'dense_resource<"?([^">]*)"?>')
-_TYPE = re.compile(rb">\s*:\s*tensor<((?:\d+x)+)(\w+)>")
+_TYPE = re.compile(rb">\s*:\s*tensor<((?:\d+x)+)(\w+(?:<\w+>)?)>")
 _RESOURCE = re.compile(rb"([A-Za-z_][\w$.]*)\s*:\s*$")
 _SECTION = re.compile(rb"(\w+)\s*:\s*\{")
 

@@ -137,7 +137,7 @@ SIGNATURE_ERRORS = {
         "vector<4xf32>",
         "tuple<f32>",
         "(f32) -> f32",
-        "complex<f32>",
+        "complex<f16>",
         "none",
         "!foo.bar",
         "tensor<4xi4>",
