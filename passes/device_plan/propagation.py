@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.loops import LoopNest
 from devscope.dialects.op_facts import Control, facts_of
-from devscope.passes.device_plan.domains import PLACED
+from devscope.passes.device_plan.domains import PLACED, Reason
 from devscope.passes.device_plan.edges import BOUNDARY, LOOSE, Edge, SoftConstraint
 from devscope.passes.device_plan.scope_table import CONFLICT
 from devscope.passes.device_plan.system import System
@@ -94,6 +94,9 @@ class _Propagation:
         self._followers = followers
         self._chosen: dict[int, int] = {}
         """Per root, the number of the scope."""
+        self._followed: dict[int, tuple[int, list[Neighbour]]] = {}
+        """Per root that follows a neighbour: the number of its demand, and the neighbours that could be its reason.
+        The first is."""
         self._neighbours = self._collect(edges)
 
     def _collect(self, edges: Sequence[Edge]) -> dict[int, list[Neighbour]]:
@@ -142,7 +145,9 @@ class _Propagation:
         for _ in range(_ROUNDS):
             if not any([self._choose_together(root) for root in order if root in self._chosen]):
                 break
-        return any([self._take(root) for root in order if root in self._chosen])
+        progress = any([self._take(root) for root in order if root in self._chosen])
+        self._break_circles()
+        return progress
 
     # Choosing
 
@@ -231,11 +236,43 @@ class _Propagation:
         """Write the choice into the class: follow what is placed, else be one with a neighbour."""
         scope, domains = self._chosen[root], self._system.domains
         agreeing = [neighbour for neighbour in self._neighbours[root] if self._scope(neighbour.node, {}) == scope]
-        for edge, other, _, _ in agreeing:
+        for edge, other, value, depth in agreeing:
             if edge.kind == BOUNDARY and domains.find(other) not in self._followers:
                 continue
-            kind = "preferred" if isinstance(edge, SoftConstraint) else "propagated"
-            if domains.demand(root, scope, (kind, edge.op, edge.operand)):
+            if domains.demand(root, scope, _reason(edge)):
                 self._followers.add(domains.find(root))
+                others = [neighbour for neighbour in agreeing if neighbour.edge is not edge]
+                reason = Neighbour(edge, other, value, depth)
+                self._followed[root] = len(domains.demands) - 1, [reason, *others]
                 return True
         return any(domains.unify(edge.src, edge.dst, edge.reason) for edge, _, _, _ in agreeing)
+
+    def _break_circles(self) -> None:
+        """Let no two classes give each other as reason: each chain leads to a class that chose before.
+
+        A class that would do better with several neighbours moves together with them, so that the first that agrees
+        may have nothing but this one.
+        """
+        find, demands = self._system.domains.find, self._system.domains.demands
+        pending: dict[int, tuple[list[int], list[Neighbour]]] = {}
+        for root, (number, neighbours) in self._followed.items():
+            numbers, all_neighbours = pending.setdefault(find(root), ([], []))
+            numbers.append(number)
+            all_neighbours += neighbours
+        # First with the reasons that they have; others are for the classes of circles, and what follows these.
+        for most in (1, None):
+            followers: dict[int, list[tuple[int, Neighbour]]] = {}
+            for root, (_, neighbours) in pending.items():
+                for neighbour in neighbours[:most]:
+                    followers.setdefault(find(neighbour.node), []).append((root, neighbour))
+            settled = [root for root in followers if root not in pending]
+            for one in settled:
+                for root, neighbour in followers.get(one, ()):
+                    if root in pending:
+                        for number in pending.pop(root)[0]:
+                            demands[number] = demands[number]._replace(reason=_reason(neighbour.edge))
+                        settled.append(root)
+
+
+def _reason(edge: Edge) -> Reason:
+    return "preferred" if isinstance(edge, SoftConstraint) else "propagated", edge.op, edge.operand

@@ -12,6 +12,8 @@ from test_random_modules import Generator
 from devscope.errors import PlanError
 
 SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
+CIRCLES = (1001323, 3593926392)
+"""Programs in which two open classes choose one scope because of each other."""
 NO_DEMAND = "no demand reaches it: default scope"
 
 
@@ -22,7 +24,7 @@ def chain(planned, name: str) -> list[str]:
 
 
 @pytest.mark.fuzz
-@pytest.mark.parametrize("seed", range(SEED, SEED + 60))
+@pytest.mark.parametrize("seed", [*range(SEED, SEED + 60), *CIRCLES])
 def test_every_placement_and_every_copy_has_a_reason(plan, seed: int) -> None:
     """And that reason speaks of the device that was chosen."""
     text = Generator(random.Random(seed), 0.3).module()
