@@ -95,8 +95,8 @@ class _Propagation:
         self._chosen: dict[int, int] = {}
         """Per root, the number of the scope."""
         self._followed: dict[int, tuple[int, list[Neighbour]]] = {}
-        """Per root that follows a neighbour: the number of its demand, and the neighbours that could be its reason.
-        The first is."""
+        """Per root that follows a neighbour: the number of its demand, and neighbours that could be its reason.
+        The first one is."""
         self._neighbours = self._collect(edges)
 
     def _collect(self, edges: Sequence[Edge]) -> dict[int, list[Neighbour]]:
@@ -250,8 +250,7 @@ class _Propagation:
     def _break_circles(self) -> None:
         """Let no two classes give each other as reason: each chain leads to a class that chose before.
 
-        A class that would do better with several neighbours moves together with them, so that the first that agrees
-        may have nothing but this one.
+        The first neighbour that agrees may have nothing but this class, with which it moved to save copies.
         """
         find, demands = self._system.domains.find, self._system.domains.demands
         pending: dict[int, tuple[list[int], list[Neighbour]]] = {}

@@ -8,7 +8,7 @@ Where an operation is all that keeps a loop from running on one scope, the warni
 * else, when the program demands both: it can have the one or the other.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -41,14 +41,17 @@ def loop_warnings(parts: Sequence[Part], explainer: Explainer) -> list[Remark]:
     others: list[CapturedCopy] = []
     for part in parts:
         loops: dict[Operation | Block, tuple[Loop, list[CapturedCopy]]] = {}
+        placed: dict[Operation, tuple[int, int]] = {}
         for copy in part.copies:
             loop = innermost_loop(copy.op, part.system.graphs)
             if loop is not None:
                 loops.setdefault(loop.start, (loop, []))[1].append(copy)
             else:
                 others.append(copy)
+        if loops:
+            placed = {op: (node, scope) for op, node, scope in part.placed if node != REMATERIALISED}
         for loop, copies in loops.values():
-            advice = _Advisor(explainer, part, loop).advice(copies)
+            advice = _Advisor(explainer, part, loop, placed).advice(copies)
             times = trip_count(loop.start) if isinstance(loop.start, Operation) else None
             total = f", {times:,} times" if times is not None else ""
             when = f"in every iteration of {_name(explainer, loop)}"
@@ -119,14 +122,17 @@ def _name(explainer: Explainer, loop: Loop) -> str:
 class _Advisor:
     """Looks for a better plan for one loop."""
 
-    def __init__(self, explainer: Explainer, part: Part, loop: Loop) -> None:
+    def __init__(
+        self, explainer: Explainer, part: Part, loop: Loop, placed: Mapping[Operation, tuple[int, int]]
+    ) -> None:
+        """``placed``: what the part computes, with nodes and scopes."""
         self._explainer, self._part, self._loop = explainer, part, loop
         self._operations = list(loop.operations())
-        inside = set(self._operations)
         self._computed: dict[int, list[tuple[Operation, int]]] = {}
         """Per scope, what the loop computes there: operations and their nodes."""
-        for op, node, scope in part.placed:
-            if node != REMATERIALISED and op in inside:
+        for op in self._operations:
+            if op in placed:
+                node, scope = placed[op]
                 self._computed.setdefault(scope, []).append((op, node))
 
     def advice(self, copies: Sequence[CapturedCopy]) -> list[Note]:

@@ -15,6 +15,7 @@ from devscope.errors import Note
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED, Demand, Domains, Reason
 from devscope.passes.device_plan.edges import FIRM, Edge
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter
+from devscope.passes.device_plan.signatures import Signature
 from devscope.passes.device_plan.system import System
 
 _AFTER_COMPLETION = frozenset({"refined"})
@@ -135,6 +136,8 @@ class Explainer:
         """The chains of a system, or of the summary that was made of it."""
         self._systems = list(systems)
         self._decision = cache(formatter.reason)  # mostly one for many nodes
+        self._note = cache(formatter.note)
+        self._positions = cache(_signature_positions)
 
     def chain_of_value(self, system: System, value: SSAValue) -> list[Note]:
         """Why ``value`` is where it is."""
@@ -165,7 +168,7 @@ class Explainer:
             if reason[0] == "default":
                 yield Note(f"no demand reaches it: default scope, {scope}")
             elif reason[1] is not None or reason[0] not in ("same", "use"):
-                yield self.formatter.note(reason, scope)
+                yield self._note(reason, scope)
 
     def _steps(self, system: System, node: int) -> Iterator[tuple[Reason, str]]:
         """Reasons, each with the scope that it demands if it is a demand."""
@@ -210,14 +213,27 @@ class Explainer:
 
     def _caller(self, callee: System, node: int, op: Operation | None) -> tuple[Provenance, int] | None:
         """The node that the call ``op`` has for a signature's ``node``, in the system of the caller."""
-        for signature in callee.signatures.values():
-            parts = callee.domains.first_order(signature.node)
-            for system in self._systems if node in parts else ():
-                for site in system.sites:
-                    if site.op is op:
-                        there = system.domains.first_order(site.signature.node)
-                        return self.provenance(system), there[parts.index(node)]
-        return None
+        position = self._positions(callee).get(node)
+        system, signature = self._sites.get(op, (None, None))
+        if position is None or system is None or signature is None:
+            return None
+        return self.provenance(system), system.domains.first_order(signature.node)[position]
+
+    @cached_property
+    def _sites(self) -> dict[Operation | None, tuple[System, Signature]]:
+        """Per use of a function, its system and what it has as the function's signature."""
+        return {
+            site.op: (system, site.signature) for system in reversed(self._systems) for site in system.sites[::-1]
+        }
+
+
+def _signature_positions(system: System) -> dict[int, int]:
+    """Per node in a function's signature, which one of that it is."""
+    found: dict[int, int] = {}
+    for signature in system.signatures.values():
+        for position, node in enumerate(system.domains.first_order(signature.node)):
+            found.setdefault(node, position)
+    return found
 
 
 def view_steps(system: System, value: SSAValue) -> list[Reason]:

@@ -31,9 +31,9 @@ _LOOK_AHEAD = 1024
 _CHUNK = 16 << 20
 """Bytes; larger files are not kept in memory."""
 
-_NAME = rb"%[A-Za-z0-9$._-]+"
-_ARGUMENT = re.compile(_NAME)
-_RESULTS = re.compile(rb"((?:%s(?::[0-9]+)?\s*,\s*)*%s(?::[0-9]+)?)\s*=\s*$" % (_NAME, _NAME))
+_ARGUMENT = re.compile(rb"%[A-Za-z0-9$._-]+")
+_BACKWARDS = re.compile(rb"\s*=\s*({0}(?:\s*,\s*{0})*)".replace(b"{0}", rb"(?:[0-9]+:)?[A-Za-z0-9$._-]+%"))
+"""``%a, %r:2 =``, read from its end: to search for its beginning takes as long as all that stands before it."""
 
 
 class SourceNames:
@@ -65,8 +65,8 @@ class SourceNames:
         # A region can make its dialect the default one: `call` is `func.call` in a function.
         for spelling in filter(None, (name, f'"{name}"', name.partition(".")[2])):
             if re.compile(rb"%s(?![\w.$])" % re.escape(spelling.encode())).match(text, start):
-                match = _RESULTS.search(text, 0, start)
-                return _pick(match[1].decode(), op.results.index(value)) if match is not None else None
+                match = _BACKWARDS.match(text[:start][::-1])
+                return _pick(match[1][::-1].decode(), op.results.index(value)) if match is not None else None
         return None
 
     def _around(self, where: SourceLocation) -> tuple[bytes, int]:
