@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from devscope.compile_options import CompileOptions, checked_limits, require_use_of_machine
@@ -153,15 +153,24 @@ def plan(
 
 
 def load(
-    path: str | os.PathLike[str], *, devices: Mapping[str, str] | None = None, cache: bool = True
+    path: str | os.PathLike[str],
+    *,
+    devices: Mapping[str, str] | None = None,
+    cache: bool = True,
+    trusted_keys: Sequence[str | os.PathLike[str]] | None = None,
 ) -> Executable:
     """Load a saved executable. Needs neither MLIR nor xDSL. What drivers make of it is kept on disk.
 
-    Raises ExecutableFormatError for a damaged or foreign file, DeviceNotFoundError for a missing device.
+    A saved executable is machine code: call only what you trust. With ``trusted_keys``, paths of public keys,
+    files are refused that none of them signed. docs/trust.md says what loading checks.
+
+    Raises ExecutableFormatError for a damaged or foreign file, or one that no trusted key signed,
+    DeviceNotFoundError for a missing device, OptionError for what is no key.
     """
     from devscope.runtime.executable import Executable
 
-    return Executable.load(path, checked_mapping(devices), "default" if cache else None)
+    store = "default" if cache else None
+    return Executable.load(path, checked_mapping(devices), store, trusted_keys=trusted_keys)
 
 
 def run(source: Source | Any, *inputs: Any, entry: str | None = None, **options: Any) -> Any:

@@ -59,6 +59,17 @@ class CompileOptions:
 
             object.__setattr__(self, "machine_text", machine_text(self.machine))
 
+    def to_json(self) -> dict[str, object]:
+        """The options as programs record them; of the machine's description, its path."""
+        plain = {name: value for name, value in vars(self).items() if name not in ("machine", "machine_text")}
+        machine = None if self.machine is None else os.fspath(self.machine)
+        return {
+            **plain,
+            "targets": dict(self.targets),
+            "memory_limits": dict(self.memory_limits),
+            "machine": machine,
+        }
+
     def key(self) -> str:
         mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
         rest = self.completion, self.machine_text, self.storage, self.chunks

@@ -134,6 +134,7 @@ def compile_source(
         planned.session, planned.module, binding, show, planned.literals, memory, signatures
     )
     program.report["plan"] = report
+    program.report["options"] = options.to_json()
     if closed:
         program.report["closed"] = closed
     return program

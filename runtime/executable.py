@@ -14,6 +14,7 @@ from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.pool import Builds, Counters, InstancePool
 from devscope.runtime.program import Entry, Program, find_entry
 from devscope.runtime.program_check import check_program
+from devscope.runtime.signatures import Key
 
 MAIN = "main"
 
@@ -43,6 +44,7 @@ class Executable:
 
     ``devices`` says where virtual devices run when not on the physical device of the same name:
     ``{"opencl:1": "opencl:0"}``. ``cache`` keeps what drivers build; ``"default"`` is the user's cache.
+    ``trusted``: the program was compiled here, or by whom the user trusts (docs/trust.md).
 
     Calls take numpy arrays or DLPack objects and give numpy arrays; results are complete on return. Calls from
     several threads run side by side if the program uses the host alone, each in a copy of the program; of a
@@ -59,6 +61,7 @@ class Executable:
         program: Program,
         devices: Mapping[str, str] | None = None,
         cache: DiskCache | Literal["default"] | None = "default",
+        trusted: bool = True,
     ) -> None:
         check_program(program)
         self.program = program
@@ -69,7 +72,7 @@ class Executable:
         check_shared_memory(program, physical)
         slots = [physical[spec.name] for spec in program.slots()]
         on_host = all(device.type == "cpu" for device in slots)
-        builds = Builds(open_cache if cache == "default" else lambda: cache)
+        builds = Builds(open_cache if cache == "default" else lambda: cache, trusted)
         self._pool = InstancePool(program, slots, builds, limit=max(os.cpu_count() or 1, 2) if on_host else 1)
         self._arguments = {name: ArgumentList(name, entry) for name, entry in program.entries.items()}
         self._release = weakref.finalize(self, self._pool.close)
@@ -81,17 +84,23 @@ class Executable:
         devices: Mapping[str, str] | None = None,
         cache: DiskCache | Literal["default"] | None = "default",
         verify: bool = True,
+        trusted_keys: Sequence[Key] | None = None,
     ) -> Executable:
         """Loads a ``.dsx`` file. Constants are used from the file, which must not be changed in place.
 
-        ``verify=False`` skips the check sums (they read all constants once). Raises
+        ``verify=False`` skips the check sums (they read all constants once). ``trusted_keys``: paths of public
+        keys; only what one of them signed is loaded then, and trusted (docs/trust.md). Raises
         :class:`ExecutableFormatError`, and what the constructor raises.
         """
-        return cls(read_program(path, verify), devices, cache)
+        program = read_program(path, verify, trusted_keys)
+        return cls(program, devices, cache, trusted=trusted_keys is not None)
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a ``.dsx`` file, in one step; raises :class:`ExecutableFormatError` when it cannot."""
-        save_program(self.program, path)
+    def save(self, path: str | os.PathLike[str], sign_with: Key | None = None) -> None:
+        """Writes a ``.dsx`` file, in one step, signed with a private key if its path is given.
+
+        Raises :class:`ExecutableFormatError` when it cannot be written, :class:`OptionError` for what is no key.
+        """
+        save_program(self.program, path, sign_with)
 
     @property
     def entries(self) -> dict[str, Entry]:

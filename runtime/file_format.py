@@ -6,7 +6,8 @@ A ``.dsx`` file is a zip archive without compression::
     device1.bin     the first binary of the virtual device in slot 1, if it has one
     device1_1.bin   its second one: a device has a binary per target that its code was compiled for
     constants.bin   all constants, each at a multiple of 64 bytes
-    manifest.json   everything else, and length and SHA-256 of every other member
+    manifest.json   everything else, and length and SHA-256 of every other member but the last one
+    manifest.json.sig   a signature of that, if the program is signed (`signatures`)
 
 ``constants.bin`` starts at a multiple of 64 bytes of the file, so that the file can be mapped into memory
 and the constants used where they are. Equal programs give equal files.
@@ -22,19 +23,21 @@ import struct
 import sys
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import is_dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, is_dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from devscope.errors import DevscopeError, ExecutableFormatError
+from devscope.runtime.binary_check import problem_of_binary
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.native.abi import ABI_VERSION
 from devscope.runtime.program import Program, memory_of
 from devscope.runtime.program_check import check_program
 from devscope.runtime.records import decode, read_json
 from devscope.runtime.seal import check_seal
+from devscope.runtime.signatures import Key, check_signature, sign
 
 FORMAT = "devscope-executable"
 FORMAT_VERSION = 4
@@ -42,6 +45,7 @@ ALIGNMENT = 64
 
 _MANIFEST = "manifest.json"
 _HOST = "host.o"
+_SIGNATURE = "manifest.json.sig"
 _CONSTANTS = "constants.bin"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
@@ -71,10 +75,11 @@ def devscope_version() -> str:
     return str(getattr(sys.modules["devscope"], "__version__", "unknown"))
 
 
-def save_program(program: Program, path: str | os.PathLike[str]) -> None:
+def save_program(program: Program, path: str | os.PathLike[str], sign_with: Key | None = None) -> None:
     """Writes a program to ``path``; a file that is there is replaced in one step or not at all.
 
-    Raises :class:`ExecutableFormatError` when the file cannot be written or when the parts of the program
+    ``sign_with``: the path of a private key. Raises :class:`OptionError` when that is none, and
+    :class:`ExecutableFormatError` when the file cannot be written or when the parts of the program
     contradict each other.
     """
     target = Path(path)
@@ -83,7 +88,7 @@ def save_program(program: Program, path: str | os.PathLike[str]) -> None:
     temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
     try:
         with open(temporary, "x+b") as file:
-            write_archive(program, file)
+            write_archive(program, file, sign_with)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
@@ -96,7 +101,7 @@ def save_program(program: Program, path: str | os.PathLike[str]) -> None:
         temporary.unlink(missing_ok=True)
 
 
-def write_archive(program: Program, file: BinaryIO) -> None:
+def write_archive(program: Program, file: BinaryIO, sign_with: Key | None = None) -> None:
     """As :func:`save_program`, into an empty file and with :class:`OSError` left as it is."""
     check_program(program)
     check_seal(program)
@@ -108,14 +113,38 @@ def write_archive(program: Program, file: BinaryIO) -> None:
                 name = _binary_name(device.slot, number)
                 members[name] = _write_member(archive, name, [binary])
         members[_CONSTANTS] = _write_member(archive, _CONSTANTS, _constant_chunks(program))
-        text = json.dumps(_manifest(program, members), indent=1, default=_plain)
-        _write_member(archive, _MANIFEST, [text.encode()])
+        text = json.dumps(_manifest(program, members), indent=1, default=_plain).encode()
+        _write_member(archive, _MANIFEST, [text])
+        if sign_with is not None:
+            _write_member(archive, _SIGNATURE, [sign(text, sign_with)])
 
 
-def read_program(path: str | os.PathLike[str], verify: bool = True) -> Program:
+@dataclass
+class SavedProgram:
+    """A program as it was read, with the text of its manifest, the signature of that, and the size of the file."""
+
+    program: Program
+    manifest: bytes
+    signature: bytes | None
+    bytes: int
+
+
+def read_program(
+    path: str | os.PathLike[str], verify: bool = True, trusted_keys: Sequence[Key] | None = None
+) -> Program:
     """Reads a program; its constants stay in the file, mapped into memory.
 
-    ``verify=False`` skips the check sums, which have to read all constants. Raises
+    ``verify=False`` skips the check sums, which have to read all constants. With ``trusted_keys``, paths of public
+    keys, nothing is read but what one of them signed, and check sums are not skipped; :class:`OptionError` for
+    what is no key. Raises what `read_saved` does.
+    """
+    return read_saved(path, verify, trusted_keys).program
+
+
+def read_saved(
+    path: str | os.PathLike[str], verify: bool = True, trusted_keys: Sequence[Key] | None = None
+) -> SavedProgram:
+    """As :func:`read_program`. Raises
     :class:`ExecutableFormatError` when the file is missing, no regular file, too large, foreign, damaged, of
     another version, or has anything in it that :mod:`.program_check` does not let pass.
     """
@@ -123,14 +152,18 @@ def read_program(path: str | os.PathLike[str], verify: bool = True) -> Program:
     try:
         _require_regular(os.stat(path))  # first: to open a pipe would be to wait for its other end
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return read_open_program(file, verify, where)
+            return _read_open(file, where, verify, trusted_keys)
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
         reason = getattr(error, "strerror", None) or str(error)
         raise ExecutableFormatError(f"'{where}' cannot be read: {reason}") from None
 
 
-def read_open_program(file: BinaryIO, verify: bool = True, where: str = "the file") -> Program:
+def read_open_program(file: BinaryIO) -> Program:
     """As :func:`read_program`, from an open file, with :class:`OSError` left as it is."""
+    return _read_open(file, "the file", True, None).program
+
+
+def _read_open(file: BinaryIO, where: str, verify: bool, trusted_keys: Sequence[Key] | None) -> SavedProgram:
     status = os.fstat(file.fileno())
     _require_regular(status)
     if status.st_size > MOST_FILE_BYTES:
@@ -138,7 +171,7 @@ def read_open_program(file: BinaryIO, verify: bool = True, where: str = "the fil
             f"'{where}' has {format_bytes(status.st_size)}; programs have at most {format_bytes(MOST_FILE_BYTES)}"
         )
     try:
-        return _read(file, where, verify)
+        return _read(file, where, verify, trusted_keys)
     except (DevscopeError, OSError):
         raise
     except (zipfile.BadZipFile, zipfile.LargeZipFile, struct.error, NotImplementedError, EOFError):
@@ -221,17 +254,31 @@ def _write_member(archive: zipfile.ZipFile, name: str, chunks: Iterable[bytes | 
 # ------------------------------------------------------------------------------------------------- reading
 
 
-def _read(file: BinaryIO, where: str, verify: bool) -> Program:
+def _read(file: BinaryIO, where: str, verify: bool, trusted_keys: Sequence[Key] | None) -> SavedProgram:
     members = _members(file, where)
     if _MANIFEST not in members:
         raise ExecutableFormatError(f"'{where}' is a zip archive but not a devscope executable")
-    manifest = read_json(bytes(members[_MANIFEST]))
+    text = bytes(members[_MANIFEST])
+    signature = bytes(members.pop(_SIGNATURE)) if _SIGNATURE in members else None
+    if trusted_keys is not None:
+        check_signature(where, text, signature, trusted_keys)
+    manifest = read_json(text)
     _check_versions(where, manifest)
-    _check_members(where, manifest, members, verify)
+    _check_members(where, manifest, members, verify or trusted_keys is not None)
     program = _program(manifest, members)
     check_program(program)
     check_seal(program)
-    return program
+    _check_binaries(program)
+    size = os.fstat(file.fileno()).st_size
+    return SavedProgram(program, text, signature, size)
+
+
+def _check_binaries(program: Program) -> None:
+    for device in program.devices:
+        for number, binary in enumerate(device.binaries):
+            kernels = {kernel.name for kernel in device.kernels if kernel.binary == number}
+            if problem := problem_of_binary(device.kind, binary, kernels):
+                raise ExecutableFormatError(f"binary {number} of '{device.name}' is {problem}", notes=[_REBUILD])
 
 
 def _members(file: BinaryIO, where: str) -> dict[str, memoryview]:

@@ -71,10 +71,12 @@ class Counters:
 class Builds:
     """Builds a binary once per physical device, from the driver's own binary if the cache has it."""
 
-    def __init__(self, open_cache: Callable[[], DiskCache | None]) -> None:
+    def __init__(self, open_cache: Callable[[], DiskCache | None], trusted: bool = True) -> None:
+        """``trusted``: this process may build the binaries itself; else another one has to survive that first."""
         self.count = 0
         """How many programs drivers built or loaded since this was last set to 0."""
         self._open_cache = open_cache
+        self._trusted = trusted
         self._programs: dict[tuple[str, bytes], DeviceProgram] = {}
         self._lock = threading.Lock()
 
@@ -85,7 +87,10 @@ class Builds:
             if known not in self._programs:
                 digest = hashlib.sha256(device.identity.encode() + b"\0" + binary).hexdigest()
                 cache = self._open_cache()
-                program, fresh = device.build(binary, cache.load_blob(digest) if cache else None)
+                built = cache.load_blob(digest) if cache else None
+                apart = device.build_apart(binary) if built is None and not self._trusted else None
+                program, fresh = device.build(binary, apart or built)
+                fresh = fresh or apart
                 self.count += 1
                 self._programs[known] = program
                 if cache and fresh is not None:

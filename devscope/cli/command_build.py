@@ -20,6 +20,7 @@ HELP = "compile a program into a .dsx file that runs without MLIR"
 EPILOG = """\
 examples:
   devscope build model.mlir -o model.dsx --devices cuda:0=opencl:0
+  devscope build model.mlir --sign-with ~/.ssh/id_ed25519
   devscope build model.mlir --memory --memory-limit opencl:0=64MiB
 """
 
@@ -27,6 +28,7 @@ examples:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_compile_arguments(parser)
     parser.add_argument("-o", "--output", metavar="OUT", help="default: FILE with the suffix .dsx")
+    parser.add_argument("--sign-with", metavar="KEY", help="sign the file with this private key (docs/trust.md)")
     parser.add_argument("--memory", action="store_true", help="print how much memory the program takes")
 
 
@@ -53,7 +55,7 @@ def execute(arguments: argparse.Namespace) -> int:
                 notes=[f"both are of one type: give it to the run of '{output}'"],
             )
     print_warnings(program)
-    save_program(program, output)
+    save_program(program, output, arguments.sign_with)
     if arguments.memory:
         from devscope.cli.tables import output_width
 

@@ -55,6 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--size", type=count, metavar="N", help=size_help)
     add("-o", "--output", metavar="OUT.npz", help="write the results (result0, result1, ...)")
     add("--check", action="store_true", help="compare with the same program built for the host alone")
+    key_help = "load a .dsx file only if this public key signed it; repeat for more keys"
+    add("--trusted-key", action="append", metavar="KEY.pub", help=key_help)
     add("--no-cache", action="store_true", help="neither read nor write the cache of compiled programs")
 
 
@@ -134,7 +136,8 @@ def _load(source: Path | PipedSource, arguments: argparse.Namespace, call: _Call
             message = f"--{option} does not go with a compiled program"
             raise OptionError(message, notes=[f"'{name_of(source)}' is one: give its source"])
     with program_file(source) as file:
-        executable = load(file, devices=device_mapping(arguments), cache=not arguments.no_cache)
+        mapping, keys = device_mapping(arguments), arguments.trusted_key
+        executable = load(file, devices=mapping, cache=not arguments.no_cache, trusted_keys=keys)
     call.prepare(executable.entries, executable.program.report.get("closed", ()))
     return executable
 
@@ -142,6 +145,8 @@ def _load(source: Path | PipedSource, arguments: argparse.Namespace, call: _Call
 def _compile(source: Path | PipedSource, arguments: argparse.Namespace, call: _Call) -> Executable:
     from devscope.api import executable_for
 
+    if arguments.trusted_key is not None:
+        raise OptionError("--trusted-key goes with a .dsx file")
     options, mapping = compile_options(arguments), device_mapping(arguments)
     executable = executable_for(source, options, mapping, not arguments.no_cache, call.prepare)
     print_warnings(executable.program)

@@ -5,10 +5,26 @@ import os
 import sys
 from collections.abc import Sequence
 
-from devscope.cli import command_build, command_cache, command_devices, command_lower, command_plan, command_run
+from devscope.cli import (
+    command_build,
+    command_cache,
+    command_devices,
+    command_inspect,
+    command_lower,
+    command_plan,
+    command_run,
+)
 from devscope.cli.command_line import Parser, run_tool
 
-_COMMANDS = (command_run, command_build, command_plan, command_lower, command_devices, command_cache)
+_COMMANDS = (
+    command_run,
+    command_build,
+    command_plan,
+    command_lower,
+    command_inspect,
+    command_devices,
+    command_cache,
+)
 
 _EPILOG = """\
 examples:

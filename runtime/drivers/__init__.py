@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from typing import Any
 
+from devscope.errors import DeviceError
 from devscope.runtime.format_bytes import format_bytes
 
 
@@ -112,6 +113,13 @@ class Device(DeviceInfo, ABC):
         the driver has none). A ``cached`` binary that the driver does not want is ignored. Raises
         :class:`DeviceError` with the build log.
         """
+
+    def build_apart(self, binary: bytes) -> bytes | None:
+        """As `build`, in another process, for a binary that this process did not compile: what the driver made.
+
+        None where it gives nothing to keep. Raises :class:`DeviceError`, also when the driver ends that process.
+        """
+        raise DeviceError(f"{self.label} takes no binaries of strangers")
 
     @abstractmethod
     def open(self, record: Any, made: ExitStack) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import struct
 import threading
 from collections.abc import Generator
 from contextlib import ExitStack, contextmanager
@@ -12,9 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from devscope.errors import DeviceError
+from devscope.runtime.binary_check import problem_of_binary
 from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.drivers import opencl_api as cl
 from devscope.runtime.drivers.opencl_api import OpenCLLibrary, error_name
+from devscope.runtime.drivers.opencl_build_apart import build_apart
 from devscope.runtime.native import abi
 
 # The structs of native/opencl.c: what it calls, and the state of a device.
@@ -122,9 +123,9 @@ class OpenCLDevice(Device):
                 return self._built(handle), None
             except DeviceError:
                 pass  # made by another driver: build it anew
-        if problem := _problem_of_spirv(binary):
+        if problem := problem_of_binary("opencl", binary):
             raise DeviceError(
-                f"{self.label}: the device binary is not a SPIR-V module: {problem}",
+                f"{self.label}: the device binary is {problem}",
                 notes=["compile the program again for target 'opencl'"],
             )
         with _errors(f"{self.label}: the driver refused the SPIR-V module"):
@@ -133,6 +134,9 @@ class OpenCLDevice(Device):
             )
         program = self._built(handle)
         return program, program.driver_binary()
+
+    def build_apart(self, binary: bytes) -> bytes | None:
+        return build_apart(self.label, self.name, binary)
 
     def _built(self, handle: int) -> OpenCLProgram:
         program = OpenCLProgram(self, handle)
@@ -197,31 +201,3 @@ def _errors(prefix: str) -> Generator[None]:
         yield
     except DeviceError as error:
         raise DeviceError(f"{prefix}: {error.message}", notes=error.notes) from None
-
-
-_SPIRV_MAGIC = 0x07230203
-_HEADER_WORDS = 5
-_OP_FUNCTION = 54
-_OP_FUNCTION_END = 56
-
-
-def _problem_of_spirv(binary: bytes) -> str | None:
-    """Drivers are known to end the process when they are given a truncated module, so what comes from a file or a
-    compiler is looked over first. This does not replace a validator: it makes sure that the module consists of
-    whole instructions and whole functions.
-    """
-    count = len(binary) // 4
-    if len(binary) % 4 or count < _HEADER_WORDS:
-        return f"{len(binary)} bytes is not a possible length"
-    words = struct.unpack(f"<{count}I", binary)
-    if words[0] != _SPIRV_MAGIC:
-        return f"it starts with {words[0]:#010x} where {_SPIRV_MAGIC:#010x} is expected"
-    at = _HEADER_WORDS
-    open_functions = 0
-    while at < count:
-        length, opcode = words[at] >> 16, words[at] & 0xFFFF
-        if length == 0 or at + length > count:
-            return f"the instruction at word {at} is cut off"
-        open_functions += (opcode == _OP_FUNCTION) - (opcode == _OP_FUNCTION_END)
-        at += length
-    return "a function has no end" if open_functions else None

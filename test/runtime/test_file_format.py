@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import add_program, calls_program, opencl
+from handmade import add_program, calls_program, opencl, spirv
 
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.executable import Executable
 from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.program import ConstantSpec, DeviceSpec, KernelSpec, Program, memory_of
 from devscope.runtime.seal import seal
+
+ONE_KERNEL = "define spir_kernel void @nothing() {\n  ret void\n}"
 
 
 def sample() -> Program:
@@ -36,8 +38,8 @@ def sample() -> Program:
             "opencl",
             0,
             "opencl",
-            [b"binary one", b"binary two"],
-            [KernelSpec("k", [8, 1, -64]), KernelSpec("l", [8], 1)],
+            [spirv(), spirv(ONE_KERNEL)],
+            [KernelSpec("pick", [0, 1, 4]), KernelSpec("nothing", [], 1)],
         ),
         DeviceSpec(2, "opencl", 4, "opencl"),
     ]

@@ -1,0 +1,64 @@
+"""Builds a stranger's SPIR-V in a process of its own (`opencl_build_worker`), which the driver may end.
+
+The validator of SPIR-V Tools looks at the module first where it is installed (the extra ``opencl`` does that).
+"""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from devscope.errors import DeviceError
+from devscope.runtime.binary_check import problem_of_binary, spirv_version
+
+_SECONDS = 300
+REFUSED = 3
+"""Status of that process when the driver refuses the module; its message is on stderr."""
+
+_ADVICE = "compile the program again for target 'opencl'"
+
+
+def build_apart(label: str, name: str, binary: bytes) -> bytes | None:
+    """The driver's binary of a SPIR-V module for the device ``name``; None where the driver gives none.
+
+    ``label`` is the device in messages. Raises :class:`DeviceError` when the module is not valid, or when the
+    driver refuses it or does not survive it.
+    """
+    if problem := problem_of_binary("opencl", binary) or _problem_by_validator(binary):
+        raise DeviceError(f"{label}: the device binary is {problem}", notes=[_ADVICE])
+    command = [sys.executable, "-I", "-m", "devscope.runtime.drivers.opencl_build_worker", name]
+    try:
+        process = subprocess.run(command, input=binary, capture_output=True, timeout=_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        raise DeviceError(f"{label}: the driver does not come to an end with the device binary") from None
+    if process.returncode == 0:
+        return process.stdout or None
+    text = process.stderr.decode(errors="replace").strip()
+    if process.returncode == REFUSED:
+        raise DeviceError(f"{label}: the driver refused the device binary", notes=[*text.splitlines(), _ADVICE])
+    how = f"signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
+    raise DeviceError(f"{label}: the driver does not survive the device binary ({how})", notes=[_ADVICE])
+
+
+@cache
+def _validator() -> str | None:
+    found = importlib.util.find_spec("cmeel")
+    for folder in (found.submodule_search_locations if found is not None else None) or ():
+        path = Path(folder).parent / "cmeel.prefix" / "bin" / "spirv-val"
+        if path.is_file():
+            return str(path)
+    return shutil.which("spirv-val")
+
+
+def _problem_by_validator(binary: bytes) -> str | None:
+    program = _validator()
+    if program is None:
+        return None
+    command = [program, "--target-env", f"spv{spirv_version(binary)}"]
+    process = subprocess.run(command, input=binary, capture_output=True, timeout=_SECONDS, check=False)
+    if process.returncode == 0:
+        return None
+    lines = process.stderr.decode(errors="replace").strip().splitlines() or [f"status {process.returncode}"]
+    return f"not valid SPIR-V: {lines[0].removeprefix('error: ')}"
