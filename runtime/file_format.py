@@ -367,6 +367,7 @@ def _program(manifest: dict[str, Any], members: dict[str, memoryview]) -> Progra
         raise ValueError(f"the member '{unused[0]}' belongs to nothing")
     decode(dict[str, dict[str, int]], manifest["report"].get("memory", {}))
     decode(list[str], manifest["report"].get("plan", {}).get("warnings", []))
+    decode(list[str], manifest["report"].get("closed", []))
     starts = [record.pop("offset") for record in manifest["constants"]]
     host = decode(dict[str, str], manifest.pop("host"))
     data = members[_CONSTANTS]

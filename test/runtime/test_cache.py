@@ -235,7 +235,7 @@ def test_command(cache: DiskCache, monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert capsys.readouterr().out == f"{cache.root}: removed 1 entry, 2.0 KiB\n"
     assert [path.name for path in files(cache)] == ["notes.txt"]
     monkeypatch.setenv(DIRECTORY_VARIABLE, "off")
-    assert main(["cache", "--show"]) == 1
+    assert main(["cache", "--show"]) == 2
     assert "the cache is off" in capsys.readouterr().err
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,9 @@ from cli_case import SCOPES, TANH, Cli, assert_one_error, assert_usage_error
 import devscope
 from devscope.cli import opt
 from devscope.errors import DeviceNotFoundError
+from devscope.runtime.file_format import read_program, save_program
+from devscope.runtime.program import Entry
+from devscope.runtime.seal import seal
 
 RUN = ("run", "tanh.mlir", "--random", "0")
 SCOPE_FORM = "a scope is TYPE, TYPE:ID or TYPE:ID@MEMORY"
@@ -25,7 +29,7 @@ HELP = "options are listed by: devscope"
 @pytest.mark.parametrize(
     ("arguments", "message", "note"),
     [
-        ([], "error: a command is missing: run, build, plan, lower, devices", HELP),
+        ([], "error: a command is missing: run, build, plan, lower, inspect, devices, cache", HELP),
         (["compile"], "error: argument COMMAND: invalid choice: 'compile'", HELP),
         (["--fast"], "error: unrecognized arguments: --fast", f"{HELP} --help"),
         (["run"], "error: the following arguments are required: FILE", f"{HELP} run --help"),
@@ -326,17 +330,40 @@ def _change(path: Path, data: bytes, change: Callable[[dict[str, Any]], None]) -
         (lambda m: m.update(native_abi=99), "error: 'x.dsx' was written by devscope"),
         (
             lambda m: m["host"].update(triple="riscv64-unknown-linux-gnu"),
-            "error: the program was compiled for 'riscv64-unknown-linux-gnu', this machine is ",
+            "error: the program's parts do not belong together",
         ),
-        (lambda m: m.update(entries={}), "error: the program has no public function"),
+        (lambda m: m.update(entries={}), "error: the arena of slot 1 is wrong"),
         (lambda m: m["entries"]["main"].update(inputs=3), "error: 'x.dsx' is damaged"),
-        (lambda m: m["entries"]["main"].update(symbol="absent"), "error: the host code does not define: absent"),
+        (lambda m: m["entries"]["main"].update(symbol="absent"), "error: entry 'main' has the symbol 'absent'"),
     ],
 )
 def test_foreign(
     cli: Cli, folder: Path, compiled: bytes, change: Callable[[dict[str, Any]], None], message: str
 ) -> None:
     _change(folder / "x.dsx", compiled, change)
+    assert_one_error(cli("run", "x.dsx", "--random", "0"), message)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"host_triple": "riscv64-unknown-linux-gnu"},
+            "error: the program was compiled for 'riscv64-unknown-linux-gnu', this machine is ",
+        ),
+        ({"entries": {}, "arenas": []}, "error: the program has no public function"),
+        (
+            {"entries": {"main": Entry("devscope_call_gone", [], [])}},
+            "error: the host code does not define: devscope_call_gone",
+        ),
+    ],
+)
+def test_a_program_for_another_loader(
+    cli: Cli, folder: Path, compiled: bytes, changed: dict[str, Any], message: str
+) -> None:
+    path = folder / "x.dsx"
+    path.write_bytes(compiled)
+    save_program(seal(replace(read_program(path), **changed)), path)
     assert_one_error(cli("run", "x.dsx", "--random", "0"), message)
 
 
