@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import MemRefType, TensorType, UnrankedMemRefType, Un
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from devscope.analysis.captured_values import free_values
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.symbols import callee_name, is_public
 from devscope.analysis.value_kinds import BUFFER, HOST, kind_of
@@ -47,6 +48,11 @@ def touches_tensors(op: Operation) -> bool:
     return any(is_tensor(v) for v in (*op.operands, *op.results))
 
 
+def _works_on_tensors(op: Operation) -> bool:
+    """Whether an operation has tensors, or captures some, as a parallel loop may that returns a scalar."""
+    return touches_tensors(op) or (bool(op.regions) and any(is_tensor(value) for value in free_values(op)))
+
+
 def is_terminator(op: Operation) -> bool:
     control = facts_of(op).control
     return control in ENDS or control is Control.UNREACHABLE
@@ -58,7 +64,7 @@ def is_scalar_code(op: Operation) -> bool:
         return False
     if any(is_tensor(value) for value in op.operands):
         return facts_of(op).query and not any(is_tensor(result) for result in op.results)
-    if op_name(op).partition(".")[0] not in _SCALAR_DIALECTS:
+    if op_name(op).partition(".")[0] not in _SCALAR_DIALECTS and not facts_of(op).rematerialised:
         return False
     return not any(is_tensor(v) for v in op.results) and not any(_is_buffer(v) for v in op.operands)
 
@@ -118,9 +124,17 @@ class Classifier:
             scope = functions.get(callee) if callee else self.uniform_scope([op, *executed_operations(op)])
             return (Role.HOST, self._host) if scope is None else (Role.DEVICE, scope)
         self._check_buffers(op)
-        on_host = isinstance(op, DeviceCopyOp) or is_terminator(op) or not touches_tensors(op)
+        on_host = isinstance(op, DeviceCopyOp) or is_terminator(op) or not _works_on_tensors(op)
         scope = self._host if on_host else self._scopes.of_op(op)
-        return (Role.HOST, self._host) if self.is_host(scope) else (Role.DEVICE, scope)
+        if self.is_host(scope):
+            return Role.HOST, self._host
+        if facts_of(op).control is Control.PARALLEL and not all(map(is_tensor, op.results)):
+            raise LoweringError(
+                f"'{name}' on {scope.short()} reduces to scalars, which parallel loops on devices cannot",
+                source_location(op),
+                ["write it as a linalg.reduce or linalg.generic, or leave it to the host"],
+            )
+        return Role.DEVICE, scope
 
     def _check_buffers(self, op: Operation) -> None:
         """Raise LoweringError for values on devices that no device function can take.

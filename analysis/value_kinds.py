@@ -44,7 +44,8 @@ _KINDS: dict[type[Attribute], int] = {
 
 _BUILTIN = TensorType.__module__
 
-_TEXTS = (("tensor<", TENSOR), ("memref<", BUFFER), ("tuple<", BUFFER), ("!", BUFFER))
+#: The value of a ``!tosa.shape`` is known to the compiler.
+_TEXTS = (("tensor<", TENSOR), ("memref<", BUFFER), ("tuple<", BUFFER), ("!tosa.shape", HOST), ("!", BUFFER))
 
 
 def kind_of(type_: Attribute) -> int:

@@ -158,7 +158,7 @@ OPERATIONS: dict[str, Facts] = {
     "arith.constant": _CONSTANT,
     "stablehlo.constant": _CONSTANT,
     "chlo.constant": _CONSTANT,
-    "tosa.const": _CONSTANT,
+    **_each(_CONSTANT, "tosa", "const const_shape"),
     "ub.poison": _CONSTANT,
     "tensor.empty": _EMPTY,
     "bufferization.alloc_tensor": _EMPTY,

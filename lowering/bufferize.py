@@ -8,7 +8,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.checks.labels import Labels
 from devscope.lowering.checks.shapes import check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
-from devscope.lowering.interop.bindings import dictionary_items, ir
+from devscope.lowering.interop.bindings import dictionary_items, ir, register_stablehlo_passes
 from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import apply_schedule, pipeline
@@ -49,6 +49,7 @@ def to_buffers(
 
     Raises LoweringError for what ``target`` cannot compile.
     """
+    _legalize(module, run_passes)
     check_module(module, target.name)
     check_shapes(module, labels)
     for function in mlir_util.functions(module):
@@ -63,6 +64,15 @@ def to_buffers(
     if before is not None:
         before(module)
     run_passes(module.operation, pipeline("bufferize"))
+
+
+def _legalize(module: Any, run_passes: RunPasses) -> None:
+    """Lower operations of input dialects to linalg, tensor, arith and math, with the passes that they bring."""
+    used = {op.name.partition(".")[0] for op in mlir_util.walk(module.operation)}
+    if "stablehlo" in used and register_stablehlo_passes():
+        run_passes(module.operation, pipeline("stablehlo"))
+    if "tosa" in used:
+        run_passes(module.operation, pipeline("tosa"))
 
 
 def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options: Options) -> None:

@@ -76,11 +76,9 @@ def _legal_options(name: str) -> str:
 @cache
 def _context() -> Any:
     # A context of its own: probing leaves no trace in the one that holds the user's module.
-    from devscope.lowering.interop.bindings import ir, load_optional
+    from devscope.lowering.interop.bindings import ir, register_stablehlo_passes
 
-    stablehlo = load_optional("_mlir_libs._stablehlo")
-    if stablehlo is not None:
-        stablehlo.register_stablehlo_passes()
+    register_stablehlo_passes()
     return ir.Context()
 
 

@@ -9,6 +9,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from types import ModuleType
 from typing import Any, ParamSpec, TypeVar
 
@@ -87,6 +88,15 @@ def register_stablehlo(context: Any) -> bool:
             extension.register_dialect(context, True)
             return True
     return False
+
+
+@cache
+def register_stablehlo_passes() -> bool:
+    """Make StableHLO's passes known to pipelines; False where this build of the bindings lacks them."""
+    extension = load_optional("_mlir_libs._stablehlo")
+    if extension is not None:
+        extension.register_stablehlo_passes()
+    return extension is not None
 
 
 def children(op: Any) -> list[Any]:

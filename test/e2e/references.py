@@ -663,6 +663,28 @@ def function_values_kernels(x: Array, p: Array) -> Any:
     return x * x, chosen, np.where((x < 0) | (p != 0), x**4, x / 4)
 
 
+@case(f32(2, 8, 4), f32(2, 4, 3), f32(1, 1, 3), results="f32, f32, f32")
+def tosa(x: Array, w: Array, y: Array) -> Any:
+    z = sigmoid_of(x @ w + y)
+    return z, z.sum(axis=1), z.transpose(2, 0, 1)
+
+
+@case(f32(1, 8, 8, 3), program="tosa", entry="pooled", results="f32")
+def tosa_pooled(x: Array) -> Array:
+    return np.clip(x, 0, 1).reshape(1, 4, 2, 4, 2, 3).max(axis=(2, 4))
+
+
+@case(f32("n", 4), f32(4, 3), f32(3), results="f32, f32, f32")
+def stablehlo(x: Array, w: Array, b: Array) -> Any:
+    z = np.tanh(x @ w)
+    return z, z.sum(axis=0) + b, z.T
+
+
+@case(f32(8, 3), f32(3), program="stablehlo", entry="chosen", results="f32")
+def stablehlo_chosen(x: Array, b: Array) -> Array:
+    return np.maximum(x, b).ravel()
+
+
 @case(f32("n"), program="several_entries", entry="double", results="f32")
 def several_entries_double(x: Array) -> Array:
     return 2 * x

@@ -186,6 +186,16 @@ LOWERING_ERRORS = {
         "4:8: error: target 'cpu' cannot lower operation 'tensor.gather'",
         "",
     ),
+    "a parallel reduction on the device": (
+        main(
+            '%r = affine.parallel (%i) = (0) to (4) reduce ("addf") -> (f32) {\n'
+            f"      %e = tensor.extract %x[%i] : {T4}\n      affine.yield %e : f32\n"
+            "    } {device.scope = #dev}\n  return %r : f32",
+            results="f32",
+        ),
+        "4:8: error: 'affine.parallel' on opencl:0 reduces to scalars, which parallel loops on devices cannot",
+        "linalg.reduce",
+    ),
     "bf16 on the device": (
         main(
             "%0 = arith.addf %x, %x {device.scope = #dev} : tensor<4xbf16>\n  return %0 : tensor<4xbf16>",
