@@ -15,6 +15,7 @@ from typing import Any
 
 from devscope.errors import SourceLocation
 from devscope.lowering import mlir_util
+from devscope.lowering.divisions import define_divisions
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.legal import cannot_lower
@@ -42,6 +43,7 @@ def to_llvm_ir(module: Any, target: str) -> str:
     Raises LoweringError naming the first operations that are not in a dialect which becomes LLVM IR.
     """
     _require_fully_lowered(module.operation, target)
+    define_divisions(module)
     # Not dialects.llvm, which would define 300 classes more.
     translation = bindings.load("_mlir_libs._mlirDialectsLLVM")
     return to_llvm22(translation.translate_module_to_llvmir(module.operation))

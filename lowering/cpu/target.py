@@ -9,6 +9,7 @@ from devscope.lowering.codegen.host_object import HostObject, check_host_options
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
+from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
@@ -59,6 +60,7 @@ def _to_llvm(module: Any, run_passes: RunPasses) -> str:
             copy_as_linalg(op)
     expansions.expand(module.operation, _EXPANSIONS)
     _call_expm1(module)
+    guard_rounding(module)
     run_passes(module.operation, pipeline("cpu/to_llvm"))
     return to_llvm_ir(module, "cpu")
 

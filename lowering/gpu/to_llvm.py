@@ -8,6 +8,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.complex_functions import lower_complex
+from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.gpu.local_memory import local_sizes, parameters
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
@@ -72,6 +73,7 @@ def compile_kernels(
         name = mlir_util.symbol_name(kernel)
         cells, written[name] = _cells_and_written(kernel)
         kernels.append((name, cells + local_sizes(kernel)))
+    guard_rounding(gpu_modules)
     prepare(gpu_modules, run_passes)
     i64 = ir.IntegerType.get_signless(64, gpu_modules.context)
     space = ir.IntegerAttr.get(i64, _GLOBAL_MEMORY)

@@ -121,7 +121,7 @@ def floats(*shape: int) -> Any:
 
 
 def both(one: int, size: int, other: int, size2: int, axes: str = "00") -> str:
-    names = [f"dimension {axis} of argument {n} 'arg{n}'" for axis, n in zip(axes, (one, other), strict=True)]
+    names = [f"dimension {axis} of argument {n} '[a-z]'" for axis, n in zip(axes, (one, other), strict=True)]
     return rf"arguments do not fit each other: {names[0]} is {size}, {names[1]} is {size2} \("
 
 
@@ -133,19 +133,24 @@ CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
     ("matmul", (floats(2, 3), floats(4, 4)), InputError, both(0, 3, 1, 4, "10")),
     ("matmul", (floats(0, 3), floats(4, 4)), InputError, both(0, 3, 1, 4, "10")),
     ("slices", (floats(8), floats(3), 2, 3), None, ""),
-    ("slices", (floats(8), floats(3), 2, 4), ExecutionError, "dimension 0 of operand 0 is 4, .* 'arg1' is 3"),
-    ("slices", (floats(8), floats(3), 6, 3), ExecutionError, "takes 3 of .* 'arg0', where 2 are left"),
+    ("slices", (floats(8), floats(3), 2, 4), ExecutionError, "dimension 0 of operand 0 is 4, .* '[a-z]' is 3"),
+    ("slices", (floats(8), floats(3), 6, 3), ExecutionError, "takes 3 of .* '[a-z]', where 2 are left"),
     ("slices", (floats(8), floats(3), -1, 3), ExecutionError, "begins at -1 of dimension 0 of argument 0"),
     ("slices", (floats(8), floats(3), 2**63 - 1, 3), ExecutionError, "begins at 9223372036854775807 of"),
     ("slices", (floats(8), floats(1), 0, 2**40), ExecutionError, "takes 1099511627776 of .* where 8 are left"),
     ("insert", (floats(8), floats(3), 2, 3), None, ""),
-    ("insert", (floats(8), floats(3), 6, 3), ExecutionError, "takes 3 of .* 'arg0', where 2 are left"),
-    ("insert", (floats(8), floats(4), 1, 3), ExecutionError, "argument 1 'arg1' is 4, the size of the slice is 3"),
+    ("insert", (floats(8), floats(3), 6, 3), ExecutionError, "takes 3 of .* '[a-z]', where 2 are left"),
+    (
+        "insert",
+        (floats(8), floats(4), 1, 3),
+        ExecutionError,
+        "argument 1 '[a-z]' is 4, the size of the slice is 3",
+    ),
     ("insert", (floats(8), floats(3), -1, 3), ExecutionError, "begins at -1 of"),
     ("cast", (floats(4),), None, ""),
-    ("cast", (floats(3),), InputError, "argument 0 'arg0' is 3, dimension 0 of the result is 4"),
+    ("cast", (floats(3),), InputError, "argument 0 '[a-z]' is 3, dimension 0 of the result is 4"),
     ("expand", (floats(6), 2), None, ""),
-    ("expand", (floats(6), 3), ExecutionError, "'arg0' is 6, the product of what it becomes is 9"),
+    ("expand", (floats(6), 3), ExecutionError, "'[a-z]' is 6, the product of what it becomes is 9"),
     ("expand", (floats(6), -2), ExecutionError, "the product of what it becomes is -6"),
     ("concat", (floats(2, 3), floats(1, 3)), None, ""),
     ("concat", (floats(2, 3), floats(1, 4)), InputError, both(0, 3, 1, 4, "11")),
@@ -164,11 +169,11 @@ CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
     ("call", (floats(3), floats(4), True), InputError, both(0, 3, 1, 4)),
     ("call", (floats(3), floats(4), False), None, ""),
     ("static", (floats(4), floats(4)), None, ""),
-    ("static", (floats(4), floats(5)), InputError, "argument 1 'arg1' is 5"),
+    ("static", (floats(4), floats(5)), InputError, "argument 1 '[a-z]' is 5"),
     ("pad", (floats(4), 2), None, ""),
     ("pad", (floats(4), -2), ExecutionError, "would pad by -2"),
     ("reshape", (floats(6), np.array([2, 3])), None, ""),
-    ("reshape", (floats(6), np.array([2, 4])), ExecutionError, "argument 0 'arg0' is 6, the result's is 8"),
+    ("reshape", (floats(6), np.array([2, 4])), ExecutionError, "argument 0 '[a-z]' is 6, the result's is 8"),
     ("reshape", (floats(6), np.array([-2, -3])), ExecutionError, "dimension 0 of a 'tensor.reshape' would be -2"),
 ]
 

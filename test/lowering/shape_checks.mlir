@@ -7,7 +7,7 @@
 // CHECK:         %[[SAME:.*]] = arith.cmpi eq, %[[X]], %[[Y]] : index
 // CHECK:         %[[NEVER:.*]] = arith.cmpi sle, %arg2,
 // CHECK:         %[[HOLDS:.*]] = arith.ori %[[SAME]], %[[NEVER]] : i1
-// CHECK:         cf.assert %[[HOLDS]], "arguments do not fit each other: dimension 0 of argument 0 'arg0' is {0}, dimension 0 of argument 1 'arg1' is {1} (in 'arith.addf')"
+// CHECK:         cf.assert %[[HOLDS]], "arguments do not fit each other: dimension 0 of argument 0 'x' is {0}, dimension 0 of argument 1 'y' is {1} (in 'arith.addf')"
 // CHECK-NOT:     cf.assert
 // CHECK:         scf.for
 // CHECK-NOT:     cf.assert

@@ -1,0 +1,102 @@
+"""Integer division that never traps: what MLIR and LLVM leave undefined gets one meaning on all targets.
+
+x / 0 and x rem 0 are 0; the least integer by -1 is itself, with remainder 0. Comparisons and selections say so,
+which LLVM vectorises; a division by a constant needs none of them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.expansions import element_type, like
+from devscope.lowering.interop.bindings import ir
+
+_QUOTIENTS = frozenset({"llvm.sdiv", "llvm.udiv"})
+_SIGNED = frozenset({"llvm.sdiv", "llvm.srem"})
+_DIVISIONS = _QUOTIENTS | _SIGNED | {"llvm.urem"}
+_ROUNDING = frozenset(
+    f"{dialect}.{name}"
+    for dialect, names in (("arith", "ceildivsi ceildivui floordivsi"), ("index", "ceildivs ceildivu floordivs"))
+    for name in names.split()
+)
+
+
+def guard_rounding(root: Any) -> None:
+    """Divisions under ``root`` that round up or down: upstream expands them to code that rounds x / 0 as well."""
+    ops = [op for op in mlir_util.walk(root) if op.name in _ROUNDING]
+    constants = _constants(root, "arith.constant") if ops else {}
+    for op in ops:
+        if constants.get(op.operands[1]):
+            continue
+        type_ = op.operands[1].type
+        text = f"""
+            %zero = arith.constant {_literal(type_, 0)}
+            %one = arith.constant {_literal(type_, 1)}
+            %is_zero = arith.cmpi eq, %1, %zero : {type_}
+            %dividend = arith.select %is_zero, %zero, %0 : {_condition(type_)}{type_}
+            %divisor = arith.select %is_zero, %one, %1 : {_condition(type_)}{type_}
+        """
+        *_, dividend, divisor = mlir_util.insert(op, text, op.operands)
+        op.operands[0], op.operands[1] = dividend.result, divisor.result
+
+
+def define_divisions(module: Any) -> None:
+    """All other divisions in ``module``, which is in the LLVM dialect."""
+    ops = [op for op in mlir_util.walk(module.operation) if op.name in _DIVISIONS]
+    constants = _constants(module, "llvm.mlir.constant") if ops else {}
+    for op in ops:
+        divisor = constants.get(op.operands[1])
+        if not divisor or (divisor == -1 and op.name in _SIGNED):
+            made = mlir_util.insert(op, _defined(op), op.operands)
+            mlir_util.replace_op(op, [made[-1].result])
+
+
+def _defined(op: Any) -> str:
+    type_ = op.operands[1].type
+    bools = like(type_, "i1")
+    lines = [
+        *(
+            f"%{name} = llvm.mlir.constant({_literal(type_, n)}) : {type_}"
+            for name, n in (("zero", 0), ("one", 1))
+        ),
+        f'%is_zero = llvm.icmp "eq" %1, %zero : {type_}',
+    ]
+    refused = "%is_zero"
+    if op.name in _SIGNED:
+        least = -(1 << (element_type(type_).width - 1))
+        lines += [
+            f"%least = llvm.mlir.constant({_literal(type_, least)}) : {type_}",
+            f"%minus = llvm.mlir.constant({_literal(type_, -1)}) : {type_}",
+            f'%is_least = llvm.icmp "eq" %0, %least : {type_}',
+            f'%is_minus = llvm.icmp "eq" %1, %minus : {type_}',
+            f"%overflows = llvm.and %is_least, %is_minus : {bools}",
+            f"%refused = llvm.or %is_zero, %overflows : {bools}",
+        ]
+        refused = "%refused"
+    lines += [
+        f"%divisor = llvm.select {refused}, %one, %1 : {bools}, {type_}",
+        f"%result = {op.name} %0, %divisor : {type_}",
+    ]
+    if op.name in _QUOTIENTS:
+        lines.append(f"%quotient = llvm.select %is_zero, %zero, %result : {bools}, {type_}")
+    return "\n".join(lines)
+
+
+def _literal(type_: Any, number: int) -> str:
+    return f"dense<{number}> : {type_}" if isinstance(type_, ir.VectorType) else f"{number} : {type_}"
+
+
+def _condition(type_: Any) -> str:
+    """What ``arith.select`` writes in front of its type."""
+    return f"{like(type_, 'i1')}, " if isinstance(type_, ir.VectorType) else ""
+
+
+def _constants(root: Any, name: str) -> Mapping[Any, int]:
+    """Values of constants under ``root`` that are one integer."""
+    ops = [op for op in mlir_util.walk(root) if op.name == name]
+    values = {op.results[0]: op.attributes["value"] for op in ops}
+    return {
+        value: ir.IntegerAttr(attribute).value
+        for value, attribute in values.items()
+        if isinstance(attribute, ir.IntegerAttr)
+    }

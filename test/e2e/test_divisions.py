@@ -1,0 +1,70 @@
+"""Integer division that MLIR leaves undefined has one meaning, on the host and on devices: docs/checks.md."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devscope
+from devscope.runtime.executable import Executable
+
+OPERATIONS = ("divsi", "remsi", "divui", "remui", "ceildivsi", "ceildivui", "floordivsi")
+TYPES = ("i8", "i32", "i64")
+
+
+def source() -> str:
+    """One function per operation and type, over tensors and over scalars, and one that divides by constants."""
+    texts: list[str] = []
+    for op in OPERATIONS:
+        for type_ in TYPES:
+            texts.append(f"""
+            func.func @{op}_{type_}(%x: tensor<?x{type_}>, %y: tensor<?x{type_}>, %a: {type_}, %b: {type_})
+                -> (tensor<?x{type_}>, {type_}) {{
+              %0 = arith.{op} %x, %y : tensor<?x{type_}>
+              %1 = arith.{op} %a, %b {{device.scope = #device.scope<"cpu", 0 : i64, "", "">}} : {type_}
+              return %0, %1 : tensor<?x{type_}>, {type_}
+            }}""")
+    return "\n".join(texts)
+
+
+@cache
+def executable(default: str) -> Executable:
+    return devscope.compile(source(), default=default, cache=False)
+
+
+def expected(op: str, x: int, y: int, bits: int) -> int:
+    unsigned = op.endswith("ui")
+    if unsigned:
+        x, y = x % 2**bits, y % 2**bits
+    if y == 0 or (op.startswith("rem") and y == -1):
+        return 0
+    if op.startswith("rem"):
+        result = abs(x) % abs(y) * (-1 if x < 0 else 1)
+    elif op.startswith("ceil"):
+        result = -(-x // y)
+    elif op.startswith("floor"):
+        result = x // y
+    else:
+        result = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+    return (result + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+
+
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize("type_", TYPES)
+def test_divisions(default: str, type_: str) -> None:
+    bits = int(type_[1:])
+    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    numbers = [least, least + 1, -7, -1, 0, 1, 2, 7, most]
+    pairs = [(x, y) for x in numbers for y in numbers]
+    dtype: Any = np.dtype(f"int{bits}")
+    x, y = (np.array(values, dtype) for values in zip(*pairs, strict=True))
+    for op in OPERATIONS:
+        wanted = [expected(op, a, b, bits) for a, b in pairs]
+        for number, (a, b) in enumerate(pairs):
+            if (number % 9 in (3, 4)) or number == 0:
+                tensor, scalar = executable(default).run(f"{op}_{type_}", x, y, a, b)
+                assert scalar == wanted[number], (op, a, b)
+                assert tensor.tolist() == wanted, op
