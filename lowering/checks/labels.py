@@ -50,6 +50,8 @@ def _own_labels(inputs: Sequence[TensorSpec]) -> list[str]:
 
 def _common(values: tuple[SSAValue, ...], labels: Labels) -> str:
     found = {_label(value, labels) for value in values}
+    if len(found) > 1:  # several functions call the argument at this position by names of their own
+        found = {label.partition(" '")[0] for label in found}
     return found.pop() if len(found) == 1 else ""
 
 
