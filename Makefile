@@ -1,5 +1,5 @@
 # make demo   set up and run the example          make test   set up and run every check
-# make fuzz   run the random tests on new programs until one fails
+# make fuzz   random programs, damage and faults, for as long as asked: see docs/testing.md
 # A Debian machine with make and Python >= 3.11 (with venv) is enough; name another one: make test PYTHON=python3.12
 
 VENV := .venv
@@ -7,6 +7,8 @@ BIN := $(VENV)/bin
 PYTHON ?=
 MINUTES ?=
 SEED ?=
+PART ?=
+JOBS ?=
 PACKAGES := analysis dialects lowering passes rewriting runtime
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
@@ -41,9 +43,9 @@ lit: $(VENV)/.dev
 pytest: $(VENV)/.dev
 	PYTHONHASHSEED=0 $(BIN)/python -m pytest -n 2 --dist worksteal test
 
-# New random programs until something fails, or for so many minutes: make fuzz MINUTES=10
+# Until ctrl-C, or: make fuzz MINUTES=10 JOBS=4 PART=programs,files SEED=1703
 fuzz: $(VENV)/.dev
-	@MINUTES=$(MINUTES) SEED=$(SEED) $(BIN)/python test/fuzz.py
+	@MINUTES=$(MINUTES) SEED=$(SEED) PART=$(PART) JOBS=$(JOBS) $(BIN)/python test/fuzz
 
 bench: $(VENV)/.dev
 	@set -e; for script in $(filter-out bench/_%,$(wildcard bench/*.py)); do echo "$$script"; $(BIN)/python $$script; done

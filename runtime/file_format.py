@@ -36,6 +36,7 @@ from devscope.runtime.native.abi import ABI_VERSION
 from devscope.runtime.program import Program, memory_of
 from devscope.runtime.program_check import check_program
 from devscope.runtime.records import decode, read_json
+from devscope.runtime.replaced_file import replaced_file
 from devscope.runtime.seal import check_seal
 from devscope.runtime.signatures import Key, check_signature, sign
 
@@ -85,20 +86,16 @@ def save_program(program: Program, path: str | os.PathLike[str], sign_with: Key 
     target = Path(path)
     if target.exists() and not target.is_file():
         raise ExecutableFormatError(f"'{target}' cannot be written: it is not a regular file")
-    temporary = target.with_name(f".{target.name}.{os.urandom(8).hex()}")
     try:
-        with open(temporary, "x+b") as file:
+        with replaced_file(target) as file:
             write_archive(program, file, sign_with)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, target)
     except OSError as error:
         raise ExecutableFormatError(
             f"'{target}' cannot be written: {error.strerror or error}",
             notes=["choose a directory that exists, with room and the right to write"],
         ) from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def write_archive(program: Program, file: BinaryIO, sign_with: Key | None = None) -> None:

@@ -1,7 +1,7 @@
 """The seeds and random programs of the tests.
 
 ``make test`` is deterministic: hypothesis derives its examples from the tests themselves, and all other random
-tests draw from one fixed seed. ``make fuzz`` (test/fuzz.py) sets the profile ``fuzz``, in which both are new.
+tests draw from one fixed seed. ``make fuzz`` (test/fuzz) sets the profile ``fuzz``, in which both are new.
 
 Random programs, for tests of analyses and passes, have branches, loops, blocks, bodies, calls and function values.
 """
@@ -11,7 +11,9 @@ from __future__ import annotations
 import os
 import random
 import re
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -19,6 +21,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
 from devscope.dialects.context import make_context
+
+sys.path.append(str(Path(__file__).parent / "fuzz"))
 
 SEED_VARIABLE = "DEVSCOPE_TEST_SEED"
 PROFILE_VARIABLE = "DEVSCOPE_TEST_PROFILE"

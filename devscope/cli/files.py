@@ -2,14 +2,14 @@
 
 import os
 import re
-import shutil
 import sys
 import tempfile
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from devscope.errors import DevscopeError, InputError, ParseError, SourceLocation
+from devscope.runtime.replaced_file import replaced_file
 from devscope.source import PipedSource, read_once, reading, require_readable
 
 STDIN = "<stdin>"
@@ -60,17 +60,8 @@ def require_place(name: str | Path) -> None:
 
 
 def _replace(target: Path, content: bytes) -> None:
-    final = target.resolve()
-    temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(content)
-        if final.exists():
-            shutil.copymode(final, temporary)
-        temporary.replace(final)
-    finally:
-        with suppress(OSError):
-            temporary.unlink()
+    with replaced_file(target.resolve()) as stream:
+        stream.write(content)
 
 
 def read_input(path: str) -> bytes:

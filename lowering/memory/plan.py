@@ -198,7 +198,9 @@ def memory_of_devices(
     for arena in memory.values():
         numbers = {constant_number(symbol) for symbol in arena.globals if symbol.startswith(CONSTANT_PREFIX)}
         arena.constants = sum(constants[number].nbytes for number in numbers)
-    errors = [_error(name, memory[name], limit) for name, limit in limits.items() if _total(memory[name]) > limit]
+    # A device all of whose work was dead has no memory.
+    limited = [(name, memory[name], limit) for name, limit in limits.items() if name in memory]
+    errors = [_error(name, arena, limit) for name, arena, limit in limited if _total(arena) > limit]
     if errors:
         errors[0].others = tuple(errors[1:])
         raise errors[0]
