@@ -18,6 +18,7 @@ from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import ScopeAttr, verify_device_attributes
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
+from devscope.lowering.control_flow import FOREIGN, lower_control_flow
 from devscope.lowering.entries import Names, entry_names, entry_signatures, require_entries
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
@@ -72,6 +73,9 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     parsed = source if isinstance(source, ParsedSource) else parse_source(source)
     session = Session(make_planning_context(), parsed.context)
     module = session.to_xdsl(parsed.module)
+    if not FOREIGN.isdisjoint(session.imported):
+        lower_control_flow(parsed.module, session.run_passes)
+        module = session.to_xdsl(parsed.module)
     verify_device_attributes(module)
     machine = None
     if options.machine is not None and options.machine_text is not None:

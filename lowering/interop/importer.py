@@ -57,6 +57,8 @@ class Importer:
         self.incompatible = UnregisterIncompatible(hidden.is_registered)
         self.op_class: Callable[[str], _OpClass] = cache(self._learn)
         """What is known of the operations of a name."""
+        self.names: set[str] = set()
+        """Of all operations that were imported."""
         self._context = context
 
     def module(self, module: Any) -> ModuleOp:
@@ -70,6 +72,7 @@ class Importer:
         return result
 
     def _learn(self, name: str) -> _OpClass:
+        self.names.add(name)
         cls = self._context.get_op(name)
         real_name = None
         if issubclass(cls, UnregisteredOp):

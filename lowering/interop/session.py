@@ -1,5 +1,6 @@
 """One MLIR context and all that devscope asks of it: parse, import, export, run passes."""
 
+from collections.abc import Set
 from typing import Any
 
 from xdsl.context import Context
@@ -32,6 +33,8 @@ class Session:
         hidden = HiddenProperties(self.context)
         self._importer = Importer(bridge, hidden, self.xdsl_context)
         self._bridge, self._hidden = bridge, hidden
+        self.imported: Set[str] = self._importer.names
+        """The names of the operations in all modules that were imported."""
 
     def parse(self, text: str | bytes, filename: str = "<input>") -> Any:
         """The verified ``ir.Module`` of MLIR text or bytecode; locations in text name ``filename``.

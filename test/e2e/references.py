@@ -685,6 +685,26 @@ def stablehlo_chosen(x: Array, b: Array) -> Array:
     return np.maximum(x, b).ravel()
 
 
+@case(f32(8), index(low=0, high=9), program="foreign_control_flow", entry="affine", results="f32, f32 scalar")
+def affine_control_flow(x: Array, n: Array) -> Any:
+    v = np.sin(x) if n in (1, 3, 5) else x
+    steps = range(max(int(n) - 4, 1), min(int(n) + 5, 8), 2)
+    return v + len(steps) * x, sum(x[7 - i] for i in steps)
+
+
+@case(f32(8), i32(low=0, high=6), program="foreign_control_flow", entry="stablehlo", results="f32, i32")
+def stablehlo_control_flow(x: Array, n: Array) -> Any:
+    v = x
+    for i in range(int(n)):
+        v = np.sin(v) if i % 2 else v + x
+    return v, n
+
+
+@case(*(f32(8), i32(low=-2, high=5)), program="foreign_control_flow", entry="case", results="f32", sizes=({},) * 4)
+def stablehlo_case(x: Array, n: Array) -> Array:
+    return np.sin(x) if n == 0 else x if n == 1 else -x
+
+
 @case(f32("n"), program="several_entries", entry="double", results="f32")
 def several_entries_double(x: Array) -> Array:
     return 2 * x
