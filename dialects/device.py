@@ -44,7 +44,7 @@ from xdsl.utils.exceptions import VerifyException
 
 from devscope.dialects.launch import InOp, LaunchOp, OutOp
 from devscope.dialects.lowered import EndViewOp, FlushOp, PublishOp
-from devscope.dialects.names import type_list
+from devscope.dialects.names import op_name, type_list
 from devscope.dialects.scope_attr import HOST_SCOPE, OPEN_ID, OPEN_SCOPE, SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
     CALL_ATTR,
@@ -200,8 +200,6 @@ class YieldOp(IRDLOperation):
 class RegionOp(IRDLOperation):
     """A body all of whose operations run on ``scope``. It uses values from outside directly.
 
-    Results of different types are legal here, but not in plain MLIR (see `irdl_export`).
-
     ```mlir
     %y = device.region on #device.scope<"opencl", 0 : i64, "", ""> -> tensor<4xf32> {
       %0 = math.tanh %x : tensor<4xf32>
@@ -265,6 +263,16 @@ class RegionOp(IRDLOperation):
                 f"device.region: the body yields {type_list(yielded)}, "
                 f"but the results are {type_list(self.result_types)}; they must be equal"
             )
+        # MLIR does not look where results have several types.
+        made: set[Operation | Block] = set()
+        for op in block.ops:
+            for user in op.walk():
+                for operand in user.operands:
+                    if operand.owner.parent is block and operand.owner not in made:
+                        raise VerifyException(
+                            f"device.region: '{op_name(user)}' in the body uses a value that is made behind it"
+                        )
+            made.add(op)
 
 
 Device = Dialect(

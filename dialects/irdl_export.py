@@ -7,7 +7,8 @@ What IRDL can say is exported: names, arities, kinds of attributes, equal types,
 cannot is left to xDSL: terminators (who loads the text attaches the trait to ``device.yield``), the types of
 optional attributes, and the Python verifiers. IRDL has no properties and no optional regions: a dialect with
 any is refused. Every constraint is a variable in IRDL: the values of a variadic operand or result have one
-type even where pyrdl leaves them free, and MLIR refuses a ``device.region`` with results of different types.
+type even where pyrdl leaves them free, and MLIR refuses a ``device.region`` with results of different types; see
+`devscope.lowering.interop.mixed_types`.
 """
 
 import keyword

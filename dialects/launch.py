@@ -69,9 +69,8 @@ class LaunchOp(IRDLOperation):
 
     ``sizes``: workgroups along x, y, z; work-items of a workgroup along x, y, z; and, if the kernel has dynamic
     local memory, its bytes per workgroup. The parameters of the kernel are what ``device.in`` name, in order, then
-    what ``device.out`` name: memrefs for tensors. There is a result for each ``device.out``, of its type; plain
-    MLIR wants those after the first to be of one type. Bufferisation takes a launch through the body of a
-    ``linalg.generic``, in which elements stand for the tensors.
+    what ``device.out`` name: memrefs for tensors. There is a result for each ``device.out``, of its type.
+    Bufferisation takes a launch through the body of a ``linalg.generic``, in which elements stand for the tensors.
 
     ```mlir
     %r = device.launch @saxpy(%g, %one, %one, %b, %one, %one) {

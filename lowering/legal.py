@@ -26,7 +26,7 @@ _WITHOUT_LOWERING = """
     linalg.winograd_output_transform tensor.gather tensor.scatter vector.print
 """
 #: Launches of hand-written kernels, lowered before bufferisation.
-_LAUNCHES = frozenset({"device.launch", "device.in", "device.out"})
+_LAUNCHES = frozenset({"device.launch", "hetero.launch", "device.in", "device.out"})
 #: Accesses to an element of a tensor, whose indices are the last operands, and the position of the tensor.
 _ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
 _RESERVED = "devscope_"

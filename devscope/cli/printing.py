@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 from devscope.lowering.interop.custom_form import to_custom
+from devscope.lowering.interop.mixed_types import without_twins
 
 _SCOPE = "#device.scope<"
 _STRING = r'"(?:[^"\\]|\\.)*"'
@@ -23,7 +24,7 @@ _USED_NAME = re.compile(r"#([A-Za-z_][\w$-]*)")
 def module_text(module: Any, generic: bool = False, locations: bool = False, aliases: bool = True) -> str:
     """The text of an MLIR module, ending in a newline, that devscope parses back to the same module."""
     text: str = module.operation.get_asm(print_generic_op_form=generic, enable_debug_info=locations)
-    text = text.removesuffix("\n") + "\n"
+    text = without_twins(text.removesuffix("\n") + "\n")
     if not generic:
         text = to_custom(text)
     return add_scope_aliases(text) if aliases else text

@@ -19,7 +19,7 @@ from devscope.lowering.gpu.local_memory import STATIC_LOCAL, move_local_memory
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 
-_LAUNCH, _OUT = "device.launch", "device.out"
+_LAUNCHES, _OUT = ("device.launch", "hetero.launch"), "device.out"
 _KERNEL = "device.kernel"
 _SIZES = 6
 """The first operands of a launch: grid and workgroup, x, y, z each; then bytes of local memory, if any."""
@@ -76,7 +76,7 @@ def carry_launches(module: Any) -> None:
     these are no loops over elements, which might be fused.
     """
     for op in list(mlir_util.walk(module.operation)):
-        if op.name == _LAUNCH:
+        if op.name in _LAUNCHES:
             _carry(op)
 
 
@@ -135,7 +135,7 @@ def call_kernels(module: Any, kernels: Mapping[str, UserKernel]) -> None:
     declared: set[str] = set()
     for generic in list(mlir_util.walk(module.operation)):
         carried = mlir_util.children(generic) if generic.name == "linalg.generic" else ()
-        launch = next((op for op in carried if op.name == _LAUNCH), None)
+        launch = next((op for op in carried if op.name in _LAUNCHES), None)
         if launch is None:
             continue
         kernel = kernels[ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value]

@@ -13,6 +13,7 @@ from devscope.dialects.names import op_name
 from devscope.errors import LoweringError
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.mixed_types import name_in_mlir
 from devscope.lowering.interop.payload import PayloadLocation
 from devscope.lowering.interop.properties import HiddenProperties
 from devscope.lowering.interop.unregister_incompatible import REAL_NAME
@@ -79,7 +80,7 @@ class Exporter:
             op = op.next_op
 
     def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any) -> Any:
-        name = op_name(op)
+        name = name_in_mlir(op, op_name(op))
         hidden: dict[str, Attribute] = {}
         if not self._hidden.is_registered(name):
             settable, hidden = op.attributes, op.properties

@@ -18,6 +18,7 @@ from devscope.gc_pause import gc_paused
 from devscope.lowering.interop.attributes import AttributeBridge
 from devscope.lowering.interop.bindings import children, ir, repair_casters
 from devscope.lowering.interop.diagnostics import decode_location
+from devscope.lowering.interop.mixed_types import ORIGINALS
 from devscope.lowering.interop.payload import PayloadLocation
 from devscope.lowering.interop.properties import HiddenProperties
 from devscope.lowering.interop.unregister_incompatible import (
@@ -73,6 +74,9 @@ class Importer:
 
     def _learn(self, name: str) -> _OpClass:
         self.names.add(name)
+        if name in ORIGINALS:
+            cls = self._context.get_op(ORIGINALS[name])
+            return _OpClass(cls, frozenset(), None, hidden=False, registered=True)
         cls = self._context.get_op(name)
         real_name = None
         if issubclass(cls, UnregisteredOp):
