@@ -36,6 +36,12 @@ _CHAIN = 2
 _REPEATS = 2
 _ATTEMPTS = 5
 _SAME = 0.1
+_LEAST_SHARE = 0.1
+"""Of a round trip, copies take at least this share, and so of a chain of products the later ones."""
+
+_CACHED = 4
+"""Copies are at most so much faster than the memory, where caches help."""
+
 _LONG_ENOUGH = 0.05
 """Seconds that a loop must take to be timed."""
 
@@ -58,7 +64,7 @@ def measure_machine() -> Machine:
             devices[info.name] = _measure_device(info, additions)
             if info.name == host:
                 continue
-            most = min(4 * max(devices[host].bandwidth, devices[info.name].bandwidth), MOST_BANDWIDTH)
+            most = _CACHED * max(devices[host].bandwidth, devices[info.name].bandwidth)
             bandwidth, latency = _measure_link(host, info.name, additions, most)
         for pair in ((host, info.name), (info.name, host)):
             links[pair] = Link(*pair, bandwidth, latency)
@@ -74,19 +80,30 @@ def _measure_device(info: DeviceInfo, additions: _Loop) -> Device:
     )
     with _Products(info.name) as products:
         flops, _ = _line(
-            lambda: [(2 * MATRIX**3, products.seconds() - launch)], MOST_FLOPS, f"matrix products on '{info.name}'"
+            lambda: [(2 * MATRIX**3, _rest(products.seconds(), launch))],
+            MOST_FLOPS,
+            f"matrix products on '{info.name}'",
         )
     return Device(info.name, flops, bandwidth, launch, float(info.memory_bytes) or None)
 
 
 def _measure_link(host: str, device: str, additions: _Loop, most: float) -> tuple[float, float]:
     """Bandwidth and latency of one direction: half of a round trip, less the operation that stands in it."""
+
+    def seconds(size: int) -> float:
+        return max(_rest(trips.seconds(size), additions.seconds(size)) / 2, size * _BYTES / most)
+
     with _Loop(host, _ROUND_TRIP.format(scope=_scope(device), host=_scope(host))) as trips:
         return _line(
-            lambda: [(size * _BYTES, (trips.seconds(size) - additions.seconds(size)) / 2) for size in _SIZES],
-            most,
+            lambda: [(size * _BYTES, seconds(size)) for size in _SIZES],
+            MOST_BANDWIDTH,
             f"copies between '{host}' and '{device}'",
         )
+
+
+def _rest(whole: float, part: float) -> float:
+    """What is left of a time without ``part``; on a busy machine, that can have taken longer when it was alone."""
+    return max(whole - part, _LEAST_SHARE * whole)
 
 
 def _line(sample: Callable[[], Sequence[tuple[float, float]]], most: float, what: str) -> tuple[float, float]:
@@ -225,7 +242,7 @@ class _Products:
         for count, chain in self._chains.items():
             found = _best(lambda chain=chain: chain(self._data))
             self._least[count] = min(found, self._least.get(count, found))
-        return (self._least[1 + _CHAIN] - self._least[1]) / _CHAIN
+        return _rest(self._least[1 + _CHAIN], self._least[1]) / _CHAIN
 
     def __enter__(self) -> Self:
         return self
