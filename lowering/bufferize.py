@@ -13,6 +13,7 @@ from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import apply_schedule, pipeline
 from devscope.lowering.target import Options, Rule, Schedule, Target, choose
+from devscope.lowering.windows import cut_windows
 
 #: Operations that upstream decomposes into generics through an interface, not through a pass.
 _DECOMPOSED = ("linalg.softmax",)
@@ -95,8 +96,47 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
     for op in mlir_util.walk(module.operation) if chosen else ():
         if _MARK in op.attributes:  # what is made from a marked operation keeps its attributes
             del op.attributes[_MARK]
+    cut_windows(module)
     run_passes(module.operation, pipeline("fuse"))
     _fill_splat_constants(module)
+    if _drop_empty_parts(module):
+        run_passes(module.operation, pipeline("resolve_sizes"))
+
+
+def _drop_empty_parts(module: Any) -> bool:
+    """Leave out what is put into a tensor and has no elements; whether sizes are to be resolved afterwards.
+
+    Bufferisation makes a view of its place, which may be behind the end of the memory: upstream refuses that.
+    """
+    dropped = False
+    for op in list(mlir_util.walk(module.operation)):
+        if op.name not in ("tensor.concat", "tensor.insert_slice", "tensor.pad"):
+            continue
+        type_ = op.results[0].type
+        if _is_empty(op.results[0]):
+            dropped = True
+            mlir_util.replace_op(op, [_empty_like(op)])
+        elif op.name == "tensor.insert_slice" and _is_empty(op.operands[0]):
+            mlir_util.replace_op(op, [op.operands[1]])
+        elif op.name == "tensor.concat" and any(map(_is_empty, op.operands)):
+            parts = [operand for operand in op.operands if not _is_empty(operand)]
+            attributes = {"dim": op.attributes["dim"]}
+            mlir_util.replace_op(op, [mlir_util.Builder(op).value(op.name, parts, type_, attributes)])
+    return dropped
+
+
+def _is_empty(tensor: Any) -> bool:
+    return 0 in tensor.type.shape
+
+
+def _empty_like(op: Any) -> Any:
+    """A tensor of the size of the result of ``op``, in front of it; a copy of it is asked for sizes."""
+    type_ = op.results[0].type
+    build = mlir_util.Builder(op)
+    asked = op.clone(ip=ir.InsertionPoint(op)).results[0]
+    axes = [build.constant(axis) for axis in range(type_.rank) if type_.is_dynamic_dim(axis)]
+    sizes = [build.value("tensor.dim", [asked, axis], build.index) for axis in axes]
+    return build.value("tensor.empty", sizes, type_)
 
 
 def _fill_splat_constants(module: Any) -> None:

@@ -228,8 +228,16 @@ LOWERING_ERRORS = {
         "",
     ),
     "SPIR-V": (
-        main(f"%0, %1 = math.sincos %x {{device.scope = #dev}} : {T4}\n  return %0 : {T4}"),
-        "4:12: error: LLVM's SPIR-V backend refused the kernels",
+        main(
+            "%0 = linalg.map ins(%x : tensor<4xi64>) outs(%x : tensor<4xi64>) (%a: i64, %o: i64) {\n"
+            "    %v = vector.broadcast %a : i64 to vector<4xi64>\n"
+            "    %low, %high = arith.mului_extended %v, %v : vector<4xi64>\n"
+            "    %r = vector.extract %high[0] : i64 from vector<4xi64>\n"
+            "    linalg.yield %r : i64\n  }\n  return %0 : tensor<4xi64>",
+            "%x: tensor<4xi64> {device.scope = #dev}",
+            "(tensor<4xi64> {device.scope = #dev})",
+        ),
+        "4:8: error: LLVM's SPIR-V backend refused the kernels",
         "",
     ),
     "sparse constant": (

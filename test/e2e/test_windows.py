@@ -1,0 +1,186 @@
+"""Convolutions and pooling of every layout compute what numpy does: strides, dilations, windows that leave the end
+of an input unread, results of one element along an axis.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devscope
+from devscope.runtime.executable import Executable
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_SPATIAL = "dhw"
+
+
+@dataclass(frozen=True)
+class Window:
+    """One operation; ``window`` and ``extents`` are sizes along the spatial axes of the kernel and the result,
+    ``unread`` is how many elements at the end of the input are not read along each."""
+
+    name: str
+    window: tuple[int, ...]
+    extents: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    unread: tuple[int, ...]
+    dynamic: bool = False
+
+    @property
+    def kind(self) -> str:
+        return self.name.rsplit("_", 1)[-1] if self.name.startswith("pooling") else "conv"
+
+    @property
+    def layouts(self) -> tuple[str, str, str]:
+        """Of the input, the kernel and the result, a letter for each axis."""
+        parts = [part for part in self.name.split("_") if set(part) <= set("nchwdfgm") and part[0] in "nchwdfg"]
+        if not parts:  # conv_1d and so on
+            letters = "dhw"[3 - int(self.name[5]) :]
+            return letters, letters, letters
+        if self.name.startswith("pooling"):
+            return parts[0], "".join(letter for letter in parts[0] if letter in _SPATIAL), parts[0]
+        image, kernel = parts
+        if self.name.startswith("depthwise"):
+            return image, kernel, image + ("m" if "m" in kernel else "")
+        return image, kernel, image.replace("c", "f") if "f" in kernel else image
+
+    def size(self, letter: str) -> tuple[int, int, int]:
+        """Along an axis, of the input, the kernel and the result."""
+        if letter not in _SPATIAL:
+            return ({"n": 2, "c": 3, "f": 4, "g": 2, "m": 2}[letter],) * 3
+        axis = [spatial for spatial in _SPATIAL if spatial in self.layouts[0]].index(letter)
+        last = (self.extents[axis] - 1) * self.strides[axis] + (self.window[axis] - 1) * self.dilations[axis]
+        return last + 1 + self.unread[axis], self.window[axis], self.extents[axis]
+
+    def shapes(self) -> list[list[int]]:
+        return [[self.size(letter)[n] for letter in layout] for n, layout in enumerate(self.layouts)]
+
+    def text(self, symbol: str) -> str:
+        def shaped(shape: Sequence[int], layout: str) -> str:
+            sizes = [
+                "?" if self.dynamic and letter in _SPATIAL else str(n)
+                for n, letter in zip(shape, layout, strict=True)
+            ]
+            return f"tensor<{'x'.join([*sizes, 'f32'])}>"
+
+        types = [shaped(shape, layout) for shape, layout in zip(self.shapes(), self.layouts, strict=True)]
+        types[2] = f"tensor<{'x'.join([*map(str, self.shapes()[2]), 'f32'])}>"
+        count = len(self.strides)
+        attributes = "".join(
+            f"{name} = dense<{list(values)}> : tensor<{count}xi64>, "
+            for name, values in (("strides", self.strides), ("dilations", self.dilations))
+        )
+        plain = self.name in ("conv_1d", "conv_2d", "conv_3d")
+        return f"""
+        func.func @{symbol}(%x: {types[0]}, %k: {types[1]}, %init: {types[2]}) -> {types[2]} {{
+          %0 = linalg.{self.name} {"" if plain else f"{{{attributes[:-2]}}}"}
+            ins(%x, %k : {types[0]}, {types[1]}) outs(%init : {types[2]}) -> {types[2]}
+          return %0 : {types[2]}
+        }}
+        """
+
+    def reference(self, x: Array, kernel: Array, init: Array) -> Array:
+        image, weights, result = self.layouts
+        out = init.astype(np.float64)
+        for position in itertools.product(*map(range, self.window)):
+            at = dict(zip([letter for letter in _SPATIAL if letter in image], position, strict=True))
+            part = x[tuple(self._read(letter, at) if letter in _SPATIAL else slice(None) for letter in image)]
+            if self.kind == "conv":
+                factor = kernel[tuple(at.get(letter, slice(None)) for letter in weights)]
+                rest = "".join(letter for letter in weights if letter not in _SPATIAL)
+                out += np.einsum(f"{image},{rest}->{result}", part.astype(np.float64), factor)
+            else:
+                out = {"max": np.maximum, "min": np.minimum, "sum": np.add}[self.kind](out, part)
+        return out
+
+    def _read(self, letter: str, at: dict[str, int]) -> slice:
+        axis = list(at).index(letter)
+        first = at[letter] * self.dilations[axis]
+        return slice(first, first + (self.extents[axis] - 1) * self.strides[axis] + 1, self.strides[axis])
+
+
+NAMES = [
+    *("conv_1d", "conv_2d", "conv_3d"),
+    *(f"conv_1d_{layouts}" for layouts in ("ncw_fcw", "nwc_wcf")),
+    *(f"conv_2d_{layouts}" for layouts in ("nchw_fchw", "nhwc_hwcf", "nhwc_fhwc", "ngchw_fgchw")),
+    *(f"conv_3d_{layouts}" for layouts in ("ncdhw_fcdhw", "ndhwc_dhwcf")),
+    *(f"depthwise_conv_1d_{layouts}" for layouts in ("ncw_cw", "nwc_wc", "nwc_wcm")),
+    *(f"depthwise_conv_2d_{layouts}" for layouts in ("nchw_chw", "nhwc_hwc", "nhwc_hwcm")),
+    *(f"depthwise_conv_3d_{layouts}" for layouts in ("ncdhw_cdhw", "ndhwc_dhwc", "ndhwc_dhwcm")),
+    *(f"pooling_{layout}_{kind}" for layout in ("ncw", "nchw") for kind in ("max", "sum")),
+    *(f"pooling_{layout}_{kind}" for layout in ("nwc", "nhwc", "ndhwc") for kind in ("max", "min", "sum")),
+]
+
+
+def windows(name: str) -> list[Window]:
+    probe = Window(name, (), (), (), (), ())
+    rank = sum(letter in _SPATIAL for letter in probe.layouts[0])
+    ones, twos = (1,) * rank, (2,) * rank
+    unread = (1,) * rank
+    if name in ("conv_1d", "conv_2d", "conv_3d"):
+        return [Window(name, twos, ones, ones, ones, (0,) * rank)]
+    return [
+        Window(name, (3, 2, 2)[:rank], ones, twos, ones, unread),
+        Window(name, (2, 3, 2)[:rank], (2, 1, 1)[-rank:], twos, (2, 1, 2)[:rank], unread),
+        Window(name, ones, ones, twos, ones, unread),
+        Window(name, (1, 2, 1)[:rank], (3, 2, 2)[:rank], twos, ones, unread),
+        Window(name, (3, 2, 2)[:rank], ones, twos, ones, unread, dynamic=True),
+    ]
+
+
+#: One case of each operation, and more of some.
+CASES = {
+    f"{name}_{case}": window
+    for number, name in enumerate(NAMES)
+    for case, window in enumerate(windows(name))
+    if case in (number % 5, 0 if number % 3 == 0 else None)
+}
+
+GENERIC = """
+func.func @generic(%x: tensor<8xf32>, %k: tensor<7xf32>, %init: tensor<1xf32>) -> tensor<1xf32> {
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i * 2 + j)>, affine_map<(i, j) -> (j)>,
+      affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x, %k : tensor<8xf32>, tensor<7xf32>) outs(%init : tensor<1xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %1 = arith.mulf %a, %b : f32
+    %2 = arith.addf %1, %c : f32
+    linalg.yield %2 : f32
+  } -> tensor<1xf32>
+  return %0 : tensor<1xf32>
+}
+"""
+
+
+@functools.cache
+def compiled(target: str) -> Executable:
+    chosen = list(CASES.items())[:: 1 if target == "cpu" else 3]
+    text = "".join(window.text(symbol) for symbol, window in chosen)
+    return devscope.compile(text + GENERIC, default=f"{target}:0")
+
+
+@pytest.mark.parametrize("target", ["cpu", "opencl"])
+def test_named_operations(target: str) -> None:
+    rng = np.random.default_rng(5)
+    executable = compiled(target)
+    for symbol in executable.entries:
+        if symbol not in CASES:
+            continue
+        window = CASES[symbol]
+        arguments = [rng.integers(-4, 5, shape).astype(np.float32) for shape in window.shapes()]
+        found = executable.run(symbol, *arguments)
+        np.testing.assert_array_equal(found, window.reference(*arguments), symbol)
+
+
+@pytest.mark.parametrize("target", ["cpu", "opencl"])
+def test_a_generic_operation(target: str) -> None:
+    x = np.arange(8, dtype=np.float32)
+    found = compiled(target).run("generic", x, np.ones(7, np.float32), np.ones(1, np.float32))
+    assert found == [1 + math.fsum(x[:7])]
