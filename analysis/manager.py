@@ -73,4 +73,8 @@ class ManagedPass(ModulePass, ABC):
         """
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        self.run(AnalysisManager(op, ScopeAttr.parse_text(getattr(self, "host", "cpu:0"))))
+        self.run(self.analyses(op))
+
+    def analyses(self, module: ModuleOp) -> AnalysisManager:
+        """A manager of its own for a module, on the host that the pass's options say."""
+        return AnalysisManager(module, ScopeAttr.parse_text(getattr(self, "host", "cpu:0")))

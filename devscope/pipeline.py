@@ -16,6 +16,7 @@ from devscope.analysis.symbols import Symbols, is_public
 from devscope.analysis.target_binding import TargetBinding, named_devices
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import ScopeAttr, verify_device_attributes
+from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
 from devscope.lowering.control_flow import FOREIGN, lower_control_flow
@@ -26,6 +27,7 @@ from devscope.lowering.stages import Observer, compile_split_module
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes import simplify_across_functions
 from devscope.passes.device_plan import Plan, PlanOptions, plan_module
+from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_verify import DeviceVerifyPass
@@ -76,7 +78,7 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     if not FOREIGN.isdisjoint(session.imported):
         lower_control_flow(parsed.module, session.run_passes)
         module = session.to_xdsl(parsed.module)
-    verify_device_attributes(module)
+    suspects = [Remark("warning", text, source_location(op)) for op, text in verify_device_attributes(module)]
     machine = None
     if options.machine is not None and options.machine_text is not None:
         from devscope.analysis.machine_file import parse_machine
@@ -91,6 +93,7 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     source_names = SourceNames(parsed.texts)
     names = entry_names(module, source_names.name)  # planning puts copies in front of what is returned
     plan = plan_module(module, plan_options, source_names)
+    plan.said = [*suspects, *plan.said]
     analyses = AnalysisManager(module)
     analyses.run(DeviceVerifyPass())
     return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names)

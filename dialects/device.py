@@ -54,7 +54,7 @@ from devscope.dialects.target_attr import (
     TARGET_ATTR,
     TargetAttr,
 )
-from devscope.dialects.verifier import verify_operation
+from devscope.dialects.verifier import near_misses, verify_operation
 
 __all__ = [
     "CALL_ATTR",
@@ -282,12 +282,16 @@ Device = Dialect(
 )
 
 
-def verify_device_attributes(module: ModuleOp) -> None:
+def verify_device_attributes(module: ModuleOp) -> list[tuple[Operation, str]]:
     """Check ``device.scope`` and ``device.target`` wherever they stand, and the operations of this dialect.
 
     Raises `VerifyError`, located where the operation that carries it is: a value that is no scope or target
     (unknown device type, target kind or option, ...), a scope and a target that disagree, an operation of
-    this dialect that does not exist, breaks its rules or is for the lowering to make.
+    this dialect that does not exist, breaks its rules or is for the lowering to make. Returns what deserves a
+    warning: operations with attributes whose names are almost those of this dialect.
     """
+    found: list[tuple[Operation, str]] = []
     for op in module.walk():
         verify_operation(op, Device)
+        found += ((op, text) for text in near_misses(op))
+    return found

@@ -15,6 +15,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from devscope.dialects.location import error_at
 from devscope.dialects.lowered import MadeByLowering
 from devscope.dialects.names import op_name
+from devscope.dialects.near_misses import near_miss
 from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import HOST_TARGET_ATTR, TARGET_ATTR, TargetAttr
 
@@ -26,6 +27,16 @@ _EXPECTED: dict[str, tuple[type[Attribute], str]] = {
     TARGET_ATTR: (TargetAttr, 'a target, such as #device.target<"cpu", {opt = 3 : i64}>'),
     HOST_TARGET_ATTR: (TargetAttr, 'a target, such as #device.target<"cpu", {opt = 3 : i64}>'),
 }
+
+
+def near_misses(op: Operation) -> Iterator[str]:
+    """What to know of attributes on ``op``, its arguments and its results that are almost the dialect's."""
+    if op_name(op).startswith("device."):
+        return
+    for place, attributes in _dictionaries(op):
+        for name, attribute in attributes.items():
+            if (said := near_miss(name, attribute)) is not None:
+                yield f"'{op_name(op)}': {place}{said}"
 
 
 def verify_operation(op: Operation, dialect: Dialect) -> None:

@@ -24,16 +24,17 @@ from devscope.analysis.classify import (
     is_terminator,
 )
 from devscope.analysis.effects import has_side_effects
-from devscope.analysis.manager import AnalysisManager, ManagedPass
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.split_functions import split_by_host
 from devscope.analysis.symbols import Symbols, callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
+from devscope.passes.device_verify_split import SplitModulePass
 from devscope.rewriting.blocks import reorder
 
 
 @dataclass(frozen=True)
-class DeviceOverlapPass(ManagedPass):
+class DeviceOverlapPass(SplitModulePass):
     """Let devices start early and the host wait late."""
 
     name = "device-overlap"

@@ -25,19 +25,20 @@ from devscope.analysis.captured_values import backward_slice, free_values
 from devscope.analysis.classify import is_rematerialised, is_scalar_code
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.loops import constant_index, trip_count
-from devscope.analysis.manager import AnalysisManager, ManagedPass
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.split_functions import split_by_host
 from devscope.analysis.symbols import Symbols, callee_name
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
+from devscope.passes.device_verify_split import SplitModulePass
 
 _BOUNDS = 3
 """The operands of ``scf.for`` start with its bounds and its step."""
 
 
 @dataclass(frozen=True)
-class DevicePipelineLoopsPass(ManagedPass):
+class DevicePipelineLoopsPass(SplitModulePass):
     """Begin the device's work of a loop's next iteration before waiting for this one's."""
 
     name = "device-pipeline-loops"

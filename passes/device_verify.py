@@ -6,6 +6,7 @@ recovers where everything is (`ScopeAnalysis`) and checks that data only ever mo
 
 from dataclasses import dataclass
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation
@@ -31,24 +32,26 @@ def verify_module(module: ModuleOp, host: ScopeAttr = HOST_SCOPE) -> None:
     verify(AnalysisManager(module, host))
 
 
-def verify(analyses: AnalysisManager) -> None:
+def verify(analyses: AnalysisManager, partial: bool = False) -> None:
     """Raise `VerifyError`, located at the operation, for the first promise that a module breaks.
 
     The promises: every argument and result of a function that holds data names its scope, with device type and
     id; an operation's operands and results are where it executes; copies go from where their operand is to
     another scope; what flows along calls, returns, branches and yields is where the other end expects it,
     whichever function a function value turns out to be; nothing in the body of a computation is elsewhere; no
-    annotation is left; control flow and scalar operations carry no scope.
+    annotation is left; control flow and scalar operations carry no scope. With ``partial``, a function need not
+    name the scope of all arguments and results, if it names any.
     """
     analysis = analyses.get(ScopeAnalysis)
     for func in analysis.symbols.functions.values():
-        _Verifier(analysis, func).check()
+        _Verifier(analysis, func, partial).check()
 
 
 @dataclass
 class _Verifier:
     analysis: ScopeAnalysis
     func: FuncOp
+    partial: bool
 
     def check(self) -> None:
         self._check_signature()
@@ -61,20 +64,30 @@ class _Verifier:
             self._check(op, op_name(op))
 
     def _check_signature(self) -> None:
-        signature = self.func.function_type
-        for side, noun, types in (
-            (ARGUMENTS, "argument", signature.inputs.data),
-            (RESULTS, "result", signature.outputs.data),
-        ):
-            for index, scope in enumerate(signature_attributes(self.func, side, len(types))):
+        type_ = self.func.function_type
+        sides = [
+            (noun, types, signature_attributes(self.func, side, len(types)))
+            for side, noun, types in (
+                (ARGUMENTS, "argument", type_.inputs.data),
+                (RESULTS, "result", type_.outputs.data),
+            )
+        ]
+        says = SCOPE_ATTR in self.func.attributes or any(any(scopes) for _, _, scopes in sides)
+        for noun, types, scopes in sides:
+            for index, scope in enumerate(scopes):
                 if isinstance(scope, ScopeAttr):
                     _check_memory(self.func, f"{noun} #{index}", types[index], scope)
-                if holds_data(types[index]) and not _is_closed(scope):
+                if (
+                    holds_data(types[index])
+                    and not _is_closed(scope)
+                    and not (scope is None and self.partial and says)
+                ):
                     shown = scope.short() if isinstance(scope, ScopeAttr) else "missing"
                     raise error_at(
                         self.func,
                         f"{noun} #{index} of @{self.func.sym_name.data} needs '{SCOPE_ATTR}' with a device type "
                         f"and an id; it is {shown}",
+                        "device-plan gives every argument and result a scope",
                     )
 
     def _check(self, op: Operation, name: str) -> None:
@@ -207,3 +220,19 @@ class DeviceVerifyPass(ManagedPass):
     def run(self, analyses: AnalysisManager) -> bool:
         verify(analyses)
         return False
+
+
+class PlannedModulePass(ManagedPass):
+    """A pass over planned modules. By itself, outside of a compilation, it refuses others.
+
+    Arguments and results that say nothing are on the host, where a function says anything at all.
+    """
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        analyses = self.analyses(op)
+        try:
+            verify(analyses, partial=True)
+        except VerifyError as error:
+            advice = f"'{self.name}' is for planned modules: run device-plan before it"
+            raise VerifyError(error.message, error.location, [*error.notes, advice]) from None
+        self.run(analyses)

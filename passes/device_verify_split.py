@@ -13,7 +13,8 @@ It shares no code with the split but what functions and calls are (`analysis/spl
 
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import StringAttr
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 
@@ -25,6 +26,7 @@ from devscope.analysis.user_kernels import check_launch
 from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import error_at, note_at
 from devscope.dialects.names import op_name
+from devscope.errors import VerifyError
 
 _BEFORE_THE_SPLIT = frozenset({"device.region", "device.on_device"})
 _HOST_ONLY = frozenset({"device.device_copy", "func.call_indirect", "func.constant"})
@@ -155,3 +157,16 @@ class DeviceVerifySplitPass(ManagedPass):
         for function in functions:
             verifier.check_body(function)
         return False
+
+
+class SplitModulePass(ManagedPass):
+    """A pass over split modules. By itself, outside of a compilation, it refuses others."""
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        analyses = self.analyses(op)
+        try:
+            DeviceVerifySplitPass().run(analyses)
+        except VerifyError as error:
+            advice = f"'{self.name}' is for split modules: run device-plan and device-split before it"
+            raise VerifyError(error.message, error.location, [*error.notes, advice]) from None
+        self.run(analyses)

@@ -28,7 +28,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.analysis.call_graph import CallGraph
-from devscope.analysis.manager import AnalysisManager, ManagedPass
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.split_functions import functions_on_devices, is_host_code
 from devscope.analysis.symbols import Symbols
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
@@ -37,6 +37,7 @@ from devscope.errors import OptionError
 from devscope.passes.device_chunk_copies.sliced_function import SlicedFunction, of_rows
 from devscope.passes.device_plan.min_cost.sizes import Sizes
 from devscope.passes.device_unused import DeviceUnusedPass
+from devscope.passes.device_verify_split import SplitModulePass
 from devscope.rewriting.functions import fresh_name, redirect, taken_names
 
 #: Copies in and out of a chunk together. Starting a chunk takes as long as copying some ten KiB.
@@ -44,7 +45,7 @@ LEAST_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
-class DeviceChunkCopiesPass(ManagedPass):
+class DeviceChunkCopiesPass(SplitModulePass):
     """Copy large data to devices, compute with it and copy results back in chunks of rows."""
 
     name = "device-chunk-copies"

@@ -18,18 +18,19 @@ from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from devscope.analysis.dominance import DominatorTrees
-from devscope.analysis.manager import AnalysisManager, ManagedPass
+from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import Symbols
 from devscope.analysis.value_flow import planned_operations
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.op_facts import LOOPS, Control, facts_of
 from devscope.passes.device_move_copies.branches import join_copies, move_result_copies, sink_copy
 from devscope.passes.device_move_copies.loops import carry_copied, hoist_copies
+from devscope.passes.device_verify import PlannedModulePass
 from devscope.rewriting.copies import fold_copy
 
 
 @dataclass(frozen=True)
-class DeviceMoveCopiesPass(ManagedPass):
+class DeviceMoveCopiesPass(PlannedModulePass):
     """Share copies, sink them into the branches that need them, and take them out of loops."""
 
     name = "device-move-copies"

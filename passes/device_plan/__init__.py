@@ -32,6 +32,8 @@ from xdsl.passes import ModulePass
 from devscope.analysis.machine import Machine
 from devscope.analysis.user_kernels import check_kernels
 from devscope.dialects.device import ScopeAttr
+from devscope.dialects.location import source_location
+from devscope.dialects.verifier import near_misses
 from devscope.errors import OptionError
 from devscope.gc_pause import gc_paused
 from devscope.passes.device_plan.capture import capture
@@ -166,7 +168,10 @@ class DevicePlanPass(ModulePass):
 
     def apply_with_remarks(self, ctx: Context, op: ModuleOp) -> list[Remark]:
         """As `apply`, for tools that print what it has to say: warnings, and remarks where they are asked for."""
+        suspects = [
+            Remark("warning", text, source_location(inner)) for inner in op.walk() for text in near_misses(inner)
+        ]
         plan = plan_module(op, self.options())
         if self.remarks:
-            return [*plan.remarks, *plan.copy_remarks]
-        return [remark for remark in plan.remarks if remark.severity == "warning"]
+            return [*suspects, *plan.remarks, *plan.copy_remarks]
+        return [*suspects, *(remark for remark in plan.remarks if remark.severity == "warning")]

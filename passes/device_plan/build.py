@@ -10,10 +10,13 @@ from devscope.analysis.dominance import Dominators
 from devscope.analysis.symbols import is_public
 from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of, memory_space_of
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
+from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import CALLS, facts_of
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attributes
 from devscope.errors import PlanError
 from devscope.passes.device_plan.domains import HEADER, HOST_NODE, NOT_COMPUTED, PLACED
+from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.rules import Row, row_of, unknown
 from devscope.passes.device_plan.scope_table import OPEN
 from devscope.passes.device_plan.signatures import Frame, InstanceRequest, Signature, positions_of
@@ -108,13 +111,17 @@ def _walk(
             row = rows.get(op.__class__)
             if row is None:
                 row = _row(op, rows)
-            if op.attributes and SCOPE_ATTR in op.attributes:
+            annotated = bool(op.attributes) and SCOPE_ATTR in op.attributes
+            if annotated:
                 system.annotated.append(op)
+            before = len(system.executed), len(system.remats), len(system.sites)
             try:
                 row.rule(system, op)
             except PlanError as error:
                 system.errors.append(error)
                 continue
+            if annotated and before == (len(system.executed), len(system.remats), len(system.sites)):
+                _say_if_in_vain(system, op)
             if row.enters:
                 inner = _frame(system, op, frame)
                 stack += ((_operations(system, region), inner) for region in reversed(op.regions))
@@ -123,6 +130,23 @@ def _walk(
             stack.pop()
     system.frame = system.function = None
     signature.executed, signature.remats = system.executed[executed:], system.remats[remats:]
+
+
+def _say_if_in_vain(system: System, op: Operation) -> None:
+    """Warn of ``device.scope`` on an operation that planning places nowhere, and that holds none that it could."""
+    control = facts_of(op).control
+    if op.regions or control in CALLS:
+        return
+    if control is not None:
+        why = "it is control flow, which the host executes"
+    elif facts_of(op).query:
+        why = "it asks for a shape or an address, on the host, wherever the data is"
+    else:
+        why = "its operands and results are scalars or vectors, which are on the host"
+    text = f"'{SCOPE_ATTR}' on '{op_name(op)}' places nothing: {why}"
+    remark = Remark("warning", text, source_location(op))
+    if remark not in system.remarks:
+        system.remarks.append(remark)
 
 
 def _row(op: Operation, rows: dict[type[Operation] | str, Row]) -> Row:

@@ -45,6 +45,7 @@ from devscope.dialects.scope_attribute import (
 )
 from devscope.passes.device_bind_target import DeviceBindTargetPass
 from devscope.passes.device_split.device_regions import BlockSplit, outline_region
+from devscope.passes.device_verify import PlannedModulePass
 from devscope.rewriting.blocks import erase_operations, reorder
 from devscope.rewriting.functions import (
     clone_function,
@@ -57,7 +58,7 @@ from devscope.rewriting.functions import (
 
 
 @dataclass(frozen=True)
-class DeviceSplitPass(DeviceBindTargetPass):
+class DeviceSplitPass(PlannedModulePass, DeviceBindTargetPass):
     """Outline maximal same-scope regions of a planned module into device functions.
 
     The module must be planned: ``device-verify`` holds for it. Functions without a target are bound first, with

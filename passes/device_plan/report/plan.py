@@ -77,8 +77,8 @@ class Plan:
     before it is transformed further.
     """
 
-    unknown: list[Remark]
-    """Operations without a planning rule."""
+    said: list[Remark]
+    """Operations without a planning rule, and what the program says in vain."""
     clones: list[Clone]
     parts: list[Part]
     names: SourceNames = field(default_factory=SourceNames)
@@ -133,8 +133,8 @@ class Plan:
 
     @cached_property
     def remarks(self) -> list[Remark]:
-        """What deserves attention: operations that nothing is known about, and copies inside loops."""
-        return [*self.unknown, *loop_warnings(self.parts, self.explainer)]
+        """What deserves attention: `said`, and copies inside loops."""
+        return [*self.said, *loop_warnings(self.parts, self.explainer)]
 
     @cached_property
     def copy_remarks(self) -> list[Remark]:

@@ -1,0 +1,55 @@
+"""Names of attributes that are almost those of the device dialect, and so do nothing in silence.
+
+Attributes of other dialects are left alone: a name without prefix counts if its value is a scope or a target, one
+with another prefix if the whole name is close.
+"""
+
+from difflib import get_close_matches
+from functools import lru_cache
+
+from xdsl.ir import Attribute
+
+from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
+from devscope.dialects.target_attr import (
+    CALL_ATTR,
+    HOST_TARGET_ATTR,
+    KERNEL_ATTR,
+    NOALIAS_ATTR,
+    TARGET_ATTR,
+    TargetAttr,
+)
+
+_DIALECT = "device"
+_NAMES = (SCOPE_ATTR, TARGET_ATTR, HOST_TARGET_ATTR, KERNEL_ATTR, "device.compiler", "device.primitive")
+"""What users write on operations, functions, arguments and results."""
+_OTHERS = (CALL_ATTR, NOALIAS_ATTR, "device.constant_group", "device.value")
+"""What passes write."""
+_OPERATIONS = ("device.on_device", "device.device_copy", "device.region", "device.launch")
+
+_CLOSE, _CLOSE_SCOPE = 0.85, 0.75
+"""How much of a name must agree (`difflib`): if its value may be anything, and if that is a scope or a target."""
+
+
+def near_miss(name: str, value: Attribute) -> str | None:
+    """What a user should know of an attribute of this name; None for most."""
+    if name in _NAMES or name in _OTHERS:
+        return None
+    return _near_miss(name, isinstance(value, ScopeAttr | TargetAttr))
+
+
+@lru_cache(maxsize=1024)
+def _near_miss(name: str, is_placement: bool) -> str | None:
+    prefix, dot, _ = name.partition(".")
+    is_own = bool(dot) and prefix == _DIALECT
+    if not (is_own or is_placement or dot):
+        return None
+    # Without a prefix, what follows it is compared, or all of ``device_scope``.
+    short = not dot and not name.startswith(_DIALECT)
+    names = {known.partition(".")[2] if short else known: known for known in (*_NAMES, *_OPERATIONS)}
+    close = [
+        names[one] for one in get_close_matches(name, names, 1, _CLOSE_SCOPE if is_placement or is_own else _CLOSE)
+    ]
+    if not close:
+        return f"'{name}' has no meaning; legal names are: {', '.join(_NAMES)}" if is_own else None
+    what = "the operation " if close[0] in _OPERATIONS else ""
+    return f"'{name}' has no meaning to devscope; did you mean {what}'{close[0]}'?"
