@@ -19,8 +19,8 @@ from devscope.dialects.device import ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
-from devscope.lowering.control_flow import FOREIGN, lower_control_flow
 from devscope.lowering.entries import Names, entry_names, entry_signatures, require_entries
+from devscope.lowering.input_forms import bring_into_form, is_in_form
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
 from devscope.lowering.stages import Observer, compile_split_module
@@ -75,8 +75,8 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     parsed = source if isinstance(source, ParsedSource) else parse_source(source)
     session = Session(make_planning_context(), parsed.context)
     module = session.to_xdsl(parsed.module)
-    if not FOREIGN.isdisjoint(session.imported):
-        lower_control_flow(parsed.module, session.run_passes)
+    if not is_in_form(session.imported):
+        bring_into_form(parsed.module, session.run_passes)
         module = session.to_xdsl(parsed.module)
     suspects = [Remark("warning", text, source_location(op)) for op, text in verify_device_attributes(module)]
     machine = None

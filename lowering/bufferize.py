@@ -28,6 +28,8 @@ _ELEMENTWISE = """
 #: What holds for all targets, after the rules of their own.
 _SCHEDULES = (
     Rule(Schedule("linalg", "decompose"), _DECOMPOSED),
+    Rule(Schedule("linalg", "pack"), ["linalg.pack"]),
+    Rule(Schedule("linalg", "unpack"), ["linalg.unpack"]),
     Rule(Schedule("linalg", "generalize"), [f"linalg.{name}" for name in _ELEMENTWISE.split()]),
 )
 
@@ -69,11 +71,27 @@ def to_buffers(
 
 def _legalize(module: Any, run_passes: RunPasses) -> None:
     """Lower operations of input dialects to linalg, tensor, arith and math, with the passes that they bring."""
-    used = {op.name.partition(".")[0] for op in mlir_util.walk(module.operation)}
+    names = {op.name for op in mlir_util.walk(module.operation)}
+    used = {name.partition(".")[0] for name in names}
     if "stablehlo" in used and register_stablehlo_passes():
         run_passes(module.operation, pipeline("stablehlo"))
     if "tosa" in used:
         run_passes(module.operation, pipeline("tosa"))
+    if "tensor.bitcast" in names:
+        _lower_bit_casts(module)
+
+
+def _lower_bit_casts(module: Any) -> None:
+    """Bufferisation does not know those of tensors; those of elements are for signless ones."""
+    for op in [op for op in mlir_util.walk(module.operation) if op.name == "tensor.bitcast"]:
+        if all(_is_signless(value.type) for value in (op.operands[0], op.results[0])):
+            cast = mlir_util.Builder(op).value("arith.bitcast", op.operands, op.results[0].type)
+            mlir_util.replace_op(op, [cast])
+
+
+def _is_signless(type_: Any) -> bool:
+    element = ir.ShapedType(type_).element_type
+    return isinstance(element, ir.FloatType) or (isinstance(element, ir.IntegerType) and element.is_signless)
 
 
 def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options: Options) -> None:

@@ -22,8 +22,8 @@ _DIALECTS = """
 """
 #: Operations of these dialects that bufferisation or the conversion to LLVM does not know.
 _WITHOUT_LOWERING = """
-    linalg.pack linalg.unpack linalg.winograd_filter_transform linalg.winograd_input_transform
-    linalg.winograd_output_transform tensor.gather tensor.scatter vector.print
+    linalg.winograd_filter_transform linalg.winograd_input_transform linalg.winograd_output_transform
+    tensor.bitcast tensor.gather tensor.scatter vector.print
 """
 #: Launches of hand-written kernels, lowered before bufferisation.
 _LAUNCHES = frozenset({"device.launch", "hetero.launch", "device.in", "device.out"})

@@ -12,4 +12,19 @@ module attributes {transform.with_named_sequence} {
     transform.structured.generalize %ops : (!op) -> !op
     transform.yield
   }
+  transform.named_sequence @pack(%root: !op {transform.readonly}) {
+    %ops = transform.structured.match ops{["linalg.pack"]} attributes {devscope.schedule = "$mark"} in %root
+      : (!op) -> !transform.op<"linalg.pack">
+    %made:3 = transform.structured.lower_pack %ops : (!transform.op<"linalg.pack">)
+        -> (!transform.op<"tensor.pad">, !transform.op<"tensor.expand_shape">, !transform.op<"linalg.transpose">)
+    transform.yield
+  }
+  transform.named_sequence @unpack(%root: !op {transform.readonly}) {
+    %ops = transform.structured.match ops{["linalg.unpack"]} attributes {devscope.schedule = "$mark"} in %root
+      : (!op) -> !transform.op<"linalg.unpack">
+    %made:5 = transform.structured.lower_unpack %ops : (!transform.op<"linalg.unpack">)
+        -> (!transform.op<"tensor.empty">, !transform.op<"linalg.transpose">,
+            !transform.op<"tensor.collapse_shape">, !transform.op<"tensor.extract_slice">, !transform.op<"linalg.copy">)
+    transform.yield
+  }
 }

@@ -34,8 +34,9 @@ from devscope.dialects.device import (
     ScopeAttr,
     TargetAttr,
 )
-from devscope.dialects.location import error_at
+from devscope.dialects.location import error_at, source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import (
     ARGUMENTS,
     RESULTS,
@@ -43,6 +44,7 @@ from devscope.dialects.scope_attribute import (
     set_signature_attributes,
     signature_attributes,
 )
+from devscope.errors import LoweringError
 from devscope.passes.device_bind_target import DeviceBindTargetPass
 from devscope.passes.device_split.device_regions import BlockSplit, outline_region
 from devscope.passes.device_verify import PlannedModulePass
@@ -94,7 +96,15 @@ class DeviceSplitPass(PlannedModulePass, DeviceBindTargetPass):
 
 
 def _reshape_by_sizes(functions: Sequence[FuncOp], scopes: ScopeAnalysis) -> None:
-    reshapes = [op for function in functions for op in function.body.walk() if op_name(op) == "tensor.reshape"]
+    shaped = [op for function in functions for op in function.body.walk() if facts_of(op).host_operands]
+    reshapes = [op for op in shaped if op_name(op) == "tensor.reshape"]
+    for op in shaped:
+        if op not in reshapes and not (scope := scopes.of_op(op)).same_device(scopes.host):
+            raise LoweringError(
+                f"'{op_name(op)}' on {scope.short()} takes a shape that is a tensor on the host, not scalars",
+                source_location(op),
+                ["leave it to the host, or write it with linalg and tensor, whose sizes are scalars"],
+            )
     if reshapes:
         from devscope.passes.device_split.reshapes import reshape_by_sizes
 

@@ -705,6 +705,26 @@ def stablehlo_case(x: Array, n: Array) -> Array:
     return np.sin(x) if n == 0 else x if n == 1 else -x
 
 
+@case(f32("n", 4), results="f32, i32, i32, index scalar", exact=True)
+def other_forms(x: Array) -> Any:
+    y = np.abs(x) * np.array([1, 2, 3, 4], np.float32)
+    bits = y.view(np.int32)
+    return y, bits + bits, len(x), 4
+
+
+@case(
+    *(f32("n", 3), index(make=lambda rng, shape: 2)), program="other_forms", entry="pack", results="f32",
+    sizes=({"n": 7},),
+)  # fmt: skip
+def other_forms_pack(x: Array, n: Array) -> Array:
+    return np.pad(x, ((0, 1), (0, 1))).reshape(2, 4, 2, 2).transpose(2, 0, 1, 3)
+
+
+@case(f32(4, 2, 2, 2), program="other_forms", entry="unpack", results="f32")
+def other_forms_unpack(x: Array) -> Array:
+    return x.transpose(0, 2, 1, 3).reshape(8, 4)[:7]
+
+
 @case(f32("n"), program="several_entries", entry="double", results="f32")
 def several_entries_double(x: Array) -> Array:
     return 2 * x

@@ -136,7 +136,6 @@ SIGNATURE_ERRORS = {
         "tensor<*xf32>",
         "vector<4xf32>",
         "tuple<f32>",
-        "(f32) -> f32",
         "complex<f16>",
         "none",
         "!foo.bar",
@@ -148,6 +147,11 @@ SIGNATURE_ERRORS = {
 }
 
 LOWERING_ERRORS = {
+    "function as an argument": (
+        main("return", "%x: (f32) -> f32", "()"),
+        "3:1: error: public function 'main' takes or returns a function",
+        "add a public function of tensors and scalars that calls it with a func.constant",
+    ),
     "foreign operation on the host": (
         main(f'%0 = "foo.bar"(%x) : ({T4}) -> {T4}\n  return %0 : {T4}'),
         "4:8: error: target 'cpu' cannot lower operation 'foo.bar'",
@@ -184,6 +188,22 @@ LOWERING_ERRORS = {
             "tensor<2x1xf32>",
         ),
         "4:8: error: target 'cpu' cannot lower operation 'tensor.gather'",
+        "",
+    ),
+    "a shape on the host for the device": (
+        main(
+            f"%0 = stablehlo.dynamic_reshape %x, %s {{device.scope = #dev}} : ({T4}, tensor<2xindex>)"
+            " -> tensor<?x?xf32>\n  return %0 : tensor<?x?xf32>",
+            f"%x: {T4}, %s: tensor<2xindex>",
+            "tensor<?x?xf32>",
+        ),
+        "4:8: error: 'stablehlo.dynamic_reshape' on opencl:0 takes a shape that is a tensor on the host",
+        "leave it to the host",
+    ),
+    "a global that changes": (
+        "ml_program.global private mutable @n(dense<0.0> : tensor<4xf32>) : tensor<4xf32>\n"
+        + main(f"%0 = ml_program.global_load @n : {T4}\n  return %0 : {T4}"),
+        "1:1: error: target 'cpu' cannot lower operation 'ml_program.global'",
         "",
     ),
     "a parallel reduction on the device": (
