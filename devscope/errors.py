@@ -25,6 +25,11 @@ class SourceLocation:
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
 
+    @classmethod
+    def of_byte(cls, file: str, data: bytes, at: int) -> SourceLocation:
+        """The position of a byte of a file's contents."""
+        return cls(file, data.count(b"\n", 0, at) + 1, at - data.rfind(b"\n", 0, at))
+
 
 class Note(str):
     """The text of a note. One that speaks of another position than its error's begins with that position.

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from devscope.errors import InputError, Note
+from devscope.lowering.interop.bindings import children, not_text
 from devscope.lowering.interop.literals import detach_literals
+from devscope.lowering.interop.parse_apart import parsed_apart
 from devscope.lowering.interop.parsing import bytecode, make_mlir_context, parse_file, parse_text
-from devscope.source import PipedSource, encoded, is_executable_file, read_once, source_path
+from devscope.source import PipedSource, encoded, is_executable_file, read_once, reading, source_path
 
 _UNNAMED = "<input>"
 """The name of a source that is not a file."""
@@ -38,6 +40,14 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     if source.is_executable if isinstance(source, PipedSource) else path is not None and is_executable_file(path):
         load = Note("load it: devscope.load(path)", flags="run it: devscope run FILE.dsx")
         raise InputError(f"'{name}' is a compiled program, or called like one", notes=[load])
+    outside = path or (source.data if isinstance(source, PipedSource) else source)
+    if isinstance(outside, str):
+        outside = encoded(outside)
+    if isinstance(outside, bytes | Path):  # not a module of the bindings
+        with reading(name):
+            written_anew = parsed_apart(outside, name)
+        if written_anew is not None:
+            source, path = written_anew, None
     parsed = _parse(source, path, name, detach)
     _require_functions(parsed.module, name)
     return parsed
@@ -62,7 +72,12 @@ def _parse(source: Any, path: Path | None, name: str, detach: bool) -> ParsedSou
 
 def _require_functions(module: Any, name: str) -> None:
     """Raise InputError for a program in which there is nothing to plan or to run."""
-    operations = {op.operation.name for op in module.body.operations}
+    try:
+        operations = {op.name for op in children(module.operation)}
+    except RuntimeError as error:
+        if not not_text(error):
+            raise
+        return  # the import says which name it is
     if "func.func" in operations or "builtin.module" in operations:  # the planner has more to say of the latter
         return
     what = "has no function" if operations else "is an empty program"

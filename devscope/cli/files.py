@@ -110,9 +110,7 @@ def decode(data: bytes, filename: str) -> str:
     except UnicodeDecodeError as error:
         text, bad = "", error.start
     if bad >= 0:
-        line = data.count(b"\n", 0, bad) + 1
-        column = bad - data.rfind(b"\n", 0, bad)
-        raise ParseError("neither MLIR bytecode nor UTF-8 text", SourceLocation(filename, line, column))
+        raise ParseError("neither MLIR bytecode nor UTF-8 text", SourceLocation.of_byte(filename, data, bad))
     return text
 
 

@@ -15,6 +15,7 @@ from devscope.cli import (
     command_run,
 )
 from devscope.cli.command_line import Parser, run_tool
+from devscope.cli.guard import guarded
 
 _COMMANDS = (
     command_run,
@@ -63,8 +64,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Names in programs can have any character; a terminal that lacks one must not end the command.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    words = sys.argv[1:] if argv is None else argv
-    return run_tool(lambda: _execute(words), "--traceback" in words)
+    if argv is None:
+        return guarded(lambda: main(sys.argv[1:]))
+    return run_tool(lambda: _execute(argv), "--traceback" in argv)
 
 
 def _execute(words: Sequence[str]) -> int:

@@ -12,6 +12,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from devscope.cli.command_line import Parser, report, run_tool
 from devscope.cli.diagnostics import Diagnostic, check_diagnostics, diagnostics_of
 from devscope.cli.files import SEPARATOR, STDIN, decode, read_input, split_text, write_output
+from devscope.cli.guard import guarded
 from devscope.cli.mlir_passes import known_passes
 from devscope.cli.module_state import ModuleState, Timer
 from devscope.cli.pass_pipeline import Stage, describe_options, parse_stages
@@ -240,14 +241,15 @@ def _version_text() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; returns the exit status: 0, or 1 after an error message on stderr (2: wrong options)."""
-    words = sys.argv[1:] if argv is None else argv
+    if argv is None:
+        return guarded(lambda: main(sys.argv[1:]))
 
     def execute() -> int:
-        tool = OptMain(words)
+        tool = OptMain(argv)
         tool.run()
         return tool.status
 
-    return run_tool(execute, "--traceback" in words)
+    return run_tool(execute, "--traceback" in argv)
 
 
 if __name__ == "__main__":

@@ -119,19 +119,33 @@ def children(op: Any) -> list[Any]:
 
 
 def dictionary_items(dictionary: Any) -> dict[str, Any]:
-    """What an ``ir.DictAttr`` holds. `NamedAttribute.attr` ends the process where this raises TypeError."""
-    return {item.name: dictionary[item.name] for item in dictionary}
+    """What an ``ir.DictAttr`` holds. Raises RuntimeError for a name that is not UTF-8 (`not_text`).
+
+    `NamedAttribute.attr` ends the process where this raises TypeError, and `NamedAttribute.name` ends it for such
+    a name; to print the attribute raises an exception.
+    """
+    items = list(dictionary)
+    for item in items:
+        repr(item)
+    return {item.name: dictionary[item.name] for item in items}
+
+
+def not_text(error: RuntimeError) -> bool:
+    """Whether the bindings had to make Python text of bytes that are not UTF-8; names in MLIR can have any."""
+    return "conversion error" in str(error)
 
 
 def repair_casters(context: Any) -> None:
-    """Let the bindings return two kinds of attributes on which they raise TypeError.
+    """Let the bindings return three kinds of attributes on which they raise TypeError.
 
-    They know no Python class for dense elements of complex type, and take a location in attribute position for
-    an ``ir.Location``. The casters that this installs are the bindings' own, extended by the missing case;
-    they act on the whole process, so they are installed only when a module needs them.
+    They know no Python class for dense elements of complex type, nor for arrays of most types, and take a location
+    in attribute position for an ``ir.Location``. The casters that this installs are the bindings' own, extended by
+    the missing case; they act on the whole process, so they are installed only when a module needs them.
     """
     dense = ir.Attribute.parse("dense<0> : tensor<1xi1>", context)
     ir.register_type_caster(dense.typeid, replace=True)(_cast_dense)
+    array = ir.Attribute.parse("array<i1: true>", context)
+    ir.register_type_caster(array.typeid, replace=True)(_cast_array)
     for location in (ir.FileLineColLoc, ir.NameLoc, ir.CallSiteLoc, ir.FusedLoc, ir.UnknownLoc):
         ir.register_type_caster(location.static_typeid, replace=True)(_location_caster(location))
 
@@ -152,6 +166,23 @@ def _cast_dense(attribute: Any) -> Any:
     if isinstance(element, ir.IntegerType | ir.IndexType):
         return ir.DenseIntElementsAttr(attribute)
     return ir.DenseElementsAttr(attribute)
+
+
+_ARRAYS = {
+    "i1": ir.DenseBoolArrayAttr,
+    "i8": ir.DenseI8ArrayAttr,
+    "i16": ir.DenseI16ArrayAttr,
+    "i32": ir.DenseI32ArrayAttr,
+    "i64": ir.DenseI64ArrayAttr,
+    "f32": ir.DenseF32ArrayAttr,
+    "f64": ir.DenseF64ArrayAttr,
+}
+
+
+def _cast_array(attribute: Any) -> Any:
+    element, _, _ = str(attribute).removeprefix("array<").rstrip(">").partition(":")
+    kind = _ARRAYS.get(element)
+    return attribute if kind is None else kind(attribute)
 
 
 def _location_caster(kind: Any) -> Any:

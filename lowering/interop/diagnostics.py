@@ -61,6 +61,8 @@ def rename_file(module: Any, old: str, new: str) -> None:
             start, end = (location.start_line, location.start_col), (location.end_line, location.end_col)
             return ir.Location.file(new, *start, *(end if end != start else ()), context=context)
         if isinstance(location, ir.NameLoc):
+            if _ESCAPE.search(str(location).encode()):  # to ask for such a name ends the process, too
+                return location
             return ir.Location.name(location.name_str, renamed(location.child_loc), context=context)
         if isinstance(location, ir.CallSiteLoc):
             return ir.Location.callsite(renamed(location.callee), [renamed(location.caller)], context=context)

@@ -16,7 +16,7 @@ from xdsl.irdl import AttrSizedSegments, IRDLOperation
 from devscope.errors import ParseError
 from devscope.gc_pause import gc_paused
 from devscope.lowering.interop.attributes import AttributeBridge
-from devscope.lowering.interop.bindings import children, ir, repair_casters
+from devscope.lowering.interop.bindings import children, ir, not_text, repair_casters
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.interop.mixed_types import ORIGINALS
 from devscope.lowering.interop.payload import PayloadLocation
@@ -68,7 +68,14 @@ class Importer:
         Raises `ParseError` for what cannot be carried over faithfully.
         """
         with gc_paused():
-            result = _Import(self).run(module.operation)
+            started = _Import(self)
+            try:
+                result = started.run(module.operation)
+            except RuntimeError as error:
+                if not not_text(error):
+                    raise
+                message = "a name in this operation is not UTF-8, which MLIR's Python bindings cannot read"
+                raise ParseError(message, decode_location(started.current.location)) from None
         assert isinstance(result, ModuleOp)
         return result
 
@@ -104,8 +111,11 @@ class _Import:
         self._forward: dict[Any, SSAValue] = {}
         self._samples: dict[Signature, Operation] = {}
         self._unfilled: list[tuple[Any, dict[Any, Block]]] = []
+        self.current: Any = None
+        """The operation that is imported."""
 
     def run(self, root: Any) -> Operation:
+        self.current = root
         result = self._operation(root, {})
         # A body is filled after the block that holds its operation (the list grows on the way): nesting costs no
         # stack, and values exist when they are used.
@@ -113,6 +123,7 @@ class _Import:
             only = next(iter(blocks.values())) if len(blocks) == 1 else None
             for inner in children(parent):
                 block = blocks[inner.block] if only is None else only
+                self.current = inner
                 append(block, self._operation(inner, blocks))
         for value, placeholder in self._forward.items():
             placeholder.replace_all_uses_with(self._values[value])
@@ -157,6 +168,8 @@ class _Import:
             (properties if name in declared else attributes)[name] = memo(value)
         if known.hidden:
             for name, value in self._importer.hidden.read(op).items():
+                if name in attributes and known.registered:
+                    raise _ambiguous(op, name)
                 is_property = name in declared or not known.registered
                 (properties if is_property else attributes)[name] = converted(value)
         if known.name is not None:
@@ -192,6 +205,15 @@ class _Import:
             cast = UnrealizedConversionCastOp.create(result_types=[self._types(value.type)])
             found = self._forward[value] = cast.results[0]
         return found
+
+
+def _ambiguous(op: Any, name: str) -> ParseError:
+    """The bindings would read, and write, one of the two for the other."""
+    return ParseError(
+        f"'{op.name}' has a property '{name}', and an attribute of the same name besides",
+        decode_location(op.location),
+        notes=["properties stand between <{ and }>: drop the other one, or call it something else"],
+    )
 
 
 def _location(location: Any) -> Any:

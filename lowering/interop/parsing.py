@@ -3,19 +3,21 @@
 import codecs
 import io
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from devscope.dialects.device import Device
 from devscope.dialects.irdl_export import export_dialect
-from devscope.errors import DevscopeError, Note, ParseError
+from devscope.errors import DevscopeError, Note, ParseError, SourceLocation
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import children, ir
 from devscope.lowering.interop.custom_form import to_generic
 from devscope.lowering.interop.diagnostics import rename_file, translate
 from devscope.lowering.interop.mixed_types import has_twins, with_twins
 
-_BYTECODE_MAGIC = b"ML\xefR"
+BYTECODE_MAGIC = b"ML\xefR"
 _UNNAMED = "-"
 """The file name that MLIR gives to a module parsed from a string."""
 _SEVERAL_OPERATIONS = "source must contain a single top-level operation"
@@ -43,7 +45,7 @@ def parse_file(path: str | Path, context: Any) -> Any:
     name = _printable(os.fspath(path))
     try:
         with open(path, "rb") as file:
-            start = file.read(len(_BYTECODE_MAGIC))
+            start = file.read(len(BYTECODE_MAGIC))
         if name != os.fspath(path):  # the bindings take no such path
             return parse_text(Path(path).read_bytes(), name, context)
     except OSError as error:
@@ -52,13 +54,17 @@ def parse_file(path: str | Path, context: Any) -> Any:
         raise ParseError(f"cannot read {name!r}: {error}") from None
     try:
         return ir.Module.parseFile(name, context)
+    except RuntimeError as error:
+        if not bindings.not_text(error):
+            raise
+        return parse_text(Path(path).read_bytes(), name, context)  # which says where
     except ir.MLIRError as error:
         found = translate(error, ParseError, f"{name} is not an MLIR module")
-        if found.location is None and start != _BYTECODE_MAGIC:
+        if found.location is None and start != BYTECODE_MAGIC:
             return _parse_custom(found, Path(path).read_text(errors="replace"), name, context)
         if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             found.notes += (Note("the file begins with a byte order mark: save it as UTF-8 without one"),)
-        elif start == _BYTECODE_MAGIC or has_twins(found.message, Path(path).read_text(errors="replace")):
+        elif start == BYTECODE_MAGIC or has_twins(found.message, Path(path).read_text(errors="replace")):
             return parse_text(Path(path).read_bytes(), name, context)
         else:
             from devscope.lowering.interop.parse_hints import explained
@@ -88,13 +94,33 @@ def parse_text(text: str | bytes, filename: str, context: Any) -> Any:
     """The ``ir.Module`` in text or bytecode. Raises `ParseError`."""
     filename = _printable(filename)
     if isinstance(text, bytes):
-        if text.startswith(_BYTECODE_MAGIC):
-            return _parse_unnamed(text, filename, context)
+        if text.startswith(BYTECODE_MAGIC):
+            with _readable(filename, is_bytecode=True):
+                return _parse_unnamed(text, filename, context)
         try:
             text = text.decode()
         except UnicodeDecodeError as error:
-            message = f"{filename} is neither MLIR bytecode nor UTF-8 text: {error.reason} at byte {error.start}"
-            raise ParseError(message) from None
+            where = SourceLocation.of_byte(filename, text, error.start)
+            raise ParseError("neither MLIR bytecode nor UTF-8 text", where) from None
+    with _readable(filename):
+        return _parse_named(text, filename, context)
+
+
+@contextmanager
+def _readable(filename: str, is_bytecode: bool = False) -> Generator[None]:
+    """Raises `ParseError` where the bindings cannot make Python text of a name, or of what MLIR says of it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not bindings.not_text(error):
+            raise
+        raise ParseError(
+            f"{filename} has names that are not UTF-8, which MLIR's Python bindings cannot read",
+            notes=["bytecode can be damaged, too"] if is_bytecode else (),
+        ) from None
+
+
+def _parse_named(text: str, filename: str, context: Any) -> Any:
     try:
         op = ir.Operation.parse(text, source_name=filename, context=context).operation
     except ir.MLIRError as error:

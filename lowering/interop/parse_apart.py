@@ -1,0 +1,53 @@
+"""Sources that MLIR or its bindings may not survive are parsed by another process (`parse_worker`) first.
+
+MLIR's reader of bytecode trusts what it reads: damaged bytecode makes it read memory that is not its own, or end
+the process ("SmallVector unable to grow"). So bytecode is read and written anew there, and only that is read here.
+The bindings end the process when Python asks for the name of an operation that is not UTF-8; in text such a name
+has an escape. It takes as long as to load MLIR once more.
+"""
+
+import pickle
+import re
+import subprocess
+import sys
+from io import RawIOBase
+from pathlib import Path
+
+from devscope.errors import ParseError
+from devscope.lowering.interop.parsing import BYTECODE_MAGIC
+
+_ESCAPE = re.compile(rb"\\[89A-Fa-f][0-9A-Fa-f]")
+_CHUNK = 1 << 20
+
+
+def parsed_apart(source: bytes | Path, filename: str) -> bytes | None:
+    """Bytecode to read in place of ``source``, which is text, bytecode, or a file; None to read it itself.
+
+    Raises `ParseError` for what MLIR or its bindings refuse, or do not survive. Raises OSError.
+    """
+    if isinstance(source, bytes):
+        if source.startswith(BYTECODE_MAGIC) or _ESCAPE.search(source):
+            return _ask(source, None, filename)
+        return None
+    with source.open("rb", buffering=0) as file:  # another process goes on where this one is
+        start = piece = file.read(len(BYTECODE_MAGIC))
+        while piece and start != BYTECODE_MAGIC and not _ESCAPE.search(piece):
+            piece = piece[-2:] + more if (more := file.read(_CHUNK)) else b""
+        file.seek(0)
+        return _ask(None, file, filename) if piece else None
+
+
+def _ask(data: bytes | None, file: RawIOBase | None, filename: str) -> bytes | None:
+    command = [sys.executable, "-I", "-m", "devscope.lowering.interop.parse_worker", filename]
+    given = {"stdin": file} if data is None else {"input": data}
+    process = subprocess.run(command, capture_output=True, check=False, **given)  # pyright: ignore[reportCallIssue, reportArgumentType]
+    if process.returncode == 0:
+        found = pickle.loads(process.stdout)
+        if isinstance(found, ParseError):
+            raise found
+        return found
+    said = process.stderr.decode(errors="replace")
+    if "conversion error" in said:
+        raise ParseError(f"{filename} has an operation whose name is not UTF-8")
+    notes = [line for line in said.splitlines() if line.startswith("LLVM ERROR: ")]
+    raise ParseError(f"{filename} ends the process that parses it: MLIR does not survive it", notes=notes[:1])

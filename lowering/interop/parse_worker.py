@@ -1,0 +1,36 @@
+"""The process in which `parse_apart` has MLIR parse: a source from stdin; pickled, what to read in place of it.
+
+That is bytecode for bytecode, None for text, or a ParseError.
+"""
+
+import os
+import pickle
+import sys
+from typing import Any
+
+from devscope.errors import ParseError
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.parsing import BYTECODE_MAGIC, bytecode, make_mlir_context, parse_text
+
+
+def _answer(data: bytes, filename: str) -> bytes | ParseError | None:
+    try:
+        module = parse_text(data, filename, make_mlir_context())
+    except ParseError as error:
+        # Text is parsed again by the process that asks, whose message is as good.
+        return ParseError(error.message, notes=error.notes) if data.startswith(BYTECODE_MAGIC) else None
+
+    def look(op: Any) -> Any:
+        names.add(op.name)
+        return ir.WalkResult.ADVANCE
+
+    names: set[str] = set()
+    module.operation.walk(look)
+    return bytecode(module) if data.startswith(BYTECODE_MAGIC) else None
+
+
+if __name__ == "__main__":
+    answer = pickle.dumps(_answer(sys.stdin.buffer.read(), sys.argv[1]))
+    sys.stdout.buffer.write(answer)
+    sys.stdout.buffer.flush()
+    os._exit(0)

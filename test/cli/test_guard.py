@@ -1,0 +1,66 @@
+"""Commands that a library ends: one message, status 1; and all other ends are those of the command itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+RUN = "import os, signal, sys, time; from devscope.cli.guard import guarded; sys.exit(guarded(lambda: {}))"
+
+
+def start(what: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", RUN.format(what)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE"])
+def test_a_crash_is_a_message(name: str) -> None:
+    process = start(f"os.kill(os.getpid(), signal.{name})")
+    out, err = process.communicate()
+    assert (process.returncode, out) == (1, "")
+    assert err.startswith(f"error: internal error: a library ended the process ({name})\n  note: ")
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 130])
+def test_the_status_is_the_commands(status: int) -> None:
+    process = start(f"print('out') or print('err', file=sys.stderr) or {status}")
+    assert process.communicate() == ("out\n", "err\n")
+    assert process.returncode == status
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGPIPE])
+def test_other_signals_are_the_commands(number: signal.Signals) -> None:
+    process = start(f"(signal.signal(13, signal.SIG_DFL), os.kill(os.getpid(), {int(number)}))")
+    assert process.communicate() == ("", "")
+    assert process.returncode == -number
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 5), (signal.SIGTERM, -signal.SIGTERM)])
+def test_signals_are_handed_on(number: signal.Signals, status: int) -> None:
+    process = start("signal.signal(2, lambda *_: sys.exit(5)) and (print('up', flush=True) or time.sleep(600))")
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    process.send_signal(number)
+    process.communicate()
+    assert process.returncode == status
+
+
+def test_the_command_does_not_outlive_its_parent() -> None:
+    process = start("print(os.getpid(), flush=True) or time.sleep(600)")
+    assert process.stdout is not None
+    child = int(process.stdout.readline())
+    process.kill()
+    process.communicate()
+    state = Path(f"/proc/{child}/stat")
+    for _ in range(600):
+        if not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z":
+            return
+        time.sleep(0.1)
+    os.kill(child, signal.SIGKILL)
+    raise AssertionError("it goes on")
