@@ -73,7 +73,7 @@ def _settings(
 ) -> tuple[CompileOptions, dict[str, str], bool]:
     """What `executable_for` takes, of what `compile` takes."""
     mapping = checked_mapping(devices)
-    limits = checked_limits(memory_limits)
+    limits = checked_limits(_as_mapping("memory_limits", memory_limits, {"opencl:0": "64MiB"}))
     return CompileOptions(targets=target_overrides(mapping), memory_limits=limits, **plain), mapping, cache
 
 
@@ -116,6 +116,10 @@ def executable_for(
 
 def build(source: Source | Any, options: CompileOptions | None = None) -> Program:
     """Compile a program without loading it: no device is needed. Raises as `compile` does."""
+    if options is not None and not isinstance(options, CompileOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OptionError(
+            f"options of type {type(options).__name__} are none", notes=["give devscope.CompileOptions"]
+        )
     return _build(source, options or CompileOptions())
 
 
@@ -174,8 +178,15 @@ def load(
 
 
 def run(source: Source | Any, *inputs: Any, entry: str | None = None, **options: Any) -> Any:
-    """Compile ``source`` and call one of its functions; options are those of `compile`."""
+    """Compile ``source`` and call one of its functions; options are those of `compile`.
+
+    Arguments have no names here: those are options. Raises as `compile` and `Executable.run` do.
+    """
     from devscope.runtime.arguments import ArgumentList
+
+    legal = compile.__kwdefaults__ or {}
+    if unknown := [option for option in options if option not in legal]:
+        raise TypeError(f"run() has no option '{unknown[0]}'; its options are: entry, {', '.join(legal)}")
 
     # Wrong arguments are refused before the program is compiled.
     def check(entries: Mapping[str, Entry], closed: Collection[str]) -> None:
@@ -214,7 +225,7 @@ def checked_mapping(devices: Mapping[str, str] | None) -> dict[str, str]:
     """A device mapping as a dictionary. Raises OptionError for names that no device can have."""
     from devscope.dialects.target import check_device_type
 
-    mapping = dict(devices or {})
+    mapping = _as_mapping("devices", devices, {"cuda:0": "opencl:0"})
     for virtual, physical in mapping.items():
         for name, legal in ((virtual, _DEVICE), (physical, _PHYSICAL)):
             if not isinstance(name, str) or legal.fullmatch(name) is None:  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -225,6 +236,14 @@ def checked_mapping(devices: Mapping[str, str] | None) -> dict[str, str]:
         if physical.startswith("cpu:") and physical != HOST:
             raise OptionError(f"no machine has a device '{physical}'", notes=[f"the host is '{HOST}'"])
     return mapping
+
+
+def _as_mapping(option: str, given: Any, example: dict[str, str]) -> dict[Any, Any]:
+    if given is None or isinstance(given, Mapping):
+        return dict(given or {})  # pyright: ignore[reportUnknownVariableType]
+    raise OptionError(
+        f"'{option}' is {given!r}, which is no mapping", notes=[option_note("such as", option, example)]
+    )
 
 
 def target_overrides(devices: Mapping[str, str]) -> dict[str, str]:

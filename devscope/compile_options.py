@@ -50,7 +50,9 @@ class CompileOptions:
             if (value := getattr(self, name)) not in legal:
                 message = f"'{value}' is not a way to {purposes[name]}"
                 raise OptionError(message, notes=[f"legal: {', '.join(legal)}"])
-        if not isinstance(self.chunks, int) or self.chunks < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(self.default, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(f"{self.default!r} is not a scope", notes=["write TYPE:NUMBER, such as 'opencl:0'"])
+        if not isinstance(self.chunks, int) or isinstance(self.chunks, bool) or self.chunks < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OptionError(
                 f"{self.chunks!r} is not a number of chunks", notes=["legal: 1 (as a whole) and more"]
             )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from devscope.errors import ExecutableFormatError, InputError
+from devscope.errors import ExecutableFormatError, InputError, Note
 from devscope.runtime.drivers import device_types
 
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -74,11 +74,17 @@ def _named(spec: TensorSpec) -> str:
 
 def find_entry(entries: Mapping[str, Entry], name: str, closed: Collection[str] = ()) -> Entry:
     """The entry of this name; ``closed``: public functions that only the program can call. Raises InputError."""
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InputError(f"the name of an entry comes first, and not an object of type {type(name).__name__}")
     found = entries.get(name)
     if found is None:
         notes = [f"its entries are: {', '.join(map(repr, entries))}"]
         if name in closed:
             notes.insert(0, f"'{name}' takes or returns a function: only the program itself can call it")
+        elif len(entries) > 1:
+            notes.append(
+                Note(f"call one by its name: run('{next(iter(entries))}', ...)", flags="name one: --entry")
+            )
         raise InputError(f"the program has no entry '{name}'", notes=notes)
     return found
 

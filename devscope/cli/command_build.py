@@ -11,7 +11,7 @@ from devscope.cli.compile_options import (
     print_warnings,
     require_source,
 )
-from devscope.cli.files import require_place
+from devscope.cli.files import require_other_file, require_place
 from devscope.errors import OptionError
 from devscope.source import PipedSource
 
@@ -45,6 +45,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         output = source.with_suffix(".dsx")
     require_place(output)
+    require_other_file(output, [source])
     program = build(source, compile_options(arguments))
     mapping = device_mapping(arguments)
     refuse_unused(runtime_mapping(program, mapping), [device.name for device in program.devices])

@@ -20,7 +20,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE", help="a .dsx file")
+    parser.add_argument("file", metavar="FILE", help="a .dsx file; '-': from standard input")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "--trusted-key",
@@ -31,9 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
+    from devscope.cli.files import program_file, program_source
     from devscope.runtime.inspection import inspect
 
-    found = inspect(arguments.file, arguments.trusted_key)
+    with program_file(program_source(arguments.file)) as file:
+        found = inspect(file, arguments.trusted_key)
     print(json.dumps(found, indent=2) if arguments.json else _text(found), end="\n" if arguments.json else "")
     return 0
 

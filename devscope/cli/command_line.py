@@ -67,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         notes: list[str] = []
         for name in (argument.partition("=")[0] for argument in unknown if argument.startswith("-")):
             owners = [other.prog for other in elsewhere if name in _options(other)]
-            close = difflib.get_close_matches(name, _options(self), n=1)
+            close = difflib.get_close_matches(name, _options(self), n=1, cutoff=0.7)
             if owners:
                 notes.append(f"'{name}' has no effect on '{self.prog}'; it is an option of: {', '.join(owners)}")
             elif close:

@@ -18,7 +18,7 @@ from devscope.cli.compile_options import (
     name_of,
     print_warnings,
 )
-from devscope.cli.files import program_file, program_source, require_place
+from devscope.cli.files import program_file, program_source, require_other_file, require_place
 from devscope.errors import InputError, OptionError
 from devscope.source import PipedSource
 
@@ -66,6 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
     _refuse_what_has_no_effect(arguments)
     if arguments.output is not None:
         require_place(arguments.output)
+        require_other_file(arguments.output, [arguments.file, *arguments.input])
     call = _Call(arguments)
     source = program_source(arguments.file)
     executable = (_load if is_compiled(source) else _compile)(source, arguments, call)

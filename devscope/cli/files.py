@@ -4,11 +4,11 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from devscope.errors import DevscopeError, InputError, ParseError, SourceLocation
+from devscope.errors import DevscopeError, InputError, OptionError, ParseError, SourceLocation
 from devscope.runtime.replaced_file import replaced_file
 from devscope.source import PipedSource, read_once, reading, require_readable
 
@@ -40,6 +40,14 @@ def write_output(path: str, data: str | bytes) -> None:
             _replace(target, content)
     except OSError as error:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
+
+
+def require_other_file(output: str | Path, inputs: Iterable[str | Path | PipedSource]) -> None:
+    """Raise OptionError when what is read would be overwritten."""
+    for path in inputs:
+        with suppress(OSError, ValueError):
+            if isinstance(path, str | Path) and os.path.isfile(path) and os.path.samefile(path, output):
+                raise OptionError(f"--output would overwrite '{path}', which is read", notes=["name another file"])
 
 
 def require_place(name: str | Path) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 import pydoc
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import devscope
-from devscope.errors import ArgumentError, InputError
+from devscope.errors import ArgumentError, InputError, OptionError
 
 PROGRAM = """\
 #dev = #device.scope<"opencl", 0 : i64, "", "">
@@ -97,3 +98,44 @@ def test_public_names() -> None:
     assert "exe = devscope.compile(" in page
     with pytest.raises(AttributeError, match="has no attribute 'comple'"):
         devscope.comple  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "message"),
+    [
+        (
+            lambda: devscope.compile(PROGRAM, devices="opencl:0"),
+            OptionError,
+            "'devices' is 'opencl:0', which is no map",
+        ),
+        (
+            lambda: devscope.compile(PROGRAM, devices=["opencl:0"]),
+            OptionError,
+            r"such as devices=\{'cuda:0': 'opencl:0'\}",
+        ),
+        (
+            lambda: devscope.compile(PROGRAM, memory_limits="64MiB"),
+            OptionError,
+            "'memory_limits' is '64MiB', which is no",
+        ),
+        (lambda: devscope.compile(PROGRAM, default=None), OptionError, "None is not a scope"),
+        (lambda: devscope.compile(PROGRAM, chunks=True), OptionError, "True is not a number of chunks"),
+        (lambda: devscope.build(PROGRAM, {"default": "cpu:0"}), OptionError, "give devscope.CompileOptions"),
+        (
+            lambda: devscope.run(PROGRAM, X, w=W),
+            TypeError,
+            r"run\(\) has no option 'w'; its options are: entry, default, ",
+        ),
+        (lambda: devscope.run(PROGRAM, X), ArgumentError, "'main' takes 3 arguments, got 1"),
+        (lambda: devscope.plan(PROGRAM, machine="m.toml"), OptionError, "give completion='min-cost'"),
+        (lambda: devscope.compile(PROGRAM).run(X, W), InputError, "the name of an entry comes first"),
+        (
+            lambda: devscope.compile(PROGRAM.replace("@main", "@a"))(X),
+            InputError,
+            r"by its name: run\('a', \.\.\.\)",
+        ),
+    ],
+)
+def test_wrong_calls(call: Callable[[], object], kind: type[Exception], message: str) -> None:
+    with pytest.raises(kind, match=message):
+        call()

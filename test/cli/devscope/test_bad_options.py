@@ -448,6 +448,16 @@ def test_options_without_effect(cli: Cli, arguments: list[str], message: str, no
     assert_usage_error(cli(command, "tanh.mlir", *options), f"error: {message}", note)
 
 
+@pytest.mark.parametrize("command", [["build"], ["run", "--random", "0"]])
+def test_what_is_read_is_not_overwritten(cli: Cli, folder: Path, command: list[str]) -> None:
+    (folder / "link.mlir").symlink_to("tanh.mlir")
+    for name in ("tanh.mlir", "./tanh.mlir", "link.mlir"):
+        assert_usage_error(
+            cli(*command, "tanh.mlir", "--output", name), "error: --output would overwrite 'tanh.mlir'"
+        )
+    assert (folder / "tanh.mlir").read_text() == TANH
+
+
 def test_a_file_is_no_command(cli: Cli) -> None:
     assert_usage_error(
         cli("tanh.mlir"), "error: 'tanh.mlir' is no command", "did you mean: devscope run tanh.mlir"

@@ -68,6 +68,15 @@ def test_the_other_commands(
     assert ("math.tanh" in outcome.out) == (command[0] != "build")
 
 
+def test_inspect(cli: Cli, folder: Path, forms: dict[str, bytes], monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, forms["dsx"])
+    assert "opencl:0" in cli("inspect", "-").out
+    assert "opencl:0" in from_pipe(cli, folder, forms["dsx"], "inspect", "pipe").out
+    assert_one_error(
+        from_pipe(cli, folder, b"PK\3\4", "inspect", "pipe"), "error: 'pipe' is not a devscope executable"
+    )
+
+
 def test_names_and_positions(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     feed(monkeypatch, TANH.encode())
     assert cli("plan", "-", "--explain", "%0").out.startswith("%0 in @main (<stdin>:4:8) is on opencl:0\n")
