@@ -34,6 +34,26 @@ module {
       attributes {memory_effects = #allocates}
   llvm.func @_mlir_memref_to_llvm_free(!llvm.ptr {llvm.nocapture}) attributes {memory_effects = #releases}
 
+  // How often loops may go on before they ask whether the call is to be left. Compiled code sees nothing of what is
+  // done then; that the budget changes is what volatile says.
+  llvm.mlir.global external @devscope_budget() {addr_space = 0 : i32} : i64
+  llvm.func @devscope_poll() attributes {memory_effects = #allocates, passthrough = ["cold"]}
+  func.func private @devscope_go_on() {
+    %address = llvm.mlir.addressof @devscope_budget : !llvm.ptr
+    %one = llvm.mlir.constant(1 : i64) : i64
+    %zero = llvm.mlir.constant(0 : i64) : i64
+    %old = llvm.load volatile %address : !llvm.ptr -> i64
+    %left = llvm.sub %old, %one : i64
+    llvm.store volatile %left, %address : i64, !llvm.ptr
+    %spent = llvm.icmp "sle" %left, %zero : i64
+    cf.cond_br %spent, ^ask, ^done
+  ^ask:
+    llvm.call @devscope_poll() : () -> ()
+    cf.br ^done
+  ^done:
+    return
+  }
+
   func.func private @devscope_arena_buffer(i64, i64) -> index
   llvm.func @devscope_host_place(i64) -> (!llvm.ptr {llvm.noalias, llvm.nonnull, llvm.align = 64 : i64})
       attributes {memory_effects = #allocates}

@@ -11,7 +11,7 @@ from devscope.runtime.arguments import ArgumentList
 from devscope.runtime.cache import DiskCache, open_cache
 from devscope.runtime.devices import check_shared_memory, resolve_devices
 from devscope.runtime.file_format import read_program, save_program
-from devscope.runtime.pool import Builds, Counters, InstancePool
+from devscope.runtime.pool import Builds, Counters, InstancePool, end_calls_at_exit
 from devscope.runtime.program import Entry, Program, find_entry
 from devscope.runtime.program_check import check_program
 from devscope.runtime.signatures import Key
@@ -76,6 +76,7 @@ class Executable:
         self._pool = InstancePool(program, slots, builds, limit=max(os.cpu_count() or 1, 2) if on_host else 1)
         self._arguments = {name: ArgumentList(name, entry) for name, entry in program.entries.items()}
         self._release = weakref.finalize(self, self._pool.close)
+        end_calls_at_exit()
 
     @classmethod
     def load(

@@ -12,6 +12,7 @@ from devscope.runtime.device_error import describe_error
 from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.entry import EntryCaller, ReturnedMemory
 from devscope.runtime.format_bytes import format_bytes
+from devscope.runtime.interrupts import interpreter_address, leave
 from devscope.runtime.linker import HostLibrary
 from devscope.runtime.native import abi
 from devscope.runtime.program import ArenaSpec, DeviceSpec, KernelSpec, Program, memory_of
@@ -24,6 +25,8 @@ HOST_FREE_LIST_ENTRIES = 1024
 
 FREE_LIST_SHARE = 8
 """A device, or the host, keeps at most this fraction of its memory for reuse."""
+
+_LEFT = (abi.Code.INTERRUPTED, abi.Code.ENDED)
 
 
 class Instance:
@@ -38,6 +41,8 @@ class Instance:
     ) -> None:
         self.thread: int | None = None
         """The thread whose call it runs."""
+        self.abandoned = False
+        """Whether a call was left whose work devices may still do."""
         self.specs = program.slots()
         self._physical = physical
         self._build = build
@@ -79,11 +84,22 @@ class Instance:
         if name not in self._prepared:
             self._prepare_arenas(name)
         self._returned.hand_over(self._context)
-        if not caller.call(self._address, arrays):
+        self._context.interpreter = interpreter_address()
+        if caller.call(self._address, arrays):
+            self.abandoned = False
+        else:
+            if self._context.error.origin == abi.Origin.RUNTIME and self._context.error.code in _LEFT:
+                self._context.error = abi.Error()
+                self.abandoned = True
+                leave(self._context)
             error = describe_error(self._context.error, self.specs, self._physical)
             self._context.error = abi.Error()
             raise error
         return caller.take_results(self._returned.give)
+
+    def end(self) -> None:
+        """Makes the call that runs, in another thread, end soon, and those that follow."""
+        self._context.ended = 1
 
     def reset_counters(self) -> None:
         """Sets all counters to zero."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import hashlib
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from typing import Any
+from weakref import WeakSet
 
 from devscope.errors import InputError
 from devscope.runtime.cache import DiskCache
@@ -104,6 +108,30 @@ class Builds:
         self._programs.clear()
 
 
+_pools: WeakSet[InstancePool] = WeakSet()
+
+
+def _forget_other_threads() -> None:
+    for pool in list(_pools):
+        pool.forget_other_threads()
+
+
+os.register_at_fork(after_in_child=_forget_other_threads)
+
+
+@cache
+def end_calls_at_exit() -> None:
+    """Calls that daemon threads are in must not go on while the interpreter takes itself apart.
+
+    To be called once something else is registered that closes pools, which then comes after this.
+    """
+
+    @atexit.register
+    def end() -> None:  # pyright: ignore[reportUnusedFunction]
+        for pool in list(_pools):
+            pool.end()
+
+
 class InstancePool:
     """The instances of a program: idle ones, and those that run.
 
@@ -115,7 +143,7 @@ class InstancePool:
         self._make = lambda: Instance(program, physical, builds.get)
         self._builds = builds
         self._limit = limit
-        self._closed = False
+        self._closed = self._ending = False
         try:
             self.instances = [self._make()]
         except BaseException:
@@ -123,6 +151,9 @@ class InstancePool:
             raise
         # Calls take from it and give back in single steps, without the lock.
         self._idle = list(self.instances)
+        _pools.add(self)
+        self._moving: set[int] = set()
+        """Threads between two states of an instance."""
         self._starting = 0
         """Instances that are being made."""
         # Its lock is reentrant: garbage collection may call the program from anywhere.
@@ -133,17 +164,28 @@ class InstancePool:
         """An instance for one call; give it back. Raises :class:`InputError` when the pool is closed."""
         instance = None
         while instance is None:
-            try:
-                instance = self._idle.pop()
-            except IndexError:  # also when another thread was faster
-                instance = self._start() if self._wait_for_idle() else None
-        instance.thread = threading.get_ident()
+            instance = self._take_idle() or (self._start() if self._wait_for_idle() else None)
         return instance
+
+    def _take_idle(self) -> Instance | None:
+        me = threading.get_ident()
+        self._moving.add(me)  # a handler of a signal may call the program between any two steps
+        try:
+            instance = self._idle.pop()
+            instance.thread = me
+            return instance
+        except IndexError:  # also when another thread was faster
+            return None
+        finally:
+            self._moving.discard(me)
 
     def give_back(self, instance: Instance) -> None:
         """Ends a call."""
+        me = threading.get_ident()
+        self._moving.add(me)
         instance.thread = None
         self._idle.append(instance)
+        self._moving.discard(me)
         if self._waiting or self._closed:
             with self._changed:
                 self._changed.notify_all()
@@ -163,6 +205,21 @@ class InstancePool:
         for instance in list(self.instances):
             instance.reset_counters()
 
+    def end(self) -> None:
+        """Ends the calls of other threads, since the process ends: waits for nothing."""
+        self._ending = self._closed = True
+        for instance in list(self.instances):
+            if instance.thread not in (None, threading.get_ident()):
+                instance.end()
+
+    def forget_other_threads(self) -> None:
+        """In a process that was forked: nobody goes on with the calls of the others."""
+        me = threading.get_ident()
+        self.instances[:] = [one for one in self.instances if one.thread == me or one in self._idle]
+        self._changed = threading.Condition()
+        self._moving.intersection_update({me})
+        self._starting = self._waiting = 0
+
     def close(self) -> None:
         """Waits for the calls of other threads and releases everything that no call of this one needs."""
         with self._changed:
@@ -175,18 +232,21 @@ class InstancePool:
         while self._idle:
             with contextlib.suppress(IndexError):  # another thread was faster
                 instance = self._idle.pop()
-                instance.close()
+                if not (self._ending and instance.abandoned):
+                    instance.close()
                 self.instances.remove(instance)
         with self._changed:
             # Who waits for the end of the calls may have seen an instance that was neither idle nor gone yet.
             self._changed.notify_all()
-            if not self.instances:
+            if not self.instances and not self._ending:
                 self._builds.close()
 
     def _wait_for_idle(self) -> bool:
         """Waits until an instance is idle; or else True: a new one may be made, which counts from now on."""
         with self._changed:
             self._wait(lambda: self._closed or self._idle or self._may_start())
+            if self._ending:
+                raise SystemExit  # in a thread that goes on while the process ends
             if self._closed:
                 raise InputError("the executable was closed", notes=["load or compile the program again"])
             start = not self._idle and self._may_start()
@@ -194,12 +254,14 @@ class InstancePool:
             return start
 
     def _may_start(self) -> bool:
-        mine = any(instance.thread == threading.get_ident() for instance in self.instances)
+        me = threading.get_ident()
+        mine = me in self._moving or any(instance.thread == me for instance in self.instances)
         return mine or len(self.instances) + self._starting < self._limit
 
     def _start(self) -> Instance:
         try:
             instance = self._make()
+            instance.thread = threading.get_ident()
             self.instances.append(instance)
             return instance
         finally:

@@ -102,7 +102,10 @@ def run_tool(execute: Callable[[], int], traceback: bool) -> int:
         _forget_output()
         return 0
     except KeyboardInterrupt:
-        return _INTERRUPTED
+        # At once: what would be released on the way out waits for the work that devices are in.
+        with suppress(OSError, ValueError, AttributeError):
+            print("interrupted", file=sys.stderr, flush=True)
+        os._exit(_INTERRUPTED)
     except Exception as error:
         failure = _output_failure(error)
         if isinstance(failure, BrokenPipeError):

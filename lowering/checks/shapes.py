@@ -96,7 +96,10 @@ class _Function:
         self._labels = dict(zip(self._entry.arguments, labels, strict=False))
         self._made_by: dict[Any, Any] = {}
         self._arguments = set(self._entry.arguments)
+        self._loop_of: dict[Any, Any] = {}
         for op in mlir_util.walk(function):
+            if op.name == "scf.for":
+                self._loop_of[mlir_util.entry_block(op).arguments[0]] = op
             self._made_by.update(dict.fromkeys(op.results, op))
         self._known: dict[Size, Size] = {}
         """For sizes, another one that is the same: a forest, whose roots stand for what is equal."""
@@ -427,6 +430,11 @@ class _Function:
 
     def _check_range(self, op: Any, what: str, offset: Size, size: Size, stride: Size, extent: Size) -> None:
         """A slice of no or of a negative size, of which allocations complain, reads nothing."""
+        loop = self._loop_of.get(offset)
+        if loop is not None and size == 1:  # the loop over the dimension
+            first, end = map(self._number, list(loop.operands)[:2])
+            if isinstance(first, int) and first >= 0 and self._root(end) == self._root(extent):
+                return
         if not isinstance(offset, int) or offset != 0:
             text = f"{RANGE}: '{op.name}' begins at {{0}} of {what}, which is {{1}}"
             self._assert(op, "ule", offset, extent, text)

@@ -13,6 +13,7 @@ from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
+from devscope.lowering.polls import poll_in_loops, poll_in_scalar_loops
 from devscope.lowering.target import HostTarget, Options, Rule, Schedule
 
 
@@ -61,6 +62,9 @@ def _to_llvm(module: Any, run_passes: RunPasses) -> str:
     expansions.expand(module.operation, _EXPANSIONS)
     _call_expm1(module)
     guard_rounding(module)
+    poll_in_scalar_loops(module)
+    run_passes(module.operation, pipeline("cpu/to_loops"))
+    poll_in_loops(module)
     run_passes(module.operation, pipeline("cpu/to_llvm"))
     return to_llvm_ir(module, "cpu")
 

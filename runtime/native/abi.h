@@ -2,8 +2,8 @@
  * implements.
  *
  * The runtime is linked into every loaded program, so that each has globals of its own. It calls device drivers
- * through addresses that the loader puts into the structs below: nothing here calls back into Python, takes a lock
- * or names a driver library. One loaded program runs one call at a time (the loader makes another copy for a call
+ * through addresses that the loader puts into the structs below: nothing here names a driver library, and nothing
+ * calls back into Python but for signals, in interrupts.c. One loaded program runs one call at a time (the loader makes another copy for a call
  * beside it), hence plain loads and stores.
  *
  * Rules that hold everywhere:
@@ -28,7 +28,7 @@
 
 enum {
   /* Changes whenever compiled code or a loader of another version would misunderstand this one. */
-  ABI_VERSION = 6,
+  ABI_VERSION = 7,
   /* Most blocks of results that can be given back at the start of one call. */
   RETURNED_BLOCKS = 64,
 };
@@ -70,6 +70,8 @@ enum Code {
   CODE_TOO_MUCH_LOCAL_MEMORY,
   CODE_TOO_MANY_WORK_ITEMS,
   CODE_BAD_LAUNCH_SIZE,
+  CODE_INTERRUPTED, /* a handler of a signal raised an exception */
+  CODE_ENDED,       /* the process ends */
 };
 
 typedef struct {
@@ -219,6 +221,15 @@ typedef struct {
   int64_t bytes;
 } Traffic;
 
+/* The functions by which a call that takes long lets the interpreter handle signals (CPython's PyGILState_Ensure,
+ * PyGILState_Release, PyErr_CheckSignals and PyErr_Fetch). */
+typedef struct {
+  int32_t (*lock)(void);
+  void (*unlock)(int32_t state);
+  int32_t (*handle_signals)(void);
+  void (*take_exception)(void **type, void **value, void **traceback);
+} Interpreter;
+
 struct Context {
   Error error;
   int64_t device_count;
@@ -233,6 +244,9 @@ struct Context {
   int64_t returned_count;
   Block *returned[RETURNED_BLOCKS];
   jmp_buf *stop; /* where a call goes that is left */
+  int64_t ended; /* another thread sets it: the call is to be left */
+  const Interpreter *interpreter; /* null in threads that handle no signals */
+  void *raised[3];                /* what a handler raised, for the loader to raise */
 };
 
 /* ------------------------------------------------------------------------------ what the loader calls */
@@ -278,6 +292,11 @@ EXPORT void devscope_launch(int64_t slot, int64_t kernel, int64_t grid_x, int64_
                             int64_t block_x, int64_t block_y, int64_t block_z, const int64_t *cells,
                             int64_t cell_count);
 EXPORT void devscope_start(int64_t slot);
+
+/* How often loops of compiled code may go on before they call devscope_poll, which leaves a call that is interrupted
+ * and sets the number anew. */
+EXPORT extern int64_t devscope_budget;
+EXPORT void devscope_poll(void);
 
 _Noreturn EXPORT void devscope_fail_assertion(const char *message, int64_t one, int64_t other);
 

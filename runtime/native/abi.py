@@ -7,7 +7,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
-ABI_VERSION = 6
+ABI_VERSION = 7
 RETURNED_BLOCKS = 64
 
 Origin = IntEnum("Origin", "NONE RUNTIME DRIVER", start=0)
@@ -15,7 +15,7 @@ Operation = IntEnum("Operation", "ALLOC FREE COPY CONSTANT LAUNCH ASSERT")
 Code = IntEnum(
     "Code",
     "BAD_SLOT BAD_KERNEL BAD_ARGUMENT_COUNT BAD_CONSTANT NEGATIVE_SIZE OUT_OF_HOST_MEMORY ASSERTION_FAILED "
-    "TOO_MUCH_LOCAL_MEMORY TOO_MANY_WORK_ITEMS BAD_LAUNCH_SIZE",
+    "TOO_MUCH_LOCAL_MEMORY TOO_MANY_WORK_ITEMS BAD_LAUNCH_SIZE INTERRUPTED ENDED",
 )
 
 
@@ -45,6 +45,7 @@ Device = struct(
     {"counters": Counters},
     "most_work_items most_local",
 )
+Interpreter = struct("Interpreter", "lock unlock handle_signals take_exception")
 Traffic = struct("Traffic", "copies bytes")
 Context = struct(
     "Context",
@@ -53,5 +54,6 @@ Context = struct(
     {"blocks": Block},
     "returned_count",
     {"returned": ctypes.c_int64 * RETURNED_BLOCKS},
-    "stop",
+    "stop ended interpreter",
+    {"raised": ctypes.c_int64 * 3},
 )

@@ -35,6 +35,7 @@ int32_t devscope_call(Context *context, Entry *entry, void **pointers) {
   devscope_context = context;
   context->stop = &here;
   context->calls++;
+  begin_interrupts();
   context->blocks.next = context->blocks.previous = &context->blocks;
   host_take_back();
   if (_setjmp(here) == 0)

@@ -86,8 +86,10 @@ void devscope_copy(int64_t source_slot, Handle from, int64_t from_offset, int64_
     Traffic *cell = &devscope_context->traffic[source_slot * devscope_context->device_count + target_slot];
     cell->copies++;
     cell->bytes += bytes;
-  } else if (is_host(target.device) && to) {
-    memset(host_address(&target), 0, (size_t)bytes);
+  } else {
+    leave_if_interrupted();
+    if (is_host(target.device) && to)
+      memset(host_address(&target), 0, (size_t)bytes);
   }
 }
 

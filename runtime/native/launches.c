@@ -68,6 +68,26 @@ static bool check_local_memory(int64_t slot, int64_t index, const int64_t *cells
   return true;
 }
 
+static uint64_t launched;
+
+/* Notes a launch: the kernel, its size and its numbers, but not its buffers. */
+static void note_launch(const Kernel *kernel, const LaunchSize *size, const int64_t *cells) {
+  uint64_t hash = (launched ^ (uint64_t)(intptr_t)kernel) * 0x9E3779B97F4A7C15;
+  for (int axis = 0; axis < 3; axis++)
+    hash = (hash ^ (uint64_t)size->grid[axis]) * 0x9E3779B97F4A7C15;
+  for (int64_t index = 0; index < kernel->argument_count; index++)
+    if (kernel->sizes[index] > 0)
+      hash = ((hash >> 32) ^ hash ^ (uint64_t)cells[index]) * 0x9E3779B97F4A7C15;
+  launched = hash;
+}
+
+/* What was launched since this was last asked, as a number. */
+static uint64_t take_launched(void) {
+  uint64_t hash = launched | 1;
+  launched = 0;
+  return hash;
+}
+
 void devscope_launch(int64_t slot, int64_t index, int64_t grid_x, int64_t grid_y, int64_t grid_z, int64_t block_x,
                      int64_t block_y, int64_t block_z, const int64_t *cells, int64_t cell_count) {
   Device *device = device_at(slot, OPERATION_LAUNCH);
@@ -85,6 +105,7 @@ void devscope_launch(int64_t slot, int64_t index, int64_t grid_x, int64_t grid_y
   const LaunchSize size = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}};
   if (!check_size(slot, index, &size) || !check_local_memory(slot, index, cells))
     return;
+  note_launch(kernel, &size, cells);
   Status status = device->driver->launch(device, kernel, &size, cells);
   if (status)
     fail(ORIGIN_DRIVER, status, OPERATION_LAUNCH, slot, index);

@@ -128,24 +128,72 @@ static void set_completed(Device *device, int64_t number) {
   queue->completed = max(queue->completed, min(number, queue->issued));
 }
 
-/* Waits for an event, whose queue was told to start. Where a device is a part of another one, the host polls: CPU
- * drivers let a thread that waits do the device's work. It polls without a pause at first, which costs no time
- * when the command is short, then every 50 us. */
-static Status wait_for(const Device *device, cl_event event) {
-  const ClQueue *queue = queue_of(device);
-  if (!queue->polled)
-    return queue->cl->clWaitForEvents(1, &event);
+/* What follows waits for an event, whose queue was told to start. */
+
+/* A wait that was given up, since the call is left. */
+enum { CANCELLED = INT32_MIN, QUICK = 1000000 /* ns */ };
+
+/* Where a device is a part of another one, the host polls: CPU drivers let a thread that waits do the device's
+ * work. It polls without a pause at first, which costs no time when the command is short, then every 50 us. */
+static Status poll_until_done(const ClQueue *queue, cl_event event) {
   const int64_t without_pause = 4096;
   for (int64_t asked = 1;; asked++) {
     int32_t state = 0; /* above 0 until complete, below 0 if the command failed */
     TRY(queue->cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL));
     if (state <= 0)
       return state;
-    if (asked < without_pause)
+    if (asked < without_pause) {
+      sched_yield();
+      continue;
+    }
+    if (interrupted())
+      return CANCELLED;
+    nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+  }
+}
+
+static int64_t nanoseconds(void) {
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+/* A wait that a signal can end: pauses grow with the time that has passed. */
+static Status wait_in_slices(const ClQueue *queue, cl_event event, bool *was_quick) {
+  const int64_t begin = nanoseconds();
+  for (;;) {
+    int32_t state = 0;
+    TRY(queue->cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL));
+    const int64_t elapsed = nanoseconds() - begin;
+    if (state <= 0) {
+      *was_quick = elapsed < QUICK;
+      return state;
+    }
+    if (interrupted())
+      return CANCELLED;
+    if (elapsed < 20000)
       sched_yield();
     else
-      nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+      nanosleep(&(struct timespec){.tv_nsec = min(max(elapsed / 16, 5000), 1000000)}, NULL);
   }
+}
+
+/* Launches with arguments that were done quickly before are waited for in the driver, where the thread that waits
+ * works for a CPU device; and so is everything in threads that no signal interrupts. */
+static Status wait_for(const Device *device, cl_event event) {
+  const ClQueue *queue = queue_of(device);
+  if (queue->polled)
+    return poll_until_done(queue, event);
+  const uint64_t launched = take_launched();
+  static uint64_t quick[64];
+  uint64_t *known = &quick[launched % 64];
+  if (!devscope_context->interpreter || *known == launched)
+    return queue->cl->clWaitForEvents(1, &event);
+  bool was_quick = false;
+  Status status = wait_in_slices(queue, event, &was_quick);
+  if (was_quick)
+    *known = launched;
+  return status;
 }
 
 static Status wait(Device *device, int64_t number) {
@@ -281,8 +329,10 @@ static void drop_views(ClBuffer *buffer) {
 static Status opencl_free(Device *device, Handle handle) {
   const OpenCL *cl = queue_of(device)->cl;
   ClBuffer *buffer = handle;
+  must_finish = true;
   settle(device, buffer);
   drop_views(buffer);
+  must_finish = false;
   Status status = cl->clReleaseMemObject(memory_of(buffer));
   if (buffer->common.host && !buffer->common.arena)
     cl->clSVMFree(device->domain, buffer->common.host);
@@ -392,6 +442,8 @@ static Status opencl_copy_out(Device *device, Handle handle, int64_t offset, voi
   }
   cl_event event = event_of(device, buffer->last);
   start_all();
+  if (event && devscope_context->interpreter)
+    TRY(wait_for(device, event));
   TRY(queue->cl->clEnqueueReadBuffer(queue->transfers, memory_of(buffer), CL_TRUE, (size_t)offset, (size_t)bytes,
                                      host, event ? 1 : 0, event ? &event : NULL, NULL));
   set_completed(device, buffer->last);

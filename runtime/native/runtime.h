@@ -37,6 +37,13 @@ static inline Device *device_at(int64_t slot, enum Operation operation) {
   return fail(ORIGIN_RUNTIME, CODE_BAD_SLOT, operation, slot, devscope_context->device_count);
 }
 
+/* calls that are interrupted: interrupts.c */
+
+static void begin_interrupts(void);
+static bool interrupted(void);
+static bool must_finish;
+static void leave_if_interrupted(void);
+
 /* host memory: host_memory.c */
 
 static void host_take_back(void);
@@ -57,6 +64,7 @@ static void close_arena(int64_t slot);
 
 static void start(Device *device);
 static void start_all(void);
+static uint64_t take_launched(void);
 static int64_t local_bytes(int64_t size, int64_t cell);
 
 #endif

@@ -1,0 +1,123 @@
+"""Loops of host code that a signal can end: they ask, now and then, whether the call is to be left.
+
+A loop asks in every iteration if one may take long: if a loop of unknown length is in it, a call, or much work.
+One of unknown length that has neither asks once for many iterations, which become a loop inside: LLVM vectorises
+that as before. Loops that linalg becomes ask where they are outermost.
+"""
+
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
+
+_GO_ON = "devscope_go_on"
+_LOOPS = frozenset({"scf.for", "scf.while", "scf.parallel"})
+_MUCH = 4096
+"""Operations without which asking would show in the time that an iteration takes."""
+_AT_ONCE = 1 << 18
+"""Iterations between two questions."""
+_UNKNOWN = 1 << 40
+"""The work of a loop of unknown length: always much."""
+
+
+def poll_in_scalar_loops(module: Any) -> None:
+    """The loops of the source, of which those without other loops may be long ones inside of others."""
+    for function in mlir_util.functions(module):
+        _Loops(function).poll_in_innermost()
+
+
+def poll_in_loops(module: Any) -> None:
+    """All loops; those that are done already, and their bodies, stay."""
+    for function in mlir_util.functions(module):
+        _Loops(function).poll()
+
+
+class _Loops:
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        ops = list(mlir_util.walk(function))
+        self._loops = [op for op in ops if op.name in _LOOPS]
+        self._constants = mlir_util.constants(function) if self._loops else {}
+        self._polled = {op.block for op in ops if _is_question(op)}
+
+    def poll_in_innermost(self) -> None:
+        for loop in self._loops:
+            body = mlir_util.children(loop)
+            is_plain = not any(
+                op.name in _LOOPS or op.name.startswith("linalg.") for b in body for op in mlir_util.walk(b)
+            )
+            if loop.name == "scf.for" and is_plain and self._count(loop) > _AT_ONCE:
+                self._ask_in_parts(loop)
+
+    def poll(self) -> None:
+        for loop in self._loops:
+            if any(block in self._polled for block in mlir_util.blocks_of(loop)):
+                continue
+            if loop.name == "scf.while":
+                self._ask(loop.regions[1].blocks[0])
+            elif loop.name == "scf.for" and self._work(loop) > _MUCH:
+                self._ask(mlir_util.entry_block(loop))
+            elif loop.name == "scf.for" and self._count(loop) > _AT_ONCE and loop.parent.name == "func.func":
+                self._ask_in_parts(loop)
+
+    def _work(self, loop: Any) -> int:
+        """Of one iteration, in operations."""
+        total = 0
+        for op in mlir_util.children(loop):
+            inside = self._work(op) if len(op.regions) else 0
+            if op.name in ("scf.while", "scf.parallel", "func.call"):
+                inside = _UNKNOWN
+            elif op.name == "scf.for":
+                inside = inside * self._count(op)
+            total += 1 + inside
+        return total
+
+    def _count(self, loop: Any) -> int:
+        bounds = [self._constants.get(value) for value in list(loop.operands)[:3]]
+        if any(bound is None for bound in bounds):
+            return _UNKNOWN
+        return len(
+            range(*(ir.IntegerAttr(bound.attributes["value"]).value for bound in bounds if bound is not None))
+        )
+
+    def _ask(self, block: Any) -> None:
+        Builder(_first(block)).call(_GO_ON, [])
+
+    def _ask_in_parts(self, loop: Any) -> None:
+        """``for i in lower..upper`` becomes ``for part in lower..upper by n steps: ask; for i in part``."""
+        lower, upper, step = list(loop.operands)[:3]
+        stride = self._constants.get(step)
+        number = 0 if stride is None else ir.IntegerAttr(stride.attributes["value"]).value
+        index = ir.IndexType.get(loop.context)
+        if lower.type != index or not 0 < number < 1 << 30 or "unsignedCmp" in loop.attributes:
+            self._ask(mlir_util.entry_block(loop))
+            return
+        build = Builder(loop)
+        carried = list(loop.operands)[3:]
+        length = build.constant(number * _AT_ONCE)
+        results = [value.type for value in loop.results]
+        outer = build.op("scf.for", [lower, upper, length, *carried], results, regions=1)
+        block = ir.Block.create_at_start(outer.regions[0], [index, *results], [loop.location] * (1 + len(results)))
+        for old, new in zip(loop.results, outer.results, strict=True):
+            old.replace_all_uses_with(new)
+        yield_ = ir.Operation.create(
+            "scf.yield", operands=list(loop.results), loc=loop.location, ip=ir.InsertionPoint(block)
+        )
+        loop.move_before(yield_)
+        inner = Builder(loop)
+        inner.call(_GO_ON, [])
+        start, *values = block.arguments
+        left = inner.value("arith.subi", [upper, start], index)
+        part = inner.value("arith.minsi", [left, length], index)
+        end = inner.value("arith.addi", [start, part], index)
+        for number, value in enumerate([start, end, step, *values]):
+            loop.operands[number] = value
+
+
+def _first(block: Any) -> Any:
+    return block.operations[0].operation
+
+
+def _is_question(op: Any) -> bool:
+    return op.name == "func.call" and ir.FlatSymbolRefAttr(op.attributes["callee"]).value == _GO_ON
