@@ -23,7 +23,8 @@ def argument_labels(module: ModuleOp, inputs: Mapping[str, Sequence[TensorSpec]]
     """
     functions = {f.sym_name.data: f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
     labels = {
-        name: _own_labels(inputs[name]) if name in inputs else [""] * len(f.args) for name, f in functions.items()
+        name: _own_labels(inputs[name]) if name in inputs else [""] * len(f.function_type.inputs)
+        for name, f in functions.items()
     }
     calls: dict[str, list[list[SSAValue]]] = {}
     used_as_values: set[str] = set()
