@@ -72,6 +72,17 @@ def clamp(op: Any) -> str:
     return f"%n = arith.minimumf %0, %2 : {type_}\n%r = arith.maximumf %n, %1 : {type_}"
 
 
+def signed_bit(op: Any) -> str:
+    """``arith.sitofp`` of i1, whose one bit is the sign: -1.0 or 0.0."""
+    source, type_ = op.operands[0].type, op.results[0].type
+    if str(element_type(source)) != "i1":
+        return ""
+    value = "dense<{}>" if isinstance(type_, ir.VectorType) else "{}"
+    lines = [f"%{name} = arith.constant {value.format(n)} : {type_}" for name, n in (("one", -1.0), ("zero", 0.0))]
+    types = f"{source}, {type_}" if isinstance(source, ir.VectorType) else str(type_)
+    return "\n".join([*lines, f"%r = arith.select %0, %one, %zero : {types}"])
+
+
 def classify(op: Any) -> str:
     """``math.isfinite`` and its like, by comparisons."""
     type_ = op.operands[0].type

@@ -78,11 +78,11 @@ enum {
 typedef struct {
   const OpenCL *cl;
   cl_queue queue;
-  cl_queue transfers;      /* for copies between host and device; null when the memory is shared */
-  int64_t shared;          /* 1: the host reads and writes buffers itself (fine-grained SVM) */
-  int64_t polled;          /* 1: the host asks again and again whether a command is complete, see wait_for */
-  int64_t issued;          /* the last command enqueued */
-  int64_t completed;       /* all commands up to this one are known to be complete */
+  cl_queue transfers; /* for copies between host and device; null when the memory is shared, see transfers_of */
+  int64_t shared;     /* 1: the host reads and writes buffers itself (fine-grained SVM) */
+  int64_t polled;     /* 1: the host asks again and again whether a command is complete, see wait_for */
+  int64_t issued;     /* the last command enqueued */
+  int64_t completed;  /* all commands up to this one are known to be complete */
   cl_event events[EVENTS]; /* that of command n at n mod EVENTS */
 } ClQueue;
 
@@ -96,6 +96,8 @@ typedef struct ClBuffer {
 } ClBuffer;
 
 static ClQueue *queue_of(const Device *device) { return device->state; }
+/* Where memory is shared there is no queue for transfers, but a buffer may be plain: see opencl_alloc. */
+static cl_queue transfers_of(const ClQueue *queue) { return queue->transfers ? queue->transfers : queue->queue; }
 static cl_mem memory_of(const ClBuffer *buffer) { return buffer->common.memory; }
 
 /* Numbers a command that was enqueued and keeps its event, which it owns from now on. */
@@ -423,10 +425,10 @@ static Status opencl_copy_in(Device *device, Handle handle, int64_t offset, cons
     return 0;
   }
   /* Blocking means that the host's memory was read, not that the buffer was written (drivers copy small ones). */
-  TRY(queue->cl->clEnqueueWriteBuffer(queue->transfers, memory_of(buffer), CL_TRUE, (size_t)offset, (size_t)bytes,
-                                      host, 0, NULL, &buffer->foreign));
+  TRY(queue->cl->clEnqueueWriteBuffer(transfers_of(queue), memory_of(buffer), CL_TRUE, (size_t)offset,
+                                      (size_t)bytes, host, 0, NULL, &buffer->foreign));
   /* The queue that will wait for it does not start it. */
-  queue->cl->clFlush(queue->transfers);
+  queue->cl->clFlush(transfers_of(queue));
   /* Other buffers are in this memory: what uses them next would not know that it has to wait. */
   return buffer->common.arena ? settle(device, buffer) : 0;
 }
@@ -444,8 +446,8 @@ static Status opencl_copy_out(Device *device, Handle handle, int64_t offset, voi
   start_all();
   if (event && devscope_context->interpreter)
     TRY(wait_for(device, event));
-  TRY(queue->cl->clEnqueueReadBuffer(queue->transfers, memory_of(buffer), CL_TRUE, (size_t)offset, (size_t)bytes,
-                                     host, event ? 1 : 0, event ? &event : NULL, NULL));
+  TRY(queue->cl->clEnqueueReadBuffer(transfers_of(queue), memory_of(buffer), CL_TRUE, (size_t)offset,
+                                     (size_t)bytes, host, event ? 1 : 0, event ? &event : NULL, NULL));
   set_completed(device, buffer->last);
   return 0;
 }

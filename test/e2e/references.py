@@ -362,13 +362,13 @@ def compare_select(x: Array, y: Array, i: Array, j: Array, mask: Array) -> Any:
     i32("n", low=-1000, high=1000),
     i8("n", low=-128, high=128),
     i1("n"),
-    results="f64, f16, i32, f32, f64, i64, i64, i8, index, i32, f32, i16",
+    results="f64, f16, i32, f32, f64, i64, i64, i8, index, i32, f32, i16, f32",
     exact=True,
 )
 def casts(x: Array, k: Array, b: Array, m: Array) -> Any:
     return (
         *(x, x, np.trunc(x), k, k.view(np.uint32), b, b.view(np.uint8), k, k),
-        *(x.view(np.int32), m, -m.astype(np.int16)),
+        *(x.view(np.int32), m, -m.astype(np.int16), np.where(m, -1, 0)),
     )
 
 

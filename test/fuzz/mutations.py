@@ -130,7 +130,7 @@ def _annotate(rng: random.Random, text: str) -> str:
 
 
 def _bytes(rng: random.Random, text: str) -> str:
-    data = bytearray(text.encode())
+    data = bytearray(text.encode(errors="surrogateescape"))
     for _ in range(rng.randint(1, 3)):
         if data:
             data[rng.randrange(len(data))] = rng.randrange(256)

@@ -153,81 +153,100 @@ def _handles() -> int:
 def check(seed: int, folder: Path) -> Outcome:
     made = trial(seed)
     made.write(folder)
-    made.calls, made.runs = made.calls[:1], made.runs[:1]
     rng = np.random.default_rng([seed, 2])
     faults = Faults()
     with failing_malloc(faults):
         try:
             executable = compiled(made.program.text, made.options)
+            if _problem(made, executable):
+                return Outcome("refused", "wrong without a fault, as the part 'programs' says")
         except DevscopeError as error:
             return from_error(error)
+        trials = 0
         with executable:
-            try:
-                return _while_running(made, executable, faults, rng) or _while_loading(
-                    made, executable, faults, rng
-                )
-            except DevscopeError as error:
-                return from_error(error)
-
-
-def _while_running(
-    made: Trial, executable: Executable, faults: Faults, rng: np.random.Generator
-) -> Outcome | None:
-    trials = 0
-    with failing_driver(executable, faults):
-        if problem := _problem(made, executable):
-            return Outcome("wrong", f"without a fault: {problem}")
-        before = _handles()
-        for kind, length in (("malloc", 2), ("buffers", 2), ("driver", 1)):
-            # Blocks and buffers of earlier calls are used again: each count is that of a fresh executable at most.
-            faults.arm(kind, -1)
-            executable(*made.calls[0])
-            places = sorted(rng.permutation(faults.count)[:MOST]) if faults.count else []
-            for at in map(int, places):
-                trials += 1
-                faults.arm(kind, at, length)
+            for attack in (_while_running, _while_loading):
                 try:
-                    executable(*made.calls[0])
-                except DevscopeError:
-                    pass
-                except Exception as error:
-                    return Outcome("traceback", f"{kind} {at}: {from_error(error).message}")
-                faults.arm("", -1)
-                if left := {name: count for name, count in executable.counters().live.items() if count}:
-                    return Outcome("wrong", f"{kind} {at}: buffers are left: {left}")
-                if problem := _problem(made, executable):
-                    return Outcome("wrong", f"after {kind} {at} failed: {problem}")
-        if _handles() > before:
-            return Outcome("wrong", f"{_handles() - before} descriptors are left")
-    made_trials = max(trials, 1)
-    if not opencl_queues(executable):
-        return Outcome("right", trials=made_trials)
+                    outcome = attack(made, executable, faults, rng)
+                except DevscopeError as error:
+                    return Outcome("wrong", f"after a fault: {error.message}")
+                if outcome.kind != "right":
+                    return outcome
+                trials += outcome.trials
+    return Outcome("right", trials=trials)
+
+
+def _while_running(made: Trial, executable: Executable, faults: Faults, rng: np.random.Generator) -> Outcome:
+    """The first call of an executable allocates, and so has a new one for each fault; every call has commands."""
+    trials, before = 0, _handles()
+    for kind, length in (("malloc", 2), ("buffers", 2)):
+        with _again(executable) as first, failing_driver(first, faults):
+            faults.arm(kind, -1)
+            first(*made.calls[0])
+        for at in _places(faults, rng):
+            with _again(executable) as other, failing_driver(other, faults):
+                if problem := _fault(made, other, faults, (kind, at, length)):
+                    return problem
+                trials += 1
+    with failing_driver(executable, faults):
+        faults.arm("driver", -1)
+        executable(*made.calls[0])
+        for at in _places(faults, rng):
+            if problem := _fault(made, executable, faults, ("driver", at, 1)):
+                return problem
+            trials += 1
+    if _handles() > before:
+        return Outcome("wrong", f"{_handles() - before} descriptors are left")
+    return Outcome("right", trials=trials)
+
+
+def _places(faults: Faults, rng: np.random.Generator) -> list[int]:
+    return sorted(int(at) for at in rng.permutation(faults.count)[:MOST])
+
+
+def _again(executable: Executable) -> Executable:
+    mapping = {name: device for name, device in executable.devices.items() if name != device}
+    return Executable(executable.program, mapping, cache=None)
+
+
+def _fault(made: Trial, executable: Executable, faults: Faults, fault: tuple[str, int, int]) -> Outcome | None:
+    """A call in which a fault happens, and one after it. A fault may be harmless: then the result is right."""
+    faults.arm(*fault)
+    try:
+        if problem := _problem(made, executable):
+            return Outcome("wrong", f"with the fault {fault[:2]}: {problem}")
+    except DevscopeError:
+        pass
+    except Exception as error:
+        return Outcome("traceback", f"{fault[:2]}: {from_error(error).message}")
+    faults.arm("", -1)
+    if left := {name: count for name, count in executable.counters().live.items() if count}:
+        return Outcome("wrong", f"after the fault {fault[:2]}: buffers are left: {left}")
+    if problem := _problem(made, executable):
+        return Outcome("wrong", f"after the fault {fault[:2]}: {problem}")
     return None
 
 
 def _while_loading(made: Trial, executable: Executable, faults: Faults, rng: np.random.Generator) -> Outcome:
     """Loads the same program again and again while the driver fails."""
-    program, devices = executable.program, executable.devices
-    mapping = {name: device for name, device in devices.items() if name != device}
-    trials = 0
+    trials = 1
     with failing_loader(faults):
         faults.arm("load", -1)
-        Executable(program, mapping, cache=None).close()
-        for at in map(int, sorted(rng.permutation(faults.count)[:MOST])):
+        _again(executable).close()
+        for at in _places(faults, rng):
             trials += 1
             faults.arm("load", at)
             try:
-                with Executable(program, mapping, cache=None) as again:
+                with _again(executable) as again:
                     again(*made.calls[0])
             except DevscopeError:
                 pass
             except Exception as error:
                 return Outcome("traceback", f"load {at}: {from_error(error).message}")
         faults.arm("", -1)
-        with Executable(program, mapping, cache=None) as again:
+        with _again(executable) as again:
             if problem := _problem(made, again):
                 return Outcome("wrong", f"after loading had failed: {problem}")
-    return Outcome("right", trials=trials + 1)
+    return Outcome("right", trials=trials)
 
 
 def _problem(made: Trial, executable: Executable) -> str | None:

@@ -167,11 +167,11 @@ def shrink_module(
     (folder / "command").write_text((place / "command").read_text())
 
     def fails(text: str) -> bool:
-        (folder / "module.mlir").write_text(text)
+        (folder / "module.mlir").write_text(text, errors="surrogateescape")
         (folder / "out").unlink(missing_ok=True)
         return still(lambda: run_command(folder))
 
-    text = smallest((place / "module.mlir").read_text(), fails, end)
-    (folder / "module.mlir").write_text(text)
+    text = smallest((place / "module.mlir").read_text(errors="surrogateescape"), fails, end)
+    (folder / "module.mlir").write_text(text, errors="surrogateescape")
     command = (folder / "command").read_text().replace("\n", " ")
     print(f"{folder}: {command}\n{text}")

@@ -104,7 +104,7 @@ MATH = _rows(
     | {f"math.{name}": wide(getattr(np, name)) for name in ["exp", "exp2", "expm1"]}
     | {f"math.{name}": wide(getattr(np, name)) for name in ["log", "log2", "log10", "log1p", "cbrt"]}
     | {f"math.a{name}": wide(getattr(np, f"arc{name}")) for name in ["sin", "cos", "tan", "sinh", "cosh", "tanh"]}
-    | {"math.erf": wide(special.erf), "math.erfc": wide(special.erfc)}
+    | {"math.erf": wide(special.erf), "math.erfc": wide(np.vectorize(math.erfc, otypes=[np.float64]))}
     | {"math.rsqrt": wide(lambda x: 1 / np.sqrt(x))},
 ) + _rows("f", 2, 16, {"math.atan2": wide(np.arctan2), "math.powf": wide(np.power)})
 EXACT_INTEGER = [
@@ -178,7 +178,7 @@ def casts(source: str, target: str) -> list[tuple[str, Arrays]]:
         found.append(("arith.extf" if t.itemsize > s.itemsize else "arith.truncf", lambda x: np.asarray(x, t)))
     elif source in (*INTEGERS, "i1") and target in FLOATS and source != "index":
         found.append(("arith.uitofp", lambda x: unsigned(x).astype(t)))
-        found.append(("arith.sitofp", lambda x: -np.asarray(x, t) if source == "i1" else np.asarray(x, t)))
+        found.append(("arith.sitofp", lambda x: np.asarray(x, t) * (-1 if source == "i1" else 1) + 0))
     elif "index" in (source, target) and source != target and source in INTEGERS and target in INTEGERS:
         found.append(("arith.index_cast", lambda x: np.asarray(x, t)))
     elif source in (*INTEGERS, "i1") and target in (*INTEGERS, "i1") and "index" not in (source, target):

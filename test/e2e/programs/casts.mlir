@@ -2,7 +2,7 @@
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 func.func @main(%x: tensor<?xf32>, %k: tensor<?xi32>, %b: tensor<?xi8>, %m: tensor<?xi1>)
     -> (tensor<?xf64>, tensor<?xf16>, tensor<?xi32>, tensor<?xf32>, tensor<?xf64>, tensor<?xi64>, tensor<?xi64>,
-        tensor<?xi8>, tensor<?xindex>, tensor<?xi32>, tensor<?xf32>, tensor<?xi16>) {
+        tensor<?xi8>, tensor<?xindex>, tensor<?xi32>, tensor<?xf32>, tensor<?xi16>, tensor<?xf32>) {
   %0 = arith.extf %x {device.scope = #dev} : tensor<?xf32> to tensor<?xf64>
   %1 = arith.truncf %x {device.scope = #dev} : tensor<?xf32> to tensor<?xf16>
   %2 = arith.fptosi %x {device.scope = #dev} : tensor<?xf32> to tensor<?xi32>
@@ -15,7 +15,8 @@ func.func @main(%x: tensor<?xf32>, %k: tensor<?xi32>, %b: tensor<?xi8>, %m: tens
   %9 = arith.bitcast %x {device.scope = #dev} : tensor<?xf32> to tensor<?xi32>
   %10 = arith.uitofp %m {device.scope = #dev} : tensor<?xi1> to tensor<?xf32>
   %11 = arith.extsi %m : tensor<?xi1> to tensor<?xi16>
-  return %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11
+  %12 = arith.sitofp %m {device.scope = #dev} : tensor<?xi1> to tensor<?xf32>
+  return %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12
     : tensor<?xf64>, tensor<?xf16>, tensor<?xi32>, tensor<?xf32>, tensor<?xf64>, tensor<?xi64>, tensor<?xi64>,
-      tensor<?xi8>, tensor<?xindex>, tensor<?xi32>, tensor<?xf32>, tensor<?xi16>
+      tensor<?xi8>, tensor<?xindex>, tensor<?xi32>, tensor<?xf32>, tensor<?xi16>, tensor<?xf32>
 }
