@@ -48,6 +48,7 @@ def compile(
     memory_limits: Mapping[str, str | int] | None = None,
     storage: str = "planned",
     chunks: int = 1,
+    checks: str = "off",
     cache: bool = True,
 ) -> Executable:
     """Compile a program for the devices of this machine and load it.
@@ -61,7 +62,7 @@ def compile(
     """
     plain = {"default": default, "arguments": arguments, "completion": completion, "machine": machine}
     return executable_for(
-        source, *_settings(devices, memory_limits, cache, storage=storage, chunks=chunks, **plain)
+        source, *_settings(devices, memory_limits, cache, storage=storage, chunks=chunks, checks=checks, **plain)
     )
 
 

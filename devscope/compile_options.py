@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 
 from devscope.errors import OptionError, option_note
 
-LEGAL = {"arguments": ("host", "open"), "completion": ("default", "min-cost"), "storage": ("planned", "dynamic")}
+LEGAL = {
+    "arguments": ("host", "open"),
+    "completion": ("default", "min-cost"),
+    "storage": ("planned", "dynamic"),
+    "checks": ("off", "on"),
+}
 """The values of options that have few."""
 
 
@@ -30,7 +35,8 @@ class CompileOptions:
     ``memory_limits``: the most bytes that the program may need on virtual devices; ``storage``: whether the places
     of buffers are ``"planned"``, or all memory is allocated as the program runs, ``"dynamic"``, see
     docs/memory.md. ``chunks``: in how many parts large data goes to devices, through their work and back, see
-    docs/concurrency.md.
+    docs/concurrency.md. ``checks``: whether indices and divisions are checked as the program runs, ``"on"``, see
+    docs/checks.md.
     """
 
     default: str = "cpu:0"
@@ -41,11 +47,17 @@ class CompileOptions:
     memory_limits: Mapping[str, int] = field(default_factory=dict[str, int])
     storage: str = "planned"
     chunks: int = 1
+    checks: str = "off"
     machine_text: str | None = field(default=None, init=False)
     """What ``machine`` says, read once."""
 
     def __post_init__(self) -> None:
-        purposes = {"arguments": "treat arguments", "completion": "complete a plan", "storage": "get storage"}
+        purposes = {
+            "arguments": "treat arguments",
+            "completion": "complete a plan",
+            "storage": "get storage",
+            "checks": "check indices",
+        }
         for name, legal in LEGAL.items():
             if (value := getattr(self, name)) not in legal:
                 message = f"'{value}' is not a way to {purposes[name]}"
@@ -74,7 +86,7 @@ class CompileOptions:
 
     def key(self) -> str:
         mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
-        rest = self.completion, self.machine_text, self.storage, self.chunks
+        rest = self.completion, self.machine_text, self.storage, self.chunks, self.checks
         return repr((self.default, self.arguments, *mappings, *rest))
 
 

@@ -138,7 +138,14 @@ def compile_source(
         kinds = {name: binding.kind_of(name) for name in named_devices(planned.module) if name != "cpu:0"}
         admit({name: Entry("", *signature) for name, signature in signatures.items()}, closed, kinds)
     program = compile_split_module(
-        planned.session, planned.module, binding, show, planned.literals, memory, signatures
+        planned.session,
+        planned.module,
+        binding,
+        show,
+        planned.literals,
+        memory,
+        signatures,
+        options.checks == "on",
     )
     program.report["plan"] = report
     program.report["options"] = options.to_json()

@@ -5,7 +5,8 @@ from typing import Any
 
 from devscope.dialects.op_facts import ENDS, Control, facts
 from devscope.lowering import mlir_util
-from devscope.lowering.checks.labels import Labels
+from devscope.lowering.checks.indices import check_indices
+from devscope.lowering.checks.labels import Checks
 from devscope.lowering.checks.shapes import check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
 from devscope.lowering.interop.bindings import dictionary_items, ir, register_stablehlo_passes
@@ -43,24 +44,24 @@ def to_buffers(
     options: Options,
     run_passes: RunPasses,
     constants: ConstantTable,
-    labels: Labels,
+    checks: Checks,
     before: Callable[[Any], None] | None = None,
 ) -> None:
     """Lower ``module``; nobody frees the buffers yet. ``before`` is called right before one-shot bufferisation.
 
-    ``labels``: what the arguments of functions are called in errors of the running program.
+    ``checks``: what is checked as the program runs.
 
     Raises LoweringError for what ``target`` cannot compile.
     """
     _legalize(module, run_passes)
     check_module(module, target.name)
-    check_shapes(module, labels)
+    check_shapes(module, checks.labels)
     for function in mlir_util.functions(module):
         if mlir_util.has_body(function):
             _protect_arguments(function)
     _lift_control_flow(module, run_passes)
     extract_constants(module, constants, target.inline_elements)
-    _prepare_tensors(module, run_passes, target, options)
+    _prepare_tensors(module, run_passes, target, options, checks)
     _separate_results(module)
     _read_where_copied(module)
     run_passes(module.operation, pipeline("allocate"))
@@ -94,7 +95,7 @@ def _is_signless(type_: Any) -> bool:
     return isinstance(element, ir.FloatType) or (isinstance(element, ir.IntegerType) and element.is_signless)
 
 
-def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options: Options) -> None:
+def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options: Options, checks: Checks) -> None:
     """Schedule, generalise and fuse the tensor code of ``module``.
 
     Afterwards all payload is linalg (or ``tensor``), and producers that cost nothing to recompute are fused into
@@ -115,6 +116,9 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
         if _MARK in op.attributes:  # what is made from a marked operation keeps its attributes
             del op.attributes[_MARK]
     cut_windows(module)
+    if checks.indices:
+        run_passes(module.operation, pipeline("elementwise"))
+        check_indices(module)
     run_passes(module.operation, pipeline("fuse"))
     _fill_splat_constants(module)
     if _drop_empty_parts(module):

@@ -22,6 +22,7 @@ module {
   func.func private @devscope_view(i64, index, i64) -> index
   func.func private @devscope_view_done(i64, index, i64, index)
   func.func private @devscope_constant(i64, i64) -> index
+  func.func private @devscope_status(i64, !llvm.ptr) -> index
   func.func private @devscope_start(i64)
   func.func private @devscope_launch(i64, i64, index, index, index, index, index, index, index, i64)
 

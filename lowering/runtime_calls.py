@@ -6,13 +6,14 @@ ordinary host code: no memory spaces, no ``gpu`` operations, only calls to ``dev
 ``runtime_calls.mlir`` declares or defines.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from typing import Any
 
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
+from devscope.lowering.checks.indices import STATUS
 from devscope.lowering.checks.shapes import CHECK
 from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
 from devscope.lowering.gpu.local_memory import STATIC_LOCAL
@@ -44,11 +45,13 @@ def mark_flushes(launchers: Any, slot: int) -> None:
                     Builder(op).op(_FLUSH, attributes={"slot": ir.IntegerAttr.get(i64, slot)})
 
 
-def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]) -> None:
+def lower_to_runtime_calls(
+    module: Any, slots: Slots, kernels: Mapping[str, int], reports: Sequence[str] = ()
+) -> None:
     """Rewrite ``module`` in place.
 
     ``slots`` maps the text of a memory space attribute to a runtime slot, ``kernels`` a kernel
-    function to its number within its device.
+    function to its number within its device. ``reports``: what kernels report, by numbers from 1.
     """
     messages: dict[str, str] = {}
     compared = _Compared(module)
@@ -72,16 +75,30 @@ def lower_to_runtime_calls(module: Any, slots: Slots, kernels: Mapping[str, int]
     for op, rewrite, where in work:
         rewrite(op, where)
     for op in mlir_util.children(module.operation):
-        if op.name == "memref.global" and mlir_util.symbol_name(op).startswith(CONSTANT_PREFIX):
+        if op.name == "memref.global" and mlir_util.symbol_name(op).startswith((CONSTANT_PREFIX, STATUS)):
             op.erase()
     for text, symbol in messages.items():
-        data = text.encode() + b"\0"
-        value, type_ = ir.StringAttr.get(data, module.context), f"!llvm.array<{len(data)} x i8>"
-        mlir_util.append(module, f"llvm.mlir.global private constant @{symbol}({value}) : {type_}")
+        _define_text(module, symbol, text)
+    if reports:
+        _define_text(module, _REPORTS, "\0".join(reports))
     text = resources.files("devscope.lowering").joinpath("runtime_calls.mlir").read_text()
     support = ir.Module.parse(text, module.context)
     for op in mlir_util.children(support.operation):
         module.body.append(op)
+
+
+_REPORTS = "devscope_reports"
+
+
+def _define_text(module: Any, symbol: str, text: str) -> None:
+    data = text.encode() + b"\0"
+    value, type_ = ir.StringAttr.get(data, module.context), f"!llvm.array<{len(data)} x i8>"
+    mlir_util.append(module, f"llvm.mlir.global private constant @{symbol}({value}) : {type_}")
+
+
+def _address(build: Builder, symbol: str, context: Any) -> Any:
+    name = {"global_name": ir.FlatSymbolRefAttr.get(symbol, context)}
+    return build.value("llvm.mlir.addressof", [], ir.Type.parse("!llvm.ptr", context), name)
 
 
 def _slots_of(op: Any, slots: Slots) -> list[int]:
@@ -180,10 +197,15 @@ def _load(op: Any, where: list[int]) -> None:
 
 def _constant(op: Any, where: list[int]) -> None:
     symbol = ir.FlatSymbolRefAttr(op.attributes["name"]).value
-    if not symbol.startswith(CONSTANT_PREFIX):
+    if not symbol.startswith((CONSTANT_PREFIX, STATUS)):
         return
     build = Builder(op)
     type_ = ir.MemRefType(op.results[0].type)
+    if symbol.startswith(STATUS):
+        operands = [_number(build, where[0]), _address(build, _REPORTS, op.context)]
+        raw = build.runtime_buffer("devscope_status", operands, build.constant(static_bytes(type_) or 0))
+        mlir_util.replace_op(op, [build.view(raw, [], type_)])
+        return
     operands = [_number(build, n) for n in (where[0], constant_number(symbol))]
     raw = build.runtime_buffer("devscope_constant", operands, build.constant(static_bytes(type_) or 0))
     mlir_util.replace_op(op, [build.view(raw, [], type_)])
@@ -260,8 +282,7 @@ def _assert(messages: dict[str, str], compared: _Compared, op: Any, where: list[
         text = f"{location}: {text}"  # taken apart again by the runtime's device_error.py
     symbol = messages.setdefault(text, f"devscope_message_{len(messages)}")
     build = Builder(op)
-    name = {"global_name": ir.FlatSymbolRefAttr.get(symbol, op.context)}
-    address = build.value("llvm.mlir.addressof", [], ir.Type.parse("!llvm.ptr", op.context), name)
+    address = _address(build, symbol, op.context)
     numbers = [_as_i64(build, value) for value in compared.by(op.operands[0])] if is_check else []
     build.call("devscope_assert", [op.operands[0], address, *(numbers or [_number(build, 0)] * 2)])
     op.erase()

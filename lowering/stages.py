@@ -13,7 +13,7 @@ from devscope.errors import LoweringError, OptionError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.boundary import DevicePart, VirtualDevice, cut_module
 from devscope.lowering.bufferize import to_buffers
-from devscope.lowering.checks.labels import Labels, argument_labels
+from devscope.lowering.checks.labels import Checks, argument_labels
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_directly
 from devscope.lowering.entries import ENTRY_PREFIX, Signature, add_entry
@@ -47,18 +47,22 @@ def compile_split_module(
     literals: Mapping[str, memoryview],
     memory_options: MemoryOptions,
     signatures: Mapping[str, Signature],
+    check_indices: bool = False,
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
     ``signatures`` are those of its public functions, ``literals`` is the data of dense resources that MLIR does
     not have, by name. Raises LoweringError for what a target cannot compile, with its location in the source, and
-    PlanError when a device needs more memory than its limit.
+    PlanError when a device needs more memory than its limit. ``check_indices``: whether indices and divisions are
+    checked as the program runs.
     """
     check_names(module)
     host = find_target(HOST_KIND)
     assert isinstance(host, HostTarget)
     options = _host_options(module, host)
-    labels = argument_labels(module, {name: inputs for name, (inputs, _) in signatures.items()})
+    checks = Checks(
+        argument_labels(module, {name: inputs for name, (inputs, _) in signatures.items()}), check_indices
+    )
     devices = cut_module(module, binding)
     for part in (part for virtual in devices for part in virtual.parts):
         _check_options(part.target, part.attribute, part.location)
@@ -73,7 +77,7 @@ def compile_split_module(
             signatures,
             ConstantTable(literals),
             memory_options,
-            labels,
+            checks,
             observe,
         )
 
@@ -87,12 +91,12 @@ def _compile(
     signatures: Mapping[str, Signature],
     constants: ConstantTable,
     memory_options: MemoryOptions,
-    labels: Labels,
+    checks: Checks,
     observe: Observer,
 ) -> Program:
     """Lower the host's code and all devices', whose binaries are filled in, and make a program of them."""
     module = session.to_mlir(host_part)
-    to_buffers(module, host, options, session.run_passes, constants, labels)
+    to_buffers(module, host, options, session.run_passes, constants, checks)
     if devices:
         copy_directly(module)
     session.run_passes(module, pipeline("own"))
@@ -101,7 +105,7 @@ def _compile(
     taken = {mlir_util.symbol_name(op) for op in mlir_util.functions(module)}
     taken |= {name for virtual in devices for part in virtual.parts for name in taken_names(part.module)}
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
-        launchers, binary = _lower_device(session, part, constants, taken, labels, observe)
+        launchers, binary = _lower_device(session, part, constants, taken, checks, observe)
         kernels.update(virtual.add(binary))
         mark_flushes(launchers, virtual.spec.slot)
         merge_modules(module, launchers)
@@ -122,7 +126,7 @@ def _compile(
         arenas = plan_memory(module, spaces, roots, memory_options.planned)
         observe("memory", module)
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
-    lower_to_runtime_calls(module, slots, kernels)
+    lower_to_runtime_calls(module, slots, kernels, checks.messages)
     observe("host", module)
     text = host.to_llvm(module, session.run_passes)
     observe("host-llvm", text)
@@ -175,7 +179,7 @@ def _lower_device(
     part: DevicePart,
     constants: ConstantTable,
     taken: set[str],
-    labels: Labels,
+    checks: Checks,
     observe: Observer,
 ) -> tuple[Any, DeviceBinary]:
     """The launchers of a part, which are host code, and its kernels, compiled."""
@@ -184,7 +188,7 @@ def _lower_device(
 
     target, options = part.target, part.attribute.option_values
     module = session.to_mlir(part.module)
-    lower_device_functions(module, part, session.run_passes, constants, taken, labels)
+    lower_device_functions(module, part, session.run_passes, constants, taken, checks)
     observe("launchers", module)
     gpu_modules = take_kernels(module)
     observe("kernels", gpu_modules)

@@ -81,9 +81,8 @@ def negative_size(where: str, size: int) -> DeviceError:
 
 
 _ASSERTION, _ARGUMENTS = "assertion failed", "arguments do not fit each other"
-_MESSAGE = re.compile(
-    rf"(?:(.*?):(\d+):(\d+): )?(({_ASSERTION}|{_ARGUMENTS}|shapes do not agree|out of range).*)", re.DOTALL
-)
+_CHECKS = f"{_ARGUMENTS}|shapes do not agree|out of range|division by zero|overflow"
+_MESSAGE = re.compile(rf"(?:(.*?):(\d+):(\d+): )?(({_ASSERTION}|{_CHECKS}).*)", re.DOTALL)
 
 
 def _failed_assertion(address: int, numbers: Sequence[int]) -> DevscopeError:

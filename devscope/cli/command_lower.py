@@ -36,7 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _require_effect(arguments: argparse.Namespace, options: CompileOptions) -> None:
     """Raise OptionError for an option that what is shown does not depend on."""
-    first = {"devices": "split", "chunks": "split", "storage": "memory", "memory-limit": "memory"}
+    first = {"devices": "split", "chunks": "split", "checks": "host-buffers", "storage": "memory"}
+    first["memory-limit"] = "memory"
     if options.completion != "min-cost":
         first["machine"] = "memory"  # says which memory is shared
     for option, stage in first.items():

@@ -1,6 +1,7 @@
 """Which arguments of a program's public functions the functions of a split module are given."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -14,6 +15,18 @@ from devscope.runtime.program import TensorSpec
 
 Labels = Mapping[str, list[str]]
 """For functions by name: how users call what each argument holds, such as ``argument 0 'x'``; else ``""``."""
+
+
+@dataclass
+class Checks:
+    """What is checked as the program runs: shapes always, ``indices`` and divisions as an option.
+
+    ``messages``: what kernels report by a number, that of its position here, counted from 1.
+    """
+
+    labels: Labels
+    indices: bool = False
+    messages: list[str] = field(default_factory=list[str])
 
 
 def argument_labels(module: ModuleOp, inputs: Mapping[str, Sequence[TensorSpec]]) -> Labels:

@@ -227,8 +227,8 @@ class _Function:
         if unless is None:
             before, loops = self._hoist(op, [*_leaves(one), *_leaves(other)])
         build = Builder(before)
-        holds = _compare(build, predicate, self._value(build, one), self._value(build, other))
-        skipped = [_compare(build, "sge", *loop.operands[:2]) for loop in loops]
+        holds = compare(build, predicate, self._value(build, one), self._value(build, other))
+        skipped = [compare(build, "sge", *loop.operands[:2]) for loop in loops]
         for skip in [*skipped, *([] if unless is None else [unless])]:
             holds = build.value("arith.ori", [holds, skip], holds.type)
         attributes = {"msg": ir.StringAttr.get(text, op.context), CHECK: ir.UnitAttr.get(op.context)}
@@ -394,7 +394,7 @@ class _Function:
         unless = None
         for size in dict.fromkeys(loops[position][0] for position in loops):
             if not isinstance(size, int):  # nothing is read in a loop that does not run
-                empty = _compare(build, "eq", self._value(build, size), build.constant(0))
+                empty = compare(build, "eq", self._value(build, size), build.constant(0))
                 unless = empty if unless is None else build.value("arith.ori", [unless, empty], empty.type)
         what = self._described(extent, f"dimension {axis} of operand {number}")
         text = f"{OF_VALUES}: '{op.name}' reads index {{0}} of {what}, which is {{1}}"
@@ -466,11 +466,12 @@ def _place(op: Any) -> str:
     return "in chunks of rows" if op.name == "cf.assert" else f"in '{op.name}'"
 
 
-_PREDICATES = {"eq": 0, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ule": 7, "uge": 9}
+_PREDICATES = {"eq": 0, "ne": 1, "ult": 6, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ule": 7, "uge": 9}
 _REVERSED = {"eq": "eq", "slt": "sgt", "sle": "sge", "sge": "sle", "ule": "uge"}
 
 
-def _compare(build: Builder, predicate: str, one: Any, other: Any) -> Any:
+def compare(build: Builder, predicate: str, one: Any, other: Any) -> Any:
+    """Whether one integer is to another as ``arith.cmpi`` calls it."""
     i1 = ir.IntegerType.get_signless(1, one.type.context)
     return build.value(
         "arith.cmpi", [one, other], i1, {"predicate": ir.IntegerAttr.get(build.i64, _PREDICATES[predicate])}

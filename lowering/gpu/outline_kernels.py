@@ -12,7 +12,8 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.boundary import DevicePart
 from devscope.lowering.bufferize import to_buffers
-from devscope.lowering.checks.labels import Labels
+from devscope.lowering.checks.indices import note_in_kernel
+from devscope.lowering.checks.labels import Checks
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.gpu.user_kernels import (
@@ -32,27 +33,33 @@ _CONTROL_FLOW = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.exec
 
 
 def lower_device_functions(
-    module: Any, part: DevicePart, run_passes: RunPasses, constants: ConstantTable, taken: set[str], labels: Labels
+    module: Any, part: DevicePart, run_passes: RunPasses, constants: ConstantTable, taken: set[str], checks: Checks
 ) -> None:
     """Turn the tensor functions of ``module``, those of ``part``, into launchers over memrefs in its scope.
 
     Their kernels, outlined and hand-written ones, stand beside them as ``gpu.module`` operations; their names are
-    added to ``taken``. ``labels``: see `to_buffers`. Raises LoweringError for what the target of ``part`` cannot
+    added to ``taken``. ``checks``: see `to_buffers`. Raises LoweringError for what the target of ``part`` cannot
     compile.
     """
     target, options = part.target, part.attribute.option_values
     space = ir.Attribute.parse(str(part.scope), module.context)
     kernels = take_user_kernels(module, taken)
-    to_buffers(module, target, options, run_passes, constants, labels, carry_launches)
+    to_buffers(module, target, options, run_passes, constants, checks, carry_launches)
     call_kernels(module, kernels)
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipeline("deallocate"))
-    _outline_kernels(module, run_passes, target, options, taken)
+    _outline_kernels(module, run_passes, target, options, taken, checks, space)
     define_launchers(module, kernels, space)
 
 
 def _outline_kernels(
-    module: Any, run_passes: RunPasses, target: KernelTarget, options: Options, taken: set[str]
+    module: Any,
+    run_passes: RunPasses,
+    target: KernelTarget,
+    options: Options,
+    taken: set[str],
+    checks: Checks,
+    space: Any,
 ) -> None:
     """Move the device work of every launcher of ``module`` into ``gpu.module`` kernels.
 
@@ -67,6 +74,8 @@ def _outline_kernels(
         for root in _kernel_roots(func):
             grid = choose(target.grids, root[0], options)
             assert grid is not None, f"target '{target.name}' has no grid for {root[0].name}"
+            if checks.indices:
+                note_in_kernel(module, root, space, checks)
             function, call = _outline(module, func, root, constants, count, taken)
             count += 1
             _call_equal(kernels, function, grid.with_options(options), call)

@@ -28,7 +28,7 @@
 
 enum {
   /* Changes whenever compiled code or a loader of another version would misunderstand this one. */
-  ABI_VERSION = 7,
+  ABI_VERSION = 8,
   /* Most blocks of results that can be given back at the start of one call. */
   RETURNED_BLOCKS = 64,
 };
@@ -213,6 +213,9 @@ struct Device {
   Counters counters;
   int64_t most_work_items; /* of a workgroup */
   int64_t most_local;      /* bytes of local memory that a workgroup can have */
+  Handle status;           /* where kernels note the number of the first assertion that does not hold, or null */
+  const char *reports;     /* the texts for these numbers, from 1, one after the other */
+  int64_t unread;          /* whether the status may have changed since it was read */
 };
 
 /* Copies from one slot to another. */
@@ -287,6 +290,9 @@ EXPORT void *devscope_map(int64_t slot, Handle handle, int64_t access);
 EXPORT void *devscope_map_new(int64_t slot, Handle handle);
 EXPORT Handle devscope_view(int64_t slot, Handle handle, int64_t user_slot);
 EXPORT void devscope_view_done(int64_t slot, Handle handle, int64_t user_slot, Handle view);
+
+/* reports: the same for all kernels of the program. */
+EXPORT Handle devscope_status(int64_t slot, const char *reports);
 
 EXPORT void devscope_launch(int64_t slot, int64_t kernel, int64_t grid_x, int64_t grid_y, int64_t grid_z,
                             int64_t block_x, int64_t block_y, int64_t block_z, const int64_t *cells,

@@ -7,7 +7,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
-ABI_VERSION = 7
+ABI_VERSION = 8
 RETURNED_BLOCKS = 64
 
 Origin = IntEnum("Origin", "NONE RUNTIME DRIVER", start=0)
@@ -43,7 +43,7 @@ Device = struct(
     {"free_list": FreeList},
     "live live_count",
     {"counters": Counters},
-    "most_work_items most_local",
+    "most_work_items most_local status reports unread",
 )
 Interpreter = struct("Interpreter", "lock unlock handle_signals take_exception")
 Traffic = struct("Traffic", "copies bytes")

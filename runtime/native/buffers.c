@@ -153,6 +153,44 @@ Handle devscope_constant(int64_t slot, int64_t index) {
   return device->constants[index];
 }
 
+/* ------------------------------------------------------------------------------------- reports of kernels
+ * A kernel cannot leave a call: it notes the number of an assertion that does not hold, and goes on. */
+
+static Status set_status(Device *device, int32_t number) {
+  return device->driver->copy_in(device, device->status, 0, &number, sizeof number);
+}
+
+Handle devscope_status(int64_t slot, const char *reports) {
+  Device *device = device_at(slot, OPERATION_LAUNCH);
+  if (!device || device->status)
+    return device ? device->status : NULL;
+  device->reports = reports;
+  device->status = obtain(slot, sizeof(int32_t));
+  Status status = device->status ? set_status(device, 0) : 0;
+  return status ? fail(ORIGIN_DRIVER, status, OPERATION_COPY, slot, sizeof(int32_t)) : device->status;
+}
+
+/* Called when the work of a device is waited for; leaves the call if a kernel has reported something. */
+static void read_status(int64_t slot) {
+  Device *device = &devscope_context->devices[slot];
+  int32_t number = 0;
+  if (!device->unread || failed())
+    return;
+  device->unread = 0;
+  Status status = device->driver->copy_out(device, device->status, 0, &number, sizeof number);
+  if (!status && number)
+    status = set_status(device, 0);
+  leave_if_interrupted();
+  if (status)
+    fail(ORIGIN_DRIVER, status, OPERATION_COPY, slot, sizeof number);
+  if (status || number <= 0)
+    return;
+  const char *report = device->reports;
+  while (--number)
+    report += strlen(report) + 1;
+  devscope_fail_assertion(report, 0, 0);
+}
+
 /* ------------------------------------------------------------------------------------------------- arenas
  * Buffers whose lifetime the compiler knows have places in the arena of their memory: one piece of storage per
  * slot, which stays. Places overlap where buffers are not needed at the same time; the order of a device's queue
@@ -215,6 +253,9 @@ static void close_buffers(Device *device) {
     device->driver->free(device, buffer);
   }
   device->live = NULL;
+  if (device->status)
+    device->driver->free(device, device->status);
+  device->status = NULL;
   for (int64_t index = 0; index < devscope_context->constant_count; index++)
     if (device->constants[index])
       device->driver->free(device, device->constants[index]);

@@ -38,8 +38,11 @@ int32_t devscope_call(Context *context, Entry *entry, void **pointers) {
   begin_interrupts();
   context->blocks.next = context->blocks.previous = &context->blocks;
   host_take_back();
-  if (_setjmp(here) == 0)
+  if (_setjmp(here) == 0) {
     entry(pointers);
+    for (int64_t slot = 1; slot < context->device_count; slot++)
+      read_status(slot);
+  }
   if (!failed())
     return 0;
   host_free_all();

@@ -86,6 +86,8 @@ void devscope_copy(int64_t source_slot, Handle from, int64_t from_offset, int64_
     Traffic *cell = &devscope_context->traffic[source_slot * devscope_context->device_count + target_slot];
     cell->copies++;
     cell->bytes += bytes;
+    if (is_host(target.device))
+      read_status(source_slot);
   } else {
     leave_if_interrupted();
     if (is_host(target.device) && to)
@@ -137,8 +139,11 @@ void *devscope_map(int64_t slot, Handle handle, int64_t access) {
   if (!failed() && handle) {
     void *memory = NULL;
     Status status = device->driver->map(device, handle, (enum Access)access, &memory);
-    if (!status)
+    if (!status) {
+      if (access == ACCESS_READ)
+        read_status(slot);
       return memory;
+    }
     refuse(slot, handle, status);
   }
   /* The error is recorded already. */

@@ -110,5 +110,5 @@ void devscope_launch(int64_t slot, int64_t index, int64_t grid_x, int64_t grid_y
   if (status)
     fail(ORIGIN_DRIVER, status, OPERATION_LAUNCH, slot, index);
   else
-    device->counters.launches++;
+    device->counters.launches++, device->unread = device->status != NULL;
 }

@@ -59,6 +59,7 @@ static Handle obtain(int64_t slot, int64_t bytes);
 static void free_live_buffers(void);
 static void close_buffers(Device *device);
 static void close_arena(int64_t slot);
+static void read_status(int64_t slot);
 
 /* launches: launches.c */
 
