@@ -140,11 +140,24 @@ def _drop_empty_parts(module: Any) -> bool:
             mlir_util.replace_op(op, [_empty_like(op)])
         elif op.name == "tensor.insert_slice" and _is_empty(op.operands[0]):
             mlir_util.replace_op(op, [op.operands[1]])
+        elif op.name == "tensor.pad" and _is_empty(op.operands[0]):
+            dropped = True
+            mlir_util.replace_op(op, [_padding(op)])
         elif op.name == "tensor.concat" and any(map(_is_empty, op.operands)):
             parts = [operand for operand in op.operands if not _is_empty(operand)]
             attributes = {"dim": op.attributes["dim"]}
             mlir_util.replace_op(op, [mlir_util.Builder(op).value(op.name, parts, type_, attributes)])
     return dropped
+
+
+def _padding(op: Any) -> Any:
+    """A tensor that is computed by the body of ``op`` everywhere."""
+    sizes = list(_empty_like(op).owner.operands)
+    made = ir.Operation.create(
+        "tensor.generate", [op.results[0].type], sizes, regions=1, ip=ir.InsertionPoint(op), loc=op.location
+    )
+    op.regions[0].blocks[0].append_to(made.regions[0])
+    return made.results[0]
 
 
 def _is_empty(tensor: Any) -> bool:

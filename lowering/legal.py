@@ -16,6 +16,7 @@ from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
+from devscope.runtime.program_check import MOST_BYTES
 
 _DIALECTS = """
     affine arith bufferization cf complex func index linalg llvm math memref scf tensor ub vector
@@ -30,8 +31,6 @@ _LAUNCHES = frozenset({"device.launch", "hetero.launch", "device.in", "device.ou
 #: Accesses to an element of a tensor, whose indices are the last operands, and the position of the tensor.
 _ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
 _RESERVED = "devscope_"
-#: Sizes and offsets in compiled code are signed 64-bit numbers of bytes.
-_MOST_BYTES = 2**63 - 1
 
 
 def check_names(module: ModuleOp) -> None:
@@ -89,9 +88,9 @@ def _constant(index: Any) -> int | None:
 
 
 def _check_type(type_: Any, op: Any) -> None:
-    if not isinstance(type_, ir.RankedTensorType):
+    if not isinstance(type_, ir.RankedTensorType | ir.MemRefType):  # those are of data on devices
         return
-    if type_.encoding is not None:
+    if isinstance(type_, ir.RankedTensorType) and type_.encoding is not None:
         raise LoweringError(
             f"tensors with an encoding cannot be compiled: {type_}",
             decode_location(op.location),
@@ -100,7 +99,7 @@ def _check_type(type_: Any, op: Any) -> None:
     element = type_.element_type
     is_scalar = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType | ir.ComplexType)
     size = mlir_util.element_bytes(element) if is_scalar else 1
-    if type_.has_static_shape and math.prod(type_.shape) * size > _MOST_BYTES:
+    if type_.has_static_shape and math.prod(type_.shape) * size > MOST_BYTES:
         raise LoweringError(f"{type_} has more bytes than can be addressed", decode_location(op.location))
 
 

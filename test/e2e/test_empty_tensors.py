@@ -51,6 +51,16 @@ func.func @matmul_dyn(%a: tensor<?x?xf32>, %b: tensor<?x?xf32>, %i: tensor<?x?xf
   %0 = linalg.matmul ins(%a, %b: tensor<?x?xf32>, tensor<?x?xf32>) outs(%i: tensor<?x?xf32>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>
 }
+func.func @pad_behind(%a: tensor<0x2xf32>) -> tensor<2x3xf32> {
+  %0 = tensor.pad %a low[2, 1] high[0, 0] {
+  ^bb0(%i: index, %j: index):
+    %k = arith.addi %i, %j : index
+    %l = arith.index_cast %k : index to i32
+    %f = arith.sitofp %l : i32 to f32
+    tensor.yield %f : f32
+  } : tensor<0x2xf32> to tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
 func.func @pad(%a: tensor<0x2xf32>) -> tensor<3x2xf32> {
   %c = arith.constant 5.0 : f32
   %0 = tensor.pad %a low[1,0] high[2,0] {
@@ -158,6 +168,7 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     "matmul_k0": ([(2, 0), (0, 3), (2, 3)], lambda a, b, i: i),
     "matmul_dyn": ([(2, 0), (0, 3), (2, 3)], lambda a, b, i: i),
     "pad": ([(0, 2)], lambda a: np.full((3, 2), 5, np.float32)),
+    "pad_behind": ([(0, 2)], lambda a: np.array([[0, 1, 2], [1, 2, 3]], np.float32)),
     "pad_dyn": ([(0, 2)], lambda a: np.full((3, 2), 5, np.float32)),
     "pad_none": ([(0, 2)], lambda a: np.zeros((0, 3), np.float32)),
     "slice": ([(4, 2)], lambda a: a[1:1]),
