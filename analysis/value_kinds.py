@@ -113,3 +113,10 @@ def byte_size(type_: Attribute) -> int | None:
         return type_.element_count() * element.compile_time_size
     except NotImplementedError:  # xDSL has sizes of the usual widths only
         return None
+
+
+def scalar_size(type_: Attribute) -> int:
+    """Bytes of a scalar or vector in host memory; those of an index where its type does not say."""
+    if isinstance(type_, CompileTimeFixedBitwidthType):
+        return type_.compile_time_size
+    return byte_size(type_) or 8

@@ -17,7 +17,10 @@ from devscope.cli.compile_options import (
 from devscope.compile_options import require_use_of_machine
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from devscope.passes.device_plan import Copy, Placement, Plan
+    from devscope.passes.device_plan.report.plan import ReadBack
 
 NAME = "plan"
 HELP = "show the plan of a program: annotated IR, or tables of scopes, reasons and copies"
@@ -97,10 +100,22 @@ def plan_text(plan: Plan, file: str, width: int) -> str:
             Column("from"),
             Column("to"),
             Column("bytes", right=True),
+            Column("times", right=True),
             Column("asked by", wraps=True),
         )
         parts.append(table_text(columns, [_copy_row(copy, file) for copy in plan.copies], width))
-    parts.append(_total(plan.copies))
+    parts.append(_total(plan.copies, "copy", "copies"))
+    if plan.read_backs:
+        columns = (
+            Column("read back of", wraps=True),
+            Column("from"),
+            Column("bytes", right=True),
+            Column("times", right=True),
+            Column("by"),
+            Column("at"),
+        )
+        parts.append(table_text(columns, [_read_row(read, file) for read in plan.read_backs], width))
+        parts.append(_total(plan.read_backs, "read-back", "read-backs"))
     if plan.remarks:
         parts.append("".join(_short(f"{remark.text}\n", file) for remark in plan.remarks))
     return "\n".join(parts)
@@ -116,16 +131,42 @@ def _placement_row(placement: Placement, file: str) -> tuple[str, ...]:
 
 def _copy_row(copy: Copy, file: str) -> tuple[str, ...]:
     size = "dynamic" if copy.bytes is None else f"{copy.bytes:,}"
-    return _short(copy.value, file), copy.src.short(), copy.dst.short(), size, _short(copy.required_by, file)
+    ends = copy.src.short(), copy.dst.short()
+    return _short(copy.value, file), *ends, size, _times(copy), _short(copy.required_by, file)
 
 
-def _total(copies: list[Copy]) -> str:
-    if not copies:
-        return "no copies\n"
-    known = sum(copy.bytes for copy in copies if copy.bytes is not None)
-    unknown = sum(copy.bytes is None for copy in copies)
-    more = f" and {unknown} of dynamic size" if unknown else ""
-    return f"{len(copies)} {'copy' if len(copies) == 1 else 'copies'}, {known:,} bytes{more}\n"
+def _read_row(read: ReadBack, file: str) -> tuple[str, ...]:
+    from devscope.dialects.location import source_location
+
+    where = source_location(read.operation)
+    position = "" if where is None else _short(str(where), file)
+    return _short(read.value, file), read.src.short(), f"{read.bytes:,}", _times(read), read.op, position
+
+
+def _times(one: Copy | ReadBack) -> str:
+    return str(one.repetition) or "x1"
+
+
+def _total(found: Sequence[Copy | ReadBack], one: str, many: str) -> str:
+    """How many there are, how often they run, if not once each, and what they move in all."""
+    if not found:
+        return f"no {many}\n"
+    name = f"{len(found):,} {one if len(found) == 1 else many}"
+    counted = [each for each in found if each.repetition.total is not None]
+    runs = sum(each.repetition.times for each in counted)
+    unknown = sum(each.bytes is None for each in found)
+    dynamic = f" and {unknown} of dynamic size" if unknown else ""
+    if runs == len(found):
+        return f"{name}, {_moved(found)} bytes{dynamic}\n"
+    in_loops = [each for each in found if each.repetition.total is None]
+    parts = [f"{len(counted):,} run {runs:,} times in all, {_moved(counted)} bytes"] if counted else []
+    if in_loops:
+        parts.append(f"{len(in_loops):,} in loops of unknown length, {_moved(in_loops)} bytes per iteration")
+    return f"{name}: {'; '.join(parts)}{dynamic}\n"
+
+
+def _moved(found: Sequence[Copy | ReadBack]) -> str:
+    return f"{sum((each.bytes or 0) * each.repetition.times for each in found):,}"
 
 
 def _short(text: str, file: str) -> str:

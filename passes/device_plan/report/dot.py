@@ -23,9 +23,9 @@ _COLOURS = (
 def dot_text(plan: Plan, module: ModuleOp) -> str:
     """A planned module as one directed graph in the DOT language.
 
-    Nodes are arguments, operations that touch data, and control flow. Edges are the data that flows; a copy is an
-    edge with the scopes and the number of bytes on it. What the regions of an operation do that runs as a whole
-    belongs to that operation.
+    Nodes are arguments, operations that touch data, and control flow. Edges are the data that flows; a copy is one
+    edge, with the scopes, how often it runs and the number of bytes on it. What the regions of an operation do
+    that runs as a whole belongs to that operation.
     """
     return "\n".join(_Graph(plan, module).lines()) + "\n"
 
@@ -37,6 +37,7 @@ class _Graph:
         self._analysis = ScopeAnalysis(module)
         self._numbers: dict[Operation | SSAValue, str] = {}
         self._colours: dict[str, str] = {}
+        self._users: dict[Operation, Operation | None] = {}
 
     def lines(self) -> Iterator[str]:
         yield "digraph plan {"
@@ -57,7 +58,12 @@ class _Graph:
                 if kind_of(argument.type) != HOST:
                     yield f"    {self._argument(argument)}"
         for op in planned_operations(func):
-            if isinstance(op, DeviceCopyOp) or not _touches_data(op):
+            if isinstance(op, DeviceCopyOp):
+                if self._user(op) is None:
+                    yield f'    {self._number(op)} [shape=point, label=""];'
+                    edges.append(f"    {self._copy(op, op)}")
+                continue
+            if not _touches_data(op):
                 continue
             yield f"    {self._operation(op)}"
             edges += (f"    {edge}" for edge in (*self._edges(op), *self._onward(op)))
@@ -103,18 +109,26 @@ class _Graph:
                     yield f"{self._number(op)} -> {self._number(value)};"
 
     def _edge(self, value: SSAValue, op: Operation) -> str:
-        attributes = ""
         owner = value.owner
-        if isinstance(owner, DeviceCopyOp):
-            hops = [owner.dst.short()]
-            while isinstance(owner, DeviceCopyOp):
-                hops.insert(0, owner.src.short())
-                value, owner = owner.operand, owner.operand.owner
-            size = byte_size(value.type)
-            amount = f"{size:,} bytes" if size is not None else "dynamic size"
-            label = f"{' -> '.join(hops)}\n{amount}"
-            attributes = f" [label={_quoted(label)}, color=red, fontcolor=red, penwidth=2]"
-        return f"{self._number(self._source(value))} -> {self._number(op)}{attributes};"
+        if isinstance(owner, DeviceCopyOp) and self._user(owner) is op:
+            return self._copy(owner, op)
+        return f"{self._number(self._source(value))} -> {self._number(op)};"
+
+    def _copy(self, copy: DeviceCopyOp, into: Operation) -> str:
+        """The one edge of a copy: to what uses it or, where that is not one operation, to a point."""
+        size, often = byte_size(copy.operand.type), str(self._plan.repetitions.of(copy))
+        amount = f"{size:,} bytes" if size is not None else "dynamic size"
+        label = f"{copy.src.short()} -> {copy.dst.short()}{often and f', {often}'}\n{amount}"
+        attributes = f"label={_quoted(label)}, color=red, fontcolor=red, penwidth=2"
+        return f"{self._number(self._source(copy.operand))} -> {self._number(into)} [{attributes}];"
+
+    def _user(self, copy: DeviceCopyOp) -> Operation | None:
+        """The operation of the graph that alone uses a copy, if there is one."""
+        if copy not in self._users:
+            users = {self._analysis.computation(use.operation) for use in copy.result.uses}
+            alone = users.pop() if len(users) == 1 else None
+            self._users[copy] = None if isinstance(alone, DeviceCopyOp) else alone
+        return self._users[copy]
 
     def _source(self, value: SSAValue) -> Operation | SSAValue:
         """The node that a value comes out of: what a loop or branch carries comes out of that operation."""

@@ -12,6 +12,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.symbols import function_of
 from devscope.analysis.value_kinds import HOST, byte_size, kind_of
 from devscope.dialects.device import DeviceCopyOp
@@ -20,6 +21,7 @@ from devscope.errors import InputError, Note, OptionError, SourceLocation
 from devscope.passes.device_plan.capture import Part
 from devscope.passes.device_plan.domains import HOST_NODE, REMATERIALISED
 from devscope.passes.device_plan.report.plan import Plan
+from devscope.passes.device_plan.system import System
 
 _QUERY = re.compile(
     r"(?:@(?P<function>[^:]+):)?(?P<name>%[A-Za-z0-9$._-]+(?:#[0-9]+)?)|(?:(?P<file>.+):)?(?P<line>[0-9]+)"
@@ -76,6 +78,7 @@ class _Answer:
         self._names = plan.names
         self._originals = {clone.name: clone.original for clone in plan.clones}
         self._made = {copy.op for part in plan.parts for copy in part.copies if copy.user is not None}
+        self._analysis = ScopeAnalysis(module)
         self._home = {signature.op: part for part in plan.parts for signature in part.system.signatures.values()}
 
     def text(self) -> str:
@@ -156,13 +159,36 @@ class _Answer:
         function = self._called(self._function(first))
         head = f"{names} in {function}{place} {'is' if len(entries) == 1 else 'are'}"
         if first.part is None:
-            return f"{head} on the host: scalars always are\n"
+            return self._about_scalar(head, first.value)
         node = self._node(first)
         if node == REMATERIALISED:
             return f"{head} made again on every scope that needs it\n{self._remade(first)}"
         chain = self._plan.explainer.chain_of_value(first.part.system, first.value)
         copies = (line for entry in entries for line in self._copies(entry))
         return _paragraph(f"{head} on {self._scope(first.part, node)}", *_indented(chain), *copies)
+
+    def _about_scalar(self, head: str, value: SSAValue) -> str:
+        """A scalar or vector: of a computation's body, read back from a device, or the host's own."""
+        owner = value.owner
+        op = owner if isinstance(owner, Operation) else owner.parent_op()
+        around = self._analysis.computation(op) if op is not None else None
+        if around is not None and around in self._plan.places and (around is not op or isinstance(owner, Block)):
+            system, node = self._plan.places[around]
+            where = self._scope_of(system, node)
+            head = f"{head} computed in the body of {self._plan.formatter.op(around)}, which runs on {where}"
+            return _paragraph(head, *_indented(self._plan.explainer.chain(system, node)))
+        if op is not None and op in self._plan.places:
+            system, node = self._plan.places[op]
+            if (where := self._scope_of(system, node)) != system.host.short():
+                often = str(self._plan.repetitions.of(op))
+                head = f"{head} read back from {where} to the host{f', {often}' if often else ''}"
+                return _paragraph(head, *_indented(self._plan.explainer.chain(system, node)))
+        return f"{head} on the host: scalars always are\n"
+
+    def _scope_of(self, system: System, node: int) -> str:
+        if node == REMATERIALISED:
+            return "every scope that needs it"
+        return system.scopes.short(system.domains.scope_of(node)) if node >= 0 else "the host"
 
     def _copies(self, entry: _Entry) -> Iterator[str]:
         """What is copied of a value, and why it is needed elsewhere."""
@@ -175,7 +201,8 @@ class _Answer:
             amount = f"{size:,} bytes" if size is not None else "a size known at run time only"
             users = dict.fromkeys(use.operation for use in copy.op.result.uses)
             names = self._plan.formatter.operations([*users]) or "nobody"
-            yield f"  copied to {copy.op.dst.short()} ({amount}) for {names}"
+            often = str(self._plan.repetitions.of(copy.op))
+            yield f"  copied to {copy.op.dst.short()} ({amount}{f', {often}' if often else ''}) for {names}"
             if copy.use is not None:
                 yield from _indented(self._plan.why_needed(entry.part.system, copy.use), 4)
 
@@ -234,7 +261,7 @@ class _Answer:
         return node if node < 0 else next(iter(system.domains.first_order(node)), HOST_NODE)
 
     def _scope(self, part: Part, node: int) -> str:
-        return part.system.scopes.short(part.system.domains.scope_of(node)) if node >= 0 else "the host"
+        return self._scope_of(part.system, node)
 
     def _function(self, entry: _Entry) -> str:
         value = entry.value

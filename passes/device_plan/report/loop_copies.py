@@ -10,11 +10,10 @@ Where an operation is all that keeps a loop from running on one scope, the warni
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from devscope.analysis.loops import Loop, innermost_loop, trip_count
-from devscope.analysis.symbols import callee_name, function_of
+from devscope.analysis.symbols import function_of
 from devscope.analysis.value_kinds import byte_size
 from devscope.dialects.location import source_location, value_location
 from devscope.dialects.op_facts import Control, facts_of
@@ -24,7 +23,7 @@ from devscope.passes.device_plan.capture.copies import CapturedCopy
 from devscope.passes.device_plan.domains import REMATERIALISED
 from devscope.passes.device_plan.remarks import Remark, loops_around
 from devscope.passes.device_plan.report.provenance import Explainer
-from devscope.passes.device_plan.system import System
+from devscope.passes.device_plan.report.repetition import Repetitions
 
 _UNASKED = frozenset({"default", "propagated", "preferred", "first_result"})
 """Kinds of reasons that neither a demand of the program stands behind nor a cost that was worked out."""
@@ -64,7 +63,7 @@ def loop_warnings(parts: Sequence[Part], explainer: Explainer) -> list[Remark]:
 def _in_called_functions(
     parts: Sequence[Part], explainer: Explainer, copies: Sequence[CapturedCopy]
 ) -> Iterator[Remark]:
-    repeated = _repeated_functions([part.system for part in parts]) if copies else {}
+    repeated = Repetitions(part.system for part in parts).repeated_functions if copies else {}
     for copy in copies if repeated else ():
         function = function_of(copy.op)
         if function is not None and function in repeated:
@@ -72,33 +71,6 @@ def _in_called_functions(
             name = explainer.formatter.function(function, position=False)
             when = f"in every run of {name}, which {explainer.formatter.op(call)} starts"
             yield _warning(explainer, copy, f"{when} in every iteration of {_name(explainer, loop)}", "", ())
-
-
-def _repeated_functions(systems: Sequence[System]) -> dict[FuncOp, tuple[Loop, Operation]]:
-    """The functions of a planned module that loops call, directly or not, each with the loop and the call in it.
-
-    Only calls by name count: which functions a function value stands for is not known in general.
-    """
-    functions = {s.op.sym_name.data: s.op for system in systems for s in system.signatures.values()}
-    found: dict[FuncOp, tuple[Loop, Operation]] = {}
-    callees: dict[FuncOp, list[FuncOp]] = {}
-    for system in systems:
-        for site in system.sites:
-            # Planning may have written the name of a clone.
-            caller, callee = function_of(site.op), functions.get(callee_name(site.op) or "")
-            if caller is None or callee is None:
-                continue
-            callees.setdefault(caller, []).append(callee)
-            if callee not in found and (loop := innermost_loop(site.op, system.graphs)) is not None:
-                found[callee] = (loop, site.op)
-    work = list(found)
-    while work:
-        caller = work.pop()
-        for callee in callees.get(caller, ()):
-            if callee not in found:
-                found[callee] = found[caller]
-                work.append(callee)
-    return found
 
 
 def _warning(explainer: Explainer, copy: CapturedCopy, when: str, total: str, advice: Sequence[Note]) -> Remark:

@@ -1,7 +1,7 @@
 """What planning decided and why: the `Plan`."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -9,7 +9,7 @@ from xdsl.ir import Operation, SSAValue, Use
 
 from devscope.analysis.captured_values import captured_uses
 from devscope.analysis.symbols import function_of
-from devscope.analysis.value_kinds import HOST, byte_size, kind_of
+from devscope.analysis.value_kinds import byte_size, holds_data, scalar_size
 from devscope.dialects.device import DeviceCopyOp, ScopeAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
@@ -20,6 +20,7 @@ from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.report.diagnostics import DiagnosticFormatter, without_middle
 from devscope.passes.device_plan.report.loop_copies import loop_warnings
 from devscope.passes.device_plan.report.provenance import Explainer
+from devscope.passes.device_plan.report.repetition import ONCE, Repetition, Repetitions
 from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_plan.system import System
 
@@ -54,6 +55,22 @@ class Copy:
     required_by: str
     """The first use that needs the copy."""
     operation: DeviceCopyOp
+    repetition: Repetition = ONCE
+    """How often it runs, as planned: what compiles the plan may move it out of a loop."""
+
+
+@dataclass(frozen=True)
+class ReadBack:
+    """Scalars that an operation reads on a device, for the host."""
+
+    value: str
+    """What is read, in words."""
+    src: ScopeAttr
+    bytes: int
+    op: str
+    """Its name."""
+    operation: Operation
+    repetition: Repetition = ONCE
 
 
 @dataclass(frozen=True)
@@ -126,10 +143,37 @@ class Plan:
                 byte_size(value.type),
                 self.formatter.op(user) if user is not None else "the input",
                 op,
+                self.repetitions.of(op),
             )
             for part in self.parts
             for op, value, user in part.copies
         ]
+
+    @cached_property
+    def read_backs(self) -> list[ReadBack]:
+        """The scalars that operations on devices give to the host, which waits for each: conditions, say."""
+        return [
+            ReadBack(
+                self._what_is_read(op),
+                part.system.scopes.attributes[scope],
+                sum(scalar_size(value.type) for value in op.results),
+                op_name(op),
+                op,
+                self.repetitions.of(op),
+            )
+            for part in self.parts
+            for op, _, scope in part.placed
+            if scope != part.system.host_scope and op.results and not any(map(_has_scope, op.results))
+        ]
+
+    def _what_is_read(self, op: Operation) -> str:
+        used = ((op, index) for index, value in enumerate(op.operands) if _has_scope(value))
+        read = next(used, None) or next(captured_uses(op), None)
+        return self.formatter.operand(*read) if read is not None else "a result"
+
+    @cached_property
+    def repetitions(self) -> Repetitions:
+        return Repetitions(part.system for part in self.parts)
 
     @cached_property
     def remarks(self) -> list[Remark]:
@@ -140,17 +184,8 @@ class Plan:
     def copy_remarks(self) -> list[Remark]:
         """One remark per copy: how much, and who asked. And one per scalar that is read back from a device."""
         copied = [(_copy_text(copy), copy.operation) for copy in self.copies]
-        return [Remark("remark", text, source_location(op)) for text, op in (*copied, *self._read_backs())]
-
-    def _read_backs(self) -> Iterator[tuple[str, Operation]]:
-        for part in self.parts:
-            for op, _, scope in part.placed:
-                if scope != part.system.host_scope and op.results and not any(map(_has_scope, op.results)):
-                    at = part.system.scopes.short(scope)
-                    used = ((op, index) for index, value in enumerate(op.operands) if _has_scope(value))
-                    read = next(used, None) or next(captured_uses(op), None)
-                    what = self.formatter.operand(*read) if read is not None else "a result"
-                    yield f"{self.formatter.op(op, False)} reads {what} back from {at}", op
+        read = [(_read_text(back), back.operation) for back in self.read_backs]
+        return [Remark("remark", text, source_location(op)) for text, op in (*copied, *read)]
 
     # Why
 
@@ -187,6 +222,8 @@ class Plan:
     def to_json(self, chains: bool = False) -> dict[str, object]:
         """The plan as lists and texts. Locations are ``file:line:col`` or None, sizes in bytes or None.
 
+        ``times``: how often a copy or a read-back runs per call, at most; None where a loop's length is not known.
+
         With ``chains``, all steps of the reasons behind each placement and copy are in there too. ``warnings`` are
         those of the remarks, with their notes, each as a text of several lines.
         """
@@ -209,10 +246,22 @@ class Plan:
                     "src": copy.src.short(),
                     "dst": copy.dst.short(),
                     "bytes": copy.bytes,
+                    "times": copy.repetition.total,
                     "asked_by": copy.required_by,
                     **(_both(*self.why_copied(copy.operation)) if chains else {}),
                 }
                 for copy in self.copies
+            ],
+            "read_backs": [
+                {
+                    "op": read.op,
+                    "location": _where(read.operation),
+                    "value": read.value,
+                    "src": read.src.short(),
+                    "bytes": read.bytes,
+                    "times": read.repetition.total,
+                }
+                for read in self.read_backs
             ],
             "clones": [
                 {"name": clone.name, "original": clone.original, "asked_by": clone.required_by}
@@ -235,12 +284,18 @@ def _both(source: Sequence[Note], destination: Sequence[Note]) -> dict[str, obje
 
 
 def _has_scope(value: SSAValue) -> bool:
-    return kind_of(value.type) != HOST
+    return holds_data(value.type)
 
 
 def _copy_text(copy: Copy) -> str:
     size = "a number of bytes that is known at run time only" if copy.bytes is None else f"{copy.bytes:,} bytes"
-    return f"{copy.value} is copied from {copy.src.short()} to {copy.dst.short()} ({size}) for {copy.required_by}"
+    ends, often = f"from {copy.src.short()} to {copy.dst.short()}", str(copy.repetition)
+    return f"{copy.value} is copied {ends} ({size}) for {copy.required_by}{often and f', {often}'}"
+
+
+def _read_text(read: ReadBack) -> str:
+    often = str(read.repetition)
+    return f"'{read.op}' reads {read.value} back from {read.src.short()}{often and f' ({often})'}"
 
 
 def _where(op: Operation) -> str | None:
