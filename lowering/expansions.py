@@ -190,6 +190,37 @@ def power(op: Any, wide: str = "f64") -> str:
     return "\n".join(lines)
 
 
+#: The upper half of a signed product by halves of the factors (Warren, Hacker's Delight, 2nd edition, 8-2).
+_HIGH = """
+    a0 andi 0 mask, a1 shrsi 0 half, b0 andi 1 mask, b1 shrsi 1 half, p muli a0 b0, p1 shrui p half, q muli a1 b0,
+    s addi q p1, s0 andi s mask, s1 shrsi s half, r muli a0 b1, m addi r s0, m1 shrsi m half, t muli a1 b1,
+    u addi t s1, high addi u m1
+"""
+#: Unsigned, a number whose first bit is set is 2^64 more.
+_UNSIGNED_HIGH = """
+    x shrsi 0 last, x1 andi x 1, y shrsi 1 last, y1 andi y 0, z addi high x1, unsigned addi z y1
+"""
+
+
+def multiply_extended(op: Any) -> str:
+    """``arith.mulsi_extended`` and ``mului_extended`` of 64 bits without numbers of 128.
+
+    Not by the usual sum of unsigned products: LLVM recognises it and makes a product of 128 bits of it.
+    """
+    type_ = op.operands[0].type
+    if str(type_) not in ("i64", "index"):
+        return ""
+    constants = {"half": 32, "last": 63, "mask": 2**32 - 1, "zero": 0}
+    lines = [f"%{name} = arith.constant {value} : {type_}" for name, value in constants.items()]
+    unsigned = op.name == "arith.mului_extended"
+    steps = f"{_HIGH}, {_UNSIGNED_HIGH}" if unsigned else _HIGH
+    results = f"low muli 0 1, result addi {'unsigned' if unsigned else 'high'} zero"
+    for step in f"{steps}, {results}".split(","):
+        name, operation, left, right = step.split()
+        lines.append(f"%{name} = arith.{operation} %{left}, %{right} : {type_}")
+    return "\n".join(lines)
+
+
 def in_single(op: Any) -> str:
     """A function of one number of fewer bits than f32, in f32."""
     type_ = op.operands[0].type
