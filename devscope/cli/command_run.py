@@ -79,6 +79,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         save_results(arguments.output, entry, results)
     if arguments.check:
+        if results and not any(device.kernels for device in executable.program.devices):
+            print("check: nothing runs on a device: this compares the host's code with itself")
         report_difference(entry, results, expected)
     return 0
 
