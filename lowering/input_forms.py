@@ -162,6 +162,7 @@ _REWRITES: dict[str, Callable[[Any], None]] = {
     _GLOBAL: _inline_global,
     "bufferization.alloc_tensor": _lower_allocation,
     "bufferization.dealloc_tensor": lambda op: op.erase(),
+    "memref.dealloc": lambda op: op.erase(),  # buffers are freed behind their last use
     "bufferization.materialize_in_destination": _lower_materialisation,
     "stablehlo.case": _lower_choice,
     "stablehlo.get_dimension_size": _lower_size,

@@ -11,6 +11,7 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
+from devscope.analysis.target_binding import HOST_KIND
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
@@ -31,6 +32,8 @@ _LAUNCHES = frozenset({"device.launch", "hetero.launch", "device.in", "device.ou
 #: Accesses to an element of a tensor, whose indices are the last operands, and the position of the tensor.
 _ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
 _RESERVED = "devscope_"
+_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+"""Of f80 and f128, which the host computes with, the bindings do not say that they are floats."""
 
 
 def check_names(module: ModuleOp) -> None:
@@ -61,7 +64,7 @@ def check_module(module: Any, target: str) -> None:
         elif name in _ACCESSES:
             _check_indices(op, *list(op.operands)[_ACCESSES[name] :])
     for type_, op in mlir_util.types(ops):
-        _check_type(type_, op)
+        _check_type(type_, op, target)
 
 
 def _check_dim(dim: Any) -> None:
@@ -87,7 +90,14 @@ def _constant(index: Any) -> int | None:
     return ir.IntegerAttr(owner.attributes["value"]).value
 
 
-def _check_type(type_: Any, op: Any) -> None:
+def _check_type(type_: Any, op: Any, target: str) -> None:
+    scalar = ir.ShapedType(type_).element_type if isinstance(type_, ir.ShapedType) else type_
+    if isinstance(scalar, ir.FloatType) and str(scalar) not in _FLOATS:
+        raise LoweringError(
+            f"target '{target}' cannot compute with {scalar}",
+            decode_location(op.location),
+            ["compute with f32, which holds all of its numbers, and store its bits as integers"],
+        )
     if not isinstance(type_, ir.RankedTensorType | ir.MemRefType):  # those are of data on devices
         return
     if isinstance(type_, ir.RankedTensorType) and type_.encoding is not None:
@@ -98,6 +108,12 @@ def _check_type(type_: Any, op: Any) -> None:
         )
     element = type_.element_type
     is_scalar = isinstance(element, ir.IntegerType | ir.FloatType | ir.IndexType | ir.ComplexType)
+    if target != HOST_KIND and isinstance(element, ir.VectorType):
+        raise LoweringError(
+            f"target '{target}' cannot hold elements of type {element}",
+            decode_location(op.location),
+            ["make the vector a dimension of the tensor"],
+        )
     size = mlir_util.element_bytes(element) if is_scalar else 1
     if type_.has_static_shape and math.prod(type_.shape) * size > MOST_BYTES:
         raise LoweringError(f"{type_} has more bytes than can be addressed", decode_location(op.location))

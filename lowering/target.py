@@ -146,16 +146,17 @@ class KernelTarget(Target):
     """A target whose code is kernels that the host launches.
 
     ``grids``: the schedules of kernels, chosen by their first operation. ``compile_kernels`` compiles a builtin
-    module of ``gpu.module`` operations, which compute with ``floats`` and with integers of up to ``integer_bits``;
-    ``optional_types``: those that it may lack, with the target option that says so. ``prepare`` is called early,
-    once it is known that the target is needed: what it starts in the background is there when kernels are
-    compiled.
+    module of ``gpu.module`` operations, which compute with ``floats`` and with integers of up to ``integer_bits``,
+    if there are ``integer_widths`` of one of these; ``optional_types``: those that it may lack, with the target
+    option that says so. ``prepare`` is called early, once it is known that the target is needed: what it starts in
+    the background is there when kernels are compiled.
     """
 
     compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary]
     grids: Sequence[Rule[GridSchedule]] = (Rule(GridSchedule()),)
     floats: Collection[str] = ("f16", "f32", "f64")
     integer_bits: int = 64
+    integer_widths: Sequence[int] = ()
     optional_types: Mapping[str, str] = field(default_factory=dict[str, str])
     prepare: Callable[[], object] = _nothing
 

@@ -10,6 +10,7 @@ code, and a message if there is none.
 
 import os
 import pickle
+import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -20,6 +21,10 @@ Reply = tuple[bytes, str]
 
 #: f32 atomics need this SPIR-V extension; drivers that lack it refuse only modules that use it.
 _LLVM_OPTIONS = ("--spirv-ext=+SPV_EXT_shader_atomic_float_add",)
+
+
+#: An integer type that the SPIR-V backend makes wider, keeping what overflows; it refuses those above 64 bits.
+_ODD_INTEGER = re.compile(r'(?<![\w%@."$-])i(?!(?:1|8|16|32|64)\b)\d\d?\b')
 
 
 def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
@@ -35,7 +40,15 @@ def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
     tuning.slp_vectorization = False
     passes = llvm.create_pass_builder(target, tuning)
     passes.getModulePassManager().run(module, passes)
+    if machine["triple"].startswith("spirv"):
+        _check_integers(module)
     return target.emit_assembly(module).encode() if machine["assembly"] else target.emit_object(module)
+
+
+def _check_integers(module: Any) -> None:
+    for function in module.functions:
+        if odd := _ODD_INTEGER.search(str(function)):
+            raise RuntimeError(f"LLVM made an integer of type {odd[0]} (in function: {function.name})")
 
 
 def _answer(llvm: Any, machine: Mapping[str, Any], text: str) -> Reply:

@@ -30,15 +30,14 @@ def take_kernels(module: Any) -> Any:
 
 
 def check_types(gpu_modules: Any, target: KernelTarget, options: Options) -> None:
-    """Raise LoweringError, located, for a type that ``target`` lacks: LLVM's backends abort on it."""
+    """Raise LoweringError, located, for a type that ``target`` lacks: LLVM's backends abort on it, or go wrong."""
     lacking = {type_ for type_, option in target.optional_types.items() if options.get(option) is False}
     for type_, op in mlir_util.types(mlir_util.walk(gpu_modules)):
         scalar = ir.ShapedType(type_).element_type if isinstance(type_, ir.ShapedType) else type_
         scalar = scalar.element_type if isinstance(scalar, ir.ComplexType) else scalar
         if str(scalar) in lacking or not _exists(scalar, target):
             where = " on this device" if str(scalar) in lacking else ""
-            is_integer = isinstance(scalar, ir.IntegerType)
-            other = f"integers of up to {target.integer_bits} bits" if is_integer else "f32"
+            other = _integers(scalar, target) if isinstance(scalar, ir.IntegerType) else "f32"
             raise LoweringError(
                 f"target '{target.name}' cannot compute with {scalar}{where}",
                 decode_location(op.location),
@@ -48,9 +47,16 @@ def check_types(gpu_modules: Any, target: KernelTarget, options: Options) -> Non
 
 def _exists(scalar: Any, target: KernelTarget) -> bool:
     if isinstance(scalar, ir.IntegerType):
-        return scalar.width <= target.integer_bits
+        is_known = not target.integer_widths or scalar.width in target.integer_widths
+        return is_known and scalar.width <= target.integer_bits
     is_float = isinstance(scalar, ir.FloatType) or str(scalar) in ("f80", "f128")  # no classes for these
     return not is_float or str(scalar) in target.floats
+
+
+def _integers(lacking: Any, target: KernelTarget) -> str:
+    if lacking.width <= target.integer_bits:
+        return f"integers of {', '.join(map(str, target.integer_widths))} bits"
+    return f"integers of up to {target.integer_bits} bits"
 
 
 def compile_kernels(

@@ -15,7 +15,7 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import children, ir
 from devscope.lowering.interop.custom_form import to_generic
 from devscope.lowering.interop.diagnostics import rename_file, translate
-from devscope.lowering.interop.mixed_types import has_twins, with_twins
+from devscope.lowering.interop.mixed_types import refuses_a_type, with_twins
 
 BYTECODE_MAGIC = b"ML\xefR"
 _UNNAMED = "-"
@@ -64,9 +64,9 @@ def parse_file(path: str | Path, context: Any) -> Any:
             return _parse_custom(found, Path(path).read_text(errors="replace"), name, context)
         if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
             found.notes += (Note("the file begins with a byte order mark: save it as UTF-8 without one"),)
-        elif start == BYTECODE_MAGIC or has_twins(found.message, Path(path).read_text(errors="replace")):
+        elif refuses_a_type(found.message):
             return parse_text(Path(path).read_bytes(), name, context)
-        else:
+        elif start != BYTECODE_MAGIC:
             from devscope.lowering.interop.parse_hints import explained
 
             found = explained(found, Path(path).read_text(errors="replace"), name)
@@ -76,7 +76,7 @@ def parse_file(path: str | Path, context: Any) -> Any:
 def _parse_custom(error: DevscopeError, text: str, filename: str, context: Any) -> Any:
     """The module in ``text``, in which MLIR found ``error``, with custom forms expanded. Raises `ParseError`."""
     generic = to_generic(text) if error.location is None else text
-    if has_twins(error.message, text):
+    if refuses_a_type(error.message):
         generic = with_twins(text)
     if generic == text:
         from devscope.lowering.interop.parse_hints import explained
@@ -142,10 +142,10 @@ def _parse_unnamed(text: str | bytes, filename: str, context: Any) -> Any:
         found = translate(error, ParseError, f"{filename} is not an MLIR module", files={_UNNAMED: filename})
         if isinstance(text, str):
             return _parse_custom(found, text, filename, context)
-        generic = _generic_text(text)
-        if has_twins(found.message, generic):
-            return parse_text(with_twins(generic), filename, context)
-        raise found from None
+        generic = _generic_text(text) if refuses_a_type(found.message) else ""
+        if generic == (changed := with_twins(generic)):
+            raise found from None
+        return parse_text(changed, filename, context)
     if isinstance(text, str):
         rename_file(module, _UNNAMED, filename)
     return module

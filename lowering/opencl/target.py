@@ -82,6 +82,7 @@ def _set_calling_convention(text: str) -> str:
 TARGET = KernelTarget(
     kind=get_target_kind("opencl"),
     compile_kernels=_compile_kernels,
+    integer_widths=(1, 8, 16, 32, 64),  # LLVM's SPIR-V backend makes others wider, and keeps what overflows
     optional_types={"f64": "fp64", "f16": "fp16"},
     prepare=shared_emitter,
 )

@@ -146,11 +146,38 @@ SIGNATURE_ERRORS = {
     )
 }
 
+V2 = "vector<2xf32>"
 LOWERING_ERRORS = {
     "function as an argument": (
         main("return", "%x: (f32) -> f32", "()"),
         "3:1: error: public function 'main' takes or returns a function",
         "add a public function of tensors and scalars that calls it with a func.constant",
+    ),
+    "integers of a width that the device gets wrong": (
+        main(
+            f"%0 = arith.fptosi %x {{device.scope = #dev}} : {T4} to tensor<4xi4>\n"
+            f"  %1 = arith.sitofp %0 {{device.scope = #dev}} : tensor<4xi4> to {T4}\n  return %1 : {T4}"
+        ),
+        "4:8: error: target 'opencl' cannot compute with i4",
+        "compute with integers of 1, 8, 16, 32, 64 bits, or place the operation on another device",
+    ),
+    "floats that the host does not compute with": (
+        main(f"%0 = arith.truncf %x : {T4} to tensor<4xf8E5M2>\n  return %x : {T4}"),
+        "4:8: error: target 'cpu' cannot compute with f8E5M2",
+        "compute with f32, which holds all of its numbers, and store its bits as integers",
+    ),
+    "vectors as elements on the device": (
+        main(
+            f"%v = vector.broadcast %s : f32 to {V2}\n"
+            f"  %0 = tensor.splat %v {{device.scope = #dev}} : tensor<4x{V2}>\n"
+            "  %c = arith.constant 1 : index\n"
+            f"  %1 = tensor.extract %0[%c] {{device.scope = #dev}} : tensor<4x{V2}>\n"
+            f"  %2 = vector.extract %1[0] : f32 from {V2}\n  return %2 : f32",
+            "%s: f32",
+            "f32",
+        ),
+        "5:8: error: target 'opencl' cannot hold elements of type vector<2xf32>",
+        "make the vector a dimension of the tensor",
     ),
     "foreign operation on the host": (
         main(f'%0 = "foo.bar"(%x) : ({T4}) -> {T4}\n  return %0 : {T4}'),
