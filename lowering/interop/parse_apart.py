@@ -3,7 +3,8 @@
 MLIR's reader of bytecode trusts what it reads: damaged bytecode makes it read memory that is not its own, or end
 the process ("SmallVector unable to grow"). So bytecode is read and written anew there, and only that is read here.
 The bindings end the process when Python asks for the name of an operation that is not UTF-8; in text such a name
-has an escape. It takes as long as to load MLIR once more.
+has an escape. That, and what is known to end MLIR's reader of text, is looked for in text (`_is_fatal`). It takes
+as long as to load MLIR once more.
 """
 
 import pickle
@@ -17,7 +18,12 @@ from devscope.errors import ParseError
 from devscope.lowering.interop.parsing import BYTECODE_MAGIC
 
 _ESCAPE = re.compile(rb"\\[89A-Fa-f][0-9A-Fa-f]")
+_ENDLESS = re.compile(rb"\d{10}x")
+_DEPTH = 200
+_OVERLAP = 256
 _CHUNK = 1 << 20
+_MOST_CHUNKS = 16
+"""What follows in larger files is mostly data."""
 
 
 def parsed_apart(source: bytes | Path, filename: str) -> bytes | None:
@@ -26,15 +32,33 @@ def parsed_apart(source: bytes | Path, filename: str) -> bytes | None:
     Raises `ParseError` for what MLIR or its bindings refuse, or do not survive. Raises OSError.
     """
     if isinstance(source, bytes):
-        if source.startswith(BYTECODE_MAGIC) or _ESCAPE.search(source):
+        if source.startswith(BYTECODE_MAGIC) or _is_fatal(source):
             return _ask(source, None, filename)
         return None
     with source.open("rb", buffering=0) as file:  # another process goes on where this one is
         start = piece = file.read(len(BYTECODE_MAGIC))
-        while piece and start != BYTECODE_MAGIC and not _ESCAPE.search(piece):
-            piece = piece[-2:] + more if (more := file.read(_CHUNK)) else b""
+        fatal = start == BYTECODE_MAGIC
+        for _ in range(_MOST_CHUNKS):
+            if fatal or not (more := file.read(_CHUNK)):
+                break
+            piece = piece[-_OVERLAP:] + more
+            fatal = _is_fatal(piece)
         file.seek(0)
-        return _ask(None, file, filename) if piece else None
+        return _ask(None, file, filename) if fatal else None
+
+
+def _is_fatal(text: bytes) -> bool:
+    return (
+        (b"\\" in text and _ESCAPE.search(text) is not None)
+        # It recurses.
+        or any(bracket * _DEPTH in text for bracket in (b"[", b"(", b"{", b"<"))
+        # The parser makes a vector for so many elements.
+        or (b"tensor.from_elements" in text and _ENDLESS.search(text) is not None)
+        # A resource that is aligned to 0 bytes.
+        or (b"dialect_resources" in text and b'"0x00000000' in text)
+        # Of a kind that does not go with the type of its elements.
+        or b"linalg.elementwise" in text
+    )
 
 
 def _ask(data: bytes | None, file: RawIOBase | None, filename: str) -> bytes | None:

@@ -110,6 +110,24 @@ def test_an_attribute_with_the_name_of_a_property_is_refused(operation: str) -> 
         devscope.plan(text)
 
 
+ENDLESS = "4611686018427387904xf32"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"func.func @f(%e: f32) {{ %0 = tensor.from_elements %e : tensor<{ENDLESS}> return }}",
+        f"func.func @f() attributes {{x.y = {'[' * 50_000}{']' * 50_000}}} {{ return }}",
+        """func.func @f(%a: tensor<4xi32>) { %0 = linalg.elementwise kind=#linalg.elementwise_kind<exp>
+           ins(%a : tensor<4xi32>) outs(%a : tensor<4xi32>) -> tensor<4xi32> return }""",
+    ],
+    ids=["elements", "depth", "elementwise"],
+)
+def test_text_that_ends_the_process(text: str) -> None:
+    with pytest.raises(ParseError, match="MLIR does not survive it"):
+        devscope.plan(text)
+
+
 def test_bytecode_that_ends_the_process(tmp_path: Path) -> None:
     """One byte of it is changed, a length: MLIR asks for more memory than a vector can have, and aborts."""
     session = Session()
