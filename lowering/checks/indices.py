@@ -75,20 +75,37 @@ def note_in_kernel(module: Any, root: list[Any], space: Any, checks: Checks) -> 
 
     The memory for that is in ``space``.
     """
-    asserts = [op for part in root for op in mlir_util.walk(part) if op.name == "cf.assert"]
-    if not asserts:
-        return
-    i32 = ir.IntegerType.get_signless(32, module.context)
-    type_ = mlir_util.buffer_type([1], i32, space)
-    names = [
-        mlir_util.symbol_name(op) for op in mlir_util.children(module.operation) if "sym_name" in op.attributes
-    ]
-    if STATUS not in names:
-        text = f'memref.global "private" @{STATUS} : {type_} = uninitialized'
-        first = mlir_util.append(module, text)
-        first.move_before(mlir_util.children(module.operation)[0])
+    asserts = _assertions(root)
+    if asserts:
+        _note(asserts, status_memory(module, root[0], space), checks)
+
+
+def note_in_function(kernel: Any, checks: Checks) -> bool:
+    """The same for a kernel over buffers, which gets one more argument, if it asserts something."""
+    asserts = _assertions([kernel])
+    if asserts:
+        i32 = ir.IntegerType.get_signless(32, kernel.context)
+        status = mlir_util.entry_block(kernel).add_argument(mlir_util.buffer_type([1], i32), kernel.location)
+        _note(asserts, status, checks)
+    return bool(asserts)
+
+
+def status_memory(module: Any, before: Any, space: Any) -> Any:
+    """The memory of the device of ``space`` for what kernels note, in front of ``before``."""
+    type_ = mlir_util.buffer_type([1], ir.IntegerType.get_signless(32, module.context), space)
+    tops = mlir_util.children(module.operation)
+    if STATUS not in [mlir_util.symbol_name(op) for op in tops if "sym_name" in op.attributes]:
+        status = mlir_util.append(module, f'memref.global "private" @{STATUS} : {type_} = uninitialized')
+        status.move_before(tops[0])
     name = {"name": ir.FlatSymbolRefAttr.get(STATUS, module.context)}
-    status = Builder(root[0]).value("memref.get_global", [], type_, name)
+    return Builder(before).value("memref.get_global", [], type_, name)
+
+
+def _assertions(root: list[Any]) -> list[Any]:
+    return [op for part in root for op in mlir_util.walk(part) if op.name == "cf.assert"]
+
+
+def _note(asserts: list[Any], status: Any, checks: Checks) -> None:
     for op in asserts:
         text = f"""
             %true = arith.constant true
@@ -97,10 +114,10 @@ def note_in_kernel(module: Any, root: list[Any], space: Any, checks: Checks) -> 
               %c0 = arith.constant 0 : index
               %none = arith.constant 0 : i32
               %number = arith.constant {_number(op, checks.messages)} : i32
-              %old = memref.load %1[%c0] : {type_}
+              %old = memref.load %1[%c0] : {status.type}
               %first = arith.cmpi eq, %old, %none : i32
               scf.if %first {{
-                memref.store %number, %1[%c0] : {type_}
+                memref.store %number, %1[%c0] : {status.type}
               }}
             }}
         """

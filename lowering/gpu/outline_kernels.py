@@ -43,7 +43,7 @@ def lower_device_functions(
     """
     target, options = part.target, part.attribute.option_values
     space = ir.Attribute.parse(str(part.scope), module.context)
-    kernels = take_user_kernels(module, taken)
+    kernels = take_user_kernels(module, taken, checks)
     to_buffers(module, target, options, run_passes, constants, checks, carry_launches)
     call_kernels(module, kernels)
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)

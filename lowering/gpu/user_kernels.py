@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.checks.indices import check_indices, note_in_function, status_memory
+from devscope.lowering.checks.labels import Checks
 from devscope.lowering.gpu.local_memory import STATIC_LOCAL, move_local_memory
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
@@ -29,16 +31,18 @@ _SIZES = 6
 class UserKernel:
     """A kernel, taken out of its module; ``parameters`` are the types of its parameters.
 
-    ``module_name`` is that of the ``gpu.module`` that it becomes.
+    ``module_name`` is that of the ``gpu.module`` that it becomes. ``reports``: it has one more parameter, memory
+    where it notes assertions that do not hold.
     """
 
     name: str
     module_name: str
     func: Any
     parameters: list[Any]
+    reports: bool
 
 
-def take_user_kernels(module: Any, taken: set[str]) -> dict[str, UserKernel]:
+def take_user_kernels(module: Any, taken: set[str], checks: Checks) -> dict[str, UserKernel]:
     """Take the hand-written kernels out of ``module``: by the names that launches have for them.
 
     Equal ones become one. Names are added to ``taken``, the names of the program, which has those of all kernels.
@@ -57,7 +61,11 @@ def take_user_kernels(module: Any, taken: set[str]) -> dict[str, UserKernel]:
                 module_name += "_"
             # What outlining makes of a function 'f' is called 'f_kernel'.
             taken.update((module_name, module_name.removesuffix("_kernel"), name.removesuffix("_kernel")))
-            first[text] = UserKernel(name, module_name, func, parameters)
+            reports = False
+            if checks.indices:
+                check_indices(func)
+                reports = note_in_function(func, checks)
+            first[text] = UserKernel(name, module_name, func, parameters, reports)
         found[name] = first[text]
         func.detach_from_parent()
         drop_assertions(func)
@@ -190,7 +198,7 @@ def define_launchers(module: Any, kernels: Mapping[str, UserKernel], space: Any)
             module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get(module.context)
             gpu_module, function = _gpu_module(kernel, space)
             module.body.append(gpu_module)
-            _define(launcher, kernel, move_local_memory(function))
+            _define(module, launcher, kernel, move_local_memory(function), space)
 
 
 def _gpu_module(kernel: UserKernel, space: Any) -> tuple[Any, Any]:
@@ -231,11 +239,14 @@ def _move_arguments(function: Any, space: Any) -> None:
     function.attributes["function_type"] = ir.TypeAttr.get(type_)
 
 
-def _define(launcher: Any, kernel: UserKernel, static_local: int) -> None:
+def _define(module: Any, launcher: Any, kernel: UserKernel, static_local: int, space: Any) -> None:
     context = launcher.context
-    build = Builder(mlir_util.add_body(launcher))
+    end = mlir_util.add_body(launcher)
+    build = Builder(end)
     values = list(mlir_util.entry_block(launcher).arguments)
     arguments, sizes = values[: len(kernel.parameters)], values[len(kernel.parameters) :]
+    if kernel.reports:
+        arguments.append(status_memory(module, end, space))
     local = [_local_bytes(build, size) for size in sizes[_SIZES:]]
     symbol = ir.SymbolRefAttr.get([kernel.module_name, kernel.name], context)
     # async dependencies, grid, workgroup, cluster, local memory, arguments, async object

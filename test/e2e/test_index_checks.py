@@ -131,6 +131,41 @@ def test_checks(
         assert np.array_equal(executable(default).run(entry, *right), expected)
 
 
+KERNEL = """
+#d = #device.scope<"opencl", 0 : i64, "", "">
+func.func private @take(%x: memref<?xf32>, %i: memref<?xindex>, %out: memref<?xf32>) attributes {device.kernel} {
+  %t = gpu.global_id x
+  %k = memref.load %i[%t] : memref<?xindex>
+  %v = memref.load %x[%k] : memref<?xf32>
+  memref.store %v, %out[%t] : memref<?xf32>
+  return
+}
+func.func @main(%x: tensor<?xf32>, %i: tensor<?xindex>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %i, %c0 : tensor<?xindex>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %r = "device.launch"(%n, %c1, %c1, %c1, %c1, %c1) ({
+    "device.in"(%x) : (tensor<?xf32>) -> ()
+    "device.in"(%i) : (tensor<?xindex>) -> ()
+    "device.out"(%e) : (tensor<?xf32>) -> ()
+  }) {kernel = @take, device.scope = #d} : (index, index, index, index, index, index) -> tensor<?xf32>
+  return %r : tensor<?xf32>
+}
+"""
+
+
+def test_kernels_of_the_user() -> None:
+    with devscope.compile(KERNEL, checks="on", cache=False) as program:
+        for _ in range(2):
+            assert program(floats(4), np.array([3, 0, 2])).tolist() == [3, 0, 2]
+            for wrong in (4, -1, 1 << 40):
+                with pytest.raises(ExecutionError, match=r"an index in dimension 0 of 'memref.load'$") as caught:
+                    program(floats(4), np.array([1, wrong]))
+                assert caught.value.location is not None
+                assert caught.value.location.line == 6
+
+
 def test_both_places_are_the_same() -> None:
     places: list[str] = []
     for default in ("cpu:0", "opencl:0"):
