@@ -8,7 +8,7 @@ import pickle
 import sys
 from typing import Any
 
-from devscope.errors import ParseError
+from devscope.errors import ParseError, SourceLocation
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.parsing import BYTECODE_MAGIC, bytecode, make_mlir_context, parse_text
 
@@ -18,7 +18,10 @@ def _answer(data: bytes, filename: str) -> bytes | ParseError | None:
         module = parse_text(data, filename, make_mlir_context())
     except ParseError as error:
         # Text is parsed again by the process that asks, whose message is as good.
-        return ParseError(error.message, notes=error.notes) if data.startswith(BYTECODE_MAGIC) else None
+        if not data.startswith(BYTECODE_MAGIC):
+            return None
+        where = error.location or SourceLocation(filename, 1, 1)
+        return ParseError(error.message, where, [str(note) for note in error.notes])
 
     def look(op: Any) -> Any:
         names.add(op.name)
