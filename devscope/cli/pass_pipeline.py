@@ -95,7 +95,8 @@ def _owned_stage(item: PassItem, name: str, passes: PassTable, owners: Sequence[
     known = [full.partition(".")[2] for full in passes if full.partition(".")[0] in owners]
     known += mlir_passes.known_passes() if "mlir" in owners else []
     notes = ["all passes are listed by: devscope-opt --list-passes"]
-    if close := difflib.get_close_matches(name, known, n=3):
+    # Several owners have passes of one name.
+    if close := difflib.get_close_matches(name, dict.fromkeys(known), n=3):
         notes.insert(0, f"did you mean {' or '.join(map(repr, close))}?")
     named = "devscope, xDSL or MLIR" if len(owners) > 1 else owners[0].replace("mlir", "MLIR")
     raise OptionError(f"no pass of {named} is called '{name}'", item.location, notes)

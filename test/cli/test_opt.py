@@ -29,6 +29,7 @@ def source(tmp_path: Path) -> str:
             "'device-plan'",
         ),
         ("cse,canonicalise", "1:5: error: no pass of devscope, xDSL or MLIR is called", "'canonicalize'"),
+        ("css", "1:1: error: no pass of devscope, xDSL or MLIR is called 'css'", "did you mean 'cse'?"),
         ("xdsl.one-shot-bufferize", "no pass of xdsl is called 'one-shot-bufferize'", "--list-passes"),
         ("devscope.cse", "no pass of devscope is called 'cse'", "--list-passes"),
         ("mlir.device-plan", "no pass of MLIR is called 'device-plan'", "--list-passes"),
