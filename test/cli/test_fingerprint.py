@@ -5,8 +5,8 @@ from pathlib import Path
 
 from devscope import fingerprint
 
-OF_NO_PROGRAM = {".c", ".in", ".o", ".pyc", ".txt"}
-"""The runtime, which is linked when a program is loaded, and lists for the command line."""
+OF_NO_PROGRAM = {".c", ".in", ".o", ".pyc", ".txt", ".typed"}
+"""The runtime, which is linked when a program is loaded, lists for command lines, a mark for type checkers."""
 
 
 def test_every_kind_of_file_counts() -> None:

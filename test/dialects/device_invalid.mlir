@@ -59,7 +59,7 @@ func.func @unknown_op(%x: tensor<4xf32>) {
 
 // -----
 
-// expected-error @+1 {{expected dynamic attribute}}
+// expected-error @+1 {{the dialect 'device' has no attribute 'scop'}}
 #misspelled = #device.scop<"opencl", 0, "", "">
 
 // -----
