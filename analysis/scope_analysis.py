@@ -165,7 +165,7 @@ class ScopeAnalysis:
         elif self.executes(op):
             scope = self.lexical(op)
             shapes = facts_of(op).host_operands
-            found = [(i, self.host if i in shapes else scope) for i in range(len(op.operands))]
+            found = [(i, self._on_host(v) if i in shapes else scope) for i, v in enumerate(op.operands)]
             for inner, index in captured_uses(op) if op.regions else ():
                 if holds_data(inner.operands[index].type):
                     yield Need(inner, index, scope)
@@ -223,6 +223,11 @@ class ScopeAnalysis:
             return self.of_argument(parent, argument.index)
         return self.of_op(parent)
 
+    def _on_host(self, value: SSAValue) -> ScopeAttr:
+        """Where the host reads a tensor: in whichever of its memories that is."""
+        actual = self.of_value(value)
+        return actual if self.host.join(actual) == actual else self.host
+
     def _control_needs(self, op: Operation, name: str) -> list[tuple[int, ScopeAttr]]:
         if name == "func.return":
             func = op.parent_op()
@@ -231,7 +236,7 @@ class ScopeAnalysis:
         if name == CONSTANT:
             return []
         if facts_of(op).control not in CALLS:
-            decided = [(0, self.host)] if decides(op) else []
+            decided = [(0, self._on_host(op.operands[0]))] if decides(op) else []
             return decided + [(index, self.of_value(target)) for index, target in targets(op)]
         callees = self.callees_of(op)
         first = len(op.operands) - len(arguments_of(op))

@@ -148,6 +148,8 @@ def view(system: System, op: Operation, host_operands: Container[int] = NOTHING,
             if index in host_operands:
                 shape = system.demanded(system.host_scope, ("shape", op, index), NOT_COMPUTED)
                 system.use(op, index, value, shape)
+            elif index != source:
+                system.use(op, index, value, node)
 
 
 def follow(system: System, op: Operation, node: int, source: int = 0) -> None:
@@ -167,12 +169,18 @@ def read(system: System, op: Operation) -> None:
     node = system.node_of(op.operands[0])
     if system.placement(op) is not None or node == HOST_NODE:
         compute(system, op)
-    elif node == REMATERIALISED:
+        return
+    if node == REMATERIALISED:
         node = system.demanded(system.host_scope, ("scalar", op, 0))
         system.executed.append((op, node))
         system.use(op, 0, op.operands[0], node)
     else:
         follow(system, op, node)
+    for index, value in enumerate(op.operands[1:], 1):
+        system.use(op, index, value, node)
+    for result in op.results:
+        if kind_of(result.type) != HOST:  # an element of a type that another dialect defines
+            system.define(result, node)
 
 
 def registers(system: System, op: Operation) -> None:
