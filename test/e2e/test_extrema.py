@@ -23,6 +23,8 @@ OPERATIONS = ("maximumf", "minimumf", "maxnumf", "minnumf")
 DTYPES: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 TYPES = {"cpu": [*DTYPES], "opencl": ["f16", "f32", "f64"]}
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.0)
+#: Constants beside an operand: all of them for one type.
+CONSTANTS = {type_: SPECIAL if type_ == "f32" else (np.nan, -0.0) for type_ in DTYPES}
 PAIRS = list(itertools.product(SPECIAL, SPECIAL))
 N = len(PAIRS)
 
@@ -58,9 +60,11 @@ def entry(operation: str, type_: str) -> str:
     numbers = [f"%k{k} = arith.constant {literal(v, type_)} : {type_}" for k, v in enumerate(SPECIAL)]
     body = [f"%r0 = arith.{operation} %a, %b : {type_}"]
     folded: list[str] = []
+    for k, value in enumerate(CONSTANTS[type_]):
+        numbers.append(f"%c{k} = arith.constant {literal(value, type_)} : {type_}")
+        body.append(f"%r{2 * k + 1} = arith.{operation} %c{k}, %b : {type_}")
+        body.append(f"%r{2 * k + 2} = arith.{operation} %a, %c{k} : {type_}")
     for k in range(len(SPECIAL)):
-        body.append(f"%r{2 * k + 1} = arith.{operation} %k{k}, %b : {type_}")
-        body.append(f"%r{2 * k + 2} = arith.{operation} %a, %k{k} : {type_}")
         folded += [f"%f{k}_{j} = arith.{operation} %k{k}, %k{j} : {type_}" for j in range(len(SPECIAL))]
     count = len(body)
     constants = ", ".join(f"%f{k}_{j}" for k in range(len(SPECIAL)) for j in range(len(SPECIAL)))
@@ -119,10 +123,12 @@ def test_every_pair(operation: str, target: str, type_: str) -> None:
     third = [(-5.0, np.nan, 0.0)[number % 3] for number in range(N)]
     x, y = (np.array(column, DTYPES[type_]) for column in zip(*PAIRS, strict=True))
     rows = np.stack([x, y, np.array(third, DTYPES[type_])], axis=1)
-    pairs, constants, by_row, whole, *named = _split(compiled(target).run(f"{operation}_{type_}", x, y, rows))
+    results: Any = compiled(target).run(f"{operation}_{type_}", x, y, rows)
+    count = 2 * len(CONSTANTS[type_]) + 1
+    pairs, (constants, by_row, whole, *named) = results[:count], results[count:]
     triples = [(*pair, other) for pair, other in zip(PAIRS, third, strict=True)]
     check(operation, pairs[0], PAIRS)
-    for k, value in enumerate(SPECIAL):
+    for k, value in enumerate(CONSTANTS[type_]):
         check(operation, pairs[2 * k + 1], [(value, b) for _, b in PAIRS])
         check(operation, pairs[2 * k + 2], [(a, value) for a, _ in PAIRS])
     check(operation, constants, PAIRS)
@@ -130,11 +136,6 @@ def test_every_pair(operation: str, target: str, type_: str) -> None:
     check(operation, whole.reshape(1), [[x for row in triples for x in row]])
     for found, operands in zip(named, (PAIRS, triples), strict=False):
         check(operation, found, operands)
-
-
-def _split(results: Any) -> tuple[Any, ...]:
-    count = 2 * len(SPECIAL) + 1
-    return results[:count], *results[count:]
 
 
 KERNEL = """
