@@ -4,10 +4,11 @@ Chains and DAGs of elementwise operations on tensor<64x64xf32>, a device hint af
 turn (see _hinted_programs.py). Both passes run alone, on a module that is in memory already, in a fresh process
 that has planned a small program before; time is CPU time, all of it one thread. A hint is a body-only
 device.on_device, which like TVM's says where data is computed; `attribute` stands for the same programs with
-device.scope on the operation instead. Then time and memory of programs of a million operations. Then the number of
+device.scope on the operation instead. Then time and memory of programs of a million operations, and what
+``devscope plan --table``, ``--dot`` and ``--explain`` take beside ``devscope plan``. Then the number of
 copies on random DAGs that TVM can plan, where a hint is a device.on_device that says where the data goes.
 
-    python bench/plan.py [--rounds 3] [--parts times growth copies] [--largest 1000000] [--programs 300]
+    python bench/plan.py [--rounds 3] [--parts times growth copies reports] [--largest 1000000] [--programs 300]
                          [--relax PYTHON]
 
 TVM lives in an environment of its own; PYTHON is its interpreter (default: $DEVSCOPE_RELAX_PYTHON, else that of
@@ -19,11 +20,13 @@ build/bench/relax). Without one, devscope's figures stand alone. To make one:
 from __future__ import annotations
 
 import argparse
+import contextlib
 import gc
 import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 from collections.abc import Iterable, Sequence
@@ -33,7 +36,7 @@ from typing import Any
 from _hinted_programs import DEVICES, INPUTS, SHAPE, Op, Step, random_steps, steps
 from _processes import Case, column, interleaved, median_ratio, repository, script_case, spread
 
-PARTS = ("times", "growth", "copies")
+PARTS = ("times", "growth", "copies", "reports")
 KINDS = ("chain", "dag")
 SIZES = (1_000, 4_000, 16_000, 64_000)
 AT = 64_000
@@ -42,6 +45,9 @@ TARGET_RATIO = 0.5
 TARGET_GROWTH = 1.3
 TARGET_MEMORY = 1000
 HINTS = ("on_device", "attribute")
+REPORTS = {"plan": [""], "table": ["--table"], "dot": ["--dot"], "explain": ["--explain", "500"]}
+REPORTED = (8_000, 32_000, 100_000)
+TARGET_REPORT = 1.5
 
 
 def build(program: Iterable[Step], inputs: int, hint: str, result_only: bool = False) -> Any:
@@ -100,6 +106,20 @@ def child_time(kind: str, hint: str, operations: int, memory: bool) -> dict[str,
     seconds = time.process_time() - start
     del plan
     return {"seconds": seconds, "copies": copies(module)}
+
+
+def child_report(kind: str, form: str, operations: int) -> dict[str, float]:
+    """CPU time of ``devscope plan`` on a program as text, start of the process included."""
+    from devscope.cli.main import main as devscope
+
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+        file.write(str(build(steps(kind, operations), 1, "on_device")))
+        file.flush()
+        gc.collect()
+        start = time.process_time()
+        with open(os.devnull, "w", encoding="utf-8") as nowhere, contextlib.redirect_stdout(nowhere):
+            devscope(["plan", file.name, *filter(None, REPORTS[form])])
+        return {"seconds": time.process_time() - start}
 
 
 def child_copies(programs: int) -> dict[str, list[int]]:
@@ -190,6 +210,20 @@ def show_growth(kind: str, largest: int, rounds: int) -> bool:
     return growth <= TARGET_GROWTH and max(peaks) <= TARGET_MEMORY
 
 
+def show_reports(kind: str, rounds: int) -> bool:
+    """Seconds of every form of ``devscope plan``, and their ratios to the plain one; whether the target is met."""
+    print(f"\n{kind}: CPU seconds of devscope plan, and of its reports over it (target: at most {TARGET_REPORT})")
+    met = True
+    for size in REPORTED:
+        runs = interleaved([own_case(form, "report", kind, form, str(size)) for form in REPORTS], rounds)
+        seconds = {form: column(found, "seconds") for form, found in runs.items()}
+        ratios = {form: median_ratio(seconds[form], seconds["plan"]) for form in REPORTS if form != "plan"}
+        met &= max(ratios.values()) <= TARGET_REPORT
+        shown = ", ".join(f"--{form} x{ratio:.2f}" for form, ratio in ratios.items())
+        print(f"{size:>12,}{spread(seconds['plan'], 's', 1):>22}  {shown}")
+    return met
+
+
 def run_memory(kind: str, size: int) -> float:
     case = own_case("memory", "memory", kind, "on_device", str(size))
     return column(interleaved([case], 1)["memory"], "peak")[0]
@@ -215,6 +249,8 @@ def child(arguments: Sequence[str]) -> None:
     match arguments:
         case ["time" | "memory" as what, kind, hint, operations]:
             print(json.dumps(child_time(kind, hint, int(operations), what == "memory")))
+        case ["report", kind, form, operations]:
+            print(json.dumps(child_report(kind, form, int(operations))))
         case ["copies", programs]:
             print(json.dumps(child_copies(int(programs))))
         case _:
@@ -244,6 +280,8 @@ def main() -> int:
         met += [show_growth(kind, options.largest, options.rounds) for kind in KINDS]
     if relax and "copies" in options.parts:
         met.append(show_copies(relax, options.programs))
+    if "reports" in options.parts:
+        met += [show_reports(kind, options.rounds) for kind in KINDS]
     return 0 if all(met) else 1
 
 
