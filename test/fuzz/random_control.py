@@ -281,16 +281,56 @@ def indirect(g: Generator, block: Block) -> None:
         arms = [f"{{\n  scf.yield {name} : {kind}\n  }}" for name in (one, two)]
         choice = f"  {chosen} = scf.if {test} -> ({kind}) {arms[0]} else {arms[1]}"
     results = _results(g, [type_])
+    use, run = g.pick([_call_it, _apply_it, _carry_it])(g, (chosen, kind), (x, type_), results[0][0])
     _add(
         block,
         results,
         lambda: (
             f"  {one} = func.constant @{made[0].name} : {kind}\n"
-            f"  {two} = func.constant @{made[1].name} : {kind}\n{choice}\n"
-            f"  {_names(results)} = func.call_indirect {chosen}({x}, %n, %m) : {kind}"
+            f"  {two} = func.constant @{made[1].name} : {kind}\n{choice}\n{use}"
         ),
-        lambda e: made[0 if e[test] else 1].run([e[x], e["%n"], e["%m"]], e),
+        lambda e: [run(made[0 if e[test] else 1], e)],
     )
+
+
+Use = tuple[str, Callable[[Function, Environment], Any]]
+"""The text of a use of a function value, and what it computes when the value is a function."""
+
+
+def _call_it(g: Generator, function: tuple[str, str], x: Value, result: str) -> Use:
+    text = f"  {result} = func.call_indirect {function[0]}({x[0]}, %n, %m) : {function[1]}"
+    return text, lambda f, e: _times(f, e, e[x[0]], 1)
+
+
+def _times(f: Function, e: Environment, value: Any, count: int) -> Any:
+    for _ in range(count):
+        (value,) = f.run([value, e["%n"], e["%m"]], e)
+    return value
+
+
+def _apply_it(g: Generator, function: tuple[str, str], x: Value, result: str) -> Use:
+    """Another function calls it twice."""
+    name, kind = f"apply{g.name()[2:]}", function[1]
+    apply = Function(name, [("%f", kind), ("%x", x[1])], {}, [("%1", x[1])])  # pyright: ignore[reportArgumentType]
+    text = f"  %0 = func.call_indirect %f(%x, %n, %m) : {kind}\n  %1 = func.call_indirect %f(%0, %n, %m) : {kind}"
+    apply.body.statements.append(Statement([("%1", x[1])], lambda: text, lambda _: None))
+    g.others.append(apply)
+    call = f"  {result} = func.call @{name}({function[0]}, {x[0]}, %n, %m)"
+    return f"{call} : ({kind}, {x[1]}, index, index) -> {x[1]}", lambda f, e: _times(f, e, e[x[0]], 2)
+
+
+def _carry_it(g: Generator, function: tuple[str, str], x: Value, result: str) -> Use:
+    """A loop carries it, and what it makes."""
+    last, carried, value, made, counter = (g.name() for _ in range(5))
+    bound = g.pick(["%c0", "%c2", "%c3"])
+    types = f"{function[1]}, {x[1]}"
+    text = (
+        f"  {last}, {result} = scf.for {counter} = %c0 to {bound} step %c1"
+        f" iter_args({carried} = {function[0]}, {value} = {x[0]}) -> ({types}) {{\n"
+        f"  {made} = func.call_indirect {carried}({value}, %n, %m) : {function[1]}\n"
+        f"  scf.yield {carried}, {made} : {types}\n  }}"
+    )
+    return text, lambda f, e: _times(f, e, e[x[0]], int(e[bound]))
 
 
 def _negated(g: Generator, body: Block, type_: Type) -> None:

@@ -169,6 +169,8 @@ class Generator:
         self.rng, self.scopes, self.busy = rng, scopes, busy
         self.count = 0
         self.functions: list[Function] = []
+        self.others: list[Function] = []
+        """Those that take functions, and so are called in one place only."""
         self.length = length or int(rng.integers(4, 16))
         self.special = float(rng.choice([0, 0, 0.1, 0.4]))
         self.placed = float(rng.choice([0, 0.3, 0.6, 0.9]))
@@ -181,7 +183,7 @@ class Generator:
         for number in range(self.integer(0, 3)):
             self.function(f"helper{number}", self.integer(2, 6))
         main = self.function("main", self.length)
-        return Program([*self.functions[:-1], main], self.special)
+        return Program([*self.others, *self.functions[:-1], main], self.special)
 
     def function(self, name: str, length: int) -> Function:
         function = Function(name)
