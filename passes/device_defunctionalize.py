@@ -11,6 +11,7 @@ function values begin at ``func.constant``, and `FunctionValues` knows where eac
 Afterwards there are no pointers to code: the plan holds as it did, and all passes see every call.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -95,12 +96,16 @@ class _Clones:
         self._taken = taken_names(module)
         self._made: dict[tuple[str, tuple[tuple[int, str], ...]], str] = {}
         """By the name of what is cloned, and of the function that is passed for each argument."""
+        self._counts: Counter[str] = Counter()
+        """Of the clones ever made, by the name of what is cloned."""
 
     def specialise(self) -> bool:
         """Call by name what is known, and what that makes known in clones; whether anything changed."""
         erase_operations(op for op in self._module.walk() if op_name(op) == CONSTANT and not op.results[0].uses)
         _erase_unreached(self._module, names_in)
         symbols = Symbols(self._module)
+        # A clone that only unreached functions called has gone with them.
+        self._made = {key: name for key, name in self._made.items() if name in symbols.functions}
         values = FunctionValues(symbols, ValueFlow())
         changed = False
         for function in symbols.functions.values():
@@ -127,9 +132,10 @@ class _Clones:
             and (function := _only(values, value)) is not None
         )
         name = callee.sym_name.data
-        if not passed or sum(cloned == name for cloned, _ in self._made) >= MOST_CLONES:
+        if not passed or self._counts[name] >= MOST_CLONES:
             return False
         if (name, passed) not in self._made:
+            self._counts[name] += 1
             new = fresh_name("_".join((name, *(function for _, function in passed))), self._taken)
             self._made[name, passed] = clone_function(callee, new).sym_name.data
         redirect(call, self._made[name, passed])
@@ -155,7 +161,7 @@ def _erase_unreached(module: ModuleOp, reached_by: Callable[[Operation], Iterabl
     functions = Symbols(module).functions
     seen = {name for name, function in functions.items() if is_public(function)}
     work: list[Operation] = [functions[name] for name in seen]
-    work += (op for op in module.body.block.ops if op not in functions.values())
+    work += (op for op in module.body.block.ops if not isinstance(op, FuncOp) or op.sym_name.data not in functions)
     while work:
         names = {name for op in work.pop().walk() for name in reached_by(op) if name in functions} - seen
         seen |= names

@@ -184,3 +184,45 @@ func.func private @unused() {
 func.func @main() {
   return
 }
+
+// -----
+
+// @once, which calls @apply with @f, is cloned, and gone with its own clone of that; its clones have another one.
+// CHECK-LABEL: module
+// CHECK:       func.func @main(
+// CHECK:         call @once_f(
+// CHECK:         call @once_g(
+// CHECK:         call @apply(
+// CHECK:       func.func private @once_g(
+// CHECK:         call @[[APPLY:[a-z_0-9]+]](
+// CHECK:       func.func private @once_f(
+// CHECK:         call @[[APPLY]](
+// CHECK:       func.func private @[[APPLY]](
+// CHECK-NEXT:    call @f(
+!f = (f32) -> f32
+func.func @main(%x: f32, %p: i1) -> f32 {
+  %f = func.constant @f : !f
+  %g = func.constant @g : !f
+  %either = arith.select %p, %f, %g : !f
+  %0 = func.call @once(%f, %x) : (!f, f32) -> f32
+  %1 = func.call @once(%g, %0) : (!f, f32) -> f32
+  %2 = func.call @apply(%either, %1) : (!f, f32) -> f32
+  return %2 : f32
+}
+func.func private @once(%f: !f, %x: f32) -> f32 {
+  %g = func.constant @f : !f
+  %0 = func.call @apply(%g, %x) : (!f, f32) -> f32
+  %1 = func.call_indirect %f(%0) : !f
+  return %1 : f32
+}
+func.func private @apply(%f: !f, %x: f32) -> f32 {
+  %0 = func.call_indirect %f(%x) : !f
+  return %0 : f32
+}
+func.func private @f(%x: f32) -> f32 {
+  return %x : f32
+}
+func.func private @g(%x: f32) -> f32 {
+  %0 = arith.negf %x : f32
+  return %0 : f32
+}
