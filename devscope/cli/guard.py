@@ -22,6 +22,8 @@ def guarded(command: Callable[[], int]) -> int:
 
     What cannot be said by a status, such as a signal that ended the child, ends the parent in the same way.
     """
+    # Who started this process may ignore it; then the end of a child is told to nobody.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = {signal.SIGCHLD, *_HANDED_ON}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     parent = os.getpid()

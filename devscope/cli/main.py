@@ -71,7 +71,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _execute(words: Sequence[str]) -> int:
     parser, commands = make_parser()
-    if words and os.path.isfile(words[0]):
+    if words and os.path.isfile(words[0]) and words[0] not in (module.NAME for module in _COMMANDS):
         parser.error(f"'{words[0]}' is no command", [f"did you mean: devscope run {words[0]}"])
     arguments, unknown = parser.parse_known_args(words)
     named: Parser = getattr(arguments, "parser", parser)

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-RUN = "import os, signal, sys, time; from devscope.cli.guard import guarded; sys.exit(guarded(lambda: {}))"
+RUN = "import os, signal, sys, time; from devscope.cli.guard import guarded; {}; sys.exit(guarded(lambda: {}))"
 
 
-def start(what: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", RUN.format(what)]
+def start(what: str, first: str = "0") -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", RUN.format(first, what)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -32,6 +32,13 @@ def test_the_status_is_the_commands(status: int) -> None:
     process = start(f"print('out') or print('err', file=sys.stderr) or {status}")
     assert process.communicate() == ("out\n", "err\n")
     assert process.returncode == status
+
+
+def test_who_starts_it_may_ignore_the_ends_of_children() -> None:
+    """As daemons do, whose own children shall leave no zombies; that is inherited."""
+    process = start("3", "signal.signal(signal.SIGCHLD, signal.SIG_IGN)")
+    assert process.communicate(timeout=60) == ("", "")
+    assert process.returncode == 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGPIPE])

@@ -458,6 +458,11 @@ def test_what_is_read_is_not_overwritten(cli: Cli, folder: Path, command: list[s
     assert (folder / "tanh.mlir").read_text() == TANH
 
 
+def test_a_file_called_like_a_command(cli: Cli, folder: Path) -> None:
+    (folder / "plan").touch()
+    assert cli("plan", "tanh.mlir").status == 0
+
+
 def test_a_file_is_no_command(cli: Cli) -> None:
     assert_usage_error(
         cli("tanh.mlir"), "error: 'tanh.mlir' is no command", "did you mean: devscope run tanh.mlir"
