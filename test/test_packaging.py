@@ -1,7 +1,13 @@
 """What a wheel would contain: pyproject.toml lists every package and constraints.txt pins what it needs."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
+import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,3 +71,47 @@ def test_licence_and_types_are_shipped() -> None:
     assert "Apache License" in text
     assert "LLVM Exceptions" in text
     assert "py.typed" in PROJECT["tool"]["setuptools"]["package-data"]["devscope"]
+
+
+def _build(kind: str, source: Path, into: Path) -> Path:
+    """What pip does, without a network: the hooks of the build backend, with the setuptools that is installed."""
+    hook = f"import build_backend, sys; print(build_backend.build_{kind}(sys.argv[1]))"
+    paths = os.pathsep.join(PROJECT["build-system"]["backend-path"])
+    command = [sys.executable, "-W", "ignore", "-c", hook, str(into)]
+    environment = {**os.environ, "PYTHONPATH": paths}
+    built = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stderr
+    return into / built.stdout.splitlines()[-1]
+
+
+def test_distributions_have_all_files(tmp_path: Path) -> None:
+    """A wheel that is built of the source distribution of a clean tree."""
+    clean = tmp_path / "clean"
+    for folder in (*FOLDERS, "packaging"):
+        shutil.copytree(ROOT / folder, clean / folder, ignore=shutil.ignore_patterns("__pycache__", "*.o"))
+    sources = {path.relative_to(clean).as_posix() for path in clean.rglob("*") if path.is_file()}
+    for name in ("LICENSE", "MANIFEST.in", "README.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, clean)
+        sources.add(name)
+
+    with tarfile.open(_build("sdist", clean, tmp_path)) as archive:
+        files = {member.name.partition("/")[2] for member in archive if member.isfile()}
+        archive.extractall(tmp_path / "unpacked", filter="data")
+    made = {"PKG-INFO", "setup.cfg", *(name for name in files if name.startswith("devscope.egg-info/"))}
+    assert files - made == sources
+
+    [unpacked] = (tmp_path / "unpacked").iterdir()
+    with zipfile.ZipFile(_build("wheel", unpacked, tmp_path)) as archive:
+        files = {name for name in archive.namelist() if not name.endswith("/")}
+    info = f"devscope-{PROJECT['project']['version']}.dist-info"
+    assert f"{info}/licenses/LICENSE" in files
+    installed = {
+        name if name.startswith("devscope/") else f"devscope/{name}"
+        for name in sources
+        if "/" in name and not name.startswith("packaging/") and Path(name).suffix not in (".c", ".h")
+    }
+    rest = {name for name in files if not name.startswith(f"{info}/")} - installed
+    assert installed <= files
+    assert {re.sub(r"runtime\.\w+\.o$", "runtime.o", name) for name in rest} == {
+        "devscope/runtime/native/runtime.o"
+    }
