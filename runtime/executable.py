@@ -11,6 +11,7 @@ from devscope.runtime.arguments import ArgumentList
 from devscope.runtime.cache import DiskCache, open_cache
 from devscope.runtime.devices import check_shared_memory, resolve_devices
 from devscope.runtime.file_format import read_program, save_program
+from devscope.runtime.instance import Instance
 from devscope.runtime.pool import Builds, Counters, InstancePool, end_calls_at_exit
 from devscope.runtime.program import Entry, Program, find_entry
 from devscope.runtime.program_check import check_program
@@ -135,11 +136,15 @@ class Executable:
         """
         entry = self.entry(name)
         arrays = self._arguments[name](arguments, named)
-        instance = self._pool.take()
+        held: list[Instance] = []
         try:
-            results = instance.run(name, arrays)
+            results = self._pool.take(held).run(name, arrays)
         finally:
-            self._pool.give_back(instance)
+            try:
+                self._pool.give_back(held)
+            finally:
+                if held:  # the handler of a signal raised an exception on the way
+                    self._pool.give_back(held)
         if len(results) == 1:
             return results[0]
         return Results(results, [spec.name for spec in entry.outputs]) if results else None

@@ -132,6 +132,9 @@ def end_calls_at_exit() -> None:
             pool.end()
 
 
+_LAST = (-1,)  # what list.pop is called with
+
+
 class InstancePool:
     """The instances of a program: idle ones, and those that run.
 
@@ -160,31 +163,37 @@ class InstancePool:
         self._changed = threading.Condition()
         self._waiting = 0
 
-    def take(self) -> Instance:
-        """An instance for one call; give it back. Raises :class:`InputError` when the pool is closed."""
-        instance = None
-        while instance is None:
-            instance = self._take_idle() or (self._start() if self._wait_for_idle() else None)
-        return instance
+    def take(self, held: list[Instance]) -> Instance:
+        """An instance for one call, which is in ``held``, too; give it back, also after an exception.
 
-    def _take_idle(self) -> Instance | None:
+        Raises :class:`InputError` when the pool is closed.
+        """
+        while not held:
+            self._take_idle(held)
+            if not held and self._wait_for_idle():
+                self._start(held)
+        return held[0]
+
+    # Instances go from list to list in single steps: an exception that the handler of a signal raises loses none.
+
+    def _take_idle(self, held: list[Instance]) -> None:
         me = threading.get_ident()
         self._moving.add(me)  # a handler of a signal may call the program between any two steps
         try:
-            instance = self._idle.pop()
-            instance.thread = me
-            return instance
+            held.extend(map(self._idle.pop, _LAST))
+            held[0].thread = me
         except IndexError:  # also when another thread was faster
-            return None
+            pass
         finally:
             self._moving.discard(me)
 
-    def give_back(self, instance: Instance) -> None:
-        """Ends a call."""
+    def give_back(self, held: list[Instance]) -> None:
+        """Ends a call; takes what is left in ``held``, if anything."""
         me = threading.get_ident()
         self._moving.add(me)
-        instance.thread = None
-        self._idle.append(instance)
+        for instance in held:
+            instance.thread = None
+        self._idle.extend(map(held.pop, _LAST[: len(held)]))
         self._moving.discard(me)
         if self._waiting or self._closed:
             with self._changed:
@@ -258,12 +267,12 @@ class InstancePool:
         mine = me in self._moving or any(instance.thread == me for instance in self.instances)
         return mine or len(self.instances) + self._starting < self._limit
 
-    def _start(self) -> Instance:
+    def _start(self, held: list[Instance]) -> None:
         try:
             instance = self._make()
             instance.thread = threading.get_ident()
             self.instances.append(instance)
-            return instance
+            held.append(instance)
         finally:
             with self._changed:
                 self._starting -= 1

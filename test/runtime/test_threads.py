@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -106,11 +107,11 @@ def host() -> Any:
 def in_a_call(executable: Executable) -> Iterator[Instance]:
     """What a call of this thread has while it runs."""
     pool = executable._pool  # pyright: ignore[reportPrivateUsage]
-    instance = pool.take()
+    held: list[Instance] = []
     try:
-        yield instance
+        yield pool.take(held)
     finally:
-        pool.give_back(instance)
+        pool.give_back(held)
 
 
 def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
@@ -229,4 +230,36 @@ def test_an_idle_instance_that_another_thread_takes_first(host: Executable) -> N
 
     pool._idle = Contended(pool._idle)  # pyright: ignore[reportPrivateUsage]
     assert np.array_equal(host.run("double", np.ones(3, np.float32)), [2, 2, 2])
+    assert len(pool.instances) == 1
+
+
+def test_exceptions_between_two_steps_lose_no_instance(host: Executable) -> None:
+    """Handlers of signals run where functions begin and after calls, and may raise."""
+    pool = host._pool  # pyright: ignore[reportPrivateUsage]
+    modules = Executable.__call__.__code__.co_filename, type(pool).take.__code__.co_filename
+    x = np.ones(3, np.float32)
+
+    def raises_at(step: int) -> bool:
+        def handler(frame: Any, event: str, _: Any) -> None:
+            nonlocal step
+            step -= event in ("call", "c_return") and frame.f_code.co_filename in modules
+            if step < 0:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+        sys.setprofile(handler)
+        try:
+            host.run("double", x)
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.setprofile(None)
+        return False
+
+    steps = 0
+    while raises_at(steps):
+        steps += 1
+        assert pool._idle == pool.instances  # pyright: ignore[reportPrivateUsage]
+    assert steps > 10
+    assert np.array_equal(host.run("double", x), x + x)
     assert len(pool.instances) == 1
