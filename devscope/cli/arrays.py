@@ -119,8 +119,14 @@ def reference_results(
         error.message = f"--check compares with a build for the host alone, which fails: {error.message}"
         error.notes = (Note("run it without --check; the host runs no kernels that are written by hand"),)
         raise
-    expected = Executable(program, cache=None).run(entry, *values)
-    return expected if isinstance(expected, tuple) else () if expected is None else (expected,)
+    return as_tuple(Executable(program, cache=None).run(entry, *values))
+
+
+def as_tuple(results: object) -> tuple[Any, ...]:
+    """What a call gave: an array, several, or None."""
+    if isinstance(results, tuple):
+        return results  # pyright: ignore[reportUnknownVariableType]
+    return () if results is None else (results,)
 
 
 def report_difference(entry: Entry, results: Sequence[Any], expected: Sequence[Any]) -> None:

@@ -128,4 +128,4 @@ def _cell(value: Any) -> str:
         return ", ".join(map(str, value)) or "none"  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(value, dict):
         return ", ".join(f"{key}={item}" for key, item in value.items()) or "none"  # pyright: ignore[reportUnknownVariableType]
-    return f"{value:,}" if type(value) is int else str(value)
+    return "none" if value is None else f"{value:,}" if type(value) is int else str(value)

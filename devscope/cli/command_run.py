@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from devscope.cli.arrays import print_results, reference_results, report_difference, save_results
+    from devscope.cli.arrays import as_tuple, print_results, reference_results, report_difference, save_results
 
     _refuse_what_has_no_effect(arguments)
     if arguments.output is not None:
@@ -74,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.check:
         expected = reference_results(source, compile_options(arguments), call.name, call.values)
     entry = executable.entries[call.name]
-    results = _as_tuple(executable.run(call.name, *call.values))
+    results = as_tuple(executable.run(call.name, *call.values))
     print_results(entry, results)
     if arguments.output is not None:
         save_results(arguments.output, entry, results)
@@ -154,9 +154,3 @@ def _compile(source: Path | PipedSource, arguments: argparse.Namespace, call: _C
     executable = executable_for(source, options, mapping, not arguments.no_cache, call.prepare)
     print_warnings(executable.program)
     return executable
-
-
-def _as_tuple(results: object) -> tuple[object, ...]:
-    if isinstance(results, tuple):
-        return results  # pyright: ignore[reportUnknownVariableType]
-    return () if results is None else (results,)
