@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from devscope.compile_options import CompileOptions, checked_limits, require_use_of_machine
-from devscope.errors import InputError, OptionError, option_note
+from devscope.errors import ArgumentError, InputError, Note, OptionError, option_note
 from devscope.source import read_once, source_digest
 
 if TYPE_CHECKING:
@@ -178,24 +178,30 @@ def load(
     return Executable.load(path, checked_mapping(devices), store, trusted_keys=trusted_keys)
 
 
-def run(source: Source | Any, *inputs: Any, entry: str | None = None, **options: Any) -> Any:
-    """Compile ``source`` and call one of its functions; options are those of `compile`.
+def run(source: Source | Any, *inputs: Any, entry: str | None = None, **named: Any) -> Any:
+    """Compile ``source`` and call one of its functions, with arguments by position or ``named`` as in the source.
 
-    Arguments have no names here: those are options. Raises as `compile` and `Executable.run` do.
+    A keyword that `compile` has is that option: an argument of such a name is given by position. Raises as
+    `compile` and `Executable.run` do.
     """
     from devscope.runtime.arguments import ArgumentList
 
     legal = compile.__kwdefaults__ or {}
-    if unknown := [option for option in options if option not in legal]:
-        raise TypeError(f"run() has no option '{unknown[0]}'; its options are: entry, {', '.join(legal)}")
+    options = {name: named.pop(name) for name in legal if name in named}
 
     # Wrong arguments are refused before the program is compiled.
     def check(entries: Mapping[str, Entry], closed: Collection[str]) -> None:
         name = chosen_entry(entries, entry, closed)
-        ArgumentList(name, entries[name])(inputs)
+        try:
+            ArgumentList(name, entries[name])(inputs, named)
+        except ArgumentError as error:
+            if named or options:
+                keywords = f"other keywords of run() are options: entry, {', '.join(legal)}"
+                error.notes = (*error.notes, Note(f"{keywords}; arguments of these names are given by position"))
+            raise
 
     with executable_for(source, *_settings(**options), check) as executable:
-        return executable.run(chosen_entry(executable.entries, entry), *inputs)
+        return executable.run(chosen_entry(executable.entries, entry), *inputs, **named)
 
 
 def list_devices() -> list[Device]:

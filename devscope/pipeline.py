@@ -19,7 +19,7 @@ from devscope.dialects.device import ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
-from devscope.lowering.entries import Names, entry_names, entry_signatures, require_entries
+from devscope.lowering.entries import Names, entry_names, entry_signatures, require_entries, signature_texts
 from devscope.lowering.input_forms import bring_into_form, is_in_form
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
@@ -94,6 +94,7 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     names = entry_names(module, source_names.name)  # planning puts copies in front of what is returned
     plan = plan_module(module, plan_options, source_names)
     plan.said = [*suspects, *plan.said]
+    plan.signatures = signature_texts(module, names)
     analyses = AnalysisManager(module)
     analyses.run(DeviceVerifyPass())
     return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names)

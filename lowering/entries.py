@@ -6,7 +6,7 @@ brings results back the same way.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from keyword import iskeyword
 from typing import Any
 
@@ -30,7 +30,7 @@ from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
-from devscope.runtime.program import DTYPES, TensorSpec
+from devscope.runtime.program import DTYPES, Entry, TensorSpec
 
 _LONGEST = 200
 """Types with more characters than this are shown in part."""
@@ -46,29 +46,38 @@ Names = tuple[list[str], list[str]]
 
 Signature = tuple[list[TensorSpec], list[TensorSpec]]
 
+_OF_TUPLES = frozenset((*dir(tuple), "names"))
+"""Attributes that several results have anyway: see `devscope.runtime.executable.Results`."""
+
 
 def entry_names(module: ModuleOp, name_of: Callable[[SSAValue], str | None]) -> dict[str, Names]:
     """The names of each public function's arguments and results; results are called like what is returned.
 
-    ``name_of``: the name of a value in the source, with its ``%``. A name that cannot be a keyword of Python, or
-    that two have, is left out.
+    ``name_of``: the name of a value in the source, with its ``%``. A name that cannot be a keyword of Python, of a
+    result one that tuples have as an attribute, and a name that two have are left out.
     """
     found: dict[str, Names] = {}
     for function in public_functions(module):
         end, count = function.body.blocks[-1].last_op, len(function.function_type.outputs)
         returned: Sequence[SSAValue | None] = end.operands if isinstance(end, func.ReturnOp) else [None] * count
-        arguments, results = _names("arg", function.args, name_of), _names("result", returned, name_of)
-        found[function.sym_name.data] = arguments, results
+        arguments = _names("arg", function.args, name_of)
+        found[function.sym_name.data] = arguments, _names("result", returned, name_of, _OF_TUPLES)
     return found
 
 
-def _names(prefix: str, values: Sequence[SSAValue | None], name_of: Callable[[SSAValue], str | None]) -> list[str]:
+def _names(
+    prefix: str,
+    values: Sequence[SSAValue | None],
+    name_of: Callable[[SSAValue], str | None],
+    reserved: Collection[str] = (),
+) -> list[str]:
     given = [((None if value is None else name_of(value)) or "%")[1:] for value in values]
     numbered = [f"{prefix}{number}" for number in range(len(given))]
     taken = Counter([*given, *numbered])
 
     def is_good(name: str, number: str) -> bool:
-        return name.isidentifier() and not iskeyword(name) and taken[name] == 1 + (name == number)
+        is_free = taken[name] == 1 + (name == number) and name not in reserved
+        return is_free and name.isidentifier() and not iskeyword(name)
 
     return [name if is_good(name, number) else number for name, number in zip(given, numbered, strict=True)]
 
@@ -83,6 +92,19 @@ def require_entries(module: ModuleOp) -> None:
         source_location(functions[0]) if functions else None,
         ["what a program offers to its callers is its public functions: drop 'private' from one"],
     )
+
+
+def signature_texts(module: ModuleOp, names: Mapping[str, Names]) -> dict[str, str]:
+    """``(x: ?x784xf32) -> (logits: ?x10xf32)`` of public functions; types that cannot be passed are there, too."""
+    texts: dict[str, str] = {}
+    for function in public_functions(module):
+        types, given = function.function_type, names[function.sym_name.data]
+        inputs, outputs = (
+            [_described(type_, name) for type_, name in zip(types, names, strict=True)]
+            for types, names in ((types.inputs, given[0]), (types.outputs, given[1]))
+        )
+        texts[function.sym_name.data] = str(Entry("", inputs, outputs))
+    return texts
 
 
 def entry_signatures(module: ModuleOp, names: Mapping[str, Names]) -> dict[str, Signature]:
@@ -104,10 +126,8 @@ def _signature(function: func.FuncOp, names: Names) -> Signature:
 
 
 def _spec(type_: Attribute, name: str, what: str, location: SourceLocation | None) -> TensorSpec:
-    is_tensor = isinstance(type_, TensorType)
-    element = type_.get_element_type() if is_tensor else type_
-    dtype = str(element) if isinstance(element, IntegerType | IndexType | AnyFloat | ComplexType) else ""
-    if dtype not in DTYPES or (is_tensor and not isinstance(type_.encoding, NoneAttr)):
+    spec = _described(type_, name)
+    if spec.dtype not in DTYPES:
         text = str(type_)
         shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
         raise LoweringError(
@@ -115,9 +135,17 @@ def _spec(type_: Attribute, name: str, what: str, location: SourceLocation | Non
             location,
             [f"public functions take and return scalars and dense ranked tensors of {', '.join(DTYPES)}"],
         )
-    shape = type_.get_shape() if is_tensor else ()
-    sizes = [None if size == DYNAMIC_INDEX else size for size in shape]
-    return TensorSpec(dtype, sizes, not is_tensor, name)
+    return spec
+
+
+def _described(type_: Attribute, name: str) -> TensorSpec:
+    """Of types that cannot be passed, their text is the dtype."""
+    if isinstance(type_, TensorType) and isinstance(type_.encoding, NoneAttr):
+        element = type_.get_element_type()
+        if isinstance(element, IntegerType | IndexType | AnyFloat | ComplexType):
+            sizes = [None if size == DYNAMIC_INDEX else size for size in type_.get_shape()]
+            return TensorSpec(str(element), sizes, False, name)
+    return TensorSpec(str(type_), [], True, name)
 
 
 ENTRY_PREFIX = "devscope_entry_"

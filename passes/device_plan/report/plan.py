@@ -1,7 +1,7 @@
 """What planning decided and why: the `Plan`."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -99,15 +99,19 @@ class Plan:
     clones: list[Clone]
     parts: list[Part]
     names: SourceNames = field(default_factory=SourceNames)
+    signatures: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What public functions take and give, with the names of the source, if whoever planned them knows."""
 
     def __repr__(self) -> str:
-        """How many operations are on which device, and which values are copied where."""
+        """The public functions, how many operations are on which device, and which values are copied where."""
         scopes = [part.system.scopes.attributes[scope] for part in self.parts for _, _, scope in part.placed]
         placed = Counter(scope.short() for scope in scopes)
         where = ", ".join(f"{count} on {scope}" for scope, count in sorted(placed.items())) or "nothing"
         copies = [f"{copy.value} from {copy.src.short()} to {copy.dst.short()}" for copy in self.copies]
         more = f", ... ({len(copies)} in all)" if len(copies) > _SHOWN_COPIES else ""
-        return f"<Plan: operations: {where}; copies: {', '.join(copies[:_SHOWN_COPIES]) or 'none'}{more}>"
+        entries = "; ".join(f"{name}{text}" for name, text in self.signatures.items())
+        plan = f"Plan {entries}" if entries else "Plan"
+        return f"<{plan}: operations: {where}; copies: {', '.join(copies[:_SHOWN_COPIES]) or 'none'}{more}>"
 
     @cached_property
     def formatter(self) -> DiagnosticFormatter:

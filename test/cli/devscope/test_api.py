@@ -81,12 +81,34 @@ def test_representations(exe: devscope.Executable) -> None:
         "other(arg0: f32, arg1: f32, arg2: f32, arg3: f32) -> (result0: f32) on cpu:0, opencl:0>"
     )
     assert repr(devscope.plan(PROGRAM)) == (
-        "<Plan: operations: 1 on cpu:0, 1 on opencl:0; "
-        "copies: %x from cpu:0 to opencl:0, %tanh from opencl:0 to cpu:0>"
+        "<Plan main(x: ?x2xf32, w: 2xf32, scale: f32) -> (tanh: ?x2xf32, result1: 2xf32, scale: f32); "
+        "other(arg0: f32, arg1: f32, arg2: f32, arg3: f32) -> (result0: f32): "
+        "operations: 1 on cpu:0, 1 on opencl:0; copies: %x from cpu:0 to opencl:0, %tanh from opencl:0 to cpu:0>"
     )
     host = devscope.list_devices()[0]
     assert repr(host) == f"<Device {host.describe()}>"
     assert repr(host).startswith("<Device cpu:0: ")
+
+
+def test_run_by_name() -> None:
+    expected = devscope.run(PROGRAM, X, W, 2.0)
+    text = PROGRAM.replace("%scale", "%chunks").replace("%1", "%count")
+    found = devscope.run(text, X, W, 2.0, chunks=1)
+    for results in (devscope.run(PROGRAM, X, scale=2.0, w=W), found):
+        for one, other in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert found.names == ("tanh", "result1", "chunks")  # 'count' is a method of tuples
+
+
+def test_plans_of_types_that_cannot_be_passed() -> None:
+    text = """
+    func.func @main(%x: tensor<4xi4>, %f: () -> (), %v: vector<2xf32>, %u: tensor<*xf32>) -> vector<2xf32> {
+      return %v : vector<2xf32>
+    }"""
+    assert repr(devscope.plan(text)).startswith(
+        "<Plan main(x: 4xi4, f: () -> (), v: vector<2xf32>, u: tensor<*xf32>) -> (v: vector<2xf32>): "
+        "operations: nothing"
+    )
 
 
 def test_public_names() -> None:
@@ -122,9 +144,14 @@ def test_public_names() -> None:
         (lambda: devscope.compile(PROGRAM, chunks=True), OptionError, "True is not a number of chunks"),
         (lambda: devscope.build(PROGRAM, {"default": "cpu:0"}), OptionError, "give devscope.CompileOptions"),
         (
-            lambda: devscope.run(PROGRAM, X, w=W),
-            TypeError,
-            r"run\(\) has no option 'w'; its options are: entry, default, ",
+            lambda: devscope.run(PROGRAM, X, chunk=2),
+            ArgumentError,
+            r"'main' has no argument 'chunk'\n.*\n.* keywords of run\(\) are options: entry, .*, chunks, ",
+        ),
+        (
+            lambda: devscope.run(PROGRAM.replace("%scale", "%chunks"), X, W, chunks=2),
+            ArgumentError,
+            "takes 3 arguments, got 2\n.*\n.*by position",
         ),
         (lambda: devscope.run(PROGRAM, X), ArgumentError, "'main' takes 3 arguments, got 1"),
         (lambda: devscope.plan(PROGRAM, machine="m.toml"), OptionError, "give completion='min-cost'"),
