@@ -155,6 +155,9 @@ class _Function:
             return self._number(sizes[kept[axis]])
         if name == "tensor.concat" and axis != ir.IntegerAttr(op.attributes["dim"]).value:
             return operands[0], axis
+        if name == "tensor.collapse_shape":
+            parts = ir.ArrayAttr(ir.ArrayAttr(op.attributes["reassociation"])[axis])
+            return _product([self._size(operands[0], ir.IntegerAttr(part).value) for part in parts])
         if name == "tensor.expand_shape":
             return self._number(_mixed(op.attributes["static_output_shape"], operands[1:])[axis])
         if name.startswith("linalg.") and len(op.results) and name != "linalg.pack":

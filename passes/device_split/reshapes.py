@@ -71,6 +71,8 @@ class _Builder:
         """``source`` with one dimension."""
         assert isinstance(source.type, TensorType)
         shape, element = source.type.get_shape(), source.type.get_element_type()
+        if len(shape) == 1:
+            return source
         if not shape:
             return self._expanded(source, TensorType(element, [1]), [])
         return self._collapsed(source, TensorType(element, [_count(shape)]))
