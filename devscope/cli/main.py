@@ -15,7 +15,7 @@ from devscope.cli import (
     command_run,
 )
 from devscope.cli.command_line import Parser, run_tool
-from devscope.cli.guard import guarded
+from devscope.cli.guard import guarded, works_on
 
 _COMMANDS = (
     command_run,
@@ -83,6 +83,8 @@ def _execute(words: Sequence[str]) -> int:
         return 0
     if arguments.command is None:
         parser.error(f"a command is missing: {', '.join(module.NAME for module in _COMMANDS)}")
+    if getattr(arguments, "file", None) is not None:
+        works_on(arguments.file)
     return arguments.execute(arguments)
 
 

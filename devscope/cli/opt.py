@@ -12,7 +12,7 @@ from xdsl.xdsl_opt_main import xDSLOptMain
 from devscope.cli.command_line import Parser, report, run_tool
 from devscope.cli.diagnostics import Diagnostic, check_diagnostics, diagnostics_of
 from devscope.cli.files import SEPARATOR, STDIN, decode, read_input, split_text, write_output
-from devscope.cli.guard import guarded
+from devscope.cli.guard import guarded, works_on
 from devscope.cli.mlir_passes import known_passes
 from devscope.cli.module_state import ModuleState, Timer
 from devscope.cli.pass_pipeline import Stage, describe_options, parse_stages
@@ -96,6 +96,7 @@ class OptMain(xDSLOptMain):
         if self.args.version or self.args.list_passes:
             sys.stdout.write(_version_text() if self.args.version else self._pass_listing())
             return
+        works_on(self.get_input_name())
         self.stages = parse_stages(self.args.pass_pipeline, self.available_passes)
         self._refuse_what_has_no_effect()
         outputs = [self._process(chunk) for chunk in self._chunks()]

@@ -24,7 +24,27 @@ def test_a_crash_is_a_message(name: str) -> None:
     process = start(f"os.kill(os.getpid(), signal.{name})")
     out, err = process.communicate()
     assert (process.returncode, out) == (1, "")
-    assert err.startswith(f"error: internal error: a library ended the process ({name})\n  note: ")
+    assert err.startswith(f"error: a library ended the process ({name}) while working on the input\n  note: ")
+
+
+@pytest.mark.parametrize(
+    ("place", "said"),
+    [
+        ("lowering/interop/parsing.py", "MLIR ended the process (SIGSEGV) while reading a.mlir"),
+        ("runtime/executable.py", "the process was ended (SIGSEGV) while running a.mlir"),
+        ("lowering/host/passes.py", "a library ended the process (SIGSEGV) while working on a.mlir"),
+    ],
+)
+def test_it_says_what_the_command_was_doing(place: str, said: str, tmp_path: Path) -> None:
+    module = tmp_path / place
+    module.parent.mkdir(parents=True)
+    module.write_text("import os, signal\ndef crash():\n  os.kill(os.getpid(), signal.SIGSEGV)\n")
+    load = f"import runpy; from devscope.cli import guard; f = runpy.run_path({str(module)!r})['crash']; "
+    command = [sys.executable, "-c", load + "guard.guarded(lambda: guard.works_on('a.mlir') or f())"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False)
+    head, _, last = process.stderr.splitlines()
+    assert (process.returncode, head) == (1, f"error: {said}")
+    assert last.startswith(f'  note: called in: File "{module}", line 3 in crash')
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 130])

@@ -1,20 +1,24 @@
-"""Damaged program files, and such whose check sums were made anew: a typed error or the right result."""
+"""Program files with damage, with check sums made anew, with other signatures: a typed error or the right result."""
 
 from __future__ import annotations
 
 import json
 import random
-import zipfile
+import tempfile
 from functools import cache
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives import serialization as form
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from damaged_files import damaged, resealed, signature_changed
 from outcome import Outcome, from_error
 
 import devscope
-from devscope.runtime import file_format
+from devscope.errors import DevscopeError, ExecutableFormatError
+from devscope.runtime.inspection import inspect
+from devscope.runtime.program import DTYPES
 
 PROGRAM = """\
 #d = #device.scope<"opencl", 0 : i64, "", "">
@@ -37,142 +41,68 @@ func.func @other(%k: tensor<4xi32>) -> tensor<4xi32> {
 }
 """
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(2, 16)
-VALUES: list[Any] = [0, 1, -1, 2**31, 2**62, 2**200, 1.5, float("inf"), float("nan"), "x", "", None, [], {}, True,
-                     [0], "../x", [[0, 2**63]], "main", {"x": 1}]  # fmt: skip
+KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 
 
 @cache
-def original() -> tuple[bytes, tuple[Any, ...]]:
-    """A saved program, and what it computes from `X`."""
+def original() -> tuple[bytes, tuple[Any, ...], bytes]:
+    """A saved program, what it computes from `X`, and the program signed with `KEY`."""
     weights = np.linspace(-1, 1, 128, dtype=np.float32)
     text = PROGRAM.replace("WEIGHTS", weights.tobytes().hex().upper())
-    with devscope.compile(text, cache=False) as executable:
-        path = Path(__file__).resolve().parent.parent.parent / "build" / "fuzz" / f"original-{id(text)}.dsx"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        executable.save(path)
-        data = path.read_bytes()
-        path.unlink()
-        return data, executable(X)
-
-
-def members(data: bytes) -> dict[str, bytes]:
-    with zipfile.ZipFile(BytesIO(data)) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
-
-
-def sealed(parts: dict[str, bytes], manifest: Any) -> bytes:
-    """An archive of these members whose check sums are right."""
-    buffer = BytesIO()
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        records = {
-            name: file_format._write_member(archive, name, [part])  # pyright: ignore[reportPrivateUsage]
-            for name, part in parts.items()
-            if name != "manifest.json"
-        }
-        if isinstance(manifest, dict) and isinstance(manifest.get("members"), dict):
-            manifest["members"] |= records
-        text = manifest if isinstance(manifest, bytes) else json.dumps(manifest).encode()
-        file_format._write_member(archive, "manifest.json", [text])  # pyright: ignore[reportPrivateUsage]
-    return buffer.getvalue()
-
-
-def damaged(rng: random.Random, data: bytes) -> bytes:
-    """Bytes of the file are changed, without making check sums anew."""
-    kind = rng.randrange(6)
-    if kind == 0:
-        return data[: rng.randrange(len(data))]
-    changed = bytearray(data)
-    if kind == 1:
-        for _ in range(rng.choice([1, 3, 50])):
-            changed[rng.randrange(len(data))] = rng.randrange(256)
-    elif kind == 2:
-        changed[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-    elif kind == 3:
-        size = rng.choice([16, 64, 512])
-        one, two = (rng.randrange(max(len(data) - size, 1)) for _ in range(2))
-        changed[one : one + size], changed[two : two + size] = changed[two : two + size], changed[one : one + size]
-    elif kind == 4:
-        start = rng.randrange(len(data))
-        changed[start : start + rng.choice([1, 64, 4096])] = rng.choice([b"", b"\0" * 64, rng.randbytes(100)])
-    else:
-        tail = len(data) - min(len(data), 1500)
-        changed[rng.randrange(tail, len(data))] = rng.randrange(256)
-    return bytes(changed)
-
-
-def resealed(rng: random.Random, data: bytes) -> bytes:
-    """The manifest or a member is changed and the check sums are right. Code stays as it is, or is cut off."""
-    parts = members(data)
-    manifest: Any = json.loads(parts["manifest.json"])
-    kind = rng.randrange(8)
-    if kind < 5:
-        for _ in range(rng.choice([1, 1, 2])):
-            _change(rng, manifest)
-        try:
-            return sealed(parts, manifest)
-        except (ValueError, TypeError):
-            return sealed(parts, b"[" * rng.choice([10, 100_000]))
-    if kind == 5:
-        name = rng.choice([name for name in parts if name != "manifest.json"])
-        if rng.random() < 0.3:
-            del parts[name]
-        else:
-            parts[name] = parts[name][: rng.randrange(len(parts[name]) + 1)]
-    elif kind == 6:
-        parts[rng.choice(["../evil", "device7.bin", "extra", "host.o "])] = rng.randbytes(10)
-    else:
-        name = rng.choice([name for name in parts if name.endswith(".bin")])
-        part = bytearray(parts[name])
-        for _ in range(rng.choice([1, 4, 20])):
-            if part:
-                part[rng.randrange(len(part))] = rng.randrange(256)
-        parts[name] = bytes(part)
-    return sealed(parts, manifest)
-
-
-def _change(rng: random.Random, node: Any) -> None:
-    """Somewhere in the manifest: a value, a key, an item."""
-    while True:
-        keys: list[Any] = list(node) if isinstance(node, dict) else list(range(len(node)))
-        if not keys:
-            return
-        key = rng.choice(keys)
-        child = node[key]
-        if isinstance(child, (dict, list)) and child and rng.random() < 0.75:
-            node = child
-            continue
-        what = rng.random()
-        if what < 0.15:
-            del node[key]
-        elif what < 0.25 and isinstance(node, list):
-            node.append(child)
-        elif what < 0.3 and isinstance(node, dict):
-            node["new"] = rng.choice(VALUES)
-        elif isinstance(child, int) and what < 0.6:
-            node[key] = child + rng.choice([-1, 1, 8, 64, -64, 2**32])
-        else:
-            node[key] = rng.choice(VALUES)
-        return
+    with devscope.compile(text, cache=False) as executable, tempfile.TemporaryDirectory() as folder:
+        plain, signed, key = (Path(folder) / name for name in ("plain.dsx", "signed.dsx", "key"))
+        private = form.PrivateFormat.PKCS8
+        key.write_bytes(KEY.private_bytes(form.Encoding.PEM, private, form.NoEncryption()))
+        executable.save(plain)
+        executable.save(signed, sign_with=key)
+        return plain.read_bytes(), executable(X), signed.read_bytes()
 
 
 def check(seed: int, folder: Path) -> Outcome:
     rng = random.Random(seed)
-    data, wanted = original()
-    path = folder / "program.dsx"
-    anew = rng.random() < 0.5
-    path.write_bytes((resealed if anew else damaged)(rng, data))
-    return load_and_run(path, None if anew else wanted)
+    data, wanted, signed = original()
+    path, good, key = folder / "program.dsx", folder / "good.dsx", folder / "key.pub"
+    keys = [key] if rng.random() < 0.3 else None
+    good.write_bytes(signed if keys else data)
+    public = form.PublicFormat.SubjectPublicKeyInfo
+    key.write_bytes(KEY.public_key().public_bytes(form.Encoding.PEM, public))
+    kind = rng.random()
+    if kind < 0.4:
+        path.write_bytes(damaged(good.read_bytes(), rng))
+    elif keys and kind < 0.7:
+        signature_changed(good, path, rng)
+    else:
+        resealed(good, path, rng)
+    anew = kind >= 0.4 and not keys
+    return load_and_run(path, None if anew else wanted, keys)
 
 
-def load_and_run(path: Path, wanted: tuple[Any, ...] | None) -> Outcome:
-    """Resealed files may compute something else, for instance from other constants."""
+def load_and_run(path: Path, wanted: tuple[Any, ...] | None, keys: list[Path] | None = None) -> Outcome:
+    """Without ``wanted`` results may be any, for instance from other constants."""
+    refused = None
     try:
-        with devscope.load(path) as executable:
-            found = executable(X)
+        json.dumps(inspect(path, keys))
+    except ExecutableFormatError as error:
+        refused = error
     except Exception as error:
         return from_error(error)
-    if wanted is not None:
-        for value, expected in zip(found, wanted, strict=True):
-            if not np.array_equal(value, expected):
-                return Outcome("wrong", "a damaged file was loaded and computes something else")
+    try:
+        with devscope.load(path, trusted_keys=keys) as executable:
+            if refused is not None:
+                return Outcome("wrong", f"it is loaded, but not inspected: {refused.message}")
+            found = executable(X) if wanted is not None else None
+            for name, entry in executable.entries.items() if wanted is None else ():
+                shapes = [([2 if size is None else size for size in s.shape], s.dtype) for s in entry.inputs]
+                executable.run(name, *(np.zeros(shape, DTYPES[dtype]) for shape, dtype in shapes))
+    except ExecutableFormatError as error:
+        return from_error(error)
+    except DevscopeError as error:
+        if refused is not None:
+            return Outcome("wrong", f"inspected, {refused.message}; loaded, {error.message}")
+        return from_error(error)
+    except Exception as error:
+        return from_error(error)
+    for value, expected in zip(found or (), wanted or (), strict=True):
+        if not np.array_equal(value, expected):
+            return Outcome("wrong", "a damaged file was loaded and computes something else")
     return Outcome("right")

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -107,6 +108,17 @@ def run_command(folder: Path) -> Outcome:
     except BaseException as error:
         return from_error(error)
     return judge(name, status or 0, (folder / "stderr").read_text(errors="replace"), folder / "out")
+
+
+def run_guarded(folder: Path) -> Outcome:
+    """The same in a process of its own, as a user starts it."""
+    name, *words = (folder / "command").read_text().split("\n")
+    paths = {"FILE": str(folder / "module.mlir"), "OUT": str(folder / "out")}
+    module = "opt" if name == "opt" else "main"
+    start = f"import sys; from devscope.cli.{module} import main; sys.exit(main())"
+    command = [sys.executable, "-c", start, *(paths.get(word, word) for word in words)]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return judge(name, done.returncode, done.stderr, folder / "out")
 
 
 def judge(name: str, status: Any, errors: str, out: Path) -> Outcome:

@@ -9,13 +9,11 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from damaged_files import ACCEPTED, Reader, damaged, resealed
 from handmade import HOST_API, host_object, opencl, program, spirv
 
 import devscope
@@ -55,40 +53,11 @@ def built(device: Any) -> Program:
     return devscope.build(SOURCE.format(numbers=NUMBERS))
 
 
-@pytest.fixture(scope="module")
-def seed() -> int:
-    return int(os.environ["DEVSCOPE_TEST_SEED"])
-
-
 @pytest.fixture
 def saved(built: Program, tmp_path: Path) -> Path:
     path = tmp_path / "good.dsx"
     save_program(built, path)
     return path
-
-
-@pytest.fixture(scope="module")
-def reader() -> Iterator[Reader]:
-    reader = Reader()
-    yield reader
-    reader.close()
-
-
-@pytest.mark.fuzz
-def test_damaged_files(saved: Path, reader: Reader, tmp_path: Path, seed: int) -> None:
-    assert reader.outcome(saved) == "RAN"
-    whole, path = saved.read_bytes(), tmp_path / "damaged.dsx"
-    for number in range(seed, seed + 200):
-        path.write_bytes(damaged(whole, number))
-        assert ACCEPTED.match(outcome := reader.outcome(path)), f"damaged(.., {number}): {outcome}"
-
-
-@pytest.mark.fuzz
-def test_resealed_files(saved: Path, reader: Reader, tmp_path: Path, seed: int) -> None:
-    path = tmp_path / "resealed.dsx"
-    for number in range(seed, seed + 80):
-        resealed(saved, path, number)
-        assert ACCEPTED.match(outcome := reader.outcome(path)), f"resealed(.., {number}): {outcome}"
 
 
 @pytest.mark.parametrize(
