@@ -86,7 +86,7 @@ def _end_by(number: int) -> None:
 
 
 def _crash_text(name: str, said: str) -> str:
-    """The message about a crash; ``said``: the name of the input and the child's Python frames, innermost first."""
+    """The message about a crash; ``said``: the input's name and the child's Python frames, innermost first."""
     lines = said.splitlines()
     file = next((line.removeprefix(_INPUT) for line in lines if line.startswith(_INPUT)), "the input")
     frames = [line.strip() for line in lines if line.strip().startswith("File ")]
@@ -99,8 +99,8 @@ def _crash_text(name: str, said: str) -> str:
         what, note = (
             f"the process was ended ({name}) while running {file}",
             (
-                "what the program does is undefined (docs/checks.md; --checks on finds indices out of range), or this "
-                "is a defect of a driver"
+                "what the program does is undefined (docs/checks.md; --checks on finds indices out of range), or "
+                "this is a defect of a driver"
             ),
         )
     else:

@@ -1,4 +1,4 @@
-"""Program files with damage, with check sums made anew, with other signatures: a typed error or the right result."""
+"""Program files with damage, new check sums or other signatures: a typed error or the right result."""
 
 from __future__ import annotations
 
