@@ -168,21 +168,13 @@ def _cast_dense(attribute: Any) -> Any:
     return ir.DenseElementsAttr(attribute)
 
 
-_ARRAYS = {
-    "i1": ir.DenseBoolArrayAttr,
-    "i8": ir.DenseI8ArrayAttr,
-    "i16": ir.DenseI16ArrayAttr,
-    "i32": ir.DenseI32ArrayAttr,
-    "i64": ir.DenseI64ArrayAttr,
-    "f32": ir.DenseF32ArrayAttr,
-    "f64": ir.DenseF64ArrayAttr,
-}
+_ARRAYS = {"i1": "Bool", **{name: name.upper() for name in ("i8", "i16", "i32", "i64", "f32", "f64")}}
+"""How the bindings call arrays of a type: ``DenseBoolArrayAttr``."""
 
 
 def _cast_array(attribute: Any) -> Any:
     element, _, _ = str(attribute).removeprefix("array<").rstrip(">").partition(":")
-    kind = _ARRAYS.get(element)
-    return attribute if kind is None else kind(attribute)
+    return getattr(ir, f"Dense{_ARRAYS[element]}ArrayAttr")(attribute) if element in _ARRAYS else attribute
 
 
 def _location_caster(kind: Any) -> Any:

@@ -60,7 +60,8 @@ def test_literals_leave_the_text(tmp_path, constant):
 
 
 @pytest.mark.parametrize(
-    ("element", "dtype"), [("f64", "<f8"), ("i64", "<i8"), ("f16", "<f2"), ("complex<f32>", "<c8")]
+    ("element", "dtype"),
+    [("f64", "<f8"), ("i64", "<i8"), ("i16", "<i2"), ("f16", "<f2"), ("complex<f32>", "<c8")],
 )
 def test_element_types(tmp_path, element, dtype):
     array = numbers(dtype)
