@@ -4,6 +4,7 @@ Control flow of ``affine`` and StableHLO becomes ``scf``, shapes those of ``tens
 constants, and operations of ``bufferization`` on values what they mean. Passes of upstream do what they can.
 """
 
+import re
 from collections.abc import Callable, Set
 from typing import Any
 
@@ -14,6 +15,7 @@ from devscope.lowering.mlir_util import Builder, RunPasses
 
 _AFFINE = frozenset({"affine.for", "affine.if"})
 _GLOBAL = "ml_program.global"
+_READS = frozenset({f"{_GLOBAL}_load", f"{_GLOBAL}_load_const"})
 _SHAPES = frozenset({"shape.shape_of", "shape.dim", "shape.const_shape", "shape.num_elements"})
 
 _ELEMENTS = (ir.DenseElementsAttr, ir.DenseResourceElementsAttr)
@@ -27,11 +29,13 @@ _BECOMES = {
     "affine.vector_load": "vector.load",
     "affine.vector_store": "vector.store",
 }
+_MARK = "devscope.affine:"
+_MARKED = re.compile(rf'loc\("{_MARK}(\d+)"')
 
 
 def is_in_form(names: Set[str]) -> bool:
     """Whether a module of operations of these names is as `bring_into_form` leaves it."""
-    return names.isdisjoint(_AFFINE | _SHAPES | _REWRITES.keys())
+    return names.isdisjoint({_GLOBAL} | _AFFINE | _SHAPES | _REWRITES.keys())
 
 
 def bring_into_form(module: Any, run_passes: RunPasses) -> None:
@@ -39,6 +43,7 @@ def bring_into_form(module: Any, run_passes: RunPasses) -> None:
 
     Raises LoweringError, located, for what a pass cannot rewrite.
     """
+    _inline_globals(module)
     for op in [op for op in mlir_util.walk(module.operation) if op.name in _REWRITES]:
         _REWRITES[op.name](op)
     names = {op.name for op in mlir_util.walk(module.operation)}
@@ -49,24 +54,20 @@ def bring_into_form(module: Any, run_passes: RunPasses) -> None:
 
 
 def _lower_affine(module: Any, run_passes: RunPasses) -> None:
-    """MLIR's pass keeps the order of operations, and drops their attributes."""
-    before = _by_kind(module)
-    scopes = {kind: [_scope(op) for op in ops] for kind, ops in before.items()}
-    run_passes(module.operation, "builtin.module(lower-affine)")
-    for kind, ops in _by_kind(module).items():
-        for op, scope in zip(ops, scopes[kind], strict=True):
-            for name, value in scope.items():
-                op.attributes[name] = value
-
-
-def _by_kind(module: Any) -> dict[str, list[Any]]:
-    """The operations that are or become one of those that affine ones become, in order, by that one's name."""
-    found: dict[str, list[Any]] = {kind: [] for kind in _BECOMES.values()}
+    """MLIR's pass folds some operations and drops the attributes of others: scopes go with their locations."""
+    scoped: list[tuple[dict[str, Any], Any]] = []
     for op in mlir_util.walk(module.operation):
-        kind = _BECOMES.get(op.name, op.name)
-        if kind in found:
-            found[kind].append(op)
-    return found
+        if op.name in _BECOMES and SCOPE_ATTR in op.attributes:
+            scoped.append((_scope(op), op.location))
+            op.location = ir.Location.name(f"{_MARK}{len(scoped) - 1}", op.location, module.context)
+    run_passes(module.operation, "builtin.module(lower-affine)")
+    for op in mlir_util.walk(module.operation) if scoped else ():
+        match = _MARKED.match(str(op.location))
+        if match is None:
+            continue
+        scope, op.location = scoped[int(match[1])]
+        for name, value in scope.items() if op.name in _BECOMES.values() else ():
+            op.attributes[name] = value
 
 
 def _scope(op: Any) -> dict[str, Any]:
@@ -115,22 +116,24 @@ def _element(before: Any, tensor: Any) -> Any:
     return Builder(before).value("tensor.extract", [tensor], ir.RankedTensorType(tensor.type).element_type)
 
 
-def _inline_global(op: Any) -> None:
+def _inline_globals(module: Any) -> None:
     """A global that nobody writes is its value; one that nobody reads is nothing."""
-    module = op.parent
-    name = mlir_util.symbol_name(op)
-    uses = [user for user in mlir_util.walk(module) if _symbol(user, "global") == name]
-    is_constant = "is_mutable" not in op.attributes and "value" in op.attributes
-    if uses and not (is_constant and isinstance(op.attributes["value"], _ELEMENTS)):
-        return
-    for user in uses:
-        value = Builder(user).op("arith.constant", [], [user.results[0].type], {"value": op.attributes["value"]})
-        mlir_util.replace_op(user, value.results)
-    op.erase()
-
-
-def _symbol(op: Any, key: str) -> str | None:
-    return ir.FlatSymbolRefAttr(op.attributes[key]).value if key in op.attributes else None
+    ops = [op for op in mlir_util.walk(module.operation) if op.name.startswith(_GLOBAL)]
+    users: dict[str, list[Any]] = {}
+    for op in ops:
+        if op.name != _GLOBAL:
+            users.setdefault(str(op.attributes["global"]), []).append(op)
+    for op in [op for op in ops if op.name == _GLOBAL]:
+        uses = users.get(str(ir.FlatSymbolRefAttr.get(mlir_util.symbol_name(op), module.context)), [])
+        is_constant = "is_mutable" not in op.attributes and "value" in op.attributes
+        is_read = is_constant and isinstance(op.attributes["value"], _ELEMENTS)
+        if not all(is_read and user.name in _READS for user in uses):
+            continue
+        for user in uses:
+            value = {"value": op.attributes["value"]}
+            new = Builder(user).op("arith.constant", [], [user.results[0].type], value)
+            mlir_util.replace_op(user, new.results)
+        op.erase()
 
 
 def _lower_allocation(op: Any) -> None:
@@ -159,7 +162,6 @@ def _lower_size(op: Any) -> None:
 
 
 _REWRITES: dict[str, Callable[[Any], None]] = {
-    _GLOBAL: _inline_global,
     "bufferization.alloc_tensor": _lower_allocation,
     "bufferization.dealloc_tensor": lambda op: op.erase(),
     "memref.dealloc": lambda op: op.erase(),  # buffers are freed behind their last use

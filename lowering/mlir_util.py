@@ -175,6 +175,11 @@ def constants(root: Any) -> dict[Any, Any]:
     return {op.results[0]: op for op in walk(root) if op.name in CONSTANTS}
 
 
+def is_unsigned(loop: Any) -> bool:
+    """Whether the bounds of an ``scf.for`` are unsigned numbers."""
+    return "unsignedCmp" in loop.attributes
+
+
 def remap_operands(root: Any, mapping: dict[Any, Any]) -> None:
     for op in walk(root):
         for index, operand in enumerate(op.operands):

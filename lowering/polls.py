@@ -75,11 +75,11 @@ class _Loops:
 
     def _count(self, loop: Any) -> int:
         bounds = [self._constants.get(value) for value in list(loop.operands)[:3]]
-        if any(bound is None for bound in bounds):
+        numbers = [ir.IntegerAttr(bound.attributes["value"]).value for bound in bounds if bound is not None]
+        if len(numbers) < 3 or numbers[2] <= 0 or mlir_util.is_unsigned(loop):
             return _UNKNOWN
-        return len(
-            range(*(ir.IntegerAttr(bound.attributes["value"]).value for bound in bounds if bound is not None))
-        )
+        lower, upper, step = numbers
+        return max(0, -((lower - upper) // step))
 
     def _ask(self, block: Any) -> None:
         Builder(_first(block)).call(_GO_ON, [])
@@ -90,7 +90,7 @@ class _Loops:
         stride = self._constants.get(step)
         number = 0 if stride is None else ir.IntegerAttr(stride.attributes["value"]).value
         index = ir.IndexType.get(loop.context)
-        if lower.type != index or not 0 < number < 1 << 30 or "unsignedCmp" in loop.attributes:
+        if lower.type != index or not 0 < number < 1 << 30 or mlir_util.is_unsigned(loop):
             self._ask(mlir_util.entry_block(loop))
             return
         build = Builder(loop)

@@ -231,7 +231,9 @@ class _Function:
             before, loops = self._hoist(op, [*_leaves(one), *_leaves(other)])
         build = Builder(before)
         holds = compare(build, predicate, self._value(build, one), self._value(build, other))
-        skipped = [compare(build, "sge", *loop.operands[:2]) for loop in loops]
+        skipped = [
+            compare(build, "uge" if mlir_util.is_unsigned(loop) else "sge", *loop.operands[:2]) for loop in loops
+        ]
         for skip in [*skipped, *([] if unless is None else [unless])]:
             holds = build.value("arith.ori", [holds, skip], holds.type)
         attributes = {"msg": ir.StringAttr.get(text, op.context), CHECK: ir.UnitAttr.get(op.context)}

@@ -30,6 +30,23 @@ func.func @scalar(%n: index, %x: f32) -> f32 {
   }
   return %r : f32
 }
+// Its loops have no number of iterations that Python's ranges have.
+func.func @odd_bounds(%x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c10 = arith.constant 10 : index
+  %r = scf.for %i = %c0 to %c10 step %c0 iter_args(%a = %x) -> f32 {
+    %0 = arith.mulf %a, %x : f32
+    scf.yield %0 : f32
+  }
+  %least = arith.constant -9223372036854775808 : i64
+  %most = arith.constant 9223372036854775807 : i64
+  %one = arith.constant 1 : i64
+  %s = scf.for %i = %least to %most step %one iter_args(%a = %r) -> f32 : i64 {
+    %0 = arith.mulf %a, %x : f32
+    scf.yield %0 : f32
+  }
+  return %s : f32
+}
 func.func @condition(%n: i64) -> i64 {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64

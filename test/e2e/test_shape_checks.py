@@ -75,6 +75,16 @@ func.func @loop(%x: tensor<?xf32>, %y: tensor<?xf32>, %n: index) -> tensor<?xf32
   }
   return %r : tensor<?xf32>
 }
+func.func @unsigned(%x: tensor<?xf32>, %y: tensor<?xf32>, %n: i32) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : i32
+  %step = arith.constant 1073741824 : i32
+  %r = scf.for unsigned %i = %c0 to %n step %step iter_args(%a = %x) -> tensor<?xf32> : i32 {
+    %0 = arith.addf %x, %y : tensor<?xf32>
+    %1 = arith.addf %a, %0 : tensor<?xf32>
+    scf.yield %1 : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
 func.func private @callee(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
   %0 = arith.addf %x, %y : tensor<?xf32>
   return %0 : tensor<?xf32>
@@ -173,6 +183,8 @@ CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
     ("loop", (floats(3), floats(3), 2), None, ""),
     ("loop", (floats(3), floats(4), 2), InputError, both(0, 3, 1, 4)),
     ("loop", (floats(3), floats(4), 0), None, ""),
+    ("unsigned", (floats(3), floats(3), -(2**30)), None, ""),
+    ("unsigned", (floats(3), floats(4), -(2**30)), InputError, both(0, 3, 1, 4)),
     ("call", (floats(3), floats(3), True), None, ""),
     ("call", (floats(3), floats(4), True), InputError, both(0, 3, 1, 4)),
     ("call", (floats(3), floats(4), False), None, ""),

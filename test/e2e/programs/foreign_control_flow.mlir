@@ -8,7 +8,10 @@ func.func @affine(%x: tensor<8xf32>, %n: index) -> (tensor<8xf32>, f32) {
     %sin = math.sin %x {device.scope = #dev} : tensor<8xf32>
     affine.yield %sin : tensor<8xf32>
   } else {
-    affine.yield %x : tensor<8xf32>
+    %never = affine.for %i = 0 to 0 iter_args(%v = %x) -> tensor<8xf32> {
+      affine.yield %x : tensor<8xf32>
+    }
+    affine.yield %never : tensor<8xf32>
   }
   %1:2 = affine.for %i = max affine_map<(i) -> (i - 4, 1)>(%n) to min affine_map<(i) -> (i + 5, 8)>(%n) step 2
       iter_args(%v = %0, %sum = %zero) -> (tensor<8xf32>, f32) {
