@@ -254,8 +254,8 @@ class InstancePool:
         """Waits until an instance is idle; or else True: a new one may be made, which counts from now on."""
         with self._changed:
             self._wait(lambda: self._closed or self._idle or self._may_start())
-            if self._ending:
-                raise SystemExit  # in a thread that goes on while the process ends
+            if self._ending and threading.current_thread() is not threading.main_thread():
+                raise SystemExit  # while the process ends; handlers of its end are told like others
             if self._closed:
                 raise InputError("the executable was closed", notes=["load or compile the program again"])
             start = not self._idle and self._may_start()

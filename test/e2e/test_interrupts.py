@@ -181,6 +181,28 @@ def test_calls_of_daemon_threads_end_with_the_process(
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+AT_EXIT = """
+import atexit, sys, numpy as np
+
+def late():
+    try:
+        executable.run("scalar", np.int64(1), np.float32(1))
+    except devscope.errors.InputError as error:
+        print(error.message)
+
+atexit.register(late)
+import devscope
+executable = devscope.load(sys.argv[1])
+"""
+
+
+def test_calls_at_exit_after_the_end_of_the_program(executable: Any, tmp_path: Path) -> None:
+    executable.save(tmp_path / "program.dsx")
+    command = [sys.executable, "-c", AT_EXIT, str(tmp_path / "program.dsx")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "the executable was closed\n", "")
+
+
 def test_command_line(tmp_path: Path) -> None:
     path = tmp_path / "program.mlir"
     path.write_text(SOURCE, encoding="utf-8")
