@@ -131,7 +131,7 @@ def _drop_empty_parts(module: Any) -> bool:
     Bufferisation makes a view of its place, which may be behind the end of the memory: upstream refuses that.
     """
     dropped = False
-    for op in list(mlir_util.walk(module.operation)):
+    for op in mlir_util.walk(module.operation):
         if op.name not in ("tensor.concat", "tensor.insert_slice", "tensor.pad"):
             continue
         type_ = op.results[0].type
@@ -176,7 +176,7 @@ def _empty_like(op: Any) -> Any:
 
 def _fill_splat_constants(module: Any) -> None:
     """Splat tensor constants become fills: they then cost no memory in the executable and no copy."""
-    for op in list(mlir_util.walk(module.operation)):
+    for op in mlir_util.walk(module.operation):
         if op.name == "arith.constant" and isinstance(op.results[0].type, ir.RankedTensorType):
             value = constant_value(op)
             if isinstance(value, ir.DenseElementsAttr) and value.is_splat:
@@ -189,7 +189,7 @@ def _read_where_copied(module: Any) -> None:
     Bufferisation takes ``to_buffer`` for the place of the read, and reuses the memory of a tensor that is not
     read any more. CSE leaves one ``to_buffer`` for all copies of a tensor, in front of the first.
     """
-    for op in list(mlir_util.walk(module.operation)):
+    for op in mlir_util.walk(module.operation):
         if op.name != "memref.copy":
             continue
         source = op.operands[0]
@@ -217,7 +217,7 @@ def _lift_control_flow(module: Any, run_passes: RunPasses) -> None:
     """Rewrite the functions of ``module`` so that each has a single block, which bufferisation can handle: ``cf``
     becomes ``scf``."""
     run_passes(module.operation, pipeline("lift_control_flow"))
-    for op in list(mlir_util.walk(module.operation)):
+    for op in mlir_util.walk(module.operation):
         if op.name == "ub.poison" and isinstance(op.results[0].type, ir.ShapedType):
             _replace_poison(op)
         elif op.name == "scf.index_switch" and any(

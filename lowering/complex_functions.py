@@ -29,12 +29,12 @@ def lower_complex(module: Any, run_passes: RunPasses) -> list[Any]:
 
     Raises LoweringError, located, for numbers of whose parts no format is known.
     """
-    ops = list(mlir_util.walk(module.operation))
+    ops = mlir_util.walk(module)
     if not any(op.name.startswith("complex.") for op in ops):
         return ops
-    expand(module.operation, _expansions())
+    expand(ops, _expansions())
     run_passes(module.operation, pipeline("complex"))
-    return list(mlir_util.walk(module.operation))
+    return mlir_util.walk(module)
 
 
 @cache

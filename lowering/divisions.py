@@ -4,7 +4,7 @@ x / 0 and x rem 0 are 0; the least integer by -1 is itself, with remainder 0. Co
 which LLVM vectorises; a division by a constant needs none of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -21,11 +21,11 @@ _ROUNDING = frozenset(
 )
 
 
-def guard_rounding(root: Any) -> None:
-    """Divisions under ``root`` that round up or down: upstream expands them to code that rounds x / 0 as well."""
-    ops = [op for op in mlir_util.walk(root) if op.name in _ROUNDING]
-    constants = _constants(root, "arith.constant") if ops else {}
-    for op in ops:
+def guard_rounding(ops: Sequence[Any]) -> None:
+    """Divisions among ``ops`` that round up or down: upstream expands them to code that rounds x / 0 as well."""
+    divisions = [op for op in ops if op.name in _ROUNDING]
+    constants = _constants(ops, "arith.constant") if divisions else {}
+    for op in divisions:
         if constants.get(op.operands[1]):
             continue
         type_ = op.operands[1].type
@@ -40,11 +40,11 @@ def guard_rounding(root: Any) -> None:
         op.operands[0], op.operands[1] = dividend.result, divisor.result
 
 
-def define_divisions(module: Any) -> None:
-    """All other divisions in ``module``, which is in the LLVM dialect."""
-    ops = [op for op in mlir_util.walk(module.operation) if op.name in _DIVISIONS]
-    constants = _constants(module, "llvm.mlir.constant") if ops else {}
-    for op in ops:
+def define_divisions(ops: Sequence[Any]) -> None:
+    """All other divisions among ``ops``, which are of the LLVM dialect."""
+    divisions = [op for op in ops if op.name in _DIVISIONS]
+    constants = _constants(ops, "llvm.mlir.constant") if divisions else {}
+    for op in divisions:
         divisor = constants.get(op.operands[1])
         if not divisor or (divisor == -1 and op.name in _SIGNED):
             made = mlir_util.insert(op, _defined(op), op.operands)
@@ -91,10 +91,9 @@ def _condition(type_: Any) -> str:
     return f"{like(type_, 'i1')}, " if isinstance(type_, ir.VectorType) else ""
 
 
-def _constants(root: Any, name: str) -> Mapping[Any, int]:
-    """Values of constants under ``root`` that are one integer."""
-    ops = [op for op in mlir_util.walk(root) if op.name == name]
-    values = {op.results[0]: op.attributes["value"] for op in ops}
+def _constants(ops: Sequence[Any], name: str) -> Mapping[Any, int]:
+    """Values of constants among ``ops`` that are one integer."""
+    values = {op.results[0]: op.attributes["value"] for op in ops if op.name == name}
     return {
         value: ir.IntegerAttr(attribute).value
         for value, attribute in values.items()

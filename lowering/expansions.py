@@ -6,7 +6,7 @@ included: here is what upstream expands with others.
 """
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -21,9 +21,9 @@ _ATOMIC_KINDS = {4: "maximumf", 5: "maxnumf", 8: "minimumf", 9: "minnumf"}
 _MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
 
 
-def expand(root: Any, expansions: Mapping[str, Expansion]) -> None:
-    """Expand the operations under ``root``, by their names, and those that they become."""
-    work = list(mlir_util.walk(root))
+def expand(ops: Iterable[Any], expansions: Mapping[str, Expansion]) -> list[Any]:
+    """Expand ``ops``, by their names, and those that they become; returns what is there then."""
+    work, left = list(ops), []
     while work:
         op = work.pop()
         text = expansions[op.name](op) if op.name in expansions else ""
@@ -32,6 +32,9 @@ def expand(root: Any, expansions: Mapping[str, Expansion]) -> None:
             values = [result for new in made for result in new.results]
             mlir_util.replace_op(op, values[len(values) - len(op.results) :])
             work += [inner for new in made for inner in mlir_util.walk(new)]
+        else:
+            left.append(op)
+    return left
 
 
 def like(type_: Any, element: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from devscope.lowering.interop.bindings import children, ir
+from devscope.lowering.interop.bindings import children, ir, walk
 
 RunPasses = Callable[[Any, str], None]
 """Runs a pass pipeline on an operation: `Session.run_passes`."""
@@ -28,16 +28,6 @@ def types(ops: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
             if value.type not in known:
                 known.add(value.type)
                 yield value.type, op
-
-
-def walk(op: Any) -> Iterator[Any]:
-    """All operations under ``op``, itself first, in pre-order; safe while bodies of visited ops change."""
-    stack = [op.operation]
-    while stack:
-        current = stack.pop()
-        yield current
-        if len(current.regions):
-            stack.extend(reversed(children(current)))
 
 
 def by_block(ops: Iterable[Any]) -> list[list[Any]]:
@@ -159,7 +149,7 @@ def replace_op(op: Any, values: Iterable[Any]) -> None:
 
 def captured_values(root: Any) -> list[Any]:
     """Values that ``root`` and what is nested in it use but do not define, in first-use order."""
-    inside = list(walk(root))
+    inside = walk(root)
     defined = {value for op in inside for value in defined_values(op)}
     return list(dict.fromkeys(v for op in inside for v in op.operands if v not in defined))
 

@@ -23,23 +23,20 @@ _UNKNOWN = 1 << 40
 
 def poll_in_scalar_loops(module: Any) -> None:
     """The loops of the source, of which those without other loops may be long ones inside of others."""
-    for function in mlir_util.functions(module):
-        _Loops(function).poll_in_innermost()
+    _Loops(module).poll_in_innermost()
 
 
 def poll_in_loops(module: Any) -> None:
     """All loops; those that are done already, and their bodies, stay."""
-    for function in mlir_util.functions(module):
-        _Loops(function).poll()
+    _Loops(module).poll()
 
 
 class _Loops:
-    def __init__(self, function: Any) -> None:
-        self._function = function
-        ops = list(mlir_util.walk(function))
+    def __init__(self, module: Any) -> None:
+        ops = mlir_util.walk(module)
         self._loops = [op for op in ops if op.name in _LOOPS]
-        self._constants = mlir_util.constants(function) if self._loops else {}
-        self._polled = {op.block for op in ops if _is_question(op)}
+        self._constants = mlir_util.constants(module) if self._loops else {}
+        self._polled = {op.block for op in ops if _is_question(op)} if self._loops else set[Any]()
 
     def poll_in_innermost(self) -> None:
         for loop in self._loops:

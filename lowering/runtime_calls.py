@@ -6,7 +6,7 @@ ordinary host code: no memory spaces, no ``gpu`` operations, only calls to ``dev
 ``runtime_calls.mlir`` declares or defines.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from typing import Any
@@ -38,7 +38,7 @@ def mark_flushes(launchers: Any, slot: int) -> None:
     """Mark the ends of the functions in ``launchers`` that launch kernels."""
     i64 = ir.IntegerType.get_signless(64, launchers.context)
     for func in mlir_util.functions(launchers):
-        ops = list(mlir_util.walk(func))
+        ops = mlir_util.walk(func)
         if any(op.name == "gpu.launch_func" for op in ops):
             for op in ops:
                 if op.name == "func.return":
@@ -54,7 +54,8 @@ def lower_to_runtime_calls(
     function to its number within its device. ``reports``: what kernels report, by numbers from 1.
     """
     messages: dict[str, str] = {}
-    compared = _Compared(module)
+    ops = mlir_util.walk(module)
+    compared = _Compared(ops)
     rewrites = {
         **_REWRITES,
         "gpu.launch_func": partial(_launch, kernels),
@@ -62,7 +63,7 @@ def lower_to_runtime_calls(
     }
     places = PlaceCalls()
     work: list[tuple[Any, Rewrite, list[int]]] = []
-    for op in mlir_util.walk(module.operation):
+    for op in ops:
         rewrite = rewrites.get(op.name)
         if rewrite is None:
             continue
@@ -255,11 +256,10 @@ def _cells(build: Builder, value: Any) -> list[Any]:
 
 
 class _Compared:
-    """What the comparisons of a module compare."""
+    """What the comparisons among operations compare."""
 
-    def __init__(self, module: Any) -> None:
-        ops = [op for op in mlir_util.walk(module.operation) if op.name in ("arith.cmpi", "arith.ori")]
-        self._made_by = {op.results[0]: op for op in ops}
+    def __init__(self, ops: Iterable[Any]) -> None:
+        self._made_by = {op.results[0]: op for op in ops if op.name in ("arith.cmpi", "arith.ori")}
 
     def by(self, condition: Any) -> list[Any]:
         """The operands of the comparison that a condition is, or begins with; none if it is something else."""

@@ -21,7 +21,7 @@ Dimension = tuple[int, int]
 
 def cut_windows(module: Any) -> None:
     """Cut the inputs of the operations on tensors of ``module`` some of whose indices become those of one loop."""
-    for op in list(mlir_util.walk(module.operation)):
+    for op in mlir_util.walk(module.operation):
         if op.name.startswith(_WINDOWED) and len(op.results):
             _cut(op)
 

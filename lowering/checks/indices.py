@@ -24,7 +24,7 @@ _DIVISIONS = ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "flo
 
 def check_indices(module: Any) -> None:
     """Add the assertions to ``module``, where what is computed by elements stands in bodies."""
-    for op in list(mlir_util.walk(module.operation)):
+    for op in mlir_util.walk(module.operation):
         if op.name in _ACCESSES:
             _check_access(op, _ACCESSES[op.name])
         elif op.name.removeprefix("arith.") in _DIVISIONS and isinstance(

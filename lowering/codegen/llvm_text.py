@@ -9,6 +9,7 @@ See llvm-project pull request 190649.
 
 import re
 import struct
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -42,17 +43,18 @@ def to_llvm_ir(module: Any, target: str) -> str:
 
     Raises LoweringError naming the first operations that are not in a dialect which becomes LLVM IR.
     """
-    _require_fully_lowered(module.operation, target)
-    define_divisions(module)
+    ops = mlir_util.walk(module)
+    _require_fully_lowered(ops, target)
+    define_divisions(ops)
     # Not dialects.llvm, which would define 300 classes more.
     translation = bindings.load("_mlir_libs._mlirDialectsLLVM")
     return to_llvm22(translation.translate_module_to_llvmir(module.operation))
 
 
-def _require_fully_lowered(root: Any, target: str) -> None:
+def _require_fully_lowered(ops: Iterable[Any], target: str) -> None:
     """MLIR's translation to LLVM IR crashes the process on other operations, so it must not see them."""
     left: dict[str, SourceLocation | None] = {}
-    for op in mlir_util.walk(root):
+    for op in ops:
         if not op.name.startswith(_TRANSLATED) and op.name != "builtin.module":
             left.setdefault(op.name, decode_location(op.location))
     if left:

@@ -41,10 +41,10 @@ _EXPM1 = "math.expm1"
 _EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: _narrow_or_vector}
 
 
-def _call_expm1(module: Any) -> None:
+def _call_expm1(module: Any, ops: Sequence[Any]) -> None:
     """Let libm compute it: convert-math-to-llvm subtracts 1 from an exponential, which has no digits near 0."""
-    declared = {mlir_util.symbol_name(function) for function in mlir_util.functions(module)}
-    for op in [op for op in mlir_util.walk(module.operation) if op.name == _EXPM1]:
+    declared = {mlir_util.symbol_name(function) for function in mlir_util.functions(module)} if ops else set[str]()
+    for op in ops:
         type_ = op.results[0].type
         name = "expm1" if type_.width == 64 else "expm1f"
         if name not in declared:
@@ -55,13 +55,14 @@ def _call_expm1(module: Any) -> None:
 
 def _to_llvm(module: Any, run_passes: RunPasses) -> str:
     """LLVM IR of a bufferised host module without memory spaces or device operations."""
-    for op in lower_complex(module, run_passes):
-        # A strided memref.copy would call a C++ support library; as linalg it becomes a loop.
-        if op.name == "memref.copy" and not is_whole_copy(op):
+    ops = expansions.expand(lower_complex(module, run_passes), _EXPANSIONS)
+    guard_rounding(ops)
+    copies = [op for op in ops if op.name == "memref.copy"]
+    _call_expm1(module, [op for op in ops if op.name == _EXPM1])
+    for op in copies:
+        # A strided one would call a C++ support library; as linalg it becomes a loop.
+        if not is_whole_copy(op):
             copy_as_linalg(op)
-    expansions.expand(module.operation, _EXPANSIONS)
-    _call_expm1(module)
-    guard_rounding(module)
     poll_in_scalar_loops(module)
     run_passes(module.operation, pipeline("cpu/to_loops"))
     poll_in_loops(module)

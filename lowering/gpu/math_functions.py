@@ -293,7 +293,7 @@ _EXPANSIONS = {
 
 def call_math_functions(gpu_modules: Any, run_passes: RunPasses) -> None:
     """Every operation of `math` becomes a call of a function of ours: MLIR would call the vendor's library."""
-    expansions.expand(gpu_modules.operation, _EXPANSIONS)
+    expansions.expand(mlir_util.walk(gpu_modules), _EXPANSIONS)
     run_passes(gpu_modules.operation, pipeline("gpu/math"))
     texts: dict[str, str] = {}
 
@@ -305,10 +305,8 @@ def call_math_functions(gpu_modules: Any, run_passes: RunPasses) -> None:
         texts.setdefault(symbol, math_function(symbol, op.name, operands, result))
         return symbol
 
-    vectors = {
-        op.name: expansions.by_elements for op in mlir_util.walk(gpu_modules) if op.name.startswith("math.")
-    }
-    expansions.expand(gpu_modules.operation, vectors)
+    left = [op for op in mlir_util.walk(gpu_modules) if op.name.startswith("math.")]
+    expansions.expand(left, dict.fromkeys((op.name for op in left), expansions.by_elements))
     call_functions(gpu_modules, symbol_of)
     functions = ir.Module.parse("".join(texts.values()), gpu_modules.context)
     run_passes(functions.operation, pipeline("gpu/to_llvm"))

@@ -75,11 +75,12 @@ def compile_kernels(
     """
     kernels: list[tuple[str, list[int]]] = []
     written: dict[str, list[int]] = {}
-    for kernel in [op for op in lower_complex(gpu_modules, run_passes) if op.name == "gpu.func"]:
+    ops = lower_complex(gpu_modules, run_passes)
+    for kernel in [op for op in ops if op.name == "gpu.func"]:
         name = mlir_util.symbol_name(kernel)
         cells, written[name] = _cells_and_written(kernel)
         kernels.append((name, cells + local_sizes(kernel)))
-    guard_rounding(gpu_modules)
+    guard_rounding(ops)
     prepare(gpu_modules, run_passes)
     i64 = ir.IntegerType.get_signless(64, gpu_modules.context)
     space = ir.IntegerAttr.get(i64, _GLOBAL_MEMORY)
@@ -103,7 +104,7 @@ def call_functions(gpu_modules: Any, symbol_of: Callable[[Any], str | None]) -> 
         if gpu_module.name != "gpu.module":
             continue
         declared: set[str] = set()
-        for op in list(mlir_util.walk(gpu_module)):
+        for op in mlir_util.walk(gpu_module):
             symbol = symbol_of(op)
             if symbol is None:
                 continue

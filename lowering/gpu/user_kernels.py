@@ -74,7 +74,7 @@ def take_user_kernels(module: Any, taken: set[str], checks: Checks) -> dict[str,
 
 def drop_assertions(kernel: Any) -> None:
     """Erase the assertions in the code of a kernel: a device has no way to leave a program."""
-    for op in list(mlir_util.walk(kernel)):
+    for op in mlir_util.walk(kernel):
         if op.name == "cf.assert":
             op.erase()
 
@@ -83,7 +83,7 @@ def carry_launches(module: Any) -> None:
     """Put the launches of ``module`` into the bodies of ``linalg.generic``. To be done right before bufferisation:
     these are no loops over elements, which might be fused.
     """
-    for op in list(mlir_util.walk(module.operation)):
+    for op in mlir_util.walk(module.operation):
         if op.name in _LAUNCHES:
             _carry(op)
 
@@ -141,7 +141,7 @@ def call_kernels(module: Any, kernels: Mapping[str, UserKernel]) -> None:
     The functions have the names of the kernels, and no bodies yet.
     """
     declared: set[str] = set()
-    for generic in list(mlir_util.walk(module.operation)):
+    for generic in mlir_util.walk(module.operation):
         carried = mlir_util.children(generic) if generic.name == "linalg.generic" else ()
         launch = next((op for op in carried if op.name in _LAUNCHES), None)
         if launch is None:
@@ -213,7 +213,7 @@ def _gpu_module(kernel: UserKernel, space: Any) -> tuple[Any, Any]:
     for block in list(kernel.func.regions[0].blocks):
         block.append_to(function.regions[0])
     body.append(function)
-    for op in list(mlir_util.walk(function)):
+    for op in mlir_util.walk(function):
         if op.name == "func.return":
             Builder(op).op("gpu.return")
             op.erase()

@@ -118,6 +118,19 @@ def children(op: Any) -> list[Any]:
     return found[1:]
 
 
+def walk(op: Any) -> list[Any]:
+    """All operations under ``op``, itself first, in pre-order, made as `children` makes them."""
+    found: list[Any] = []
+    advance = ir.WalkResult.ADVANCE
+
+    def visit(inner: Any) -> Any:
+        found.append(inner)
+        return advance
+
+    op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
 def dictionary_items(dictionary: Any) -> dict[str, Any]:
     """What an ``ir.DictAttr`` holds. Raises RuntimeError for a name that is not UTF-8 (`not_text`).
 

@@ -23,7 +23,7 @@ class CallGraph:
             mlir_util.symbol_name(func): func for func in mlir_util.functions(module) if mlir_util.has_body(func)
         }
         self.calls: dict[str, list[Any]] = {name: [] for name in self.functions}
-        ops = {name: list(mlir_util.walk(func)) for name, func in self.functions.items()}
+        ops = {name: mlir_util.walk(func) for name, func in self.functions.items()}
         self.callees = {name: self._callees(found) for name, found in ops.items()}
         components = list(strongly_connected_components(self.callees))
         self.order = [name for component in components for name in component]

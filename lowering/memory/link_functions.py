@@ -48,7 +48,7 @@ def _inline_functions(module: Any) -> None:
 
 
 def _inline(func: Any, sites: list[Any]) -> None:
-    ops = list(mlir_util.walk(func))[1:]
+    ops = mlir_util.walk(func)[1:]
     returns_buffers = any(mlir_util.is_memref(result.type) for result in sites[0].results)
     if not returns_buffers and _HANDLES_BUFFERS.isdisjoint(op.name for op in ops):
         return

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
-from devscope.lowering import expansions
+from devscope.lowering import expansions, mlir_util
 from devscope.lowering.codegen.device_emitter import SPIRV, shared_emitter
 from devscope.lowering.gpu.local_memory import pass_local_memory
 from devscope.lowering.gpu.to_llvm import call_functions, compile_kernels
@@ -44,7 +44,7 @@ def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) 
         """The driver inlines its built-in functions and vectorises across them."""
         pass_local_memory(gpu_modules)
         powers = {"math.fpowi": _power_in_single} if options.get("fp64") is False else {}
-        expansions.expand(gpu_modules.operation, _EXPANSIONS | powers)
+        expansions.expand(mlir_util.walk(gpu_modules), _EXPANSIONS | powers)
         call_functions(gpu_modules, _built_in)
 
     gpu_to_llvm = pipeline("opencl/gpu_to_llvm")
