@@ -75,22 +75,13 @@ def clamp(op: Any) -> str:
     return f"%n = arith.minimumf %0, %2 : {type_}\n%r = arith.maximumf %n, %1 : {type_}"
 
 
-def signed_bit(op: Any) -> str:
-    """``arith.sitofp`` of i1, whose one bit is the sign: -1.0 or 0.0."""
-    source, type_ = op.operands[0].type, op.results[0].type
-    if str(element_type(source)) != "i1":
-        return ""
-    value = "dense<{}>" if isinstance(type_, ir.VectorType) else "{}"
-    lines = [f"%{name} = arith.constant {value.format(n)} : {type_}" for name, n in (("one", -1.0), ("zero", 0.0))]
-    types = f"{source}, {type_}" if isinstance(source, ir.VectorType) else str(type_)
-    return "\n".join([*lines, f"%r = arith.select %0, %one, %zero : {types}"])
-
-
 def classify(op: Any) -> str:
-    """``math.isfinite`` and its like, by comparisons."""
+    """``math.isfinite`` and its like, by comparisons; those of other formats stay."""
     type_ = op.operands[0].type
     if op.name == "math.isnan":
         return f"%r = arith.cmpf uno, %0, %0 : {type_}"
+    if str(element_type(type_)) not in _MANTISSA:
+        return ""
     width, mantissa = ir.FloatType(element_type(type_)).width, _MANTISSA[str(element_type(type_))]
     truth = like(type_, "i1")
 
@@ -177,16 +168,20 @@ def power(op: Any, wide: str = "f64") -> str:
     rounding each time, and loses small results of negative exponents.
     """
     type_, exponent = (operand.type for operand in op.operands)
+    # Neither is converted to floats and to i1 at once.
+    cast = {"index": "index_cast", "i1": "extsi"}.get(str(element_type(exponent)))
+    m, integer = ("%m", like(exponent, "i64")) if cast else ("%1", exponent)
     narrow = ir.FloatType(element_type(type_)).width < int(wide[1:])
     wide, odd = like(type_, wide) if narrow else str(type_), like(type_, "i1")
     x = "%x" if narrow else "%0"
     lines = [
         *([f"%x = arith.extf %0 : {type_} to {wide}"] if narrow else []),
         f"%size = math.absf {x} : {wide}",
-        f"%n = arith.sitofp %1 : {exponent} to {wide}",
+        *([f"%m = arith.{cast} %1 : {exponent} to {integer}"] if cast else []),
+        f"%n = arith.sitofp {m} : {integer} to {wide}",
         f"%p = math.powf %size, %n : {wide}",
         f"%signed = math.copysign %p, {x} : {wide}",
-        f"%odd = arith.trunci %1 : {exponent} to {odd}",
+        f"%odd = arith.trunci {m} : {integer} to {odd}",
         f"%r = arith.select %odd, %signed, %p : {wide if odd == 'i1' else f'{odd}, {wide}'}",
         *([f"%narrow = arith.truncf %r : {wide} to {type_}"] if narrow else []),
     ]

@@ -22,9 +22,12 @@ Reply = tuple[bytes, str]
 #: f32 atomics need this SPIR-V extension; drivers that lack it refuse only modules that use it.
 _LLVM_OPTIONS = ("--spirv-ext=+SPV_EXT_shader_atomic_float_add",)
 
-
 #: An integer type that the SPIR-V backend makes wider, keeping what overflows; it refuses those above 64 bits.
 _ODD_INTEGER = re.compile(r'(?<![\w%@."$-])i(?!(?:1|8|16|32|64)\b)\d\d?\b')
+
+
+#: The SPIR-V backend makes 1.0 of i1 as a signed number. LLVM also makes these of wider integers that were an i1.
+_SIGNED_BIT = re.compile(r"= sitofp (i1|<\d+ x i1>) (\S+) to (<\d+ x (\w+)>|\w+)")
 
 
 def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
@@ -42,6 +45,9 @@ def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
     passes.getModulePassManager().run(module, passes)
     if machine["triple"].startswith("spirv"):
         _check_integers(module)
+        optimised = str(module)
+        exact = _SIGNED_BIT.sub(_select, optimised)
+        module = module if exact == optimised else llvm.parse_assembly(exact)
     return target.emit_assembly(module).encode() if machine["assembly"] else target.emit_object(module)
 
 
@@ -49,6 +55,12 @@ def _check_integers(module: Any) -> None:
     for function in module.functions:
         if odd := _ODD_INTEGER.search(str(function)):
             raise RuntimeError(f"LLVM made an integer of type {odd[0]} (in function: {function.name})")
+
+
+def _select(conversion: re.Match[str]) -> str:
+    condition, value, type_, element = conversion.groups()
+    minus = f"splat ({element} -1.0)" if element else "-1.0"
+    return f"= select {condition} {value}, {type_} {minus}, {type_} {'zeroinitializer' if element else '0.0'}"
 
 
 def _answer(llvm: Any, machine: Mapping[str, Any], text: str) -> Reply:

@@ -38,6 +38,7 @@ def _narrow_or_vector(op: Any) -> str:
 
 
 _EXPM1 = "math.expm1"
+_LIBM = {"f32": "expm1f", "f64": "expm1"}
 _EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: _narrow_or_vector}
 
 
@@ -46,7 +47,9 @@ def _call_expm1(module: Any, ops: Sequence[Any]) -> None:
     declared = {mlir_util.symbol_name(function) for function in mlir_util.functions(module)} if ops else set[str]()
     for op in ops:
         type_ = op.results[0].type
-        name = "expm1" if type_.width == 64 else "expm1f"
+        name = _LIBM.get(str(type_))
+        if name is None:
+            continue
         if name not in declared:
             declared.add(name)
             mlir_util.declare(module, name, ir.FunctionType.get([type_], [type_], context=op.context))

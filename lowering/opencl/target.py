@@ -26,13 +26,12 @@ _BUILTINS = {f"math.{name}": name for name in _SAME_NAME.split()} | {
 
 
 #: Built-ins for vectors have widths of their own. LLVM's SPIR-V backend makes ``fmax`` of the maximum, which drops
-#: NaN and does not tell zeros apart; of i1 as a signed number it makes 1.0; it has no integers of 128 bits.
+#: NaN and does not tell zeros apart; it has no integers of 128 bits.
 _EXPANSIONS = {
     **expansions.FOR_ALL,
     **dict.fromkeys(_BUILTINS, expansions.by_elements),
     **dict.fromkeys(("arith.maximumf", "arith.minimumf"), expansions.maximum),
     **dict.fromkeys(("arith.mulsi_extended", "arith.mului_extended"), expansions.multiply_extended),
-    "arith.sitofp": expansions.signed_bit,
     "math.sincos": expansions.sincos,
     "memref.atomic_rmw": expansions.atomic,
     "vector.reduction": expansions.reduction,

@@ -1,4 +1,4 @@
-"""Integers of odd widths, and buffers that a program frees itself."""
+"""Integers of odd widths, exponents of any integer type, wide floats, and buffers that a program frees itself."""
 
 from __future__ import annotations
 
@@ -34,6 +34,48 @@ func.func @main(%v: f32) -> f32 {
   return %r : f32
 }
 """
+POWERS = """
+func.func @main(%x: tensor<4xf32>, %bits: tensor<4xi1>, %n: tensor<4xindex>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = math.fpowi %x, %bits : tensor<4xf32>, tensor<4xi1>
+  %1 = math.fpowi %x, %n : tensor<4xf32>, tensor<4xindex>
+  return %0, %1 : tensor<4xf32>, tensor<4xf32>
+}
+"""
+WIDE = """
+func.func @main(%x: f32) -> (i1, i1, i1) {
+  %f80 = arith.extf %x : f32 to f80
+  %f128 = arith.extf %x : f32 to f128
+  %0 = math.isfinite %f80 : f80
+  %1 = math.isnan %f128 : f128
+  %2 = math.isfinite %f128 : f128
+  return %0, %1, %2 : i1, i1, i1
+}
+"""
+
+
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+def test_exponents_of_all_integer_types(default: str) -> None:
+    """A true i1 is -1."""
+    x, n = np.array([2, 4, -2, 0.5], np.float32), np.array([3, -1, 3, 0])
+    of_bits, of_indices = devscope.compile(POWERS, default=default)(x, x < 1, n)
+    np.testing.assert_array_equal(of_bits, np.where(x < 1, 1 / x, 1))
+    np.testing.assert_array_equal(of_indices, x**n)
+
+
+def test_classes_of_wide_floats() -> None:
+    classes = devscope.compile(WIDE)
+    assert [tuple(map(bool, classes(x))) for x in (1.5, np.inf, np.nan)] == [
+        (True, False, True),
+        (False, False, False),
+        (False, True, False),
+    ]
+
+
+def test_expm1_of_wide_floats_is_refused() -> None:
+    of = "%3 = math.expm1 %f80 : f80\n  %0 = math.isnan %3 : f80"
+    source = WIDE.replace("%0 = math.isfinite %f80 : f80", of)
+    with pytest.raises(LoweringError, match="LLVM refused"):
+        devscope.compile(source)
 
 
 def test_odd_widths_wrap_on_the_host_and_are_refused_on_opencl() -> None:

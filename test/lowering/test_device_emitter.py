@@ -36,6 +36,25 @@ def test_bad_ir_is_an_error_and_the_helper_lives_on() -> None:
     assert emitter.emit(KERNEL.format(factor="%factor"))
 
 
+@pytest.mark.parametrize("bits", ["i1", "<4 x i1>"])
+def test_a_bit_as_a_signed_number_is_minus_one(bits: str) -> None:
+    """Also where it is only LLVM that sees that it is one."""
+    floats, wide = bits.replace("i1", "float"), bits.replace("i1", "i64")
+    minus = "splat (float -1.0)" if "x" in bits else "-1.0"
+    kernel = f"""
+        define spir_kernel void @f({bits} %c, ptr addrspace(1) %p) {{
+          BODY
+          store {floats} %x, ptr addrspace(1) %p
+          ret void
+        }}
+    """
+    emit = shared_emitter().emit
+    exact = emit(kernel.replace("BODY", f"%x = select {bits} %c, {floats} {minus}, {floats} zeroinitializer"))
+    assert emit(kernel.replace("BODY", f"%x = sitofp {bits} %c to {floats}")) == exact
+    extended = f"%s = sext {bits} %c to {wide}\n %x = sitofp {wide} %s to {floats}"
+    assert emit(kernel.replace("BODY", extended)) == exact
+
+
 def test_an_abort_of_the_backend_is_an_error() -> None:
     """LLVM aborts on bfloat arithmetic without the SPIR-V extension; only the child process dies."""
     emitter = DeviceEmitter()
