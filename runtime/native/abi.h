@@ -3,8 +3,8 @@
  *
  * The runtime is linked into every loaded program, so that each has globals of its own. It calls device drivers
  * through addresses that the loader puts into the structs below: nothing here names a driver library, and nothing
- * calls back into Python but for signals, in interrupts.c. One loaded program runs one call at a time (the loader makes another copy for a call
- * beside it), hence plain loads and stores.
+ * calls back into Python but for signals, in interrupts.c. One loaded program runs one call at a time (the loader
+ * makes another copy for a call beside it), hence plain loads and stores.
  *
  * Rules that hold everywhere:
  *   - slot 0 is host memory; the other slots are the program's virtual devices;
@@ -246,8 +246,8 @@ struct Context {
   /* Blocks of results that nobody uses any more, for the next call to use; the loader puts them there. */
   int64_t returned_count;
   Block *returned[RETURNED_BLOCKS];
-  jmp_buf *stop; /* where a call goes that is left */
-  int64_t ended; /* another thread sets it: the call is to be left */
+  jmp_buf *stop;                  /* where a call goes that is left */
+  int64_t ended;                  /* another thread sets it: the call is to be left */
   const Interpreter *interpreter; /* null in threads that handle no signals */
   void *raised[3];                /* what a handler raised, for the loader to raise */
 };
@@ -299,8 +299,8 @@ EXPORT void devscope_launch(int64_t slot, int64_t kernel, int64_t grid_x, int64_
                             int64_t cell_count);
 EXPORT void devscope_start(int64_t slot);
 
-/* How often loops of compiled code may go on before they call devscope_poll, which leaves a call that is interrupted
- * and sets the number anew. */
+/* How often loops of compiled code may go on before they call devscope_poll, which leaves a call that is
+ * interrupted and sets the number anew. */
 EXPORT extern int64_t devscope_budget;
 EXPORT void devscope_poll(void);
 

@@ -1,8 +1,8 @@
 /* Calls that end early: because a handler of a signal raised an exception, or because the process ends.
  *
- * The interpreter handles signals in its main thread, and only when that runs Python. So a call of that thread asks
- * from time to time whether there are any: loops of compiled code do, when they have used up their budget, and waits
- * for devices. Both ask the clock first: the interpreter's lock is taken every 50 ms. */
+ * The interpreter handles signals in its main thread, and only when that runs Python. So a call of that thread
+ * asks from time to time whether there are any: loops of compiled code do, when they have used up their budget,
+ * and waits for devices. Both ask the clock first: the interpreter's lock is taken every 50 ms. */
 #include "runtime.h"
 
 #include <time.h>

@@ -22,9 +22,9 @@ func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 // TABLE: {{^}}op {{ *}}at {{ *}}scope {{ *}}why{{$}}
 // TABLE-NEXT: {{^}}math.exp   17:8  opencl:0  device.scope on 'math.exp' (17:8) says opencl:0{{$}}
 // TABLE-NEXT: {{^}}math.tanh  18:8  cpu:0     {{.*[^ ]$}}
-// TABLE: {{^}}copy of {{.*}} from {{.*}} to {{.*}} bytes {{ *}}asked by{{$}}
-// TABLE-NEXT: {{^}}%x {{ *}}cpu:0     opencl:0    128  'math.exp' (17:8){{$}}
-// TABLE-NEXT: {{^}}%0 {{ *}}opencl:0  cpu:0       128  'math.tanh' (18:8){{$}}
+// TABLE: {{^}}copy of {{.*}} from {{.*}} to {{.*}} bytes {{ *}}times {{ *}}asked by{{$}}
+// TABLE-NEXT: {{^}}%x {{ *}}cpu:0     opencl:0    128 {{ *}}x1  'math.exp' (17:8){{$}}
+// TABLE-NEXT: {{^}}%0 {{ *}}opencl:0  cpu:0       128 {{ *}}x1  'math.tanh' (18:8){{$}}
 // TABLE: {{^}}2 copies, 256 bytes{{$}}
 
 // DEVICE: {{^}}math.tanh  18:8  opencl:0
