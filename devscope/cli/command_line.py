@@ -94,15 +94,20 @@ def run_tool(execute: Callable[[], int], traceback: bool) -> int:
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise InputError("cannot write to standard output: it is closed")
         try:
-            return execute()
-        finally:  # also when argparse ends the process, after --help
+            status = execute()
+        except SystemExit:  # of argparse, after --help
             sys.stdout.flush()
+            raise
+        sys.stdout.flush()
+        return status
     except BrokenPipeError:
         # The reader of our output went away (`| head`).
         _forget_output()
         return 0
     except KeyboardInterrupt:
         # At once: what would be released on the way out waits for the work that devices are in.
+        with suppress(OSError, ValueError, AttributeError):
+            sys.stdout.flush()  # pyright: ignore[reportOptionalMemberAccess]
         with suppress(OSError, ValueError, AttributeError):
             print("interrupted", file=sys.stderr, flush=True)
         os._exit(_INTERRUPTED)

@@ -146,3 +146,26 @@ def test_output_that_cannot_be_written(folder: Path) -> None:
         closed,
         "error: cannot read standard input: it is closed",
     ]
+
+
+def test_an_error_after_output_that_nobody_reads(folder: Path) -> None:
+    """As of ``devscope run --check ... | head``, whose results are printed before they are compared."""
+    text = """
+from devscope.cli.command_line import run_tool
+from devscope.errors import DevscopeError
+
+def command():
+    print("results")
+    raise DevscopeError("they differ")
+
+raise SystemExit(run_tool(command, False))
+"""
+    read, write = os.pipe()
+    os.close(read)
+    with os.fdopen(write, "wb") as stdout:
+        command = [sys.executable, "-c", text]
+        environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+        done = subprocess.run(
+            command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        )
+    assert (done.returncode, done.stderr) == (1, "error: they differ\n")
