@@ -96,21 +96,22 @@ class DeviceSplitPass(PlannedModulePass, DeviceBindTargetPass):
 
 
 def _reshape_by_sizes(functions: Sequence[FuncOp], scopes: ScopeAnalysis) -> None:
+    """A device function takes no tensor of the host. Raises LoweringError, located, for a shape that is one."""
     shaped = [op for function in functions for op in function.body.walk() if facts_of(op).host_operands]
-    reshapes = [op for op in shaped if op_name(op) == "tensor.reshape"]
-    for op in shaped:
-        if op not in reshapes and not (scope := scopes.of_op(op)).same_device(scopes.host):
+    on_device = [op for op in shaped if not scopes.of_op(op).same_device(scopes.host)]
+    if not on_device:
+        return
+    from devscope.passes.device_split.reshapes import reshape_by_sizes
+
+    for op in on_device:
+        scope = scopes.of_op(op)
+        if not reshape_by_sizes(op, scope, scopes.host):
             raise LoweringError(
                 f"'{op_name(op)}' on {scope.short()} takes a shape that is a tensor on the host, not scalars",
                 source_location(op),
                 ["leave it to the host, or write it with linalg and tensor, whose sizes are scalars"],
             )
-    if reshapes:
-        from devscope.passes.device_split.reshapes import reshape_by_sizes
-
-        for op in reshapes:
-            reshape_by_sizes(op, scopes)
-        scopes.flow.invalidate()
+    scopes.flow.invalidate()
 
 
 def _finish_host_code(function: FuncOp, host: ScopeAttr, binding: TargetBinding) -> None:
@@ -154,7 +155,7 @@ def _split_function(
         # Last region first: a region then sees the original values of the regions before it.
         for region, name in reversed(list(zip(split.regions, names, strict=True))):
             target = binding.target_in(region.scope, function.attributes[TARGET_ATTR])
-            outlined = outline_region(region, split.clonable_on(region.scope), dead, name, target, scopes.host)
+            outlined = outline_region(region, split.clonable_on(region.scope), dead, name, target)
             if outlined is not None:
                 Rewriter.insert_op(outlined, InsertPoint.after(function))
         erase_operations(dead)

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import UnitAttr
-from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from devscope.analysis.captured_values import definitions_in, free_values, users_in
 from devscope.analysis.classify import Classifier, Role, is_free, is_rematerialised, is_tensor, is_terminator
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.symbols import callee_name
 from devscope.dialects.device import NOALIAS_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
-from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes, unplaced
 from devscope.rewriting.blocks import erase_operations
 
@@ -117,12 +116,7 @@ class BlockSplit:
 
 
 def outline_region(
-    region: DeviceRegion,
-    clonable: set[Operation],
-    dead: set[Operation],
-    name: str,
-    target: TargetAttr,
-    host: ScopeAttr,
+    region: DeviceRegion, clonable: set[Operation], dead: set[Operation], name: str, target: TargetAttr
 ) -> func.FuncOp | None:
     """Build the device function of ``region`` and put a call of it in the region's place.
 
@@ -134,10 +128,6 @@ def outline_region(
         return None
     inputs = _inputs(region, clonable)
     outputs = _outputs(region, dead)
-    shapes = _shapes(region)
-    scopes = {
-        value: host if value in shapes else region.scope for value in (*inputs, *outputs) if is_tensor(value)
-    }
     block = Block(arg_types=[v.type for v in inputs])
     mapping: dict[SSAValue, SSAValue] = dict(zip(inputs, block.args, strict=True))
     for value, argument in zip(inputs, block.args, strict=True):
@@ -147,9 +137,7 @@ def outline_region(
             _clone_scalar_code(value, clonable, mapping, block)
         block.add_op(unplaced(op, mapping))
     block.add_op(func.ReturnOp(*(mapping[v] for v in outputs)))
-    function = _function(name, block, [value.type for value in outputs], region.scope, target)
-    for side, values in ((ARGUMENTS, inputs), (RESULTS, outputs)):
-        set_signature_attributes(function, side, [scopes.get(value) for value in values])
+    function = _function(name, block, outputs, region.scope, target)
     function.location = region.members[0].location
     call = func.CallOp(name, inputs, [v.type for v in outputs])
     call.location = region.members[0].location
@@ -161,11 +149,6 @@ def outline_region(
         value.replace_all_uses_with(result)
     erase_operations(reversed(region.members))  # dead code may still use their results
     return function
-
-
-def _shapes(region: DeviceRegion) -> set[SSAValue]:
-    """Tensors that the region's operations need on the host."""
-    return {op.operands[n] for op in region.members for n in facts_of(op).host_operands if n < len(op.operands)}
 
 
 def _inputs(region: DeviceRegion, clonable: set[Operation]) -> list[SSAValue]:
@@ -218,8 +201,11 @@ def _clone_scalar_code(
 
 
 def _function(
-    name: str, block: Block, outputs: Sequence[Attribute], scope: ScopeAttr, target: TargetAttr
+    name: str, block: Block, outputs: Sequence[SSAValue], scope: ScopeAttr, target: TargetAttr
 ) -> func.FuncOp:
-    function = func.FuncOp(name, (block.arg_types, outputs), Region(block), visibility="private")
+    types = block.arg_types, [value.type for value in outputs]
+    function = func.FuncOp(name, types, Region(block), visibility="private")
+    for side, values in ((ARGUMENTS, block.args), (RESULTS, outputs)):
+        set_signature_attributes(function, side, [scope if is_tensor(value) else None for value in values])
     function.attributes |= {SCOPE_ATTR: scope, TARGET_ATTR: target, NOALIAS_ATTR: UnitAttr()}
     return function

@@ -19,25 +19,25 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.names import op_name
 
 
-def reshape_by_sizes(op: Operation, scopes: ScopeAnalysis) -> None:
-    """Replace a ``tensor.reshape`` between ranked tensors that is not on the host."""
-    scope, (source, shape), result = scopes.of_op(op), op.operands, op.results[0]
-    if scope.same_device(scopes.host):
-        return
+def reshape_by_sizes(op: Operation, scope: ScopeAttr, host: ScopeAttr) -> bool:
+    """Replace ``op``, on ``scope``, if it is a ``tensor.reshape`` between ranked tensors; whether it is."""
+    if op_name(op) != "tensor.reshape":
+        return False
+    (source, shape), result = op.operands, op.results[0]
     if not isinstance(source.type, TensorType) or not isinstance(result.type, TensorType):
-        return
-    build = _Builder(op, scope, scopes.host)
+        return False
+    build = _Builder(op, scope, host)
     sizes = [
         build.size(shape, number)
         for number, extent in enumerate(result.type.get_shape())
         if extent == DYNAMIC_INDEX
     ]
     Rewriter.replace_op(op, [], [build.unflattened(build.flattened(source), result.type, sizes)])
+    return True
 
 
 class _Builder:

@@ -18,3 +18,13 @@ func.func @box(%x: tensor<8xf32>) -> tensor<8xf32> {
   %1 = "rt.unbox"(%0) : (!rt.box) -> tensor<8xf32>
   return %1 : tensor<8xf32>
 }
+
+// -----
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func @unranked(%x: tensor<6xf32>, %shape: tensor<?xindex>) -> tensor<2x3xf32> {
+  // expected-error @+1 {{'tensor.reshape' on opencl:0 takes a shape that is a tensor on the host, not scalars}}
+  %0 = tensor.reshape %x(%shape) {device.scope = #dev} : (tensor<6xf32>, tensor<?xindex>) -> tensor<*xf32>
+  %1 = tensor.cast %0 {device.scope = #dev} : tensor<*xf32> to tensor<2x3xf32>
+  return %1 : tensor<2x3xf32>
+}
