@@ -19,7 +19,7 @@ from devscope.dialects.device import ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
-from devscope.lowering.entries import Names, entry_names, entry_signatures, require_entries, signature_texts
+from devscope.lowering.entries import Names, described_entries, entry_names, entry_signatures, require_entries
 from devscope.lowering.input_forms import bring_into_form, is_in_form
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
@@ -32,7 +32,7 @@ from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_verify import DeviceVerifyPass
 from devscope.passes.device_verify_split import DeviceVerifySplitPass
-from devscope.runtime.program import Entry
+from devscope.runtime.program import Entry, signatures
 
 if TYPE_CHECKING:
     from devscope.analysis.machine import Machine
@@ -94,7 +94,7 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     names = entry_names(module, source_names.name)  # planning puts copies in front of what is returned
     plan = plan_module(module, plan_options, source_names)
     plan.said = [*suspects, *plan.said]
-    plan.signatures = signature_texts(module, names)
+    plan.signatures = signatures(described_entries(module, names))
     analyses = AnalysisManager(module)
     analyses.run(DeviceVerifyPass())
     return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names)
@@ -134,10 +134,10 @@ def compile_source(
         observe("split", planned.session.to_mlir(planned.module))
     shared = planned.machine.shared_pairs() if planned.machine is not None else frozenset[frozenset[str]]()
     memory = MemoryOptions(options.storage == "planned", options.memory_limits, shared)
-    signatures = entry_signatures(planned.module, planned.names)
+    types = entry_signatures(planned.module, planned.names)
     if admit is not None:
         kinds = {name: binding.kind_of(name) for name in named_devices(planned.module) if name != "cpu:0"}
-        admit({name: Entry("", *signature) for name, signature in signatures.items()}, closed, kinds)
+        admit({name: Entry("", *signature) for name, signature in types.items()}, closed, kinds)
     program = compile_split_module(
         planned.session,
         planned.module,
@@ -145,7 +145,7 @@ def compile_source(
         show,
         planned.literals,
         memory,
-        signatures,
+        types,
         options.checks == "on",
     )
     program.report["plan"] = report

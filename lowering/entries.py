@@ -94,17 +94,17 @@ def require_entries(module: ModuleOp) -> None:
     )
 
 
-def signature_texts(module: ModuleOp, names: Mapping[str, Names]) -> dict[str, str]:
-    """``(x: ?x784xf32) -> (logits: ?x10xf32)`` of public functions; types that cannot be passed are there, too."""
-    texts: dict[str, str] = {}
+def described_entries(module: ModuleOp, names: Mapping[str, Names]) -> dict[str, Entry]:
+    """All public functions, for people to read: types that cannot be passed are there, too."""
+    found: dict[str, Entry] = {}
     for function in public_functions(module):
         types, given = function.function_type, names[function.sym_name.data]
         inputs, outputs = (
             [_described(type_, name) for type_, name in zip(types, names, strict=True)]
             for types, names in ((types.inputs, given[0]), (types.outputs, given[1]))
         )
-        texts[function.sym_name.data] = str(Entry("", inputs, outputs))
-    return texts
+        found[function.sym_name.data] = Entry("", inputs, outputs)
+    return found
 
 
 def entry_signatures(module: ModuleOp, names: Mapping[str, Names]) -> dict[str, Signature]:

@@ -13,7 +13,7 @@ from devscope.runtime.devices import check_shared_memory, resolve_devices
 from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.instance import Instance
 from devscope.runtime.pool import Builds, Counters, InstancePool, end_calls_at_exit
-from devscope.runtime.program import Entry, Program, find_entry
+from devscope.runtime.program import Entry, Program, find_entry, signatures
 from devscope.runtime.program_check import check_program
 from devscope.runtime.signatures import Key
 
@@ -115,9 +115,8 @@ class Executable:
 
     def __repr__(self) -> str:
         """Its functions, with the names, shapes and dtypes of what they take and give, and its devices."""
-        entries = "; ".join(f"{name}{entry}" for name, entry in self.entries.items())
         devices = (one if one == other else f"{one} = {other}" for one, other in self.devices.items())
-        return f"<Executable {entries} on {', '.join(devices)}>"
+        return f"<Executable {signatures(self.entries)} on {', '.join(devices)}>"
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Runs ``main``, or the only entry of the program. See :meth:`run`."""

@@ -72,6 +72,11 @@ def _named(spec: TensorSpec) -> str:
     return f"{spec.name}: {spec}" if spec.name else str(spec)
 
 
+def signatures(entries: Mapping[str, Entry]) -> str:
+    """``main(x: 4xf32) -> (y: 4xf32); other() -> ()``."""
+    return "; ".join(f"{name}{entry}" for name, entry in entries.items())
+
+
 def find_entry(entries: Mapping[str, Entry], name: str, closed: Collection[str] = ()) -> Entry:
     """The entry of this name; ``closed``: public functions that only the program can call. Raises InputError."""
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -161,7 +166,7 @@ class ArenaSpec:
     needed: dict[str, int] = field(default_factory=dict[str, int])
 
 
-@dataclass
+@dataclass(repr=False)
 class Program:
     """A compiled program: host code, device binaries, constants, and what the compiler reports.
 
@@ -181,6 +186,11 @@ class Program:
     arenas: list[ArenaSpec] = field(default_factory=list[ArenaSpec])
     shared: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     report: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def __repr__(self) -> str:
+        """Its functions, with the names, shapes and dtypes of what they take and give, and its devices."""
+        devices = ", ".join(dict.fromkeys(("cpu:0", *(device.name for device in self.devices))))
+        return f"<Program {signatures(self.entries)} for {devices}>"
 
     def slots(self) -> list[DeviceSpec]:
         """The devices in the order of their slots, with slot 0 filled in.

@@ -1,7 +1,7 @@
 """What planning decided and why: the `Plan`."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -99,7 +99,7 @@ class Plan:
     clones: list[Clone]
     parts: list[Part]
     names: SourceNames = field(default_factory=SourceNames)
-    signatures: Mapping[str, str] = field(default_factory=dict[str, str])
+    signatures: str = ""
     """What public functions take and give, with the names of the source, if whoever planned them knows."""
 
     def __repr__(self) -> str:
@@ -109,8 +109,7 @@ class Plan:
         where = ", ".join(f"{count} on {scope}" for scope, count in sorted(placed.items())) or "nothing"
         copies = [f"{copy.value} from {copy.src.short()} to {copy.dst.short()}" for copy in self.copies]
         more = f", ... ({len(copies)} in all)" if len(copies) > _SHOWN_COPIES else ""
-        entries = "; ".join(f"{name}{text}" for name, text in self.signatures.items())
-        plan = f"Plan {entries}" if entries else "Plan"
+        plan = f"Plan {self.signatures}" if self.signatures else "Plan"
         return f"<{plan}: operations: {where}; copies: {', '.join(copies[:_SHOWN_COPIES]) or 'none'}{more}>"
 
     @cached_property

@@ -85,6 +85,7 @@ def test_representations(exe: devscope.Executable) -> None:
         "other(arg0: f32, arg1: f32, arg2: f32, arg3: f32) -> (result0: f32): "
         "operations: 1 on cpu:0, 1 on opencl:0; copies: %x from cpu:0 to opencl:0, %tanh from opencl:0 to cpu:0>"
     )
+    assert repr(exe.program) == repr(exe).replace("Executable", "Program").replace(" on ", " for ")
     host = devscope.list_devices()[0]
     assert repr(host) == f"<Device {host.describe()}>"
     assert repr(host).startswith("<Device cpu:0: ")
