@@ -59,8 +59,11 @@ def signer(message: bytes, signature: bytes) -> str:
 def check_signature(where: str, message: bytes, signature: bytes | None, trusted: Sequence[Key]) -> None:
     """Raises :class:`ExecutableFormatError` unless one of the ``trusted`` public keys signed the message.
 
-    :class:`OptionError` for what is no public key.
+    :class:`OptionError` for what is no public key, or no list of them.
     """
+    if isinstance(trusted, str | bytes | os.PathLike):
+        example = [os.fspath(trusted)]  # pyright: ignore[reportUnknownVariableType]
+        raise OptionError(f"{trusted!r} is no list of trusted keys", notes=[f"such as trusted_keys={example!r}"])
     keys = {_fingerprint(_public_blob(public)) for path in trusted for public in _public_keys(path)}
     if signature is None:
         raise ExecutableFormatError(

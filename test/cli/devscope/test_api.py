@@ -11,6 +11,7 @@ import pytest
 
 import devscope
 from devscope.errors import ArgumentError, InputError, OptionError
+from devscope.runtime.signatures import check_signature
 
 PROGRAM = """\
 #dev = #device.scope<"opencl", 0 : i64, "", "">
@@ -155,6 +156,11 @@ def test_public_names() -> None:
             "takes 3 arguments, got 2\n.*\n.*by position",
         ),
         (lambda: devscope.run(PROGRAM, X), ArgumentError, "'main' takes 3 arguments, got 1"),
+        (
+            lambda: check_signature("program.dsx", b"", b"", "maker.pub"),
+            OptionError,
+            r"'maker.pub' is no list of trusted keys\n.*trusted_keys=\['maker.pub'\]",
+        ),
         (lambda: devscope.plan(PROGRAM, machine="m.toml"), OptionError, "give completion='min-cost'"),
         (lambda: devscope.compile(PROGRAM).run(X, W), InputError, "the name of an entry comes first"),
         (
