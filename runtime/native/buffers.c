@@ -191,6 +191,17 @@ static void read_status(int64_t slot) {
   devscope_fail_assertion(report, 0, 0);
 }
 
+/* After a call that failed. Its kernels may still run: the next call gets other memory, or waits. */
+static void forget_reports(void) {
+  for (int64_t slot = 1; slot < devscope_context->device_count; slot++) {
+    Device *device = &devscope_context->devices[slot];
+    if (device->status)
+      release(slot, device, device->status);
+    device->status = NULL;
+    device->unread = 0;
+  }
+}
+
 /* ------------------------------------------------------------------------------------------------- arenas
  * Buffers whose lifetime the compiler knows have places in the arena of their memory: one piece of storage per
  * slot, which stays. Places overlap where buffers are not needed at the same time; the order of a device's queue

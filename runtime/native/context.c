@@ -47,6 +47,7 @@ int32_t devscope_call(Context *context, Entry *entry, void **pointers) {
     return 0;
   host_free_all();
   free_live_buffers();
+  forget_reports();
   return 1;
 }
 

@@ -60,6 +60,7 @@ static void free_live_buffers(void);
 static void close_buffers(Device *device);
 static void close_arena(int64_t slot);
 static void read_status(int64_t slot);
+static void forget_reports(void);
 
 /* launches: launches.c */
 

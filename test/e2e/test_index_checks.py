@@ -62,6 +62,11 @@ func.func @asserted(%x: tensor<?xi32>) -> tensor<?xi32> {
   } -> tensor<?xi32>
   return %0 : tensor<?xi32>
 }
+func.func @refused(%x: tensor<?xi32>, %y: tensor<?xi32>, %ok: i1) -> tensor<?xi32> {
+  %0 = arith.divsi %x, %y : tensor<?xi32>
+  cf.assert %ok, "refused"
+  return %0 : tensor<?xi32>
+}
 """
 LEAST = -(2**31)
 
@@ -185,6 +190,16 @@ def test_saved_program_checks(tmp_path: Path) -> None:
         with pytest.raises(ExecutionError, match="division by zero"):
             loaded.run("div", ints(1), ints(0))
         assert loaded.run("div", ints(4), ints(2)).tolist() == [2]
+
+
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+def test_reports_of_kernels_end_with_their_call(default: str) -> None:
+    """The call was left before the host has read them."""
+    program = executable(default)
+    for _ in range(2):
+        with pytest.raises(ExecutionError, match=r"refused|division by zero"):
+            program.run("refused", ints(1), ints(0), False)
+        assert program.run("refused", ints(4), ints(2), True).tolist() == [2]
 
 
 def test_failures_leak_nothing() -> None:
