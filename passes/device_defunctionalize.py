@@ -98,6 +98,10 @@ class _Clones:
         """By the name of what is cloned, and of the function that is passed for each argument."""
         self._counts: Counter[str] = Counter()
         """Of the clones ever made, by the name of what is cloned."""
+        self._values: FunctionValues
+        self._passed: dict[SSAValue, FuncOp]
+        """What clones are passed that are younger than ``_values``, by argument."""
+        self._work: list[FuncOp]
 
     def specialise(self) -> bool:
         """Call by name what is known, and what that makes known in clones; whether anything changed."""
@@ -106,46 +110,52 @@ class _Clones:
         symbols = Symbols(self._module)
         # A clone that only unreached functions called has gone with them.
         self._made = {key: name for key, name in self._made.items() if name in symbols.functions}
-        values = FunctionValues(symbols, ValueFlow())
+        self._values, self._passed = FunctionValues(symbols, ValueFlow()), {}
         changed = False
-        for function in symbols.functions.values():
+        self._work = list(symbols.functions.values())
+        for function in self._work:
             for op in list(function.walk()):
                 call = op
-                if op_name(op) == INDIRECT and (callee := _only(values, op.operands[0])) is not None:
+                if op_name(op) == INDIRECT and (callee := self._only(op.operands[0])) is not None:
                     call = _call(op, callee)
                     Rewriter.replace_op(op, call)
                     changed = True
                 if op_name(call) == CALL and (callee := symbols.callee(call)) is not None:
-                    changed |= self._redirect(call, callee, values)
+                    changed |= self._redirect(call, callee)
         return changed
 
-    def _redirect(self, call: Operation, callee: FuncOp, values: FunctionValues) -> bool:
+    def _redirect(self, call: Operation, callee: FuncOp) -> bool:
         """Let a call reach a clone of ``callee`` if others pass it other functions; whether it does now."""
         if not callee.body.blocks or not any(kind_of(type_) == FUNCTION for type_ in callee.function_type.inputs):
             return False
-        passed = tuple(
-            (argument.index, function.sym_name.data)
+        functions = {
+            argument.index: function
             for argument, value in zip(callee.args, call.operands, strict=True)
             if kind_of(value.type) == FUNCTION
             and argument.first_use is not None
-            and len(values.of_value(argument).functions) > 1
-            and (function := _only(values, value)) is not None
-        )
+            and len(self._values.of_value(argument).functions) > 1
+            and (function := self._only(value)) is not None
+        }
+        passed = tuple((index, function.sym_name.data) for index, function in functions.items())
         name = callee.sym_name.data
         if not passed or self._counts[name] >= MOST_CLONES:
             return False
         if (name, passed) not in self._made:
             self._counts[name] += 1
             new = fresh_name("_".join((name, *(function for _, function in passed))), self._taken)
-            self._made[name, passed] = clone_function(callee, new).sym_name.data
+            clone = clone_function(callee, new)
+            self._made[name, passed] = new
+            self._passed |= {clone.args[index]: function for index, function in functions.items()}
+            self._work.append(clone)
         redirect(call, self._made[name, passed])
         return True
 
-
-def _only(values: FunctionValues, value: SSAValue) -> FuncOp | None:
-    """The one function that a value can be."""
-    found = values.of_value(value)
-    return found.functions[0] if found.complete and len(found.functions) == 1 else None
+    def _only(self, value: SSAValue) -> FuncOp | None:
+        """The one function that a value can be."""
+        if value in self._passed:
+            return self._passed[value]
+        found = self._values.of_value(value)
+        return found.functions[0] if found.complete and len(found.functions) == 1 else None
 
 
 def _call(op: Operation, callee: FuncOp) -> CallOp:

@@ -13,10 +13,10 @@
 // CHECK:         call @inner_cos(
 // CHECK:       func.func private @outer_sin(
 // CHECK:         call @inner_sin(
-// CHECK:       func.func private @inner_sin(%{{.*}}: index, %{{.*}}: tensor<4xf32> {device.scope = #opencl0})
-// CHECK-NEXT:    call @sin(
 // CHECK:       func.func private @inner_cos(%{{.*}}: index, %{{.*}}: tensor<4xf32> {device.scope = #opencl0})
 // CHECK-NEXT:    call @cos(
+// CHECK:       func.func private @inner_sin(%{{.*}}: index, %{{.*}}: tensor<4xf32> {device.scope = #opencl0})
+// CHECK-NEXT:    call @sin(
 // CHECK:       func.func @main(
 // CHECK:         call @outer_sin(
 // CHECK:         call @outer_cos(
