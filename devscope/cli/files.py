@@ -102,7 +102,10 @@ def program_file(source: Path | PipedSource) -> Generator[Path]:
         return
     with tempfile.TemporaryDirectory(prefix="devscope-") as folder:
         file = Path(folder) / "program.dsx"
-        file.write_bytes(source.data)
+        try:
+            file.write_bytes(source.data)
+        except OSError as error:
+            raise InputError(f"cannot keep '{source.name}' in '{folder}': {error.strerror or error}") from error
         try:
             yield file
         except DevscopeError as error:

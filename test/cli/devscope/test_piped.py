@@ -148,6 +148,14 @@ def test_output_that_cannot_be_written(folder: Path) -> None:
     ]
 
 
+def test_no_place_for_a_piped_program(folder: Path, forms: dict[str, bytes]) -> None:
+    (folder / "tanh.dsx").write_bytes(forms["dsx"])
+    done = shell(f"export TMPDIR={folder}; ulimit -f 1; cat tanh.dsx | devscope inspect -", folder)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: cannot keep '<stdin>' in '")
+    assert done.stderr.endswith(": File too large\n")
+
+
 def test_an_error_after_output_that_nobody_reads(folder: Path) -> None:
     """As of ``devscope run --check ... | head``, whose results are printed before they are compared."""
     text = """
