@@ -1,7 +1,6 @@
 """What the command lines of all of devscope's tools share: how options are read, and how a run ends."""
 
 import argparse
-import difflib
 import errno
 import os
 import sys
@@ -10,7 +9,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from devscope.cli.pass_syntax import PIPELINE_FILE
 from devscope.errors import DevscopeError, InputError, MachineFileError, OptionError
 
 FAILED, USAGE = 1, 2
@@ -64,6 +62,8 @@ class Parser(argparse.ArgumentParser):
         """End the run if there are ``unknown`` arguments; ``elsewhere``: other commands, which may have them."""
         if not unknown:
             return
+        import difflib
+
         notes: list[str] = []
         for name in (argument.partition("=")[0] for argument in unknown if argument.startswith("-")):
             owners = [other.prog for other in elsewhere if name in _options(other)]
@@ -171,4 +171,6 @@ def _is_usage(error: Exception) -> bool:
     """Whether it is the command line that is wrong, and not what stands in a file."""
     if not isinstance(error, OptionError) or isinstance(error, MachineFileError):
         return False
+    from devscope.cli.pass_syntax import PIPELINE_FILE
+
     return error.location is None or error.location.file == PIPELINE_FILE
