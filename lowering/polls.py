@@ -82,7 +82,10 @@ class _Loops:
         Builder(_first(block)).call(_GO_ON, [])
 
     def _ask_in_parts(self, loop: Any) -> None:
-        """``for i in lower..upper`` becomes ``for part in lower..upper by n steps: ask; for i in part``."""
+        """``for i in lower..upper`` becomes ``for part in parts of n steps: ask; for i in part``.
+
+        Parts are counted: an index that went on in their length could go beyond the largest number.
+        """
         lower, upper, step = list(loop.operands)[:3]
         stride = self._constants.get(step)
         number = 0 if stride is None else ir.IntegerAttr(stride.attributes["value"]).value
@@ -92,9 +95,12 @@ class _Loops:
             return
         build = Builder(loop)
         carried = list(loop.operands)[3:]
-        length = build.constant(number * _AT_ONCE)
+        length, zero = build.constant(number * _AT_ONCE), build.constant(0)
         results = [value.type for value in loop.results]
-        outer = build.op("scf.for", [lower, upper, length, *carried], results, regions=1)
+        most = build.value("arith.maxsi", [upper, lower], index)
+        extent = build.value("arith.subi", [most, lower], index)
+        count = build.value("arith.ceildivui", [extent, length], index)
+        outer = build.op("scf.for", [zero, count, build.constant(1), *carried], results, regions=1)
         block = ir.Block.create_at_start(outer.regions[0], [index, *results], [loop.location] * (1 + len(results)))
         for old, new in zip(loop.results, outer.results, strict=True):
             old.replace_all_uses_with(new)
@@ -104,10 +110,10 @@ class _Loops:
         loop.move_before(yield_)
         inner = Builder(loop)
         inner.call(_GO_ON, [])
-        start, *values = block.arguments
+        part, *values = block.arguments
+        start = inner.value("arith.addi", [lower, inner.multiply(part, length)], index)
         left = inner.value("arith.subi", [upper, start], index)
-        part = inner.value("arith.minsi", [left, length], index)
-        end = inner.value("arith.addi", [start, part], index)
+        end = inner.value("arith.addi", [start, inner.value("arith.minui", [left, length], index)], index)
         for number, value in enumerate([start, end, step, *values]):
             loop.operands[number] = value
 

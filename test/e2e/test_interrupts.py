@@ -47,6 +47,16 @@ func.func @odd_bounds(%x: f32) -> f32 {
   }
   return %s : f32
 }
+func.func @ends(%lower: index, %upper: index, %x: i64) -> i64 {
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %lower to %upper step %c1 iter_args(%a = %x) -> i64 {
+    %j = arith.index_cast %i : index to i64
+    %0 = arith.xori %a, %j : i64
+    %1 = arith.addi %0, %x : i64
+    scf.yield %1 : i64
+  }
+  return %r : i64
+}
 func.func @condition(%n: i64) -> i64 {
   %zero = arith.constant 0 : i64
   %one = arith.constant 1 : i64
@@ -124,6 +134,16 @@ def interrupted_soon(number: int, call: Callable[[], Any], error: type[BaseExcep
             call()
     finally:
         timer.join()
+
+
+@pytest.mark.parametrize(("lower", "count"), [(-(2**63), 2**18 + 3), (-3, -7), (5, 0), (2**63 - 10, 9)])
+def test_bounds_at_the_ends_of_the_range(executable: Any, lower: int, count: int) -> None:
+    """A loop in parts ends where the loop does, though the end of a whole part may be beyond all numbers."""
+    upper = lower + count
+    expected = 1
+    for index in range(lower, upper):
+        expected = ((expected ^ index) + 1 + 2**63) % 2**64 - 2**63
+    assert executable.run("ends", lower, upper, 1) == expected
 
 
 @pytest.mark.parametrize("entry", CALLS)
