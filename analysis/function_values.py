@@ -137,8 +137,7 @@ class _Facts:
         """Uses of function values after which anybody may call these; returns to strangers are such uses, too."""
         for function in functions.values():
             for op in function.walk():
-                arguments = (a for region in op.regions for block in region.blocks for a in block.args)
-                self.values += (v for v in (*op.results, *arguments) if kind_of(v.type) == FUNCTION)
+                self.values += function_values_of(op)
                 self._read(op)
 
     def _read(self, op: Operation) -> None:
@@ -160,6 +159,12 @@ def _has_origin(value: SSAValue) -> bool:
         return op_name(value.op) in (CALL, INDIRECT) or facts_of(value.op).is_entered
     parent = value.owner.parent_op() if isinstance(value, BlockArgument) else None
     return isinstance(parent, FuncOp) or (parent is not None and facts_of(parent).is_entered)
+
+
+def function_values_of(op: Operation) -> list[SSAValue]:
+    """The function values among the results of an operation and the arguments of its blocks."""
+    arguments = (a for region in op.regions for block in region.blocks for a in block.args)
+    return [value for value in (*op.results, *arguments) if kind_of(value.type) == FUNCTION]
 
 
 def takes_functions(function: FuncOp) -> bool:

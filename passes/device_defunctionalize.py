@@ -31,7 +31,12 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.rewriter import Rewriter
 
 from devscope.analysis.call_graph import names_in
-from devscope.analysis.function_values import FunctionValues, has_function_values, takes_functions
+from devscope.analysis.function_values import (
+    FunctionValues,
+    function_values_of,
+    has_function_values,
+    takes_functions,
+)
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.symbols import CALL, CONSTANT, INDIRECT, Symbols, is_public, named_function
 from devscope.analysis.value_flow import ValueFlow
@@ -227,11 +232,10 @@ def _number(module: ModuleOp) -> None:
             number.location = op.location
             Rewriter.replace_op(op, number)
             continue
-        arguments = (a for region in op.regions for block in region.blocks for a in block.args)
-        functions = [value for value in (*op.results, *arguments) if kind_of(value.type) == FUNCTION]
-        for value in functions:
+        numbered = function_values_of(op)
+        for value in numbered:
             Rewriter.replace_value_with_new_type(value, IndexType())
-        if functions and facts_of(op).chooses_from is not None:
+        if numbered and facts_of(op).chooses_from is not None:
             op.attributes.pop(SCOPE_ATTR, None)
     for function in remaining:
         _retype(function)
