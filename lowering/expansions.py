@@ -220,16 +220,24 @@ def multiply_extended(op: Any) -> str:
 
 
 def in_single(op: Any) -> str:
-    """A function of one number of fewer bits than f32, in f32."""
+    """A function of numbers of fewer bits than f32, in f32."""
     type_ = op.operands[0].type
     if ir.FloatType(element_type(type_)).width >= 32:
         return ""
     wide = like(type_, "f32")
-    return f"""
-        %x = arith.extf %0 : {type_} to {wide}
-        %y = {op.name} %x : {wide}
-        %r = arith.truncf %y : {wide} to {type_}
-    """
+    count = len(op.operands)
+    return "\n".join(
+        [
+            *(f"%x{n} = arith.extf %{n} : {type_} to {wide}" for n in range(count)),
+            f"%y = {op.name} {', '.join(f'%x{n}' for n in range(count))} : {wide}",
+            f"%r = arith.truncf %y : {wide} to {type_}",
+        ]
+    )
+
+
+def by_wide_elements(op: Any) -> str:
+    """An elementwise operation as one on each element, of 32 bits at least."""
+    return by_elements(op) or in_single(op)
 
 
 #: What no code generator knows, or none exactly.

@@ -33,13 +33,9 @@ _SCHEDULES = (
 )
 
 
-def _narrow_or_vector(op: Any) -> str:
-    return expansions.by_elements(op) or expansions.in_single(op)
-
-
 _EXPM1 = "math.expm1"
 _LIBM = {"f32": "expm1f", "f64": "expm1"}
-_EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: _narrow_or_vector}
+_EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: expansions.by_wide_elements}
 
 
 def _call_expm1(module: Any, ops: Sequence[Any]) -> None:

@@ -3,7 +3,8 @@
 Each is a function over f32 or f64 of `arith` and of what every machine has of `math`, such as fma. Written once:
 constants and the number of terms depend on the type. Errors are a few units in the last place; sin and cos lose
 accuracy beyond 1e5 (f32) and 1e9 (f64). MLIR has polynomials, too (math-polynomial-approximation), but the
-bindings register no pass for them; what math-expand-ops reduces to these functions is not repeated here.
+bindings register no pass for them. Upstream's math-expand-ops makes a tangent of these functions; its hyperbolic
+functions and their inverses have no digits near 0, its powers neither the sign nor most of the digits.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class Value:
     """A value of a function that is being written: operators append operations. Numbers become constants."""
 
     def __init__(self, lines: list[str], name: str, type_: str) -> None:
-        self._lines, self.name, self.type = lines, name, type_
+        self.lines, self.name, self.type = lines, name, type_
 
     def make(self, text: str, type_: str = "") -> Value:
-        value = Value(self._lines, f"%v{len(self._lines)}", type_ or self.type)
-        self._lines.append(f"{value.name} = {text}")
+        value = Value(self.lines, f"%v{len(self.lines)}", type_ or self.type)
+        self.lines.append(f"{value.name} = {text}")
         return value
 
     def const(self, value: float | Value) -> Value:
@@ -105,6 +106,8 @@ def bits(value: float, type_: str) -> int:
 
 _MANTISSA = {"f32": 23, "f64": 52}
 _BIAS = {"f32": 127, "f64": 1023}
+_LARGE = {"f32": 1e4, "f64": 1e9}
+"""The square is so large that one more does not count."""
 
 
 def _terms(x: Value, single: int, double: int) -> range:
@@ -121,18 +124,27 @@ def _parts(value: Fraction, type_: str) -> list[float]:
     return found
 
 
-def _expm1_parts(x: Value) -> tuple[Value, Value]:
-    """exp(r) - 1, and n in the low bits of a number, where x = n ln 2 + r and n is an integer."""
-    limit = (_BIAS[x.type] + _MANTISSA[x.type] + 3) * float(_LN2)  # beyond, the result is 0 or infinite
-    x = x.test("olt", -limit).choose(-limit, x)
-    x = x.test("ogt", limit).choose(limit, x)
+def _integer(x: Value, factor: float) -> tuple[Value, Value]:
+    """The integer next to ``x`` times ``factor``, which is small, as a float and as an integer."""
     shift = 1.5 * 2.0 ** _MANTISSA[x.type]
-    shifted = x.fma(float(1 / _LN2), shift)
-    n = shifted - shift
+    shifted = x.fma(factor, shift)
+    return shifted - shift, shifted.cast("bitcast", "i") - bits(shift, x.type)
+
+
+def _clamp(x: Value, limit: float) -> Value:
+    x = x.test("olt", -limit).choose(-limit, x)
+    return x.test("ogt", limit).choose(limit, x)
+
+
+def _expm1_parts(x: Value, rest: Value | None = None) -> tuple[Value, Value]:
+    """exp(r) - 1, and n, where x + rest = n ln 2 + r and n is an integer."""
+    x = _clamp(x, (_BIAS[x.type] + _MANTISSA[x.type] + 3) * float(_LN2))  # beyond, exp is 0 or infinite
+    n, number = _integer(x, float(1 / _LN2))
     high, low, _ = _parts(_LN2, x.type)
     r = n.fma(-low, n.fma(-high, x))
+    r = r if rest is None else r + rest
     series = r.polynomial([1 / math.factorial(k + 2) for k in _terms(x, 6, 13)])
-    return (r * r).fma(series, r), shifted.cast("bitcast", "i") - bits(shift, x.type)
+    return (r * r).fma(series, r), number
 
 
 def _scale(x: Value, n: Value) -> Value:
@@ -143,29 +155,89 @@ def _scale(x: Value, n: Value) -> Value:
     return x
 
 
-def _exp(x: Value) -> Value:
-    p, n = _expm1_parts(x)
+def _exp(x: Value, rest: Value | None = None) -> Value:
+    p, n = _expm1_parts(x, rest)
     return _scale(p + 1.0, n)
+
+
+def _exp2(x: Value) -> Value:
+    x = _clamp(x, _BIAS[x.type] + _MANTISSA[x.type] + 3)
+    n, number = _integer(x, 1.0)
+    return _scale(_exp((x - n) * float(_LN2)), number)
+
+
+def _zero_stays(x: Value, value: Value) -> Value:
+    """``value``, but ``x`` where that is a zero, whose sign it keeps."""
+    return x.test("oeq", 0.0).choose(x, value)
 
 
 def _expm1(x: Value) -> Value:
     p, n = _expm1_parts(x)
     power = _scale(x.const(1.0), n)
-    return x.test("ogt", 40.0).choose(_scale(p + 1.0, n), p.fma(power, power - 1.0))
+    return _zero_stays(x, x.test("ogt", 40.0).choose(_scale(p + 1.0, n), p.fma(power, power - 1.0)))
 
 
-def _log(x: Value, base: Fraction = Fraction(1)) -> Value:
-    """e log 2 + log m, where x = m 2^e and m is between the roots of 1/2 and 2."""
+def _half_exp(x: Value) -> Value:
+    """exp(x) / 2, which is finite where exp(x) is not."""
+    return _exp(x - 1.0) * (math.e / 2)
+
+
+def _cosh(x: Value) -> Value:
+    half = _half_exp(x.op("math.absf"))
+    return half + 0.25 / half
+
+
+def _sinh(x: Value) -> Value:
+    a = x.op("math.absf")
+    small, half = _expm1(a), _half_exp(a)
+    small = (small + small / (small + 1.0)) * 0.5
+    return a.test("ogt", 1.0).choose(half - 0.25 / half, small).op("math.copysign", x)
+
+
+def _tanh(x: Value) -> Value:
+    p = _expm1(x.op("math.absf") * -2.0)
+    return (p / (p + 2.0)).op("math.copysign", x)
+
+
+def _asinh(x: Value) -> Value:
+    a = x.op("math.absf")
+    small = _log1p(a + a * a / ((a * a + 1.0).op("math.sqrt") + 1.0))
+    return a.test("ogt", _LARGE[x.type]).choose(_log(a) + float(_LN2), small).op("math.copysign", x)
+
+
+def _acosh(x: Value) -> Value:
+    t = x - 1.0
+    small = _log1p(t + (t * (t + 2.0)).op("math.sqrt"))
+    result = x.test("ogt", _LARGE[x.type]).choose(_log(x) + float(_LN2), small)
+    return x.test("oge", 1.0).choose(result, x.const(math.nan))
+
+
+def _atanh(x: Value) -> Value:
+    a = x.op("math.absf")
+    return (_log1p(a * 2.0 / (1.0 - a)) * 0.5).op("math.copysign", x)
+
+
+def _log_parts(x: Value) -> tuple[Value, Value]:
+    """e, and m - 1, where x = m 2^e and m is between the roots of 1/2 and 2."""
     tiny = x.test("olt", 2.0 ** (1 - _BIAS[x.type]))
     mantissa = _MANTISSA[x.type]
     y = tiny.choose(x * 2.0**mantissa, x).cast("bitcast", "i")
     e = (y - bits(math.sqrt(0.5), x.type)).op("arith.shrsi", mantissa)
     f = (y - e.op("arith.shli", mantissa)).cast("bitcast", "f") - 1.0
     e = e.cast("sitofp", "f")
-    e = tiny.choose(e - mantissa, e)
-    s = f / (f + 2.0)
+    return tiny.choose(e - mantissa, e), f
+
+
+def _log_series(s: Value) -> Value:
+    """log m - 2 s over s, where s = (m - 1) / (m + 1)."""
     z = s * s
-    log_m = f - s * (f - z * z.polynomial([2 / (2 * k + 3) for k in _terms(x, 5, 11)]))
+    return z * z.polynomial([2 / (2 * k + 3) for k in _terms(s, 5, 11)])
+
+
+def _log(x: Value, base: Fraction = Fraction(1)) -> Value:
+    e, f = _log_parts(x)
+    s = f / (f + 2.0)
+    log_m = f - s * (f - _log_series(s))
     high, low, _ = _parts(_LN2 / base, x.type)
     result = e.fma(high, e.fma(low, log_m * float(1 / base)))
     result = x.test("oeq", 0.0).choose(-math.inf, result)
@@ -175,7 +247,7 @@ def _log(x: Value, base: Fraction = Fraction(1)) -> Value:
 
 def _log1p(x: Value) -> Value:
     u = x + 1.0
-    result = u.test("oeq", math.inf).choose(u, _log(u) * x / (u - 1.0))
+    result = u.test("oeq", math.inf).choose(u, _log(u) * (x / (u - 1.0)))
     return u.test("oeq", 1.0).choose(x, result)
 
 
@@ -191,7 +263,8 @@ def _sine(x: Value, quarters: float) -> Value:
     half = (n + quarters) * 0.5
     value = half.op("math.floor").test("oeq", half).choose((r * z).fma(sine, r), cosine)
     half = half.op("math.floor") * 0.5
-    return half.op("math.floor").test("oeq", half).choose(value, 0.0 - value)
+    value = half.op("math.floor").test("oeq", half).choose(value, 0.0 - value)
+    return value if quarters else _zero_stays(x, value)
 
 
 def _atan(x: Value) -> Value:
@@ -212,6 +285,67 @@ def _atan2(y: Value, x: Value) -> Value:
     left = x.const(1.0).op("math.copysign", x).test("olt", 0.0)
     angle = left.choose(float(_PI) - angle, angle).op("math.copysign", y)
     return x.test("uno", y).choose(x + y, angle)
+
+
+def _long_log(a: Value) -> tuple[Value, Value]:
+    """The logarithm of a number that is not negative, as a sum of two; where it is infinite, the first alone."""
+    e, f = _log_parts(a)
+    d = f + 2.0
+    s = f / d
+    minus = 0.0 - s
+    s_rest = minus.fma(f - (d - 2.0), minus.fma(d, f)) / d
+    high, low, _ = _parts(_LN2, a.type)
+    left, right = e * high, s * 2.0
+    total = left + right
+    part = total - left
+    lost = (left - (total - part)) + (right - part)
+    rest = e.fma(low, e.fma(high, 0.0 - left)) + lost + s_rest * 2.0 + s * _log_series(s)
+    result = total + rest
+    rest = rest - (result - total)
+    result = a.test("olt", math.inf).choose(result, a)
+    return a.test("oeq", 0.0).choose(-math.inf, result), rest
+
+
+def _powf(x: Value, y: Value) -> Value:
+    """Special values are those of C's pow."""
+    a = x.op("math.absf")
+    log, rest = _long_log(a)
+    power = _clamp(y, 1e30)  # so that 1 to an infinite power is 1
+    p = power * log
+    rest = power.fma(rest, power.fma(log, 0.0 - p))
+    rest = p.op("math.absf").test("olt", 1e4).choose(rest, p.const(0.0))
+    result = _exp(p, rest)
+    half = y * 0.5
+    real = x.test("olt", 0.0).choose(a.test("olt", math.inf).choose(math.nan, result), result)
+    result = half.op("math.floor").test("oeq", half).choose(result, result.op("math.copysign", x))
+    result = y.op("math.floor").test("oeq", y).choose(result, real)
+    result = x.test("uno", y).choose(x + y, result)
+    result = x.test("oeq", 1.0).choose(1.0, result)
+    return y.test("oeq", 0.0).choose(1.0, result)
+
+
+def _remf(x: Value, y: Value) -> Value:
+    """C's fmod, exactly. LLVM's backend rounds the quotient.
+
+    Each step takes a multiple of y, or of y 2^k where the quotient would be infinite; what is left is exact.
+    """
+    a, b = x.op("math.absf"), y.op("math.absf")
+    start = a.test("olt", math.inf).choose(a, a.const(0.0))
+    divisor = b.test("ogt", 0.0).choose(b, b.const(1.0))
+    loop = Value(x.lines, "%rest", x.type)
+    x.lines.append(f"%last = scf.while (%rest = {start.name}) : ({x.type}) -> {x.type} {{")
+    goes_on = loop.op("math.absf").test("oge", divisor)
+    x.lines.append(f"scf.condition({goes_on.name}) %rest : {x.type} }} do {{ ^bb0(%rest: {x.type}):")
+    part = divisor
+    for _ in range(2):
+        infinite = (loop / part).op("math.absf").test("oeq", math.inf)
+        part = infinite.choose(part * 2.0 ** (_BIAS[x.type] - 27), part)
+    step = (0.0 - (loop / part).op("math.trunc")).fma(part, loop)
+    x.lines.append(f"scf.yield {step.name} : {x.type} }}")
+    last = Value(x.lines, "%last", x.type)
+    last = last.test("olt", 0.0).choose(last + divisor, last).op("math.copysign", x)
+    last = b.test("ogt", 0.0).choose(last, x.const(math.nan))
+    return a.test("olt", math.inf).choose(last, x.const(math.nan))
 
 
 def _cbrt(x: Value) -> Value:
@@ -239,20 +373,28 @@ def _erf(x: Value) -> Value:
 
 _FUNCTIONS: dict[str, Callable[[Value], Value]] = {
     "acos": lambda x: _atan(((1.0 - x) / (x + 1.0)).op("math.sqrt")) * 2.0,
+    "acosh": _acosh,
     "asin": lambda x: _atan(x / ((1.0 - x) * (x + 1.0)).op("math.sqrt")),
+    "asinh": _asinh,
     "atan": _atan,
+    "atanh": _atanh,
     "cbrt": _cbrt,
     "cos": lambda x: _sine(x, 1.0),
+    "cosh": _cosh,
     "erf": _erf,
     "erfc": _erfc,
     "exp": _exp,
+    "exp2": _exp2,
     "expm1": _expm1,
     "log": _log,
     "log10": lambda x: _log(x, _LN10),
     "log1p": _log1p,
     "log2": lambda x: _log(x, _LN2),
     "sin": lambda x: _sine(x, 0.0),
+    "sinh": _sinh,
+    "tanh": _tanh,
 }
+_OF_TWO: dict[str, Callable[[Value, Value], Value]] = {"atan2": _atan2, "powf": _powf, "remf": _remf}
 
 
 def math_function(symbol: str, op: str, operands: Sequence[str], result: str) -> str:
@@ -262,10 +404,10 @@ def math_function(symbol: str, op: str, operands: Sequence[str], result: str) ->
     """
     lines: list[str] = []
     arguments = [Value(lines, f"%arg{number}", type_) for number, type_ in enumerate(operands)]
-    name = op.removeprefix("math.") if result in _MANTISSA else ""
-    if name == "atan2":
-        value = _atan2(*arguments)
-    elif name in _FUNCTIONS:
+    name = op.partition(".")[2]
+    if name in _OF_TWO and result in _MANTISSA:
+        value = _OF_TWO[name](arguments[0], arguments[1])
+    elif name in _FUNCTIONS and result in _MANTISSA:
         value = _FUNCTIONS[name](arguments[0])
     else:
         names = ", ".join(argument.name for argument in arguments)
@@ -286,7 +428,7 @@ def _intrinsic(op: Any) -> str:
 _EXPANSIONS = {
     **expansions.FOR_ALL,
     **dict.fromkeys((f"arith.{name}" for name in ("maximumf", "maxnumf", "minimumf", "minnumf")), _intrinsic),
-    "arith.remf": expansions.by_elements,
+    "arith.remf": expansions.by_wide_elements,
     "math.sincos": expansions.sincos,
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,33 +22,61 @@ from devscope.lowering.pipelines import pipeline
 #: The reference and the range of arguments; where the function leaves it, it is tried at special values.
 FUNCTIONS: dict[str, tuple[Callable[..., Any], float, float]] = {
     "acos": (np.arccos, -1, 1),
+    "acosh": (np.arccosh, 1, 1e5),
     "asin": (np.arcsin, -1, 1),
+    "asinh": (np.arcsinh, -1e5, 1e5),
     "atan": (np.arctan, -20, 20),
     "atan2": (np.arctan2, -3, 3),
+    "atanh": (np.arctanh, -1, 1),
     "cbrt": (np.cbrt, -50, 50),
     "cos": (np.cos, -100, 100),
+    "cosh": (np.cosh, -88, 88),
     "erf": (special.erf, -6, 6),
     "erfc": (special.erfc, -6, 5),
     "exp": (np.exp, -80, 80),
+    "exp2": (np.exp2, -140, 127),
     "expm1": (np.expm1, -20, 20),
     "log": (np.log, 1e-30, 100),
     "log10": (np.log10, 1e-30, 100),
     "log1p": (np.log1p, -0.99, 50),
     "log2": (np.log2, 1e-30, 100),
+    "powf": (np.power, 0, 22),
+    "remf": (np.fmod, -1000, 1000),
     "sin": (np.sin, -100, 100),
+    "sinh": (np.sinh, -88, 88),
+    "tanh": (np.tanh, -20, 20),
 }
 TYPES = {"f32": (ctypes.c_float, np.float32), "f64": (ctypes.c_double, np.float64)}
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 1e-10, -1e-10, 1e-40, 4.0, 1000.0, -1000.0, math.inf, -math.inf, math.nan)
+SPECIAL = (
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    1e-10,
+    -1e-10,
+    1e-40,
+    3.0,
+    4.0,
+    1000.0,
+    -1000.0,
+    math.inf,
+    -math.inf,
+    math.nan,
+)
 
 
 def arity(name: str) -> int:
-    return 2 if name == "atan2" else 1
+    return 2 if name in ("atan2", "powf", "remf") else 1
+
+
+def dialect(name: str) -> str:
+    return "arith" if name == "remf" else "math"
 
 
 @functools.cache
 def compiled() -> Any:
     texts = [
-        math_function(f"{name}_{type_}", f"math.{name}", [type_] * arity(name), type_)
+        math_function(f"{name}_{type_}", f"{dialect(name)}.{name}", [type_] * arity(name), type_)
         for name in FUNCTIONS
         for type_ in TYPES
     ]
@@ -70,17 +99,23 @@ def test_it_computes_what_numpy_computes(name: str, type_: str) -> None:
     count = arity(name)
     function = ctypes.CFUNCTYPE(c_type, *[c_type] * count)(compiled().get_function_address(f"{name}_{type_}"))
     rng = np.random.default_rng(7)
-    near = rng.uniform(max(low, -1e-3), min(high, 1e-3), (50, count))
+    least = max(low, -1e-3)
+    near = rng.uniform(least, min(high, least + 2e-3), (50, count))
     arguments = np.concatenate([rng.uniform(low, high, (300, count)), near]).astype(dtype)
-    arguments = np.concatenate([arguments, np.array([[x] * count for x in SPECIAL], dtype)])
+    large = () if name in ("sin", "cos") else (1e38,)
+    special = list(itertools.product([*SPECIAL, *large], repeat=count))
+    arguments = np.concatenate([arguments, np.array(special, dtype)])
     found = np.array([function(*map(float, row)) for row in arguments])
     with np.errstate(all="ignore"):
         expected = np.asarray(reference(*arguments.astype(np.float64).T)).astype(dtype).astype(np.float64)
     unit = float(np.finfo(dtype).eps)
     # Sine and cosine are reduced, and squares are rounded: their errors are relative to the argument's size.
-    absolute = unit if name in ("sin", "cos") else 4 * float(np.finfo(dtype).smallest_subnormal)
-    relative = 40 * unit if name == "erfc" else 6 * unit
+    smallest = 0.0 if name == "remf" else 4 * float(np.finfo(dtype).smallest_subnormal)
+    absolute = unit if name in ("sin", "cos") else smallest
+    relative = 0.0 if name == "remf" else 40 * unit if name == "erfc" else 6 * unit
     np.testing.assert_allclose(found, expected, rtol=relative, atol=absolute, equal_nan=True)
+    zeros = (expected == 0) & (found == 0)
+    np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(expected[zeros]))
 
 
 def test_powers_of_two_are_exact() -> None:
