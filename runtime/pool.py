@@ -191,9 +191,9 @@ class InstancePool:
         """Ends a call; takes what is left in ``held``, if anything."""
         me = threading.get_ident()
         self._moving.add(me)
-        for instance in held:
-            instance.thread = None
-        self._idle.extend(map(held.pop, _LAST[: len(held)]))
+        if held:
+            held[0].thread = None
+            self._idle.extend(map(held.pop, _LAST))
         self._moving.discard(me)
         if self._waiting or self._closed:
             with self._changed:
