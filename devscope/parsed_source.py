@@ -9,7 +9,7 @@ from devscope.errors import InputError, Note
 from devscope.lowering.interop.bindings import children, not_text
 from devscope.lowering.interop.literals import detach_literals
 from devscope.lowering.interop.parse_apart import parsed_apart
-from devscope.lowering.interop.parsing import bytecode, make_mlir_context, parse_file, parse_text
+from devscope.lowering.interop.parsing import BYTECODE_MAGIC, bytecode, make_mlir_context, parse_file, parse_text
 from devscope.source import PipedSource, encoded, is_executable_file, read_once, reading, source_path
 
 _UNNAMED = "<input>"
@@ -61,12 +61,15 @@ def _parse(source: Any, path: Path | None, name: str, detach: bool) -> ParsedSou
             return ParsedSource(context, parse_text(detached.text, name, context), detached.data)
         return ParsedSource(context, parse_file(path, context))
     if isinstance(source, PipedSource):
-        texts = {name: source.data.decode(errors="replace")}
-        return ParsedSource(context, parse_text(source.data, name, context), texts=texts)
+        source = source.data
     if isinstance(source, str):
         encoded(source)
     data = source if isinstance(source, str | bytes) else bytecode(source)
-    texts = {name: source} if isinstance(source, str) else {}
+    texts: dict[str, str] = {}
+    if isinstance(data, str):
+        texts = {name: data}
+    elif not data.startswith(BYTECODE_MAGIC):
+        texts = {name: data.decode(errors="replace")}
     return ParsedSource(context, parse_text(data, name, context), texts=texts)
 
 

@@ -87,6 +87,7 @@ def test_representations(exe: devscope.Executable) -> None:
         "operations: 1 on cpu:0, 1 on opencl:0; copies: %x from cpu:0 to opencl:0, %tanh from opencl:0 to cpu:0>"
     )
     assert repr(exe.program) == repr(exe).replace("Executable", "Program").replace(" on ", " for ")
+    assert repr(devscope.plan(PROGRAM.encode())) == repr(devscope.plan(PROGRAM))
     host = devscope.list_devices()[0]
     assert repr(host) == f"<Device {host.describe()}>"
     assert repr(host).startswith("<Device cpu:0: ")
