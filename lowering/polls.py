@@ -2,7 +2,8 @@
 
 A loop asks in every iteration if one may take long: if a loop of unknown length is in it, a call, or much work.
 One of unknown length that has neither asks once for many iterations, which become a loop inside: LLVM vectorises
-that as before. Loops that linalg becomes ask where they are outermost.
+that as before. Loops that linalg becomes ask where they are outermost. Functions that call themselves ask in each
+call.
 """
 
 from typing import Any
@@ -29,6 +30,33 @@ def poll_in_scalar_loops(module: Any) -> None:
 def poll_in_loops(module: Any) -> None:
     """All loops; those that are done already, and their bodies, stay."""
     _Loops(module).poll()
+    _poll_in_recursion(module)
+
+
+def _poll_in_recursion(module: Any) -> None:
+    functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module) if mlir_util.has_body(f)}
+    callees = {
+        name: {
+            ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            for op in mlir_util.walk(function)
+            if op.name == "func.call"
+        }.intersection(functions)
+        for name, function in functions.items()
+    }
+    left = {name: len(called) for name, called in callees.items()}
+    callers: dict[str, list[str]] = {}
+    for name, called in callees.items():
+        for callee in called:
+            callers.setdefault(callee, []).append(name)
+    ends = [name for name, count in left.items() if count == 0]
+    while ends:  # what calls only what ends, ends
+        del left[name := ends.pop()]
+        for caller in callers.get(name, []):
+            left[caller] -= 1
+            if left[caller] == 0:
+                ends.append(caller)
+    for name in left:
+        Builder(_first(mlir_util.entry_block(functions[name]))).call(_GO_ON, [])
 
 
 class _Loops:
@@ -53,9 +81,9 @@ class _Loops:
                 continue
             if loop.name == "scf.while":
                 self._ask(loop.regions[1].blocks[0])
-            elif loop.name == "scf.for" and self._work(loop) > _MUCH:
+            elif loop.name == "scf.parallel" or self._work(loop) > _MUCH:  # parallel ones that have results
                 self._ask(mlir_util.entry_block(loop))
-            elif loop.name == "scf.for" and self._count(loop) > _AT_ONCE and loop.parent.name == "func.func":
+            elif self._count(loop) > _AT_ONCE and loop.parent.name == "func.func":
                 self._ask_in_parts(loop)
 
     def _work(self, loop: Any) -> int:

@@ -12,10 +12,11 @@ iteration, and takes it for granted that shapes agree where one of them is empty
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 from devscope.dialects.names import SAME_SIZE
 from devscope.dialects.op_facts import facts
@@ -38,21 +39,31 @@ Size = Any
 
 @dataclass(frozen=True)
 class _Term:
-    """``one`` and ``other`` added, subtracted or multiplied, by an operation of this name."""
+    """``one`` and ``other`` added, subtracted, multiplied or divided, by an operation of this name."""
 
     operation: str
     one: Size
     other: Size
 
 
+_COMPUTE: dict[str, Callable[[int, int], int]] = {
+    "addi": operator.add,
+    "subi": operator.sub,
+    "muli": operator.mul,
+    "divsi": operator.floordiv,  # of what is not negative, or not used
+}
+
+
 def _term(operation: str, one: Size, other: Size) -> Size:
     if isinstance(one, int) and isinstance(other, int):
-        return {"addi": one + other, "subi": one - other, "muli": one * other}[operation]
-    neutral = {"addi": 0, "subi": 0, "muli": 1}[operation]
+        return _COMPUTE[operation](one, other)
+    neutral = {"addi": 0, "subi": 0, "muli": 1, "divsi": 1}[operation]
     if isinstance(other, int) and other == neutral:
         return one
     return (
-        other if isinstance(one, int) and one == neutral and operation != "subi" else _Term(operation, one, other)
+        other
+        if isinstance(one, int) and one == neutral and operation in ("addi", "muli")
+        else _Term(operation, one, other)
     )
 
 
@@ -65,8 +76,10 @@ def _leaves(size: Size) -> Iterator[Any]:
         yield size[0] if isinstance(size, tuple) else size
 
 
-_ENTERED = {"scf.for", "scf.while", "scf.if", "scf.index_switch", "scf.execute_region", "func.func"}
-_SLICES = {"tensor.extract_slice": 0, "tensor.insert_slice": 1}
+_LOOPS = {"scf.for", "scf.forall", "scf.parallel"}
+_IN_PARALLEL = "scf.forall.in_parallel"
+_ENTERED = {*_LOOPS, _IN_PARALLEL} | {f"scf.{name}" for name in ("while", "if", "index_switch", "execute_region")}
+_SLICES = {"tensor.extract_slice": 0, "tensor.insert_slice": 1, "tensor.parallel_insert_slice": 1}
 _ALIKE = {"tensor.cast", "memref.cast", "bufferization.to_tensor", "bufferization.to_buffer", "tensor.bitcast"}
 
 
@@ -96,10 +109,26 @@ class _Function:
         self._labels = dict(zip(self._entry.arguments, labels, strict=False))
         self._made_by: dict[Any, Any] = {}
         self._arguments = set(self._entry.arguments)
-        self._loop_of: dict[Any, Any] = {}
+        self._loop_of: dict[Any, tuple[Any, _Range]] = {}
+        """Of the indices of loops."""
+        self._shared: dict[Any, Any] = {}
+        """For the results of parallel loops, and what they are in the body, the value that comes in."""
+        self._carried: dict[Any, tuple[Any, int]] = {}
+        """Of values that loops carry, the loop and the position."""
+        self._sources: dict[tuple[Any, int], tuple[Any, int]] = {}
+        """Of their sizes, the value and axis that they come from: at first, and if they change, themselves."""
         for op in mlir_util.walk(function):
-            if op.name == "scf.for":
-                self._loop_of[mlir_util.entry_block(op).arguments[0]] = op
+            if op.name in _LOOPS:
+                ranges = _ranges(op)
+                arguments = list(mlir_util.entry_block(op).arguments)
+                self._loop_of.update((i, (op, found)) for i, found in zip(arguments, ranges, strict=False))
+                carried = list(zip(arguments[len(ranges) :], op.results, strict=False))
+                for position, pair in enumerate(carried):
+                    if op.name == "scf.for":
+                        self._carried.update(dict.fromkeys(pair, (op, position)))
+                    else:
+                        outputs = mlir_util.operand_groups(op)[-1]
+                        self._shared.update(dict.fromkeys(pair, outputs[position]))
             self._made_by.update(dict.fromkeys(op.results, op))
         self._known: dict[Size, Size] = {}
         """For sizes, another one that is the same: a forest, whose roots stand for what is equal."""
@@ -132,10 +161,29 @@ class _Function:
             if extent != ir.ShapedType.get_dynamic_size():
                 return extent
             op = self._made_by.get(value)
-            source = None if op is None else self._source(op, value, axis)
+            if value in self._shared:
+                source = self._shared[value], axis
+            elif value in self._carried:
+                source = self._source_of_carried(value, axis)
+            else:
+                source = None if op is None else self._source(op, value, axis)
+            if source == (value, axis):
+                return source
             if not isinstance(source, tuple):
                 return (value, axis) if source is None else source
             value, axis = source
+
+    def _source_of_carried(self, value: Any, axis: int) -> tuple[Any, int]:
+        """What comes into the loop, if each iteration passes on a value of the size that it was given."""
+        if (value, axis) not in self._sources:
+            self._sources[value, axis] = value, axis
+            loop, position = self._carried[value]
+            block = mlir_util.entry_block(loop)
+            given, passed = block.arguments[1 + position], mlir_util.children(loop)[-1].operands[position]
+            self._sources.setdefault((given, axis), (given, axis))
+            if self._size(passed, axis) == (given, axis):
+                self._sources[given, axis] = self._sources[value, axis] = loop.operands[3 + position], axis
+        return self._sources[value, axis]
 
     def _source(self, op: Any, value: Any, axis: int) -> Any:
         """The value and axis that one of the results of ``op`` has its size from, or the size; None if unknown."""
@@ -217,8 +265,20 @@ class _Function:
             return f"dimension {size[1]} of {self._labels[size[0]]}"
         return what
 
-    def _assert(self, op: Any, predicate: str, one: Size, other: Size, text: str, unless: Any = None) -> None:
-        """Assert that a comparison holds, as early as it can be, unless ``unless``, a value at ``op``, is true."""
+    def _assert(
+        self,
+        op: Any,
+        predicate: str,
+        one: Size,
+        other: Size,
+        text: str,
+        unless: Any = None,
+        around: Any = None,
+    ) -> None:
+        """Assert that a comparison holds, as early as it can be, unless ``unless``, a value at ``op``, is true.
+
+        ``around``: a loop around ``op`` that changes none of the sizes.
+        """
         fact = predicate, self._root(one), self._root(other)
         if unless is None and fact in self._asserted:
             return
@@ -228,12 +288,14 @@ class _Function:
             one, other, predicate, text = other, one, _REVERSED[predicate], text.replace("{1}", "{0}")
         before, loops = op, list[Any]()
         if unless is None:
-            before, loops = self._hoist(op, [*_leaves(one), *_leaves(other)])
+            before, loops = self._hoist(op, [*_leaves(one), *_leaves(other)], around)
         build = Builder(before)
         holds = compare(build, predicate, self._value(build, one), self._value(build, other))
-        skipped = [
-            compare(build, "uge" if mlir_util.is_unsigned(loop) else "sge", *loop.operands[:2]) for loop in loops
-        ]
+        skipped: list[Any] = []
+        for loop in loops:
+            is_empty = "uge" if mlir_util.is_unsigned(loop) else "sge"
+            for found in _ranges(loop):
+                skipped.append(compare(build, is_empty, *(self._value(build, end) for end in found[:2])))
         for skip in [*skipped, *([] if unless is None else [unless])]:
             holds = build.value("arith.ori", [holds, skip], holds.type)
         attributes = {"msg": ir.StringAttr.get(text, op.context), CHECK: ir.UnitAttr.get(op.context)}
@@ -252,10 +314,18 @@ class _Function:
         name = "memref.dim" if mlir_util.is_memref(value.type) else "tensor.dim"
         return build.value(name, [value, build.constant(axis)], build.index)
 
-    def _hoist(self, op: Any, values: Sequence[Any]) -> tuple[Any, list[Any]]:
-        """The place for an assertion of ``op`` about ``values``, and the loops around ``op`` behind it."""
+    def _hoist(self, op: Any, values: Sequence[Any], around: Any = None) -> tuple[Any, list[Any]]:
+        """The place for an assertion of ``op`` about ``values``, and the loops around ``op`` behind it.
+
+        ``around``: a loop that it is known to stand in front of.
+        """
         loops: list[Any] = []
-        while op.parent is not None and op.parent.name == "scf.for":
+        if op.parent.name == _IN_PARALLEL:
+            op = op.parent.operation
+        while around is not None and op != around:
+            op = op.parent.operation
+            loops.append(op)
+        while op.parent is not None and op.parent.name in _LOOPS:
             loop = op.parent.operation
             inside = {value for inner in mlir_util.walk(loop) for value in mlir_util.defined_values(inner)}
             if not inside.isdisjoint([*values, *_bounds(loops)]):
@@ -427,7 +497,7 @@ class _Function:
                 continue  # MLIR has verified it
             if self._root(size) != self._root(extent) or offset != 0 or stride != 1:
                 self._check_range(op, self._described(extent, what), offset, size, stride, extent)
-        if op.name == "tensor.insert_slice":
+        if op.name != "tensor.extract_slice":
             shape = ir.ShapedType(op.operands[0].type).shape
             for axis, kept in enumerate(_kept(sizes, shape)):
                 size = self._size(op.operands[0], axis), f"dimension {axis} of operand 0"
@@ -435,19 +505,45 @@ class _Function:
 
     def _check_range(self, op: Any, what: str, offset: Size, size: Size, stride: Size, extent: Size) -> None:
         """A slice of no or of a negative size, of which allocations complain, reads nothing."""
-        loop = self._loop_of.get(offset)
-        if loop is not None and size == 1:  # the loop over the dimension
-            first, end = map(self._number, list(loop.operands)[:2])
-            if isinstance(first, int) and first >= 0 and self._root(end) == self._root(extent):
-                return
-        if not isinstance(offset, int) or offset != 0:
+        loop, range_ = self._loop_of.get(offset, (None, None))
+        last = None
+        if range_ is not None:
+            first, end = self._number(range_.lower), self._number(range_.upper)
+            from_start = isinstance(first, int) and first >= 0
+            if size == 1 and from_start and self._root(end) == self._root(extent):
+                return  # the loop over the dimension
+            last = self._last(op, loop, range_, [size, stride, extent])
+            # What holds of the first and of the last iteration holds of all.
+            for begin in [] if last is None else [last] if from_start else [first, last]:
+                text = f"{RANGE}: '{op.name}' begins at {{0}} of {what}, which is {{1}}"
+                self._assert(op, "ule", begin, extent, text, around=loop)
+        if last is not None:
+            offset = last
+        elif not isinstance(offset, int) or offset != 0:
             text = f"{RANGE}: '{op.name}' begins at {{0}} of {what}, which is {{1}}"
             self._assert(op, "ule", offset, extent, text)
         taken = _term("addi", _term("muli", _term("subi", size, 1), stride), 1) if stride != 1 else size
         text = f"{RANGE}: '{op.name}' takes {{0}} of {what}, where {{1}} are left"
-        self._assert(op, "sle", taken, _term("subi", extent, offset), text)
+        self._assert(op, "sle", taken, _term("subi", extent, offset), text, around=None if last is None else loop)
         if not isinstance(stride, int):
             self._assert(op, "sge", stride, 0, f"{RANGE}: the stride of '{op.name}' is {{0}}")
+
+    def _last(self, op: Any, loop: Any, range_: _Range, sizes: Sequence[Size]) -> Size | None:
+        """The last index of a loop with which ``op`` always runs; None for others, and if it changes ``sizes``."""
+        between: list[Any] = []
+        parent = op.parent.operation
+        while parent != loop and parent.name in (*_LOOPS, _IN_PARALLEL):
+            between.append(parent)
+            parent = parent.parent.operation
+        lower, upper, step = map(self._number, range_)
+        if parent != loop or not isinstance(step, int) or step < 1 or mlir_util.is_unsigned(loop):
+            return None
+        inside = {value for inner in mlir_util.walk(loop) for value in mlir_util.defined_values(inner)}
+        leaves = [leaf for size in (*sizes, lower, upper) for leaf in _leaves(size)]
+        if not inside.isdisjoint([*leaves, *_bounds(between)]):
+            return None
+        rounds = _term("divsi", _term("subi", _term("subi", upper, 1), lower), step)
+        return _term("addi", lower, _term("muli", rounds, step))
 
 
 _RULES: dict[str, Callable[[_Function, Any], None]] = {
@@ -463,8 +559,28 @@ def _product(sizes: Sequence[Size]) -> Size:
     return reduce(partial(_term, "muli"), sizes, 1)
 
 
+class _Range(NamedTuple):
+    """What an index of a loop goes through: numbers, or values."""
+
+    lower: Any
+    upper: Any
+    step: Any
+
+
+def _ranges(loop: Any) -> list[_Range]:
+    if loop.name == "scf.for":
+        return [_Range(*list(loop.operands)[:3])]
+    if loop.name not in _LOOPS:
+        return []
+    groups = mlir_util.operand_groups(loop)[:3]
+    if loop.name == "scf.forall":
+        names = ("staticLowerBound", "staticUpperBound", "staticStep")
+        groups = [_mixed(loop.attributes[name], group) for name, group in zip(names, groups, strict=True)]
+    return [_Range(*bounds) for bounds in zip(*groups, strict=True)]
+
+
 def _bounds(loops: Sequence[Any]) -> list[Any]:
-    return [value for loop in loops for value in list(loop.operands)[:2]]
+    return [end for loop in loops for found in _ranges(loop) for end in found[:2] if not isinstance(end, int)]
 
 
 def _place(op: Any) -> str:

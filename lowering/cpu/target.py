@@ -57,11 +57,14 @@ def _to_llvm(module: Any, run_passes: RunPasses) -> str:
     ops = expansions.expand(lower_complex(module, run_passes), _EXPANSIONS)
     guard_rounding(ops)
     copies = [op for op in ops if op.name == "memref.copy"]
+    is_parallel = any(op.name in ("scf.forall", "scf.parallel") for op in ops)
     _call_expm1(module, [op for op in ops if op.name == _EXPM1])
     for op in copies:
         # A strided one would call a C++ support library; as linalg it becomes a loop.
         if not is_whole_copy(op):
             copy_as_linalg(op)
+    if is_parallel:
+        run_passes(module.operation, pipeline("cpu/one_after_the_other"))
     poll_in_scalar_loops(module)
     run_passes(module.operation, pipeline("cpu/to_loops"))
     poll_in_loops(module)

@@ -74,6 +74,64 @@ func.func @condition(%n: i64) -> i64 {
   }
   return %r : i64
 }
+func.func @parallel(%n: index, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %m = memref.alloc() : memref<f32>
+  memref.store %x, %m[] : memref<f32>
+  scf.parallel (%i, %j) = (%c0, %c0) to (%n, %n) step (%c1, %c1) {
+    %v = memref.load %m[] : memref<f32>
+    %s = math.sin %v : f32
+    memref.store %s, %m[] : memref<f32>
+    scf.reduce
+  }
+  %r = memref.load %m[] : memref<f32>
+  return %r : f32
+}
+func.func @reduction(%n: index, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.parallel (%i) = (%c0) to (%n) step (%c1) init (%x) -> f32 {
+    scf.reduce(%x : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %t = arith.addf %a, %b : f32
+      %u = math.sin %t : f32
+      scf.reduce.return %u : f32
+    }
+  }
+  return %r : f32
+}
+func.func @forall(%x: tensor<4xf32>, %n: index) -> tensor<4xf32> {
+  %c4 = arith.constant 4 : index
+  %r = scf.forall (%i) in (%n) shared_outs(%o = %x) -> tensor<4xf32> {
+    %k = arith.remui %i, %c4 : index
+    %s = tensor.extract_slice %x[%k] [1] [1] : tensor<4xf32> to tensor<1xf32>
+    %t = math.sin %s : tensor<1xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %t into %o[%k] [1] [1] : tensor<1xf32> into tensor<4xf32>
+    }
+  }
+  return %r : tensor<4xf32>
+}
+func.func @tree(%n: index, %x: f32) -> f32 {
+  %r = func.call @node(%n, %x) : (index, f32) -> f32
+  return %r : f32
+}
+func.func private @node(%n: index, %x: f32) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %end = arith.cmpi sle, %n, %c0 : index
+  %r = scf.if %end -> f32 {
+    scf.yield %x : f32
+  } else {
+    %m = arith.subi %n, %c1 : index
+    %a = func.call @node(%m, %x) : (index, f32) -> f32
+    %b = func.call @node(%m, %a) : (index, f32) -> f32
+    %c = math.sin %b : f32
+    scf.yield %c : f32
+  }
+  return %r : f32
+}
 func.func @tensors(%x: tensor<?x?xf32>, %n: index) -> tensor<?x?xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -115,6 +173,10 @@ ROW = np.full(64, 0.1, np.float32)
 CALLS: dict[str, tuple[tuple[Any, ...], tuple[Any, ...]]] = {
     "scalar": ((LONG, 0.5), (10, 0.5)),
     "condition": ((10**17,), (10,)),
+    "parallel": ((LONG, 0.5), (10, 0.5)),
+    "reduction": ((LONG, 0.5), (10, 0.5)),
+    "forall": ((ROW[:4], LONG), (ROW[:4], 8)),
+    "tree": ((80, 0.5), (5, 0.5)),
     "tensors": ((GRID, LONG), (GRID, 3)),
     "launches": ((ROW, LONG), (ROW, 3)),
     "kernel": ((ROW[:4], 2 * 10**7), (ROW[:4], 3)),

@@ -101,6 +101,36 @@ func.func @static(%x: tensor<4xf32>, %y: tensor<?xf32>) -> tensor<4xf32> {
   %0 = linalg.add ins(%x, %y : tensor<4xf32>, tensor<?xf32>) outs(%e : tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+func.func @tiles(%x: tensor<?xf32>, %from: index, %n: index) -> tensor<?xf32> {
+  %c4 = arith.constant 4 : index
+  %r = scf.for %i = %from to %n step %c4 iter_args(%a = %x) -> tensor<?xf32> {
+    %s = tensor.extract_slice %a[%i] [4] [1] : tensor<?xf32> to tensor<4xf32>
+    %t = math.absf %s : tensor<4xf32>
+    %v = tensor.insert_slice %t into %a[%i] [4] [1] : tensor<4xf32> into tensor<?xf32>
+    scf.yield %v : tensor<?xf32>
+  }
+  return %r : tensor<?xf32>
+}
+func.func @forall(%x: tensor<?x4xf32>, %y: tensor<?xf32>, %n: index) -> tensor<?x4xf32> {
+  %r = scf.forall (%i) in (%n) shared_outs(%o = %x) -> tensor<?x4xf32> {
+    %s = tensor.extract_slice %x[%i, 0] [1, 4] [1, 1] : tensor<?x4xf32> to tensor<4xf32>
+    %e = tensor.cast %s : tensor<4xf32> to tensor<?xf32>
+    %t = arith.addf %e, %y : tensor<?xf32>
+    %u = tensor.cast %t : tensor<?xf32> to tensor<4xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %u into %o[%i, 0] [1, 4] [1, 1] : tensor<4xf32> into tensor<?x4xf32>
+    }
+  }
+  return %r : tensor<?x4xf32>
+}
+func.func @inserts(%x: tensor<?xf32>, %y: tensor<1xf32>, %n: index) -> tensor<?xf32> {
+  %r = scf.forall (%i) in (%n) shared_outs(%o = %x) -> tensor<?xf32> {
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %y into %o[%i] [1] [1] : tensor<1xf32> into tensor<?xf32>
+    }
+  }
+  return %r : tensor<?xf32>
+}
 func.func @pad(%x: tensor<?xf32>, %n: index) -> tensor<?xf32> {
   %z = arith.constant 0.0 : f32
   %0 = tensor.pad %x low[%n] high[1] { ^bb0(%i: index): tensor.yield %z : f32 } : tensor<?xf32> to tensor<?xf32>
@@ -148,6 +178,18 @@ CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
     ("matmul", (floats(2, 3), floats(3, 4)), None, ""),
     ("matmul", (floats(2, 3), floats(4, 4)), InputError, both(0, 3, 1, 4, "10")),
     ("matmul", (floats(0, 3), floats(4, 4)), InputError, both(0, 3, 1, 4, "10")),
+    ("tiles", (floats(8), 0, 8), None, ""),
+    ("tiles", (floats(8), 0, 5), None, ""),
+    ("tiles", (floats(8), 9, 3), None, ""),
+    ("tiles", (floats(8), 0, 9), ExecutionError, "takes 4 of dimension 0 of argument 0 'x', where 0 are left"),
+    ("tiles", (floats(8), 6, 7), ExecutionError, "takes 4 of dimension 0 of argument 0 'x', where 2 are left"),
+    ("tiles", (floats(8), -4, 8), ExecutionError, "begins at -4 of dimension 0 of argument 0 'x', which is 8"),
+    ("forall", (floats(3, 4), floats(4), 2), None, ""),
+    ("forall", (floats(3, 4), floats(5), 0), None, ""),
+    ("forall", (floats(3, 4), floats(5), 3), InputError, "operand 0 is 4, dimension 0 of argument 1 'y' is 5"),
+    ("forall", (floats(3, 4), floats(4), 4), ExecutionError, "'tensor.extract_slice' takes 1 of .* 0 are left"),
+    ("inserts", (floats(3), floats(1), 3), None, ""),
+    ("inserts", (floats(3), floats(1), 4), ExecutionError, "'tensor.parallel_insert_slice' takes 1 of .* 0 are"),
     ("slices", (floats(8), floats(3), 2, 3), None, ""),
     ("slices", (floats(8), floats(3), 2, 4), ExecutionError, "dimension 0 of operand 0 is 4, .* '[a-z]' is 3"),
     ("slices", (floats(8), floats(3), 6, 3), ExecutionError, "takes 3 of .* '[a-z]', where 2 are left"),
