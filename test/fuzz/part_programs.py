@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from outcome import Outcome, from_error
 from random_program import SCOPES, Generator, Program, reduced, without_statement
+from random_values import Undefined
 
 import devscope
-from devscope.errors import DevscopeError, OptionError, ParseError, VerifyError
+from devscope.errors import DevscopeError, ExecutionError, InputError, OptionError, ParseError, VerifyError
 from devscope.runtime.executable import Executable
 
 SIZES = ((3, 5), (1, 1), (0, 2), (17, 4), (4, 0), (5, 8))
@@ -28,10 +29,17 @@ class Trial:
     program: Program
     options: dict[str, Any]
     calls: list[list[Any]]
-    runs: list[list[list[Any]]] = field(init=False)
+    runs: list[list[list[Any]] | None] = field(init=False)
+    """None: the call has no meaning, and is an error."""
 
     def __post_init__(self) -> None:
-        self.runs = [self.program.runs(call) for call in self.calls]
+        self.runs = [self._runs(call) for call in self.calls]
+
+    def _runs(self, call: list[Any]) -> list[list[Any]] | None:
+        try:
+            return self.program.runs(call)
+        except Undefined:
+            return None
 
     def write(self, folder: Path) -> None:
         """As files from which the command that is in the first line runs the first call."""
@@ -49,7 +57,9 @@ class Trial:
         (folder / "program.mlir").write_text(command + self.program.text)
 
     def outcome(self) -> Outcome:
-        host = {"devices": dict.fromkeys(VIRTUAL, "cpu:0")}
+        host: dict[str, Any] = {"devices": dict.fromkeys(VIRTUAL, "cpu:0")}
+        if self.program.checks:
+            host["checks"] = self.program.checks
         for name, options in (("host", host), ("mixed", self.options)):
             try:
                 problem = self._run(options)
@@ -70,20 +80,43 @@ class Trial:
                 try:
                     found = executable(*call)
                 except DevscopeError as error:
+                    if runs is None and isinstance(error, ExecutionError | InputError):
+                        continue
                     error.message = f"when called: {error.message}"
                     raise
                 for value, copy in zip(call, copies, strict=True):
                     if np.asarray(value).tobytes() != copy.tobytes():
                         return "the program changed its argument"
+                if runs is None:
+                    return "a call without a meaning had results"
                 if wrong := self.program.problem(found, runs):
                     return wrong[1]
-            return self._left(executable)
+            return self._left(executable) or self._misused(executable)
+
+    def _misused(self, executable: Executable) -> str | None:
+        """A call in which one argument has another size: an error if its type has the size, and no harm else."""
+        call, types = list(self.calls[0]), self.program.main.arguments
+        sized = [number for number, (_, type_) in enumerate(types) if type_.shape]
+        if not sized:
+            return None
+        number = sized[len(self.program.text) % len(sized)]
+        call[number] = np.concatenate([call[number], np.zeros_like(call[number][:1])]) if len(call[number]) else (
+            np.zeros((1, *call[number].shape[1:]), call[number].dtype))  # fmt: skip
+        try:
+            executable(*call)
+        except (InputError, ExecutionError):
+            return None
+        known = isinstance(types[number][1].shape[0], int)
+        return f"argument {number} had too many rows, and there were results" if known else None
 
     def _left(self, executable: Executable) -> str | None:
         """What calls leave behind: buffers that nobody frees, or new ones in calls like earlier ones."""
         counts: list[int] = []
+        call = next((call for call, runs in zip(self.calls, self.runs, strict=True) if runs is not None), None)
+        if call is None:
+            return None
         for _ in range(4):
-            executable(*self.calls[0])
+            executable(*call)
             counts.append(executable.counters().driver_allocations)
         if counts[0] < counts[1] < counts[2] < counts[3]:
             return f"each call allocates: {counts}"
@@ -156,8 +189,10 @@ def random_options(rng: np.random.Generator) -> dict[str, Any]:
 
 def trial(seed: int, length: int | None = None) -> Trial:
     rng = np.random.default_rng([seed, 1])
-    program = Generator(rng, length, (*SCOPES, "#other")).program()
+    program = Generator(rng, length, (*SCOPES, "#other"), risky=True).program()
     options = random_options(rng)
+    if program.checks:
+        options["checks"] = program.checks
     calls = [program.inputs(rng, *SIZES[int(i)]) for i in rng.choice(len(SIZES), 3, replace=False)]
     return Trial(program, options, calls)
 

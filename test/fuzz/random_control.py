@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from random_operations import scalar_code
 from random_program import INDEX, Block, Function, Generator, Statement, Value
-from random_values import Environment, Type, scalar
+from random_values import COMPLEX, Environment, Type, scalar
 
 
 def _carried(g: Generator, block: Block) -> list[Value]:
@@ -72,12 +72,36 @@ def if_(g: Generator, block: Block) -> None:
     )
 
 
-def _yield(block: Block, results: Sequence[Value]) -> str:
-    return f"{block.text()}\n  scf.yield {', '.join(block.yielded)} : {_types(results)}"
+def _yield(block: Block, results: Sequence[Value], end: str = "scf.yield") -> str:
+    return f"{block.text()}\n  {end} {', '.join(block.yielded)} : {_types(results)}"
 
 
 def _bound(g: Generator, block: Block) -> str:
     return "%c3" if g.busy else g.pick(["%c0", "%c1", "%c2", "%c3", "%c3", "%n"])
+
+
+def blocks(g: Generator, block: Block) -> None:
+    """Two ways that meet again, in blocks of the function."""
+    if block.depth or block.owner is None:
+        return if_(g, block)
+    types = [type_ for _, type_ in _carried(g, block)]
+    test = condition(g, block)
+    sides = [g.inner(block), g.inner(block)]
+    for side in sides:
+        _close(g, side, types)
+    results = _results(g, types)
+    label = g.name()[1:]
+
+    def text() -> str:
+        typed = ", ".join(f"{name}: {type_}" for name, type_ in results)
+        ends = [f"cf.br ^{label}end({', '.join(side.yielded)} : {_types(results)})" for side in sides]
+        return (
+            f"  cf.cond_br {test}, ^{label}one, ^{label}two\n"
+            f"^{label}one:\n{sides[0].text()}\n  {ends[0]}\n"
+            f"^{label}two:\n{sides[1].text()}\n  {ends[1]}\n^{label}end({typed}):"
+        )
+
+    _add(block, results, text, lambda e: sides[0 if e[test] else 1].run(e.inner()), *sides)
 
 
 def for_(g: Generator, block: Block) -> None:
@@ -87,6 +111,10 @@ def for_(g: Generator, block: Block) -> None:
     _close(g, inner, [t for _, t in initial])
     results = _results(g, [t for _, t in initial])
     low, high, step = g.pick(["%c0", "%c1"]), _bound(g, block), g.pick(["%c1", "%c1", "%c2"])
+    head, end = f"scf.for {counter} = {low} to {high} step {step}", "scf.yield"
+    if g.chance(0.2):
+        end, limit = "affine.yield", high if high == "%n" else high[2:]
+        head = f"affine.for {counter} = {low[2:]} to {limit} step {step[2:]}"
     pairs = ", ".join(f"{a} = {b}" for (a, _), (b, _) in zip(carried, initial, strict=True))
 
     def run(e: Environment) -> Sequence[Any]:
@@ -102,8 +130,8 @@ def for_(g: Generator, block: Block) -> None:
         block,
         results,
         lambda: (
-            f"  {_names(results)} = scf.for {counter} = {low} to {high} step {step} iter_args({pairs})"
-            f" -> ({_types(results)}) {{\n{_yield(inner, results)}\n  }}"
+            f"  {_names(results)} = {head} iter_args({pairs})"
+            f" -> ({_types(results)}) {{\n{_yield(inner, results, end)}\n  }}"
         ),
         run,
         inner,
@@ -256,7 +284,9 @@ def recursive(g: Generator, block: Block) -> None:
 
 def indirect(g: Generator, block: Block) -> None:
     """One of two functions of the same type, chosen at run time."""
-    x, type_ = g.tensor(block, lambda t: t.known, g.tensor_type)
+    x, type_ = g.tensor(
+        block, lambda t: t.known and t.dtype not in COMPLEX, lambda: g.tensor_type(dtypes=g.dtypes[:3])
+    )
     made: list[Function] = []
     for _ in range(2):
         function = Function(f"pick{g.name()[2:]}", [("%x", type_)])
@@ -416,5 +446,5 @@ def forall(g: Generator, block: Block) -> None:
     )
 
 
-CONTROL = [if_, if_, for_, for_, while_, switch, execute, call, call, call, recursive, indirect, region, region,
-           permission, forall]  # fmt: skip
+CONTROL = [if_, if_, blocks, for_, for_, while_, switch, execute, call, call, call, recursive, indirect, region,
+           region, permission, forall]  # fmt: skip

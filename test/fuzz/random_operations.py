@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from random_dialects import OTHER
 from random_values import (
+    COMPLEX,
     DTYPES,
     FLOATS,
     INTEGERS,
@@ -19,6 +21,7 @@ from random_values import (
     magnitude,
     random_array,
     scalar,
+    wide,
 )
 from scipy import special
 
@@ -49,13 +52,6 @@ def _extreme(pick: Arrays, negative_wins: bool) -> Arrays:
 
 
 maximum, minimum = _extreme(np.maximum, False), _extreme(np.minimum, True)
-
-
-def wide(function: Arrays) -> Arrays:
-    """Computed in f64."""
-    return lambda *arrays: function(*(np.asarray(a, np.float64) for a in arrays)).astype(
-        np.asarray(arrays[0]).dtype
-    )
 
 
 def _count(function: Callable[[int, int], int]) -> Arrays:
@@ -125,6 +121,13 @@ BITS = _rows(
         "math.cttz": _count(lambda v, bits: (v & -v).bit_length() - 1 if v else bits),
     },
 )
+COMPLEX_ROWS = [
+    *_rows("c", 2, 0, {"complex.add": np.add, "complex.sub": np.subtract}),
+    *_rows("c", 1, 0, {"complex.neg": np.negative, "complex.conj": np.conj}),
+    *_rows("c", 2, 16, {"complex.mul": np.multiply, "complex.div": np.divide}),
+    *_rows("c", 1, 16, {f"complex.{name}": getattr(np, name) for name in ("exp", "sin", "cos")}),
+]
+"""On scalars only."""
 TABLE = [*EXACT_FLOAT, *EXACT_FLOAT, *MATH, *EXACT_INTEGER, *BITS]
 
 _ORDERED: dict[str, Arrays] = {
@@ -165,6 +168,8 @@ PREDICATES = {
 def _suits(op: Elementwise, dtype: str) -> bool:
     if op.kind == "f":
         return dtype in FLOATS
+    if op.kind == "c":
+        return dtype in COMPLEX
     if op.kind == "b":
         return dtype in INTEGERS or dtype == "i1"
     return dtype in INTEGERS and (op.kind != "I" or dtype != "index")
@@ -214,10 +219,41 @@ def scalar_code(g: Generator, block: Block, dtype: str, count: int) -> str:
         return g.pick(recent)[0]
     if dtype == "i1":
         return _scalar_compare(g, block)
+    if dtype in COMPLEX:
+        return _create(g, block, dtype)
     others = [v for v in block.visible if v[1].scalar and casts(v[1].dtype, dtype)]
     if others and g.chance(0.8):
         return _cast(g, block, g.recent(others, 1)[0], dtype)
     return g.constant_scalar(block, scalar(dtype))[0]
+
+
+def _create(g: Generator, block: Block, dtype: str) -> str:
+    """A complex number of two reals."""
+    re, im = _scalars(g, block, dtype[8:-1], 2)
+    text = f"complex.create {re}, {im} : {dtype}"
+
+    def run(e: Environment) -> Any:
+        parts = np.stack(np.broadcast_arrays(e[re], e[im]), -1)
+        return np.ascontiguousarray(parts).view(DTYPES[dtype])[..., 0]
+
+    return g.emit(block, scalar(dtype), text, run)
+
+
+def _scalar_complex(g: Generator, block: Block) -> None:
+    """Calculates with complex numbers where there are some; or takes their parts."""
+    found = [v for v in block.visible if v[1].scalar and v[1].dtype in COMPLEX]
+    if not found:
+        return
+    x, type_ = g.recent(found, 1)[0]
+    if g.chance(0.4):
+        name, function = g.pick([("re", np.real), ("im", np.imag), ("abs", np.abs)])
+        ulps = 16 if name == "abs" else 0
+        real = scalar(type_.dtype[8:-1])
+        g.emit(block, real, f"complex.{name} {x} : {type_}", lambda e: e.inexact(function(e[x]), ulps))
+        return
+    op = g.pick(COMPLEX_ROWS)
+    operands = [x, *_scalars(g, block, type_.dtype, op.arity - 1)]
+    g.emit(block, type_, f"{op.name} {', '.join(operands)} : {type_}", _apply(op, operands))
 
 
 def _cast(g: Generator, block: Block, value: Value, dtype: str) -> str:
@@ -256,7 +292,7 @@ def _scalar_elementwise(g: Generator, block: Block) -> None:
 
 
 def _scalar_compare(g: Generator, block: Block) -> str:
-    dtype = _a_dtype(g, block, lambda d: d != "i1") or "f32"
+    dtype = _a_dtype(g, block, lambda d: d != "i1" and d not in COMPLEX) or "f32"
     x, y = _scalars(g, block, dtype, 2)
     kind = "f" if dtype in FLOATS else "i"
     predicate, function = g.pick(list(PREDICATES[kind].items()))
@@ -288,8 +324,8 @@ def _floor_divide(x: Any, y: Any) -> Any:
 
 
 def _truncated(x: Any, y: Any) -> Any:
-    quotient = np.floor_divide(x, y)
-    return quotient + ((np.remainder(x, y) != 0) & (np.asarray(x) < 0)).astype(np.asarray(x).dtype)  # y > 0
+    x, y = np.asarray(x), np.asarray(y)
+    return np.floor_divide(x, y) + ((np.remainder(x, y) != 0) & ((x < 0) != (y < 0))).astype(x.dtype)
 
 
 def _by_unsigned(function: Arrays) -> Arrays:
@@ -315,7 +351,7 @@ _SHIFTS: dict[str, Arrays] = {
 
 
 def _scalar_division(g: Generator, block: Block) -> None:
-    """The divisor is made odd and small, and so positive; the amount of a shift is made legal."""
+    """Divisors may be zero, as numpy divides (docs/checks.md); the amount of a shift is made legal."""
     dtype = _a_dtype(g, block, lambda d: d in INTEGERS)
     if dtype is None:
         return
@@ -323,6 +359,9 @@ def _scalar_division(g: Generator, block: Block) -> None:
     x, y = _scalars(g, block, dtype, 2)
     name, function = g.pick(list((_SHIFTS if g.chance(0.3) else _DIVISIONS).items()))
     shift = name in _SHIFTS
+    if not shift and g.zeros:
+        g.emit(block, type_, f"{name} {x}, {y} : {dtype}", lambda e: function(e[x], e[y]))
+        return
     mask = g.constant_scalar(block, type_, 7)[0]
     low = g.emit(block, type_, f"arith.andi {y}, {mask} : {dtype}", lambda e: e[y] & e[mask])
     if not shift:
@@ -365,6 +404,8 @@ _SCALAR: list[Callable[[Generator, Block], Any]] = [
     _scalar_select,
     _scalar_cast,
     _scalar_division,
+    _scalar_complex,
+    _scalar_complex,
     _scalar_to_integer,
 ]
 
@@ -391,7 +432,8 @@ def elementwise(g: Generator, block: Block) -> None:
 
 def compare(g: Generator, block: Block) -> None:
     """And then a selection."""
-    x, type_ = g.tensor(block, lambda t: t.dtype != "i1", g.tensor_type)
+    reals = [d for d in g.dtypes if d not in COMPLEX]
+    x, type_ = g.tensor(block, lambda t: t.dtype not in ("i1", *COMPLEX), lambda: g.tensor_type(dtypes=reals))
     y = g.value(block, type_)[0]
     kind = "f" if type_.dtype in FLOATS else "i"
     predicate, function = g.pick(list(PREDICATES[kind].items()))
@@ -439,17 +481,23 @@ NAMED = {
     "ceil": ("math.ceil", ""),
     "erf": ("math.erf", ""),
 }
-_BY_NAME = {op.name: op for op in TABLE}
+_BY_NAME = {op.name: op for op in (*TABLE, *COMPLEX_ROWS)}
 
 
 def named(g: Generator, block: Block) -> None:
     name, (of_floats, of_integers) = g.pick(list(NAMED.items()))
     x, type_ = g.tensor(
         block,
-        lambda t: t.dtype in FLOATS or (bool(of_integers) and t.dtype in INTEGERS[:-1]),
+        lambda t: (
+            t.dtype in FLOATS
+            or (bool(of_integers) and t.dtype in INTEGERS[:-1])
+            or (name in ("add", "sub", "mul") and t.dtype in COMPLEX)
+        ),
         lambda: g.tensor_type(dtypes=[d for d in g.dtypes if d in FLOATS]),
     )
-    op = _BY_NAME[of_floats if type_.dtype in FLOATS else of_integers]
+    op = _BY_NAME[
+        of_floats if type_.dtype in FLOATS else f"complex.{name}" if type_.dtype in COMPLEX else of_integers
+    ]
     operands = [x, *(g.value(block, type_)[0] for _ in range(op.arity - 1))]
     types = ", ".join([str(type_)] * op.arity)
     out = g.empty(block, type_)
@@ -583,18 +631,21 @@ COMBINERS = {
         _BY_NAME[name] for name in ("arith.addf", "arith.addf", "arith.maximumf", "arith.minimumf", "arith.mulf")
     ],
     "i": [_BY_NAME[name] for name in ("arith.addi", "arith.maxsi", "arith.minui", "arith.xori", "arith.muli")],
+    "c": [_BY_NAME[name] for name in ("complex.add", "complex.mul")],
     "b": [_BY_NAME[name] for name in ("arith.andi", "arith.ori", "arith.xori")],
 }
 
 
 def combiner(g: Generator, dtype: str) -> Elementwise:
-    return g.pick(COMBINERS["f" if dtype in FLOATS else "b" if dtype == "i1" else "i"])
+    return g.pick(
+        COMBINERS["f" if dtype in FLOATS else "c" if dtype in COMPLEX else "b" if dtype == "i1" else "i"]
+    )
 
 
 def fold(e: Environment, op: Elementwise, values: Array, initial: Any) -> Array:
     """Combines the last axis of ``values`` with ``initial``: in order, or in a run with errors in any order."""
     order = np.arange(values.shape[-1])
-    inexact = op.name in ("arith.addf", "arith.mulf")
+    inexact = op.name in ("arith.addf", "arith.mulf", "complex.add", "complex.mul")
     if e.noise is not None and inexact:
         e.noise.shuffle(order)
     total = np.asarray(initial)
@@ -603,7 +654,7 @@ def fold(e: Environment, op: Elementwise, values: Array, initial: Any) -> Array:
     if not inexact or e.noise is None:
         return total
     count = values.shape[-1] + 1
-    scale = magnitude(values).sum(-1) + magnitude(initial) if op.name == "arith.addf" else None
+    scale = magnitude(values).sum(-1) + magnitude(initial) if op.name in ("arith.addf", "complex.add") else None
     return e.inexact(total, count, scale)
 
 
@@ -651,8 +702,9 @@ def reduce_generic(g: Generator, block: Block) -> None:
 
 def reduce(g: Generator, block: Block) -> None:
     x, type_ = g.tensor(
-        block, lambda t: len(t.shape) >= 1 and t.dtype != "index", lambda: g.tensor_type(g.integer(1, 4))
-    )
+        block, lambda t: len(t.shape) >= 1 and t.dtype not in ("index", *COMPLEX),
+        lambda: g.tensor_type(g.integer(1, 4), [d for d in g.dtypes if d not in COMPLEX])
+    )  # fmt: skip
     rank = len(type_.shape)
     away = sorted(g.sample(range(rank), g.integer(1, rank + 1)))
     kept = [d for d in range(rank) if d not in away]
@@ -740,9 +792,11 @@ def generate(g: Generator, block: Block) -> None:
 def product(e: Environment, subscripts: str, x: Any, y: Any, initial: Any) -> Array:
     """``initial`` + a sum of products, in the type of ``initial``."""
     initial = np.asarray(initial)
-    if initial.dtype.kind != "f":
+    if initial.dtype.kind not in "fc":
         return initial + np.einsum(subscripts, np.asarray(x, initial.dtype), np.asarray(y, initial.dtype))
-    x, y, start = (np.asarray(a, np.float64) for a in (x, y, initial))
+    x, y, start = (
+        np.asarray(a, np.complex128 if initial.dtype.kind == "c" else np.float64) for a in (x, y, initial)
+    )
     terms = np.einsum(subscripts, magnitude(x), magnitude(y))
     value = (start + np.einsum(subscripts, x, y)).astype(initial.dtype)
     if e.noise is None:
@@ -797,10 +851,12 @@ def contract(g: Generator, block: Block) -> None:
     maps = ", ".join(f"{head}({', '.join(names)})>" for names in (one, two, three))
     kinds = ", ".join('"parallel"' if d in three else '"reduction"' for d in dims)
     mul, add = ("arith.mulf", "arith.addf") if type_.dtype in FLOATS else ("arith.muli", "arith.addi")
+    if type_.dtype in COMPLEX:
+        mul, add = "complex.mul", "complex.add"
     a, b, c, d, f = (g.name() for _ in range(5))
     t = type_.dtype
     ends = f"ins({x}, {y} : {x_type}, {y_type}) outs({start} : {type_})"
-    if g.chance(0.3) and set(three) != set(dims):
+    if g.chance(0.3) and type_.dtype not in COMPLEX and set(three) != set(dims):
         text = f"linalg.contract indexing_maps = [{maps}]{g.scope()} {ends} -> {type_}"
     else:
         text = (
@@ -880,7 +936,7 @@ def convolution(g: Generator, block: Block) -> None:
     inside = extents | dict(zip(spatial, shape.inputs, strict=True))
     outside = extents | dict(zip(spatial, shape.outputs, strict=True))
     filter_ = extents | dict(zip("xy", shape.sizes, strict=False))
-    dtype = g.pick([d for d in g.dtypes if d != "i1"])
+    dtype = g.pick([d for d in g.dtypes if d != "i1" and d not in COMPLEX])
     x, x_type = g.value(block, Type(dtype, tuple(inside[c] for c in of_input)))
     k, k_type = g.value(block, Type(dtype, tuple(filter_[c] for c in of_filter)))
     start, type_ = g.value(block, Type(dtype, tuple(outside[c] for c in of_output)))
@@ -907,7 +963,7 @@ def pooling(g: Generator, block: Block) -> None:
         kind = "max"
     shape = window(g, 2)
     extents: dict[str, int | str] = {"n": g.pick(g.extents), "c": g.pick([1, 2, 3])}
-    dtype = g.pick([d for d in g.dtypes if d != "i1"])
+    dtype = g.pick([d for d in g.dtypes if d != "i1" and d not in COMPLEX])
     inside = extents | dict(zip("hw", shape.inputs, strict=True))
     outside = extents | dict(zip("hw", shape.outputs, strict=True))
     x, x_type = g.value(block, Type(dtype, tuple(inside[c] for c in layout)))
@@ -1083,8 +1139,10 @@ def pad(g: Generator, block: Block) -> None:
         values[tuple(slice(a, a + int(n)) for a, n in zip(low, type_.shape, strict=True))] = e[x]
         return values
 
+    spelt = [[_opaque(g, block, n) if g.chance(0.15) else str(n) for n in side] for side in (low, high)]
+    at_low, at_high = (f"[{', '.join(side)}]" for side in spelt)
     text = (
-        f"tensor.pad {x} low{low} high{high} {{\n  ^bb0({', '.join(f'{name}: index' for name in names)}):\n"
+        f"tensor.pad {x} low{at_low} high{at_high} {{\n  ^bb0({', '.join(f'{name}: index' for name in names)}):\n"
         f"{body.text()}\n    tensor.yield {value} : {type_.dtype}\n  }}{g.scope()} : {type_} to {result}"
     )
     g.emit(block, result, text, run)
@@ -1234,7 +1292,7 @@ OPERATIONS: list[Callable[[Generator, Block], None]] = [
     reduce, reduce, map_, map_, transpose, broadcast, broadcast, generate, contraction, contraction, contraction,
     contract, contract, convolution, convolution, pooling, pooling, extract, extract, insert, insert,
     *[extract_slice] * 3, *[insert_slice] * 3, pad, pad, concat, concat, collapse, expand, reshape, from_elements,
-    splat, constant, dynamic_cast, host_scalar, host_scalar,
+    splat, constant, dynamic_cast, host_scalar, host_scalar, *OTHER,
 ]  # fmt: skip
 
 __all__ = ["OPERATIONS", "random_array", "scalar_code"]

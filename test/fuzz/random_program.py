@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from random_values import (
+    COMPLEX,
     FLOATS,
     INTEGERS,
     RUNS,
@@ -22,6 +23,7 @@ from random_values import (
     Environment,
     Rng,
     Type,
+    Undefined,
     dense,
     difference,
     literal,
@@ -121,6 +123,8 @@ class Program:
 
     functions: list[Function]
     special: float
+    checks: str = ""
+    """What this option must be: ``on`` where only checks find what is undefined, ``off`` where zero divides."""
 
     @property
     def main(self) -> Function:
@@ -164,9 +168,10 @@ class Generator:
     a ``busy`` one run."""
 
     def __init__(
-        self, rng: Rng, length: int | None = None, scopes: Sequence[str] = SCOPES, busy: bool = False
-    ) -> None:
-        self.rng, self.scopes, self.busy = rng, scopes, busy
+        self, rng: Rng, length: int | None = None, scopes: Sequence[str] = SCOPES, busy: bool = False,
+        risky: bool = False
+    ) -> None:  # fmt: skip
+        self.rng, self.scopes, self.busy, self.risky = rng, scopes, busy, risky
         self.count = 0
         self.functions: list[Function] = []
         self.others: list[Function] = []
@@ -178,12 +183,24 @@ class Generator:
         if self.chance(0.1):
             self.extents.append(0)
         self.dtypes = [*self.sample(FLOATS, 2), *self.sample(INTEGERS[:-1], 1)]
+        if self.chance(0.15):
+            self.dtypes += [self.pick(COMPLEX)] * 2
+        self.zeros = self.chance(0.3)
+        """Whether zero may divide."""
 
     def program(self) -> Program:
         for number in range(self.integer(0, 3)):
             self.function(f"helper{number}", self.integer(2, 6))
         main = self.function("main", self.length)
-        return Program([*self.others, *self.functions[:-1], main], self.special)
+        checks = "off" if self.zeros else ""
+        if self.risky and self.chance(0.15):
+            from random_risks import add_risk
+
+            checks = checks or self.pick(("", "on"))
+            name, type_ = add_risk(self, main.body, checks == "on")
+            main.results.append((name, type_))
+            main.body.yielded.append(name)
+        return Program([*self.others, *self.functions[:-1], main], self.special, checks)
 
     def function(self, name: str, length: int) -> Function:
         function = Function(name)
@@ -304,7 +321,12 @@ class Generator:
             found = abs(found)
         text = literal(type_.dtype, found)
         spelt = text if type_.dtype == "i1" else f"{text} : {type_}"
-        return self.emit(block, type_, f"arith.constant {spelt}", lambda _: found), type_
+        if type_.dtype in COMPLEX:
+            re, im = text[1:-1].split(", ")
+            spelt, kind = f"[{re} : {type_.dtype[8:-1]}, {im} : {type_.dtype[8:-1]}] : {type_}", "complex"
+        else:
+            kind = "arith"
+        return self.emit(block, type_, f"{kind}.constant {spelt}", lambda _: found), type_
 
     def argument(self, block: Block, type_: Type) -> Value:
         """Of the function, and so visible in all blocks that are still open."""
@@ -378,7 +400,7 @@ def reduced(program: Program, result: int) -> Program:
 def with_body(program: Program, body: Block, results: list[Value], arguments: list[Value]) -> Program:
     main = Function("main", arguments, {}, results)
     main.body = body
-    return Program([*program.functions[:-1], main], program.special)
+    return replace(program, functions=[*program.functions[:-1], main])
 
 
 def without_statement(program: Program, number: int, inputs: list[Any]) -> tuple[Program, list[Any]] | None:
@@ -389,9 +411,12 @@ def without_statement(program: Program, number: int, inputs: list[Any]) -> tuple
         return None
     environment = environment_of(None)
     environment.update(zip([*(name for name, _ in main.arguments), "%n", "%m"], inputs, strict=True))
-    with np.errstate(all="ignore"):
-        for step in main.body.statements[: number + 1]:
-            step.run(environment)
+    try:
+        with np.errstate(all="ignore"):
+            for step in main.body.statements[: number + 1]:
+                step.run(environment)
+    except Undefined:
+        return None
     rest = [step for step in main.body.statements if step is not statement]
     body = replace(main.body, statements=dependencies(rest, main.body.yielded))
     added = [np.asarray(environment[name])[()] for name, _ in statement.results]

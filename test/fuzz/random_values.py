@@ -20,6 +20,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Rng = np.random.Generator
 
 FLOATS = ("f16", "f32", "f64")
+COMPLEX = ("complex<f32>", "complex<f64>")
 INTEGERS = ("i8", "i16", "i32", "i64", "index")
 RUNS = 6
 """How often a reference is computed with errors."""
@@ -59,6 +60,10 @@ def scalar(dtype: str) -> Type:
     return Type(dtype, scalar=True)
 
 
+class Undefined(Exception):
+    """What a program does has no meaning for these arguments."""
+
+
 class Environment(dict[str, Any]):
     """Values by their names in the program. With ``noise``, inexact operations make other errors."""
 
@@ -79,24 +84,38 @@ class Environment(dict[str, Any]):
         overflow on the way or not: it can be anything then.
         """
         value = np.asarray(value)
+        dtype = value.dtype
         if self.noise is None or value.dtype.kind not in "fc":
             return value
         info = np.finfo(value.dtype)
         largest = float(info.max)
         size = np.abs(value) if scale is None else np.asarray(scale)
         error = ulps * (float(info.eps) * np.minimum(size, largest) + float(info.smallest_subnormal))
-        moved = value + (error * self.noise.uniform(-1, 1, value.shape)).astype(value.dtype)
+        noise: Any = self.noise.uniform(-1, 1, value.shape)
+        if (
+            value.dtype.kind == "c"
+        ):  # docs/types.md: the magnitude counts; which part is infinite or NaN may differ
+            noise = noise + 1j * self.noise.uniform(-1, 1, value.shape)
+            value = np.where(np.isfinite(value), value, self.noise.choice([complex(np.nan, np.nan), 1.0]))
+        moved = value + (error * noise).astype(value.dtype)
         moved = np.where(np.isfinite(value), moved, value)
         if scale is None:
-            return moved.astype(value.dtype)
+            return moved.astype(dtype)
         unknown = (size > largest / 4) & (self.noise.random(value.shape) < 0.7)
-        return np.where(unknown, self.noise.choice([np.nan, 1.0]), moved).astype(value.dtype)
+        return np.where(unknown, self.noise.choice([np.nan, 1.0]), moved).astype(dtype)
 
 
 def magnitude(x: Any) -> Array:
     """Of finite values; others are 0."""
-    x = np.asarray(x, np.float64)
-    return np.where(np.isfinite(x), np.abs(x), 0)
+    x = np.asarray(x)
+    return np.where(np.isfinite(x), np.abs(x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)), 0)
+
+
+def wide(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Computed in f64."""
+    return lambda *arrays: function(*(np.asarray(a, np.float64) for a in arrays)).astype(
+        np.asarray(arrays[0]).dtype
+    )
 
 
 def random_array(rng: Rng, dtype: str, shape: tuple[int, ...], special: float) -> Array:
@@ -129,6 +148,8 @@ def literal(dtype: str, value: Any) -> str:
     """As in MLIR's constants: floats by their bits unless they are short."""
     if dtype == "i1":
         return "true" if value else "false"
+    if DTYPES[dtype].kind == "c":
+        return f"({value.real:.17e}, {value.imag:.17e})"
     if DTYPES[dtype].kind == "f":
         text = repr(float(value))
         if len(text) <= 6 and "." in text and "e" not in text:
