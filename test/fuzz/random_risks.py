@@ -25,9 +25,9 @@ def _demand(holds: Any, what: str) -> None:
 
 
 def _pair(g: Generator, block: Block) -> tuple[Value, Value]:
-    """Tensors of %n and of %m rows."""
+    """Tensors of %n and of %m rows: arguments, since the element of a constant is known whatever its index is."""
     rest, dtype = g.sample((1, 2, 3), g.integer(0, 3)), g.pick(("f32", "i32"))
-    one, other = (g.value(block, Type(dtype, (extent, *rest))) for extent in ("n", "m"))
+    one, other = (g.argument(block, Type(dtype, (extent, *rest))) for extent in ("n", "m"))
     return one, other
 
 
