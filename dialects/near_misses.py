@@ -4,7 +4,6 @@ Attributes of other dialects are left alone: a name without prefix counts if its
 with another prefix if the whole name is close.
 """
 
-from difflib import get_close_matches
 from functools import lru_cache
 
 from xdsl.ir import Attribute
@@ -43,6 +42,8 @@ def _near_miss(name: str, is_placement: bool) -> str | None:
     is_own = bool(dot) and prefix == _DIALECT
     if not (is_own or is_placement or dot):
         return None
+    from difflib import get_close_matches  # most programs do without
+
     # Without a prefix, what follows it is compared, or all of ``device_scope``.
     short = not dot and not name.startswith(_DIALECT)
     names = {known.partition(".")[2] if short else known: known for known in (*_NAMES, *_OPERATIONS)}
