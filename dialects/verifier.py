@@ -109,7 +109,10 @@ def _attribute_problem(op: Operation, dialect: Dialect) -> str | None:
 def _entry_problem(name: str, attribute: Attribute, dialect: Dialect) -> str | None:
     if name not in _EXPECTED:
         if isinstance(attribute, ScopeAttr | TargetAttr):
-            return f"has no meaning; legal names are: {', '.join(_EXPECTED)}"
+            from difflib import get_close_matches
+
+            close = [f"; did you mean '{one}'?" for one in get_close_matches(name, _EXPECTED, 1, 0.75)]
+            return f"has no meaning; legal names are: {', '.join(_EXPECTED)}{''.join(close)}"
         return None
     expected, form = _EXPECTED[name]
     if isinstance(attribute, expected):

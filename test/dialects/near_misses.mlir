@@ -21,6 +21,8 @@ func.func @main(%x: tensor<4xf32>, %s: f32) -> (tensor<4xf32>, index) {
   %b = math.absf %a {device.on_devce = "opencl:0"} : tensor<4xf32>
   // expected-warning @+1 {{'device.scope' on 'arith.addf' places nothing: its operands and results are scalars or vectors}}
   %t = arith.addf %s, %s {device.scope = #dev} : f32
+  // expected-warning @+1 {{'device.on_device' places nothing: its operand is a scalar or vector, which is on the host}}
+  %u = device.on_device %s on #dev : f32
   %c = "other.op"(%b, %t) {scope = "global", gpu.scope = 1, gpu.target = #dev, devices = 3, device = "x",
     tf.device = "/cpu:0", target = "t", dev.ice = 1, my.scope = #dev, home = #dev} : (tensor<4xf32>, f32) -> tensor<4xf32>
   // expected-warning @+1 {{'math.absf': attribute 'device_scope' has no meaning to devscope; did you mean 'device.scope'?}}

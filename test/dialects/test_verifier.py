@@ -101,7 +101,7 @@ def test_the_error_is_located() -> None:
             "device.scop",
             CPU,
             "attribute 'device.scop' has no meaning; legal names are: device.scope, device.target, "
-            "device.host_target",
+            "device.host_target; did you mean 'device.scope'?",
         ),
     ],
 )

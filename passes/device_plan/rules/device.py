@@ -5,6 +5,7 @@ from xdsl.ir import Operation
 from devscope.analysis.user_kernels import check_launch
 from devscope.analysis.value_kinds import TENSOR, kind_of
 from devscope.dialects.device import DeviceCopyOp, OnDeviceOp, RegionOp
+from devscope.dialects.location import source_location
 from devscope.passes.device_plan.domains import (
     ANNOTATED,
     FIXED,
@@ -16,6 +17,7 @@ from devscope.passes.device_plan.domains import (
     Reason,
 )
 from devscope.passes.device_plan.edges import FREE, LOOSE
+from devscope.passes.device_plan.remarks import Remark
 from devscope.passes.device_plan.rules.compute import compute
 from devscope.passes.device_plan.system import System
 
@@ -34,6 +36,10 @@ def on_device(system: System, op: Operation) -> None:
     system.transparent.append(op)
     system.origins[op.result] = value
     if node == HOST_NODE:
+        text = "'device.on_device' places nothing: its operand is a scalar or vector, which is on the host"
+        remark = Remark("warning", text, source_location(op))
+        if (op.constrains_body or op.constrains_result) and remark not in system.remarks:
+            system.remarks.append(remark)
         return
     scope = system.scopes.number(op.scope)
     reason: Reason = ("on_device", op, 0)

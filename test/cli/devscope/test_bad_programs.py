@@ -88,7 +88,7 @@ SCOPE_ERRORS = {
     "misspelt name": (
         TANH.replace("device.scope =", "device.scpoe ="),
         "4:8: error: math.tanh: attribute 'device.scpoe' has no meaning; legal names are: "
-        "device.scope, device.target, device.host_target",
+        "device.scope, device.target, device.host_target; did you mean 'device.scope'?",
         "",
     ),
     "on an argument": (
