@@ -25,11 +25,8 @@ from devscope.rewriting.blocks import erase_operations
 class DeviceRegion:
     scope: ScopeAttr
     members: list[Operation]
-
-    @property
-    def is_call(self) -> bool:
-        """Whether the region is but one call of a function that lies on the device as a whole."""
-        return len(self.members) == 1 and callee_name(self.members[0]) is not None
+    is_call: bool
+    """Whether it is but one call of a function that lies on the device as a whole, and stays as it is."""
 
 
 class BlockSplit:
@@ -53,7 +50,8 @@ class BlockSplit:
         for op, (role, scope) in self._roles.items():
             if role is Role.DEVICE and op not in self.clonable:
                 members.setdefault((scope, self.levels[op]), []).append(op)
-        self.regions = [DeviceRegion(key[0], members[key]) for key in sorted(members, key=lambda key: key[1])]
+        regions = sorted(members.items(), key=lambda item: item[0][1])
+        self.regions = [DeviceRegion(scope, ops, self._is_call(ops)) for (scope, _), ops in regions]
 
     def can_clone(self, op: Operation, scope: ScopeAttr) -> bool:
         """Whether a region on ``scope`` can have its own copy of ``op``."""
@@ -69,6 +67,13 @@ class BlockSplit:
             return role is Role.SCALAR
         users = users_in(self._block, op)
         return all(user is not None and self._roles.get(user) == (Role.DEVICE, scope) for user in users)
+
+    def _is_call(self, members: Sequence[Operation]) -> bool:
+        """Not where the call takes a constant or its like: the region has its own copy, the host none."""
+        call = members[0]
+        if len(members) > 1 or callee_name(call) is None:
+            return False
+        return not any(is_tensor(value) and value.owner in self.clonable for value in call.operands)
 
     def _assign_levels(self) -> None:
         """Levels as early as possible; scalar code takes, per scope, the level at which it can be cloned.

@@ -182,3 +182,35 @@ func.func @nested(%x: tensor<4xf32> {device.scope = #dev}, %c: i1, %n: index) ->
 // CHECK-NEXT:        math.absf
 // CHECK-NEXT:        device.device_copy
 // CHECK-NEXT:        func.call @nested_opencl0_2
+
+// -----
+
+// A call alone is not outlined, unless it takes a constant or a splat, which the host does not make for it.
+
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func private @scale(%x: tensor<4xf32> {device.scope = #dev}, %y: tensor<4xf32> {device.scope = #dev})
+    -> (tensor<4xf32> {device.scope = #dev}) {
+  %0 = arith.mulf %x, %y {device.scope = #dev} : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+func.func @calls(%x: tensor<4xf32> {device.scope = #dev}, %s: f32)
+    -> (tensor<4xf32> {device.scope = #dev}, tensor<4xf32> {device.scope = #dev}) {
+  %0 = tensor.splat %s {device.scope = #dev} : tensor<4xf32>
+  %1 = arith.constant {device.scope = #dev} dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %2 = call @scale(%0, %1) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %2, %x : tensor<4xf32>, tensor<4xf32>
+}
+func.func @call(%x: tensor<4xf32> {device.scope = #dev}) -> (tensor<4xf32> {device.scope = #dev}) {
+  %0 = call @scale(%x, %x) : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+// CHECK-LABEL: func.func @calls
+// CHECK-NEXT:    [[R:%.*]] = call @calls_opencl0_0(%arg1) {device.call = "launch"}
+// CHECK-NEXT:    return [[R]], %arg0
+// CHECK:       func.func private @calls_opencl0_0(%arg0: f32)
+// CHECK-DAG:     [[S:%.*]] = tensor.splat %arg0
+// CHECK-DAG:     [[C:%.*]] = arith.constant dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]>
+// CHECK:         [[R:%.*]] = call @scale([[S]], [[C]])
+// CHECK-NEXT:    return [[R]]
+// CHECK-LABEL: func.func @call(
+// CHECK-NEXT:    call @{{scale.*}}(%arg0, %arg0) {device.call =
