@@ -17,6 +17,7 @@ from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
+from devscope.lowering.interop.mixed_types import LAUNCHES
 from devscope.runtime.program_check import MOST_BYTES
 
 _DIALECTS = """
@@ -28,7 +29,7 @@ _WITHOUT_LOWERING = """
     tensor.bitcast tensor.gather tensor.scatter vector.print
 """
 #: Launches of hand-written kernels, lowered before bufferisation.
-_LAUNCHES = frozenset({"device.launch", "hetero.launch", "device.in", "device.out"})
+_LAUNCHES = LAUNCHES | {"device.in", "device.out"}
 #: Accesses to an element of a tensor, whose indices are the last operands, and the position of the tensor.
 _ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
 _RESERVED = "devscope_"

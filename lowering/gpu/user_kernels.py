@@ -19,9 +19,10 @@ from devscope.lowering.checks.indices import check_indices, note_in_function, st
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.gpu.local_memory import STATIC_LOCAL, move_local_memory
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.mixed_types import LAUNCHES
 from devscope.lowering.mlir_util import Builder
 
-_LAUNCHES, _OUT = ("device.launch", "hetero.launch"), "device.out"
+_OUT = "device.out"
 _KERNEL = "device.kernel"
 _SIZES = 6
 """The first operands of a launch: grid and workgroup, x, y, z each; then bytes of local memory, if any."""
@@ -84,7 +85,7 @@ def carry_launches(module: Any) -> None:
     these are no loops over elements, which might be fused.
     """
     for op in mlir_util.walk(module.operation):
-        if op.name in _LAUNCHES:
+        if op.name in LAUNCHES:
             _carry(op)
 
 
@@ -143,7 +144,7 @@ def call_kernels(module: Any, kernels: Mapping[str, UserKernel]) -> None:
     declared: set[str] = set()
     for generic in mlir_util.walk(module.operation):
         carried = mlir_util.children(generic) if generic.name == "linalg.generic" else ()
-        launch = next((op for op in carried if op.name in _LAUNCHES), None)
+        launch = next((op for op in carried if op.name in LAUNCHES), None)
         if launch is None:
             continue
         kernel = kernels[ir.FlatSymbolRefAttr(launch.attributes["kernel"]).value]

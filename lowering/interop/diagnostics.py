@@ -8,6 +8,7 @@ from typing import Any
 
 from devscope.errors import DevscopeError, SourceLocation
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.mixed_types import in_message
 
 _KINDS: dict[Any, Any] = {
     kind.static_typeid: kind for kind in (ir.FileLineColLoc, ir.NameLoc, ir.CallSiteLoc, ir.FusedLoc)
@@ -101,7 +102,7 @@ def translate(
     for diagnostic in rest:
         notes += [diagnostic, *diagnostic.notes]
     lines = [_line(note, names) for note in notes]
-    message, more, _ = first.message.partition("\n")
+    message, more, _ = in_message(first.message).partition("\n")
     return kind(message + (" ..." if more else ""), _position(first, names), [line for line in lines if line])
 
 
@@ -113,7 +114,7 @@ def _position(diagnostic: Any, names: Mapping[str, str]) -> SourceLocation | Non
 def _line(diagnostic: Any, names: Mapping[str, str]) -> str:
     """The diagnostic in one line; empty if there is nothing to say."""
     # "see current operation:" shows the operation with its bodies, which can be a whole function.
-    message, more, _ = diagnostic.message.partition("\n")
+    message, more, _ = in_message(diagnostic.message).partition("\n")
     if more and message.rstrip().endswith(":"):
         return ""
     position = _position(diagnostic, names)

@@ -1,22 +1,35 @@
 """Operations of the ``device`` dialect whose results have several types, in MLIR.
 
 IRDL, through which MLIR knows the dialect, gives the values of a list one type. So ``device.region``,
-``device.yield`` and ``device.launch`` have twins in a dialect ``hetero``, which MLIR does not know and so does not
-verify: in MLIR, an operation with a list of several types is its twin. xDSL has the operations themselves, and
-verifies them; so has text that devscope reads and prints. The names are equally long: positions in text stay.
+``device.yield`` and ``device.launch`` have twins, which MLIR does not verify: in MLIR, an operation with a list of
+several types is its twin. xDSL has the operations themselves, and verifies them; so has text that devscope reads
+and prints. The names are equally long: positions in text stay.
+
+The twins are called like operations of ``rocdl``, one of the dialects of MLIR that let operations pass which they
+do not define. An operation with one region in a dialect that MLIR does not know may be a symbol table
+(``SymbolTable::getNearestSymbolTable``): every symbol used in the region, such as a function called there, would
+be looked up in the region only, and not be found.
 """
 
+from __future__ import annotations
+
 import re
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from xdsl.ir import Attribute, Operation
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-_TWINS = {f"device.{name}": f"hetero.{name}" for name in ("region", "yield", "launch")}
+    from xdsl.ir import Attribute, Operation
+
+_PREFIX = "rocdl._"
+_TWINS = {f"device.{name}": _PREFIX + name for name in ("region", "yield", "launch")}
 ORIGINALS = {twin: name for name, twin in _TWINS.items()}
 """The operations by the names of their twins."""
+LAUNCHES = frozenset({"device.launch", _TWINS["device.launch"]})
+"""The names of a launch in MLIR."""
 
-_ORIGINAL = re.compile(r'"device(\.(?:region|yield|launch)"\s*\()')
-_TWIN = re.compile(r'"hetero(\.(?:region|yield|launch)"\()')
+_ORIGINAL = re.compile(r'"device\.((?:region|yield|launch)"\s*\()')
+_TWIN = re.compile(r'"rocdl\._((?:region|yield|launch)"\()')
 _REFUSAL = re.compile(r"expected '.*' but got '.*'")
 
 
@@ -39,9 +52,14 @@ def refuses_a_type(message: str) -> bool:
 
 def with_twins(text: str) -> str:
     """``text`` with the twins of all operations that have one."""
-    return _ORIGINAL.sub(r'"hetero\1', text)
+    return _ORIGINAL.sub(r'"rocdl._\1', text)
 
 
 def without_twins(text: str) -> str:
     """What MLIR printed, with the operations instead of their twins."""
-    return _TWIN.sub(r'"device\1', text)
+    return _TWIN.sub(r'"device.\1', text)
+
+
+def in_message(message: str) -> str:
+    """What MLIR says, with the names of the operations instead of those of their twins."""
+    return message.replace(_PREFIX, "device.")

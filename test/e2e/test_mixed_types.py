@@ -59,6 +59,47 @@ func.func @main(%x: tensor<?xf32>, %a: tensor<?xf32>, %b: tensor<?xi32>, %c: ten
   return %r#0, %r#1, %r#2 : tensor<?xf32>, tensor<?xi32>, tensor<?xf64>
 }}
 """
+SYMBOLS = f"""
+memref.global "private" constant @table : memref<2xf32> = dense<[1.0, 3.0]>
+ml_program.global private @state(dense<3.0> : tensor<4xf32>) : tensor<4xf32>
+func.func private @twice(%x: tensor<4xf32>) -> tensor<4xf32> {{
+  %0 = arith.addf %x, %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}}
+func.func private @negated(%x: f32) -> f32 {{
+  %0 = arith.negf %x : f32
+  return %0 : f32
+}}
+func.func @main(%x: tensor<4xf32>, %p: i1, %n: index) -> (tensor<4xf32>, tensor<4xf32>, f32) {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r:3 = "device.region"() ({{
+    %f = func.constant @twice : (tensor<4xf32>) -> tensor<4xf32>
+    %0 = func.call_indirect %f(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = ml_program.global_load_const @state : tensor<4xf32>
+    %2, %3 = "device.region"() ({{
+      %4 = scf.if %p -> tensor<4xf32> {{
+        %5 = scf.for %i = %zero to %n step %one iter_args(%6 = %0) -> tensor<4xf32> {{
+          %7 = func.call @twice(%6) : (tensor<4xf32>) -> tensor<4xf32>
+          scf.yield %7 : tensor<4xf32>
+        }}
+        scf.yield %5 : tensor<4xf32>
+      }} else {{
+        scf.yield %0 : tensor<4xf32>
+      }}
+      %8, %9 = "device.region"() ({{
+        %10 = memref.get_global @table : memref<2xf32>
+        %11 = memref.load %10[%one] : memref<2xf32>
+        %12 = func.call @negated(%11) : (f32) -> f32
+        "device.yield"(%12, %n) : (f32, index) -> ()
+      }}) {{scope = {SCOPE.replace("opencl", "cpu")}}} : () -> (f32, index)
+      "device.yield"(%4, %8) : (tensor<4xf32>, f32) -> ()
+    }}) {{scope = {SCOPE}}} : () -> (tensor<4xf32>, f32)
+    "device.yield"(%2, %1, %3) : (tensor<4xf32>, tensor<4xf32>, f32) -> ()
+  }}) {{scope = {SCOPE}}} : () -> (tensor<4xf32>, tensor<4xf32>, f32)
+  return %r#0, %r#1, %r#2 : tensor<4xf32>, tensor<4xf32>, f32
+}}
+"""
 
 
 def unregistered(text: str) -> Any:
@@ -93,12 +134,48 @@ def test_a_launch_runs() -> None:
         np.testing.assert_array_equal(got, x.astype(dtype))
 
 
-@pytest.mark.parametrize("text", [REGION, LAUNCH])
+def test_symbols_are_found_in_regions() -> None:
+    session = Session()
+    module = session.parse(SYMBOLS)
+    session.run_passes(module, "builtin.module(symbol-dce, inline)")
+    assert all(name in str(module) for name in ("memref.global", "ml_program.global", "@table", "@state"))
+    x = np.array([1, -2, 3, 0.5], np.float32)
+    compiled = devscope.compile(bytecode_of(session.parse(SYMBOLS)))
+    for n in (0, 2):
+        tensor, state, scalar = compiled(x, n > 0, n)
+        np.testing.assert_array_equal(tensor, x * 2 ** (n + 1))
+        np.testing.assert_array_equal(state, np.full(4, 3.0))
+        assert scalar == -3
+
+
+def test_a_symbol_that_is_missing_is_named() -> None:
+    with pytest.raises(DevscopeError, match="'nowhere' does not reference a valid function"):
+        Session().parse(SYMBOLS.replace("call @twice", "call @nowhere"))
+
+
+def test_errors_have_the_names_that_were_written() -> None:
+    session = Session()
+    module = session.parse(f"""
+        func.func @main(%x: tensor<4xf32>, %k: f32) -> (tensor<4xf32>, f32) {{
+          %0, %1 = "device.region"() ({{
+            "device.yield"(%x, %k) : (tensor<4xf32>, f32) -> ()
+          }}) {{scope = {SCOPE}}} : () -> (tensor<4xf32>, f32)
+          return %0, %1 : tensor<4xf32>, f32
+        }}
+    """)
+    with pytest.raises(DevscopeError) as error:
+        session.run_passes(module, "builtin.module(one-shot-bufferize)")
+    assert "not bufferized" in str(error.value)
+    assert '"device.' in str(error.value)
+    assert "rocdl" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", [REGION, LAUNCH, SYMBOLS])
 def test_text_and_bytecode_round_trip(text: str) -> None:
     session = Session()
     module = session.parse(text, "m.mlir")
     printed = module_text(module)
-    assert "hetero" not in printed
+    assert "rocdl" not in printed
     assert '"device.region"() ({' in printed or '"device.launch"(' in printed
     assert module_text(session.parse(printed)) == printed
     assert module_text(session.parse(bytecode_of(module))) == printed
