@@ -10,6 +10,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.call_graph import CallGraph
 from devscope.lowering.mlir_util import Builder
 
 _GO_ON = "devscope_go_on"
@@ -34,29 +35,10 @@ def poll_in_loops(module: Any) -> None:
 
 
 def _poll_in_recursion(module: Any) -> None:
-    functions = {mlir_util.symbol_name(f): f for f in mlir_util.functions(module) if mlir_util.has_body(f)}
-    callees = {
-        name: {
-            ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-            for op in mlir_util.walk(function)
-            if op.name == "func.call"
-        }.intersection(functions)
-        for name, function in functions.items()
-    }
-    left = {name: len(called) for name, called in callees.items()}
-    callers: dict[str, list[str]] = {}
-    for name, called in callees.items():
-        for callee in called:
-            callers.setdefault(callee, []).append(name)
-    ends = [name for name, count in left.items() if count == 0]
-    while ends:  # what calls only what ends, ends
-        del left[name := ends.pop()]
-        for caller in callers.get(name, []):
-            left[caller] -= 1
-            if left[caller] == 0:
-                ends.append(caller)
-    for name in left:
-        Builder(_first(mlir_util.entry_block(functions[name]))).call(_GO_ON, [])
+    graph = CallGraph(module)
+    for name, function in graph.functions.items():
+        if name in graph.recursive:
+            Builder(_first(mlir_util.entry_block(function))).call(_GO_ON, [])
 
 
 class _Loops:
