@@ -4,6 +4,7 @@ Attributes of other dialects are left alone: a name without prefix counts if its
 with another prefix if the whole name is close.
 """
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from xdsl.ir import Attribute
@@ -42,15 +43,19 @@ def _near_miss(name: str, is_placement: bool) -> str | None:
     is_own = bool(dot) and prefix == _DIALECT
     if not (is_own or is_placement or dot):
         return None
-    from difflib import get_close_matches  # most programs do without
-
     # Without a prefix, what follows it is compared, or all of ``device_scope``.
     short = not dot and not name.startswith(_DIALECT)
     names = {known.partition(".")[2] if short else known: known for known in (*_NAMES, *_OPERATIONS)}
-    close = [
-        names[one] for one in get_close_matches(name, names, 1, _CLOSE_SCOPE if is_placement or is_own else _CLOSE)
-    ]
-    if not close:
+    found = closest(name, names, _CLOSE_SCOPE if is_placement or is_own else _CLOSE)
+    if found is None:
         return f"'{name}' has no meaning; legal names are: {', '.join(_NAMES)}" if is_own else None
-    what = "the operation " if close[0] in _OPERATIONS else ""
-    return f"'{name}' has no meaning to devscope; did you mean {what}'{close[0]}'?"
+    meant = names[found]
+    what = "the operation " if meant in _OPERATIONS else ""
+    return f"'{name}' has no meaning to devscope; did you mean {what}'{meant}'?"
+
+
+def closest(name: str, names: Iterable[str], cutoff: float = _CLOSE_SCOPE) -> str | None:
+    """The one of ``names`` that ``name`` is almost, if any: ``cutoff`` says how much of it must agree, up to 1."""
+    from difflib import get_close_matches  # most programs do without
+
+    return next(iter(get_close_matches(name, list(names), 1, cutoff)), None)

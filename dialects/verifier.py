@@ -15,7 +15,7 @@ from xdsl.utils.exceptions import ParseError, VerifyException
 from devscope.dialects.location import error_at
 from devscope.dialects.lowered import MadeByLowering
 from devscope.dialects.names import op_name
-from devscope.dialects.near_misses import near_miss
+from devscope.dialects.near_misses import closest, near_miss
 from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import HOST_TARGET_ATTR, TARGET_ATTR, TargetAttr
 
@@ -109,10 +109,9 @@ def _attribute_problem(op: Operation, dialect: Dialect) -> str | None:
 def _entry_problem(name: str, attribute: Attribute, dialect: Dialect) -> str | None:
     if name not in _EXPECTED:
         if isinstance(attribute, ScopeAttr | TargetAttr):
-            from difflib import get_close_matches
-
-            close = [f"; did you mean '{one}'?" for one in get_close_matches(name, _EXPECTED, 1, 0.75)]
-            return f"has no meaning; legal names are: {', '.join(_EXPECTED)}{''.join(close)}"
+            meant = closest(name, _EXPECTED)
+            hint = "" if meant is None else f"; did you mean '{meant}'?"
+            return f"has no meaning; legal names are: {', '.join(_EXPECTED)}{hint}"
         return None
     expected, form = _EXPECTED[name]
     if isinstance(attribute, expected):
