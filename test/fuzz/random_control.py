@@ -53,13 +53,19 @@ def condition(g: Generator, block: Block) -> str:
     return scalar_code(g, block, "i1", 1)
 
 
-def if_(g: Generator, block: Block) -> None:
+def _choice(g: Generator, block: Block) -> tuple[str, list[Block], list[Value]]:
+    """A condition, the two blocks of which it chooses one, and what both give."""
     types = [type_ for _, type_ in _carried(g, block)]
     test = condition(g, block)
     sides = [g.inner(block), g.inner(block)]
     for side in sides:
         _close(g, side, types)
     results = _results(g, types)
+    return test, sides, results
+
+
+def if_(g: Generator, block: Block) -> None:
+    test, sides, results = _choice(g, block)
     _add(
         block,
         results,
@@ -84,12 +90,7 @@ def blocks(g: Generator, block: Block) -> None:
     """Two ways that meet again, in blocks of the function."""
     if block.depth or block.owner is None:
         return if_(g, block)
-    types = [type_ for _, type_ in _carried(g, block)]
-    test = condition(g, block)
-    sides = [g.inner(block), g.inner(block)]
-    for side in sides:
-        _close(g, side, types)
-    results = _results(g, types)
+    test, sides, results = _choice(g, block)
     label = g.name()[1:]
 
     def text() -> str:
