@@ -21,4 +21,5 @@ def type_list(types: Iterable[Attribute]) -> str:
 
 
 SAME_SIZE = "devscope.same_size"
-"""On a ``cf.assert`` that two sizes are equal: the lowering words its message, by where they come from."""
+"""On a ``cf.assert`` that two sizes are equal, two strings: what they are. The lowering words the message with
+these, or by where the sizes come from. The assertion's own says where they must be equal."""

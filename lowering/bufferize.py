@@ -80,6 +80,8 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
         run_passes(module.operation, pipeline("tosa"))
     if "tensor.bitcast" in names:
         _lower_bit_casts(module)
+    if "tensor.reshape" in names:
+        _reshape_by_indices(module)
 
 
 def _lower_bit_casts(module: Any) -> None:
@@ -88,6 +90,19 @@ def _lower_bit_casts(module: Any) -> None:
         if all(_is_signless(value.type) for value in (op.operands[0], op.results[0])):
             cast = mlir_util.Builder(op).value("arith.bitcast", op.operands, op.results[0].type)
             mlir_util.replace_op(op, [cast])
+
+
+def _reshape_by_indices(module: Any) -> None:
+    """Upstream's lowering of ``memref.reshape`` forgets to convert the elements of a shape that are no indices."""
+    for op in [op for op in mlir_util.walk(module.operation) if op.name == "tensor.reshape"]:
+        shape = ir.RankedTensorType(op.operands[1].type)
+        if isinstance(shape.element_type, ir.IntegerType) and shape.has_static_shape:
+            build = mlir_util.Builder(op)
+            places = [build.constant(number) for number in range(shape.shape[0])]
+            elements = [build.value("tensor.extract", [op.operands[1], n], shape.element_type) for n in places]
+            sizes = [build.value("arith.index_cast", [element], build.index) for element in elements]
+            type_ = ir.RankedTensorType.get(shape.shape, build.index, loc=op.location)
+            op.operands[1] = build.value("tensor.from_elements", sizes, type_)
 
 
 def _is_signless(type_: Any) -> bool:

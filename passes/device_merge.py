@@ -1,14 +1,17 @@
 """``device-merge``: equal private functions become one.
 
 Equal are functions of one signature, target and scope whose bodies are the same operations in the same order
-with the same attributes, whatever they and their values are called and wherever they come from. Constants whose
-data stays in MLIR are equal if MLIR holds them as one. xDSL's `is_structurally_equivalent` compares names of
-functions, too, and gives no key to look functions up by.
+with the same attributes, whatever they and their values are called. What is checked as a program runs is equal
+only to what comes from the same place, which an error names. Constants whose data stays in MLIR are equal if MLIR
+holds them as one. xDSL's `is_structurally_equivalent` compares names of functions, too, and gives no key to look
+functions up by.
 """
 
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -16,9 +19,16 @@ from xdsl.rewriter import Rewriter
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.symbols import named_function
+from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 from devscope.rewriting.functions import redirect
+
+_CHECKED = re.compile(
+    r"cf\.assert|(tensor|memref)\.(extract|insert|load|store|cast|pad|reshape|expand_shape|\w+_slice)"
+    r"|arith\.\w*(div|rem)[su]i"
+)
+"""What may be checked whatever its operands are."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +81,21 @@ def _fingerprint(function: FuncOp, stands_for: Mapping[str, str]) -> Hashable:
                 tuple(shape),
                 tuple(result.type for result in op.results),
                 _attributes(op, function, stands_for),
+                source_location(op) if _is_checked(op) else None,
                 tuple(blocks.get(block, -1) for block in op.successors),
             )
         )
     # A second round: in a loop of branches, a value may stand before its definition.
     found += (tuple(numbers.get(value, -1) for value in op.operands) for op in function.walk())
     return tuple(found)
+
+
+def _is_checked(op: Operation) -> bool:
+    """Whether there is, or with ``checks="on"`` will be, a check for ``op`` (docs/checks.md)."""
+    if _CHECKED.fullmatch(op_name(op)) is not None:
+        return True
+    shapes = [value.type.get_shape() for value in op.operands if isinstance(value.type, ShapedType)]
+    return len(shapes) > 1 and any(DYNAMIC_INDEX in shape for shape in shapes) and facts_of(op).control is None
 
 
 def _attributes(op: Operation, function: FuncOp, stands_for: Mapping[str, str]) -> Hashable:

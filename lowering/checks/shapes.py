@@ -94,7 +94,8 @@ def check_shapes(module: Any, labels: Labels) -> None:
 
 
 def _may_disagree(op: Any) -> bool:
-    return op.name in _SLICES or any(_is_dynamic(value.type) for value in (*op.operands, *op.results))
+    by_numbers = op.name in (*_SLICES, "tensor.reshape") or SAME_SIZE in op.attributes
+    return by_numbers or any(_is_dynamic(value.type) for value in (*op.operands, *op.results))
 
 
 def _is_dynamic(type_: Any) -> bool:
@@ -342,7 +343,8 @@ class _Function:
         name = op.name
         if name == "cf.assert" and SAME_SIZE in op.attributes:
             sizes = [self._number(value) for value in self._made_by[op.operands[0]].operands]
-            self._require_equal(op, *((size, "a number of rows") for size in sizes))
+            names = [ir.StringAttr(name).value for name in ir.ArrayAttr(op.attributes[SAME_SIZE])]
+            self._require_equal(op, *zip(sizes, names, strict=True))
             op.erase()
         elif name in _SLICES:
             self._check_slice(op, _SLICES[name])
@@ -397,6 +399,8 @@ class _Function:
             if isinstance(extent, int) and all(isinstance(part, int) for part in parts):
                 continue  # MLIR has verified it
             self._require_equal(op, (extent, what), (_product(parts), "the product of what it becomes"))
+            for item, part in zip(ir.ArrayAttr(group), parts, strict=True):
+                self._require_size(op, ir.IntegerAttr(item).value, part)
 
     def check_reshape(self, op: Any) -> None:
         """The result has what the shape says, of which MLIR has checked nothing but the length."""
@@ -408,15 +412,17 @@ class _Function:
         sizes = self._elements(build, shape, type_.rank)
         for axis, (size, extent) in enumerate(zip(sizes, type_.shape, strict=True)):
             if extent == ir.ShapedType.get_dynamic_size():
-                if not isinstance(size, int):
-                    self._assert(
-                        op, "sge", size, 0, f"{RANGE}: dimension {axis} of a 'tensor.reshape' would be {{0}}"
-                    )
+                self._require_size(op, axis, size)
             else:
                 self._require_equal(op, (size, f"element {axis} of the shape"), (extent, "that of the result"))
         given = _product([self._size(source, axis) for axis in range(ir.ShapedType(source.type).rank)])
         wanted = _product(sizes)
         self._require_equal(op, (given, "the operand's number of elements"), (wanted, "the result's"))
+
+    def _require_size(self, op: Any, axis: int, size: Size) -> None:
+        """A dimension of the result has a size, which is not negative: the product of two that are would fit."""
+        if not isinstance(size, int | tuple):
+            self._assert(op, "sge", size, 0, f"{RANGE}: dimension {axis} of '{op.name}' would be {{0}}")
 
     def _elements(self, build: Builder, shape: Any, count: int) -> list[Size]:
         made_by = self._made_by.get(shape)
@@ -584,7 +590,7 @@ def _bounds(loops: Sequence[Any]) -> list[Any]:
 
 
 def _place(op: Any) -> str:
-    return "in chunks of rows" if op.name == "cf.assert" else f"in '{op.name}'"
+    return ir.StringAttr(op.attributes["msg"]).value if op.name == "cf.assert" else f"in '{op.name}'"
 
 
 _PREDICATES = {"eq": 0, "ne": 1, "ult": 6, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ule": 7, "uge": 9}

@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.builder import ImplicitBuilder
-from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, IntegerAttr, TensorType, UnitAttr
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ArrayAttr, IndexType, IntegerAttr, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -208,7 +208,8 @@ class _Launch:
         for value in [copy.operand for copy in self.copies_in if copy is not None]:
             if sizes.static == DYNAMIC_INDEX and value is not self._by_rows[0]:
                 same = arith.CmpiOp(sizes.total, tensor.DimOp(value, sizes.zero).results[0], "eq")
-                cf.AssertOp(same, "as many rows").attributes[SAME_SIZE] = UnitAttr()
+                check = cf.AssertOp(same, "in chunks of rows")
+                check.attributes[SAME_SIZE] = ArrayAttr([StringAttr("a number of rows")] * 2)
 
     def _call_of_shared(self, names: set[str]) -> Sequence[SSAValue]:
         """What all chunks share, by a call in front of this one. The rows are arguments that it does not use."""

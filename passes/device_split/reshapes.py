@@ -6,12 +6,13 @@ that is expanded by what the host reads from the shape.
 
 from math import prod
 
-from xdsl.dialects import arith, tensor
+from xdsl.dialects import arith, cf, tensor
 from xdsl.dialects.builtin import (
     DYNAMIC_INDEX,
     ArrayAttr,
     IndexType,
     IntegerAttr,
+    StringAttr,
     TensorType,
     UnregisteredOp,
     i64,
@@ -20,7 +21,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
-from devscope.dialects.names import op_name
+from devscope.dialects.names import SAME_SIZE, op_name
 
 
 def reshape_by_sizes(op: Operation, scope: ScopeAttr, host: ScopeAttr) -> bool:
@@ -31,11 +32,13 @@ def reshape_by_sizes(op: Operation, scope: ScopeAttr, host: ScopeAttr) -> bool:
     if not isinstance(source.type, TensorType) or not isinstance(result.type, TensorType):
         return False
     build = _Builder(op, scope, host)
-    sizes = [
-        build.size(shape, number)
-        for number, extent in enumerate(result.type.get_shape())
-        if extent == DYNAMIC_INDEX
-    ]
+    sizes: list[SSAValue] = []
+    for number, extent in enumerate(result.type.get_shape()):
+        size = build.size(shape, number)
+        if extent == DYNAMIC_INDEX:
+            sizes.append(size)
+        else:
+            build.require_equal(size, extent, number)
     Rewriter.replace_op(op, [], [build.unflattened(build.flattened(source), result.type, sizes)])
     return True
 
@@ -66,6 +69,15 @@ class _Builder:
         if isinstance(element.type, IndexType):
             return element
         return self._insert(arith.IndexCastOp(element, IndexType()))
+
+    def require_equal(self, size: SSAValue, extent: int, number: int) -> None:
+        """The host asserts that an element of the shape is what the type of the result says."""
+        known = self._insert(arith.ConstantOp(IntegerAttr(extent, IndexType())))
+        check = cf.AssertOp(self._insert(arith.CmpiOp(size, known, "eq")), "in 'tensor.reshape'")
+        names = (f"element {number} of the shape", "that of the result")
+        check.attributes[SAME_SIZE] = ArrayAttr([StringAttr(name) for name in names])
+        check.location = self._op.location
+        Rewriter.insert_op(check, InsertPoint.before(self._op))
 
     def flattened(self, source: SSAValue) -> SSAValue:
         """``source`` with one dimension."""

@@ -84,6 +84,33 @@ func.func @main(%x: tensor<4xf32> {device.scope = #dev}, %y: tensor<4xf32> {devi
 
 // -----
 
+// What is checked as the program runs is named by its place: only what comes from one place is equal.
+
+func.func private @sum_a(%x: i32, %y: i32) -> i32 {
+  %0 = arith.divsi %x, %y : i32 loc("a.mlir":1:1)
+  return %0 : i32
+}
+func.func private @sum_a_again(%x: i32, %y: i32) -> i32 {
+  %0 = arith.divsi %x, %y : i32 loc("a.mlir":1:1)
+  return %0 : i32
+}
+func.func private @sum_b(%x: i32, %y: i32) -> i32 {
+  %0 = arith.divsi %x, %y : i32 loc("a.mlir":2:1)
+  return %0 : i32
+}
+func.func @sums(%x: i32, %y: i32) -> i32 {
+  %0 = call @sum_a(%x, %y) : (i32, i32) -> i32
+  %1 = call @sum_a_again(%0, %y) : (i32, i32) -> i32
+  %2 = call @sum_b(%1, %y) : (i32, i32) -> i32
+  return %2 : i32
+}
+// CHECK-LABEL: func.func @sums
+// CHECK-NEXT:    call @sum_a(
+// CHECK-NEXT:    call @sum_a(
+// CHECK-NEXT:    call @sum_b(
+
+// -----
+
 // Functions that call themselves in the same places are equal; branches and regions count, values in order.
 
 func.func private @down_a(%n: i32) -> i32 {
