@@ -3,12 +3,17 @@
 import atexit
 import pickle
 import subprocess
-import sys
 import threading
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from devscope.errors import LoweringError
+from devscope.runtime.child_process import ending, python
+
+_SECONDS = 10
+"""Longest wait for the end of a helper process that has no more input."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +34,13 @@ class DeviceEmitter:
     """Owns one helper process; start it early, its start-up then overlaps with other work."""
 
     def __init__(self) -> None:
-        script = Path(__file__).with_name("device_worker.py")
+        script = str(Path(__file__).with_name("device_worker.py"))  # as a module it would import devscope
+        self._said = TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
-            [sys.executable, "-I", str(script)],
+            python("import runpy; runpy.run_path(sys.argv[1], run_name='__main__')", script),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=self._said,
         )
         self._lock = threading.Lock()
 
@@ -53,12 +59,18 @@ class DeviceEmitter:
                 code, message = pickle.load(stdout)
             except (BrokenPipeError, EOFError, pickle.UnpicklingError):
                 raise LoweringError(
-                    "the helper process that compiles kernels ended",
-                    notes=[f"exit status {self._process.poll()}"],
+                    "the helper process that compiles kernels ended", notes=[self._ending()]
                 ) from None
         if message:
             raise LoweringError(f"LLVM's {machine.name} backend refused the kernels", notes=[message])
         return code
+
+    def _ending(self) -> str:
+        with suppress(subprocess.TimeoutExpired):
+            status = self._process.wait(_SECONDS)
+            self._said.seek(0)
+            return ending(status, self._said.read())
+        return "it still runs, but does not answer"
 
     def alive(self) -> bool:
         return self._process.poll() is None
@@ -66,7 +78,8 @@ class DeviceEmitter:
     def close(self) -> None:
         if self._process.stdin is not None:
             self._process.stdin.close()
-        self._process.wait(timeout=10)
+        self._process.wait(_SECONDS)
+        self._said.close()
 
 
 _shared: DeviceEmitter | None = None

@@ -1,13 +1,13 @@
 """Object code for the host from LLVM IR text."""
 
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from devscope.errors import LoweringError, OptionError
+from devscope.runtime.child_process import ending, python
 from devscope.runtime.native import call_symbol
 from devscope.runtime.seal import SEAL_IR, SEAL_SYMBOL
 
@@ -23,9 +23,9 @@ class HostObject:
 
 
 _TRY = """
-import sys
 import llvmlite.binding as llvm
 
+print("started", flush=True)
 llvm.initialize_native_target()
 llvm.initialize_native_asmprinter()
 llvm.Target.from_default_triple().create_target_machine(cpu=sys.argv[1], features=sys.argv[2])
@@ -47,8 +47,10 @@ def check_host_options(cpu: str, features: str) -> None:
                 f"option 'features' of target kind 'cpu': '{feature}' is not a feature",
                 notes=["write features like +avx2,-fma"],
             )
-    command = [sys.executable, "-I", "-c", _TRY, cpu, features]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    result = subprocess.run(python(_TRY, cpu, features), capture_output=True, text=True, check=False)
+    if not result.stdout:
+        how = ending(result.returncode, result.stderr)
+        raise LoweringError(f"the process that asks LLVM for the host's processors failed: {how}")
     if result.returncode or "not a recognized" in result.stderr:
         first = (result.stderr.strip().splitlines() or ["no message"])[0]
         raise OptionError(

@@ -4,23 +4,25 @@ MLIR's reader of bytecode trusts what it reads: damaged bytecode makes it read m
 the process ("SmallVector unable to grow"). So bytecode is read and written anew there, and only that is read here.
 The bindings end the process when Python asks for the name of an operation that is not UTF-8; in text such a name
 has an escape. That, and what is known to end MLIR's reader of text, is looked for in text (`_is_fatal`). It takes
-as long as to load MLIR once more.
+as long as to load MLIR once more. Text with brackets too deep inside each other is refused without that.
 """
 
 import pickle
 import re
 import subprocess
-import sys
 from io import RawIOBase
 from pathlib import Path
 
-from devscope.errors import ParseError
+from devscope.errors import DevscopeError, ParseError
+from devscope.lowering.interop.nesting import Nesting
 from devscope.lowering.interop.parsing import BYTECODE_MAGIC
+from devscope.runtime.child_process import crashed, ending, python_module
 
 _ESCAPE = re.compile(rb"\\[89A-Fa-f][0-9A-Fa-f]")
 _ENDLESS = re.compile(rb"\d{10}x")
-_DEPTH = 200
-_OVERLAP = 256
+_NO_FLOATS = re.compile(rb"unsigned|[x<]\s*(?:[su]?i\d|index|complex|!)")
+_SIGNS = b"-" * 1000
+_OVERLAP = 1024
 _CHUNK = 1 << 20
 _MOST_CHUNKS = 16
 """What follows in larger files is mostly data."""
@@ -29,18 +31,25 @@ _MOST_CHUNKS = 16
 def parsed_apart(source: bytes | Path, filename: str) -> bytes | None:
     """Bytecode to read in place of ``source``, which is text, bytecode, or a file; None to read it itself.
 
-    Raises `ParseError` for what MLIR or its bindings refuse, or do not survive. Raises OSError.
+    Raises `ParseError` for what MLIR or its bindings refuse, or do not survive, and for text that is nested too
+    deeply; `DevscopeError` if the other process fails otherwise. Raises OSError.
     """
+    nesting = Nesting(filename)
     if isinstance(source, bytes):
-        if source.startswith(BYTECODE_MAGIC) or _is_fatal(source):
+        if source.startswith(BYTECODE_MAGIC):
             return _ask(source, None, filename)
-        return None
+        if nesting.goes_on(source):
+            nesting.check(source)
+        return _ask(source, None, filename) if _is_fatal(source) else None
     with source.open("rb", buffering=0) as file:  # another process goes on where this one is
         start = piece = file.read(len(BYTECODE_MAGIC))
         fatal = start == BYTECODE_MAGIC
         for _ in range(_MOST_CHUNKS):
             if fatal or not (more := file.read(_CHUNK)):
                 break
+            if nesting.goes_on(more):
+                file.seek(0)
+                nesting.check(file.readall())
             piece = piece[-_OVERLAP:] + more
             fatal = _is_fatal(piece)
         file.seek(0)
@@ -50,19 +59,19 @@ def parsed_apart(source: bytes | Path, filename: str) -> bytes | None:
 def _is_fatal(text: bytes) -> bool:
     return (
         (b"\\" in text and _ESCAPE.search(text) is not None)
-        # It recurses.
-        or any(bracket * _DEPTH in text for bracket in (b"[", b"(", b"{", b"<"))
+        # In affine expressions: it recurses.
+        or _SIGNS in text
         # The parser makes a vector for so many elements.
         or (b"tensor.from_elements" in text and _ENDLESS.search(text) is not None)
         # A resource that is aligned to 0 bytes.
         or (b"dialect_resources" in text and b'"0x00000000' in text)
-        # Of a kind that does not go with the type of its elements.
-        or b"linalg.elementwise" in text
+        # Of a kind that does not go with the type of its elements; floats have all but the unsigned ones.
+        or (b"linalg.elementwise" in text and _NO_FLOATS.search(text) is not None)
     )
 
 
 def _ask(data: bytes | None, file: RawIOBase | None, filename: str) -> bytes | None:
-    command = [sys.executable, "-I", "-m", "devscope.lowering.interop.parse_worker", filename]
+    command = python_module("devscope.lowering.interop.parse_worker", filename)
     given = {"stdin": file} if data is None else {"input": data}
     process = subprocess.run(command, capture_output=True, check=False, **given)  # pyright: ignore[reportCallIssue, reportArgumentType]
     if process.returncode == 0:
@@ -71,6 +80,8 @@ def _ask(data: bytes | None, file: RawIOBase | None, filename: str) -> bytes | N
             raise found
         return found
     said = process.stderr.decode(errors="replace")
+    if not crashed(process.returncode):
+        raise DevscopeError(f"the process that parses {filename} failed: {ending(process.returncode, said)}")
     if "conversion error" in said:
         raise ParseError(f"{filename} has an operation whose name is not UTF-8")
     notes = [line for line in said.splitlines() if line.startswith("LLVM ERROR: ")]

@@ -6,12 +6,12 @@ The validator of SPIR-V Tools looks at the module first where it is installed (t
 import importlib.util
 import shutil
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 from devscope.errors import DeviceError
 from devscope.runtime.binary_check import problem_of_binary, spirv_version
+from devscope.runtime.child_process import crashed, ending, python_module
 
 _SECONDS = 300
 REFUSED = 3
@@ -28,7 +28,7 @@ def build_apart(label: str, name: str, binary: bytes) -> bytes | None:
     """
     if problem := problem_of_binary("opencl", binary) or _problem_by_validator(binary):
         raise DeviceError(f"{label}: the device binary is {problem}", notes=[_ADVICE])
-    command = [sys.executable, "-I", "-m", "devscope.runtime.drivers.opencl_build_worker", name]
+    command = python_module("devscope.runtime.drivers.opencl_build_worker", name)
     try:
         process = subprocess.run(command, input=binary, capture_output=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
@@ -38,7 +38,9 @@ def build_apart(label: str, name: str, binary: bytes) -> bytes | None:
     text = process.stderr.decode(errors="replace").strip()
     if process.returncode == REFUSED:
         raise DeviceError(f"{label}: the driver refused the device binary", notes=[*text.splitlines(), _ADVICE])
-    how = f"signal {-process.returncode}" if process.returncode < 0 else f"status {process.returncode}"
+    how = ending(process.returncode, text)
+    if not crashed(process.returncode):
+        raise DeviceError(f"{label}: the process in which the driver builds failed: {how}")
     raise DeviceError(f"{label}: the driver does not survive the device binary ({how})", notes=[_ADVICE])
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import devscope
-from devscope.errors import ParseError
+from devscope.errors import DevscopeError, ParseError
+from devscope.lowering.interop.parse_apart import parsed_apart
 from devscope.lowering.interop.parsing import bytecode
 from devscope.lowering.interop.session import Session
 
@@ -117,15 +118,58 @@ ENDLESS = "4611686018427387904xf32"
     "text",
     [
         f"func.func @f(%e: f32) {{ %0 = tensor.from_elements %e : tensor<{ENDLESS}> return }}",
-        f"func.func @f() attributes {{x.y = {'[' * 50_000}{']' * 50_000}}} {{ return }}",
+        f"func.func @f() attributes {{x.y = affine_map<(d0) -> ({'-' * 50_000}d0)>}} {{ return }}",
         """func.func @f(%a: tensor<4xi32>) { %0 = linalg.elementwise kind=#linalg.elementwise_kind<exp>
            ins(%a : tensor<4xi32>) outs(%a : tensor<4xi32>) -> tensor<4xi32> return }""",
     ],
-    ids=["elements", "depth", "elementwise"],
+    ids=["elements", "signs", "elementwise"],
 )
 def test_text_that_ends_the_process(text: str) -> None:
     with pytest.raises(ParseError, match="MLIR does not survive it"):
         devscope.plan(text)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "each"),
+    [
+        ('"a.b"() ({\n', "}) : () -> ()\n", 2),
+        ("scf.if %c -> (i1) {\n// scf.if %c }\n", "}\n", 1),
+        ('module attributes {a.b = "}\\"}"} {\n', "}\n", 1),
+        ("[", "]", 1),
+        ("tuple<", ">", 1),
+    ],
+)
+def test_brackets_too_deep_inside_each_other(start: str, end: str, each: int, tmp_path: Path) -> None:
+    """MLIR's parser would come to the end of its stack."""
+    path = tmp_path / "deep.mlir"
+    for depth, is_refused in ((1024 // each, False), (1024 // each + 1, True)):
+        text = (
+            f"// {'x' * (1 << 20)}\n{start * depth}{end * depth}// (\n" + '"a.b"() {c = "["} : () -> ()\n' * 1100
+        )
+        path.write_text(text)
+        for source in (text.encode(), path):
+            if not is_refused:
+                assert parsed_apart(source, "a.mlir") is None
+                continue
+            with pytest.raises(ParseError, match="more than 1,024 brackets are open inside each other") as caught:
+                parsed_apart(source, "a.mlir")
+            assert caught.value.location is not None
+            assert caught.value.location.line == 1 + max(start.count("\n") * depth, 1)
+
+
+def test_three_thousand_regions() -> None:
+    text = '"a.b"() ({\n' * 3000 + "}) : () -> ()\n" * 3000
+    with pytest.raises(ParseError, match=r"^<input>:514:10: error: more than 1,024 brackets"):
+        devscope.plan(f"func.func @main() {{\n{text}return }}")
+
+
+def test_a_process_that_parses_and_fails_is_not_the_programs_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [])
+    with pytest.raises(
+        DevscopeError, match=r"parses a.mlir failed: status 1: \w+: No module named 'runpy'"
+    ) as found:
+        parsed_apart(FATAL.encode(), "a.mlir")
+    assert not isinstance(found.value, ParseError)
 
 
 def test_bytecode_that_ends_the_process(tmp_path: Path) -> None:
