@@ -37,8 +37,5 @@ def ending(status: int, said: str | bytes) -> str:
     """``status 1: ModuleNotFoundError: No module named 'numpy'``, given what the process said on stderr."""
     text = said.decode(errors="replace") if isinstance(said, bytes) else said
     last = next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
-    try:
-        how = f"status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
-    except ValueError:
-        how = f"signal {-status}"
+    how = f"status {status}" if status >= 0 else f"signal {-status}"
     return f"{how}: {last}" if last else how
