@@ -16,6 +16,12 @@ Expansion = Callable[[Any], str]
 
 #: Kinds of ``vector.reduction``, and of ``memref.atomic_rmw`` by number.
 _EXTREMA = ("maximumf", "minimumf")
+#: What they are of i1, whose 1 is -1 as a signed number.
+_OF_BITS = {
+    **dict.fromkeys(("and", "mul", "minui", "maxsi"), "andi"),
+    **dict.fromkeys(("or", "maxui", "minsi"), "ori"),
+    **dict.fromkeys(("add", "xor"), "xori"),
+}
 _ATOMIC_KINDS = {4: "maximumf", 5: "maxnumf", 8: "minimumf", 9: "minnumf"}
 
 _MANTISSA = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
@@ -128,19 +134,25 @@ def maximum(op: Any) -> str:
 
 
 def reduction(op: Any) -> str:
-    """``vector.reduction`` to the maximum or minimum, as operations on elements."""
-    kind = next((kind for kind in _EXTREMA if f"<{kind}>" in str(op.attributes["kind"])), None)
-    if kind is None:
-        return ""
+    """``vector.reduction`` to the maximum or minimum, or of bits, as operations on elements.
+
+    LLVM makes one integer of a vector of bits.
+    """
     vector = op.operands[0].type
     element = element_type(vector)
+    kind = str(op.attributes["kind"]).rpartition("<")[2].rstrip(">")
+    operation = _OF_BITS.get(kind) if str(element) == "i1" else kind if kind in _EXTREMA else None
+    if operation is None:
+        return ""
     positions = _positions(vector)
     lines = [
         f"%v{n} = vector.extract %0{position} : {element} from {vector}" for n, position in enumerate(positions)
     ]
     first, *others = [*(f"%v{n}" for n in range(len(positions))), *(["%1"] if len(op.operands) > 1 else [])]
-    for number, value in enumerate(others or [first]):
-        lines.append(f"%r{number} = arith.{kind} {first}, {value} : {element}")
+    if not others:  # the element itself, which `xori` does not give
+        others, operation = [first], operation.replace("xori", "ori")
+    for number, value in enumerate(others):
+        lines.append(f"%r{number} = arith.{operation} {first}, {value} : {element}")
         first = f"%r{number}"
     return "\n".join(lines)
 

@@ -19,8 +19,13 @@ from typing import Any, BinaryIO
 
 Reply = tuple[bytes, str]
 
-#: f32 atomics need this SPIR-V extension; drivers that lack it refuse only modules that use it.
-_LLVM_OPTIONS = ("--spirv-ext=+SPV_EXT_shader_atomic_float_add",)
+_LLVM_OPTIONS = (
+    # f32 atomics need it; drivers that lack it refuse only modules that use it.
+    "--spirv-ext=+SPV_EXT_shader_atomic_float_add",
+    # Sums of loops in closed form, and tables of switches in one integer, are of odd widths: see `_check_integers`.
+    "--replexitval=never",
+    "--switch-to-lookup=false",
+)
 
 #: An integer type that the SPIR-V backend makes wider, keeping what overflows; it refuses those above 64 bits.
 _ODD_INTEGER = re.compile(r'(?<![\w%@."$-])i(?!(?:1|8|16|32|64)\b)\d\d?\b')

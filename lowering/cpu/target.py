@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
+from devscope.errors import LoweringError
 from devscope.lowering import expansions, mlir_util
 from devscope.lowering.codegen.host_object import HostObject, check_host_options, compile_host_object
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
@@ -11,6 +12,7 @@ from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.polls import poll_in_loops, poll_in_scalar_loops
@@ -38,6 +40,27 @@ _LIBM = {"f32": "expm1f", "f64": "expm1"}
 _EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: expansions.by_wide_elements}
 
 
+#: Functions that LLVM computes by itself. C's library has the others, but of these types not everywhere.
+_OF_F128 = {
+    f"math.{name}" for name in "absf ceil clampf copysign floor isfinite isnan round roundeven trunc".split()
+}
+_OF_WIDE_FLOATS = {"f80": {*_OF_F128, "math.sqrt"}, "f128": _OF_F128}
+
+
+def _check_wide_floats(ops: Sequence[Any]) -> None:
+    """Raise LoweringError, located, for a function of f80 or f128 that programs have no library for."""
+    for op in ops:
+        if not op.name.startswith("math."):
+            continue
+        type_ = str(expansions.element_type(op.operands[0].type))
+        if op.name not in _OF_WIDE_FLOATS.get(type_, (op.name,)):
+            raise LoweringError(
+                f"target 'cpu' cannot compute {op.name} of {type_}",
+                decode_location(op.location),
+                ["convert to f64 and back around it"],
+            )
+
+
 def _call_expm1(module: Any, ops: Sequence[Any]) -> None:
     """Let libm compute it: convert-math-to-llvm subtracts 1 from an exponential, which has no digits near 0."""
     declared = {mlir_util.symbol_name(function) for function in mlir_util.functions(module)} if ops else set[str]()
@@ -54,7 +77,9 @@ def _call_expm1(module: Any, ops: Sequence[Any]) -> None:
 
 def _to_llvm(module: Any, run_passes: RunPasses) -> str:
     """LLVM IR of a bufferised host module without memory spaces or device operations."""
-    ops = expansions.expand(lower_complex(module, run_passes), _EXPANSIONS)
+    ops = lower_complex(module, run_passes)
+    _check_wide_floats(ops)
+    ops = expansions.expand(ops, _EXPANSIONS)
     guard_rounding(ops)
     copies = [op for op in ops if op.name == "memref.copy"]
     is_parallel = any(op.name in ("scf.forall", "scf.parallel") for op in ops)

@@ -1,8 +1,7 @@
 """Elementary functions of kernels in plain arithmetic, for devices whose driver has no library of them.
 
 Each is a function over f32 or f64 of `arith` and of what every machine has of `math`, such as fma. Written once:
-constants and the number of terms depend on the type. Errors are a few units in the last place; sin and cos lose
-accuracy beyond 1e5 (f32) and 1e9 (f64). MLIR has polynomials, too (math-polynomial-approximation), but the
+constants and the number of terms depend on the type. Errors are a few units in the last place. MLIR has polynomials, too (math-polynomial-approximation), but the
 bindings register no pass for them. Upstream's math-expand-ops makes a tangent of these functions; its hyperbolic
 functions and their inverses have no digits near 0, its powers neither the sign nor most of the digits.
 """
@@ -21,7 +20,19 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 
-_PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
+
+def _pi(bits: int) -> Fraction:
+    """By Machin's formula: pi/4 = 4 arctan 1/5 - arctan 1/239."""
+    total = 0
+    for factor, x in ((16, 5), (-4, 239)):
+        term = (factor << bits) // x
+        for n in range(1, bits, 2):
+            total += term // n
+            term //= -x * x
+    return Fraction(total, 1 << bits)
+
+
+_PI = _pi(1300)  # as many as the largest number of f64 needs, modulo pi/2
 _LN2 = Fraction("0.693147180559945309417232121458176568075500134360255254120680009493393621969694")
 _LN10 = Fraction("2.302585092994045684017991454684364207601101488628772976033327900967572609677352")
 
@@ -88,7 +99,9 @@ class Value:
         return no.make(f"arith.select {self.name}, {no.const(yes).name}, {no.name} : {no.type}")
 
     def cast(self, op: str, kind: str) -> Value:
-        type_ = kind + self.type[1:]
+        return self.to(op, kind + self.type[1:])
+
+    def to(self, op: str, type_: str) -> Value:
         return self.make(f"arith.{op} {self.name} : {self.type} to {type_}", type_)
 
     def polynomial(self, coefficients: Sequence[float]) -> Value:
@@ -251,19 +264,63 @@ def _log1p(x: Value) -> Value:
     return u.test("oeq", 1.0).choose(x, result)
 
 
-def _sine(x: Value, quarters: float) -> Value:
-    """sin(x + quarters pi/2), by x = n pi/2 + r."""
-    n = (x * float(2 / _PI)).op("math.roundeven")
+#: Up to where pi/2 in three parts is enough; beyond, the bits of a number in fixed point.
+_NEAR = {"f32": 2.0**12, "f64": 2.0**30}
+_WIDTH = {"f32": 128, "f64": 192}
+
+
+def _reduce_large(x: Value) -> tuple[Value, Value]:
+    """n modulo 4 and r, where the size of x, at least 1, is n pi/2 + r.
+
+    In fixed point, with as many digits of 2/pi as the exponent asks for (M. Payne and R. Hanek, Radian reduction for
+    trigonometric functions, SIGNUM Newsletter 18, 1983). Numbers of f64 are no nearer than 2^-62 to a multiple of
+    pi/2 (J.-M. Muller, Elementary Functions, 2nd edition, 9.3), so that at least 64 bits of r are right.
+    """
+    mantissa, bias, width = _MANTISSA[x.type], _BIAS[x.type], _WIDTH[x.type]
+    wide, longest = f"i{width}", f"i{width + bias - mantissa}"
+    number = x.op("math.absf").cast("bitcast", "i")
+    exponent = number.op("arith.shrui", mantissa).op("arith.minui", 2 * bias)  # of infinity it is more
+    digits = number.op("arith.andi", 2**mantissa - 1).op("arith.ori", 2**mantissa)
+    two_over_pi = Value(x.lines, "", longest).const(int(2 / _PI * 2 ** (width - 2 + bias - mantissa)))
+    factor = two_over_pi.op("arith.shrui", (2 * bias - exponent).to("extui", longest)).to("trunci", wide)
+    turns = digits.to("extui", wide).op("arith.muli", factor)  # of which 2^(width - 2) is pi/2
+    n = (turns + 2 ** (width - 3)).op("arith.shrui", width - 2).to("trunci", number.type)
+    part = turns.op("arith.shli", 2)  # signed: what n does not have
+    size = part.op("math.absi")
+    zeros = size.op("math.ctlz")
+    top = size.op("arith.shli", zeros).op("arith.shrui", width - 64).to("trunci", "i64").to("extui", "i128")
+    angle = top.op("arith.muli", int(_PI / 2 * 2**63)).op("arith.shrui", 64).to("trunci", "i64")
+    power = (bias - 63 - zeros.to("trunci", number.type)).op("arith.shli", mantissa).cast("bitcast", "f")
+    r = angle.to("uitofp", x.type) * power
+    sign = part.op("arith.shrui", width - 1).to("trunci", "i1")
+    return n, sign.choose(0.0 - r, r)
+
+
+def _reduce(x: Value) -> tuple[Value, Value]:
+    """n modulo 4, and r, where x = n pi/2 + r; r is NaN unless x is finite."""
+    multiple, n = _integer(x, float(2 / _PI))
     r = x
     for part in _parts(_PI / 2, x.type):
-        r = n.fma(-part, r)
+        r = multiple.fma(-part, r)
+    is_large = x.op("math.absf").test("ogt", _NEAR[x.type])
+    x.lines.append(f"%n, %r = scf.if {is_large.name} -> ({n.type}, {r.type}) {{")
+    other, rest = _reduce_large(x)
+    negative = x.test("olt", 0.0)
+    other, rest = negative.choose(0 - other, other), negative.choose(0.0 - rest, rest) + (x - x)
+    x.lines.append(f"scf.yield {other.name}, {rest.name} : {n.type}, {r.type}")
+    x.lines.append(f"}} else {{ scf.yield {n.name}, {r.name} : {n.type}, {r.type} }}")
+    return Value(x.lines, "%n", n.type), Value(x.lines, "%r", r.type)
+
+
+def _sine(x: Value, quarters: int) -> Value:
+    """sin(x + quarters pi/2)."""
+    n, r = _reduce(x)
+    n = n + quarters
     z = r * r
     sine = z.polynomial([(-1.0) ** (k + 1) / math.factorial(2 * k + 3) for k in _terms(x, 4, 8)])
     cosine = z.polynomial([(-1.0) ** k / math.factorial(2 * k) for k in _terms(x, 6, 9)])
-    half = (n + quarters) * 0.5
-    value = half.op("math.floor").test("oeq", half).choose((r * z).fma(sine, r), cosine)
-    half = half.op("math.floor") * 0.5
-    value = half.op("math.floor").test("oeq", half).choose(value, 0.0 - value)
+    value = n.to("trunci", "i1").choose(cosine, (r * z).fma(sine, r))
+    value = n.op("arith.shrui", 1).to("trunci", "i1").choose(0.0 - value, value)
     return value if quarters else _zero_stays(x, value)
 
 
@@ -379,7 +436,7 @@ _FUNCTIONS: dict[str, Callable[[Value], Value]] = {
     "atan": _atan,
     "atanh": _atanh,
     "cbrt": _cbrt,
-    "cos": lambda x: _sine(x, 1.0),
+    "cos": lambda x: _sine(x, 1),
     "cosh": _cosh,
     "erf": _erf,
     "erfc": _erfc,
@@ -390,7 +447,7 @@ _FUNCTIONS: dict[str, Callable[[Value], Value]] = {
     "log10": lambda x: _log(x, _LN10),
     "log1p": _log1p,
     "log2": lambda x: _log(x, _LN2),
-    "sin": lambda x: _sine(x, 0.0),
+    "sin": lambda x: _sine(x, 0),
     "sinh": _sinh,
     "tanh": _tanh,
 }

@@ -71,11 +71,22 @@ def test_classes_of_wide_floats() -> None:
     ]
 
 
-def test_expm1_of_wide_floats_is_refused() -> None:
-    of = "%3 = math.expm1 %f80 : f80\n  %0 = math.isnan %3 : f80"
-    source = WIDE.replace("%0 = math.isfinite %f80 : f80", of)
-    with pytest.raises(LoweringError, match="LLVM refused"):
+@pytest.mark.parametrize("type_", ["f80", "f128"])
+@pytest.mark.parametrize("function", ["expm1", "powf", "asinh", "isinf", "fpowi"])
+def test_functions_of_wide_floats_are_refused(function: str, type_: str) -> None:
+    operands = {"powf": "%w, %w", "fpowi": "%w, %n"}.get(function, "%w")
+    types = f"{type_}, i32" if function == "fpowi" else type_
+    result, back = ("i1", "uitofp") if function == "isinf" else (type_, "truncf")
+    source = f"""func.func @main(%x: f32, %n: i32) -> f32 {{
+      %w = arith.extf %x : f32 to {type_}
+      %r = math.{function} {operands} : {types}
+      %y = arith.{back} %r : {result} to f32
+      return %y : f32
+    }}"""
+    with pytest.raises(LoweringError, match=f"cannot compute math.{function} of {type_}") as caught:
         devscope.compile(source)
+    assert caught.value.location
+    assert caught.value.location.line == 3
 
 
 def test_odd_widths_wrap_on_the_host_and_are_refused_on_opencl() -> None:

@@ -110,3 +110,53 @@ def test_devices_built_for_the_host_run_no_kernels() -> None:
     message = "kernel 'numbers' is launched on opencl:0, whose target 'cpu' has no kernels"
     with pytest.raises(VerifyError, match=message):
         devscope.compile(PROGRAM, devices={"opencl:0": "cpu:0"}, cache=False)
+
+
+KINDS = ("add", "mul", "and", "or", "xor", "minui", "maxui", "minsi", "maxsi")
+
+
+def test_reductions_of_vectors_of_bits() -> None:
+    stores = "\n".join(
+        f"""
+          %{kind} = vector.reduction <{kind}>, %v : vector<3xi1> into i1
+          %{kind}_one = vector.reduction <{kind}>, %one : vector<1xi1> into i1
+          %{kind}_both = arith.select %{kind}_one, %two, %zero : i32
+          %{kind}_n = arith.extui %{kind} : i1 to i32
+          %{kind}_s = arith.addi %{kind}_both, %{kind}_n : i32
+          %{kind}_i = arith.constant {number} : index
+          memref.store %{kind}_s, %r[%b, %{kind}_i] : memref<?x{len(KINDS)}xi32>
+        """
+        for number, kind in enumerate(KINDS)
+    )
+    text = f"""
+        func.func private @bits(%r: memref<?x{len(KINDS)}xi32>) attributes {{device.kernel}} {{
+          %zero = arith.constant 0 : i32
+          %two = arith.constant 2 : i32
+          %b = gpu.block_id x
+          %n = arith.index_cast %b : index to i32
+          %m = arith.constant dense<[1, 2, 4]> : vector<3xi32>
+          %all = vector.broadcast %n : i32 to vector<3xi32>
+          %masked = arith.andi %all, %m : vector<3xi32>
+          %none = arith.constant dense<0> : vector<3xi32>
+          %v = arith.cmpi ne, %masked, %none : vector<3xi32>
+          %first = vector.extract %v[0] : i1 from vector<3xi1>
+          %one = vector.broadcast %first : i1 to vector<1xi1>
+          {stores}
+          return
+        }}
+        func.func @main() -> tensor<8x{len(KINDS)}xi32> {{
+          %c1 = arith.constant 1 : index
+          %c8 = arith.constant 8 : index
+          %e = tensor.empty() : tensor<8x{len(KINDS)}xi32>
+          %0 = "device.launch"(%c8, %c1, %c1, %c1, %c1, %c1) ({{
+            "device.out"(%e) : (tensor<8x{len(KINDS)}xi32>) -> ()
+          }}) {{kernel = @bits, device.scope = #device.scope<"opencl", 0 : i64, "", "">}}
+            : (index, index, index, index, index, index) -> tensor<8x{len(KINDS)}xi32>
+          return %0 : tensor<8x{len(KINDS)}xi32>
+        }}
+    """
+    bits = np.arange(8)[:, None] >> np.arange(3) & 1
+    every, some, odd = bits.min(1), bits.max(1), bits.sum(1) % 2
+    columns = {"add": odd, "xor": odd, **dict.fromkeys(("or", "maxui", "minsi"), some)}
+    expected = np.stack([columns.get(kind, every) + 2 * bits[:, 0] for kind in KINDS], 1)
+    np.testing.assert_array_equal(devscope.run(text), expected)

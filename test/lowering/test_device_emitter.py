@@ -55,6 +55,46 @@ def test_a_bit_as_a_signed_number_is_minus_one(bits: str) -> None:
     assert emit(kernel.replace("BODY", extended)) == exact
 
 
+LOOP = """
+define spir_kernel void @f(ptr addrspace(1) %p, i32 %n) {
+entry:
+  br label %loop
+loop:
+  %i = phi i32 [ 0, %entry ], [ %next, %loop ]
+  %sum = phi i32 [ 0, %entry ], [ %more, %loop ]
+  %more = add i32 %sum, %i
+  %next = add i32 %i, 1
+  %goes_on = icmp slt i32 %next, %n
+  br i1 %goes_on, label %loop, label %done
+done:
+  store i32 %more, ptr addrspace(1) %p
+  ret void
+}
+"""
+SWITCH = """
+define spir_kernel void @f(ptr addrspace(1) %p, i32 %n) {
+entry:
+  switch i32 %n, label %d [i32 0, label %a i32 1, label %b i32 2, label %c]
+a:
+  br label %d
+b:
+  br label %d
+c:
+  br label %d
+d:
+  %x = phi i8 [3, %a], [71, %b], [5, %c], [1, %entry]
+  store i8 %x, ptr addrspace(1) %p
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("kernel", [LOOP, SWITCH], ids=["sum", "table"])
+def test_llvm_makes_no_integers_of_odd_widths(kernel: str) -> None:
+    """The backend gets them wrong: i33 of a sum in closed form, i24 of a table of three bytes."""
+    assert shared_emitter().emit(kernel)
+
+
 def test_an_abort_of_the_backend_is_an_error() -> None:
     """LLVM aborts on bfloat arithmetic without the SPIR-V extension; only the child process dies."""
     emitter = DeviceEmitter()

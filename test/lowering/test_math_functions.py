@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import llvmlite.binding as llvm
+import mpmath
 import numpy as np
 import pytest
 from scipy import special
@@ -59,6 +60,7 @@ SPECIAL = (
     4.0,
     1000.0,
     -1000.0,
+    1e38,
     math.inf,
     -math.inf,
     math.nan,
@@ -102,20 +104,36 @@ def test_it_computes_what_numpy_computes(name: str, type_: str) -> None:
     least = max(low, -1e-3)
     near = rng.uniform(least, min(high, least + 2e-3), (50, count))
     arguments = np.concatenate([rng.uniform(low, high, (300, count)), near]).astype(dtype)
-    large = () if name in ("sin", "cos") else (1e38,)
-    special = list(itertools.product([*SPECIAL, *large], repeat=count))
+    special = list(itertools.product(SPECIAL, repeat=count))
     arguments = np.concatenate([arguments, np.array(special, dtype)])
     found = np.array([function(*map(float, row)) for row in arguments])
     with np.errstate(all="ignore"):
         expected = np.asarray(reference(*arguments.astype(np.float64).T)).astype(dtype).astype(np.float64)
     unit = float(np.finfo(dtype).eps)
-    # Sine and cosine are reduced, and squares are rounded: their errors are relative to the argument's size.
-    smallest = 0.0 if name == "remf" else 4 * float(np.finfo(dtype).smallest_subnormal)
-    absolute = unit if name in ("sin", "cos") else smallest
+    absolute = 0.0 if name == "remf" else 4 * float(np.finfo(dtype).smallest_subnormal)
     relative = 0.0 if name == "remf" else 40 * unit if name == "erfc" else 6 * unit
     np.testing.assert_allclose(found, expected, rtol=relative, atol=absolute, equal_nan=True)
     zeros = (expected == 0) & (found == 0)
     np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(expected[zeros]))
+
+
+@pytest.mark.parametrize("type_", TYPES)
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_sines_of_the_whole_range(name: str, type_: str) -> None:
+    """Of all sizes, near multiples of pi/2, and of the numbers that are nearest to one."""
+    c_type, dtype = TYPES[type_]
+    function = ctypes.CFUNCTYPE(c_type, c_type)(compiled().get_function_address(f"{name}_{type_}"))
+    rng = np.random.default_rng(7)
+    bits = rng.integers(0, 2 ** (8 * dtype().itemsize), 300, dtype=np.uint64).astype(f"u{dtype().itemsize}")
+    turns = np.concatenate([rng.integers(-5000, 5000, 50), rng.integers(-(10**12), 10**12, 50)]) * (np.pi / 2)
+    nearest = {"f32": (16367173 * 2.0**72, 2.0**12), "f64": (6381956970095103 * 2.0**797, 2.0**30)}[type_]
+    numbers = np.concatenate([bits.view(dtype), turns.astype(dtype), np.array(nearest, dtype)])
+    info = np.finfo(dtype)
+    with mpmath.workprec(1200):
+        for number in map(float, numbers[np.isfinite(numbers)]):
+            exact = getattr(mpmath, name)(mpmath.mpf(number))
+            exponent = max(int(mpmath.frexp(exact)[1]) - 1, int(info.minexp))
+            assert abs(function(number) - exact) <= 2 * mpmath.ldexp(1, exponent - info.nmant), number
 
 
 def test_powers_of_two_are_exact() -> None:
