@@ -22,7 +22,7 @@ Reply = tuple[bytes, str]
 _LLVM_OPTIONS = (
     # f32 atomics need it; drivers that lack it refuse only modules that use it.
     "--spirv-ext=+SPV_EXT_shader_atomic_float_add",
-    # Sums of loops in closed form, and tables of switches in one integer, are of odd widths: see `_check_integers`.
+    # Closed forms of loops' sums, and tables of switches in one integer, are of odd widths: `_check_integers`.
     "--replexitval=never",
     "--switch-to-lookup=false",
 )

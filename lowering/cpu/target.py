@@ -42,7 +42,8 @@ _EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: expansions.by_wide_elements}
 
 #: Functions that LLVM computes by itself. C's library has the others, but of these types not everywhere.
 _OF_F128 = {
-    f"math.{name}" for name in "absf ceil clampf copysign floor isfinite isnan round roundeven trunc".split()
+    *("math.absf", "math.ceil", "math.clampf", "math.copysign", "math.floor", "math.isfinite", "math.isnan"),
+    *("math.round", "math.roundeven", "math.trunc"),
 }
 _OF_WIDE_FLOATS = {"f80": {*_OF_F128, "math.sqrt"}, "f128": _OF_F128}
 

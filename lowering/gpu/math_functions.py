@@ -1,9 +1,10 @@
 """Elementary functions of kernels in plain arithmetic, for devices whose driver has no library of them.
 
 Each is a function over f32 or f64 of `arith` and of what every machine has of `math`, such as fma. Written once:
-constants and the number of terms depend on the type. Errors are a few units in the last place. MLIR has polynomials, too (math-polynomial-approximation), but the
-bindings register no pass for them. Upstream's math-expand-ops makes a tangent of these functions; its hyperbolic
-functions and their inverses have no digits near 0, its powers neither the sign nor most of the digits.
+constants and the number of terms depend on the type. Errors are a few units in the last place. MLIR has
+polynomials, too (math-polynomial-approximation), but the bindings register no pass for them. Upstream's
+math-expand-ops makes a tangent of these functions; its hyperbolic functions and their inverses have no digits
+near 0, its powers neither the sign nor most of the digits.
 """
 
 from __future__ import annotations
@@ -272,9 +273,9 @@ _WIDTH = {"f32": 128, "f64": 192}
 def _reduce_large(x: Value) -> tuple[Value, Value]:
     """n modulo 4 and r, where the size of x, at least 1, is n pi/2 + r.
 
-    In fixed point, with as many digits of 2/pi as the exponent asks for (M. Payne and R. Hanek, Radian reduction for
-    trigonometric functions, SIGNUM Newsletter 18, 1983). Numbers of f64 are no nearer than 2^-62 to a multiple of
-    pi/2 (J.-M. Muller, Elementary Functions, 2nd edition, 9.3), so that at least 64 bits of r are right.
+    In fixed point, with as many digits of 2/pi as the exponent asks for (M. Payne and R. Hanek, Radian reduction
+    for trigonometric functions, SIGNUM Newsletter 18, 1983). Numbers of f64 are no nearer than 2^-62 to a multiple
+    of pi/2 (J.-M. Muller, Elementary Functions, 2nd edition, 9.3), so that at least 64 bits of r are right.
     """
     mantissa, bias, width = _MANTISSA[x.type], _BIAS[x.type], _WIDTH[x.type]
     wide, longest = f"i{width}", f"i{width + bias - mantissa}"

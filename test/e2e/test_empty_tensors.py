@@ -152,6 +152,14 @@ func.func @concat_dynother(%a: tensor<0x?xf32>, %b: tensor<0x?xf32>) -> tensor<0
   %0 = tensor.concat dim(1) %a, %b : (tensor<0x?xf32>, tensor<0x?xf32>) -> tensor<0x?xf32>
   return %0 : tensor<0x?xf32>
 }
+func.func @stablehlo_slice(%a: tensor<0x3xf32>) -> tensor<0x2xf32> {
+  %0 = stablehlo.slice %a [0:0, 1:3] : (tensor<0x3xf32>) -> tensor<0x2xf32>
+  return %0 : tensor<0x2xf32>
+}
+func.func @stablehlo_slice_end(%a: tensor<2x3xf32>) -> tensor<2x0xf32> {
+  %0 = stablehlo.slice %a [0:2, 3:3] : (tensor<2x3xf32>) -> tensor<2x0xf32>
+  return %0 : tensor<2x0xf32>
+}
 """
 
 ZERO = np.zeros
@@ -184,6 +192,8 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     "slice_const": ([(4, 2)], lambda a: a[4:]),
     "insert_const": ([(4, 2), (0, 2)], lambda a, b: a),
     "concat_some": ([(4, 2), (0, 2), (1, 2)], lambda a, b, c: np.concatenate([a, b, c])),
+    "stablehlo_slice": ([(0, 3)], lambda a: a[:, 1:]),
+    "stablehlo_slice_end": ([(2, 3)], lambda a: a[:, 3:]),
     "concat_dynother": ([(0, 4), (0, 1)], lambda a, b: np.zeros((0, 5), np.float32)),
 }
 
