@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from devscope.dialects.op_facts import ENDS, Control, facts
-from devscope.lowering import mlir_util
+from devscope.lowering import mlir_util, tosa_extremes
 from devscope.lowering.checks.indices import check_indices
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.checks.shapes import check_shapes
@@ -77,9 +77,12 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
     if "stablehlo.slice" in names:
         _drop_empty_slices(module)
     if "stablehlo" in used and register_stablehlo_passes():
+        _fold_empty_operands(module)
         run_passes(module.operation, pipeline("stablehlo"))
     if "tosa" in used:
+        tosa_extremes.prepare(module)
         run_passes(module.operation, pipeline("tosa"))
+        tosa_extremes.finish(module)
     if "tensor.bitcast" in names:
         _lower_bit_casts(module)
     if "tensor.reshape" in names:
@@ -91,6 +94,18 @@ def _drop_empty_slices(module: Any) -> None:
     for op in mlir_util.walk(module.operation):
         if op.name == "stablehlo.slice" and _is_empty(op.results[0]) and op.results[0].type.has_static_shape:
             mlir_util.replace_op(op, [mlir_util.Builder(op).value("tensor.empty", [], op.results[0].type)])
+
+
+def _fold_empty_operands(module: Any) -> None:
+    """What StableHLO's lowering to linalg refuses or makes illegal: slices and reductions of no elements."""
+    for op in mlir_util.walk(module.operation):
+        if op.name == "stablehlo.slice" and _is_empty(op.results[0]):
+            mlir_util.replace_op(op, [mlir_util.Builder(op).value("tensor.empty", [], op.results[0].type)])
+        elif op.name == "stablehlo.reduce" and _is_empty(op.operands[0]):
+            scalar = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
+            initial = zip(list(op.operands)[len(op.results) :], [r.type for r in op.results], strict=True)
+            value = mlir_util.Builder(op).value
+            mlir_util.replace_op(op, [value("stablehlo.broadcast_in_dim", [v], t, scalar) for v, t in initial])
 
 
 def _lower_bit_casts(module: Any) -> None:

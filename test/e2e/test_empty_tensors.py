@@ -17,6 +17,15 @@ func.func @concat_static(%a: tensor<4xf32>, %b: tensor<0xf32>) -> tensor<4xf32> 
   %0 = tensor.concat dim(0) %a, %b : (tensor<4xf32>, tensor<0xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+func.func @hlo_slice(%a: tensor<3x2xf32>) -> tensor<0x2xf32> {
+  %0 = stablehlo.slice %a [3:3:2, 0:2] : (tensor<3x2xf32>) -> tensor<0x2xf32>
+  return %0 : tensor<0x2xf32>
+}
+func.func @hlo_reduce(%a: tensor<3x0xf32>, %i: tensor<f32>) -> tensor<3xf32> {
+  %0 = stablehlo.reduce(%a init: %i) applies stablehlo.maximum across dimensions = [1]
+    : (tensor<3x0xf32>, tensor<f32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
 func.func @concat_first(%a: tensor<0x2xf32>, %b: tensor<3x2xf32>, %c: tensor<0x2xf32>, %d: tensor<1x2xf32>)
     -> tensor<4x2xf32> {
   %0 = tensor.concat dim(0) %a, %b, %c, %d
@@ -167,6 +176,8 @@ ZERO = np.zeros
 #: Shapes of the arguments, or a number, and the result.
 CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     "concat_static": ([(4,), (0,)], lambda a, b: a),
+    "hlo_slice": ([(3, 2)], lambda a: a[3:]),
+    "hlo_reduce": ([(3, 0), ()], lambda a, i: np.full(3, i)),
     "concat_first": ([(0, 2), (3, 2), (0, 2), (1, 2)], lambda a, b, c, d: np.concatenate([a, b, c, d])),
     "concat_all": ([(0,), (0,)], lambda a, b: a),
     "concat_other": ([(0, 2), (0, 3)], lambda a, b: np.zeros((0, 5), np.float32)),

@@ -114,7 +114,33 @@ def entry(operation: str, type_: str) -> str:
 @functools.cache
 def compiled(target: str) -> Executable:
     text = "".join(entry(operation, type_) for operation in OPERATIONS for type_ in TYPES[target])
-    return devscope.compile(text, default=f"{target}:0")
+    return devscope.compile(text + TOSA, default=f"{target}:0")
+
+
+#: What has a start of its own keeps it: the last result.
+TOSA = """
+func.func @tosa(%x: tensor<1x2x2x1xf32>, %y: tensor<2x3xf32>)
+    -> (tensor<1x2x2x1xf32>, tensor<2x1xf32>, tensor<2x1xf32>, tensor<2xf32>) {
+  %0 = tosa.max_pool2d %x {kernel = array<i64: 2, 2>, pad = array<i64: 1, 0, 1, 0>, stride = array<i64: 1, 1>}
+    : (tensor<1x2x2x1xf32>) -> tensor<1x2x2x1xf32>
+  %1 = tosa.reduce_max %y {axis = 1 : i32} : (tensor<2x3xf32>) -> tensor<2x1xf32>
+  %2 = tosa.reduce_min %y {axis = 1 : i32} : (tensor<2x3xf32>) -> tensor<2x1xf32>
+  %least = arith.constant dense<0xFF7FFFFF> : tensor<2xf32>
+  %3 = linalg.reduce {arith.maximumf} ins(%y : tensor<2x3xf32>) outs(%least : tensor<2xf32>) dimensions = [1]
+  return %0, %1, %2, %3 : tensor<1x2x2x1xf32>, tensor<2x1xf32>, tensor<2x1xf32>, tensor<2xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", TYPES)
+def test_extrema_of_infinities_in_tosa(target: str) -> None:
+    inf = np.float32(np.inf)
+    found: Any = compiled(target).run(
+        "tosa", np.float32([-inf, -inf, -inf, 3]).reshape(1, 2, 2, 1), np.float32([[-inf] * 3, [inf] * 3])
+    )
+    wanted = ([-inf, -inf, -inf, 3], [-inf, inf], [-inf, inf], [np.finfo(np.float32).min, inf])
+    for value, numbers in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(value.ravel(), np.float32(numbers))
 
 
 @pytest.mark.parametrize(("target", "type_"), [(target, t) for target in TYPES for t in TYPES[target]])

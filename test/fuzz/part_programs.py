@@ -43,13 +43,14 @@ class Trial:
 
     def write(self, folder: Path) -> None:
         """As files from which the command that is in the first line runs the first call."""
+        options = for_used(self.options, used_devices(self.program.text, self.options))
         flags = " ".join(
             f"--{name.replace('memory_limits', 'memory-limit')} "
             + (",".join(f"{v}={size}" for v, size in value.items()) if isinstance(value, dict) else str(value))
-            for name, value in self.options.items()
+            for name, value in options.items()
             if name != "devices"
         )
-        devices = ",".join(f"{virtual}={physical}" for virtual, physical in self.options["devices"].items())
+        devices = ",".join(f"{virtual}={physical}" for virtual, physical in options["devices"].items())
         inputs = " ".join(f"--input a{number}.npy" for number in range(len(self.calls[0])))
         for number, value in enumerate(self.calls[0]):
             np.save(folder / f"a{number}.npy", np.asarray(value))
@@ -148,20 +149,29 @@ _UNUSED = re.compile(
 
 def compiled(text: str, options: dict[str, Any]) -> Executable:
     """As `devscope.compile`, but mapping and limits may name devices that the program does not use."""
-    body = text[text.find("func.func") :]
-    used = [v for v, names in USES.items() if options.get("default") == v or any(f"{n}}}" in body for n in names)]
+    used = used_devices(text, options)
     while True:
-        given = dict(options)
-        for name in ("devices", "memory_limits"):
-            if name in given:
-                given[name] = {device: value for device, value in given[name].items() if device in used}
         try:
-            return devscope.compile(text, cache=False, **given)
+            return devscope.compile(text, cache=False, **for_used(options, used))
         except OptionError as error:
             found = _UNUSED.search(error.message)
             if found is None or (found[1] or found[2]) not in used:
                 raise
             used.remove(found[1] or found[2])
+
+
+def used_devices(text: str, options: dict[str, Any]) -> list[str]:
+    """Those that the program names: more than it uses, where annotations come to nothing."""
+    body = text[text.find("func.func") :]
+    return [v for v, names in USES.items() if options.get("default") == v or any(f"{n}}}" in body for n in names)]
+
+
+def for_used(options: dict[str, Any], used: list[str]) -> dict[str, Any]:
+    given = dict(options)
+    for name in ("devices", "memory_limits"):
+        if name in given:
+            given[name] = {device: value for device, value in given[name].items() if device in used}
+    return given
 
 
 def random_options(rng: np.random.Generator) -> dict[str, Any]:

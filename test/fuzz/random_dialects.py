@@ -1,81 +1,18 @@
-"""Operations of random programs from dialects that become something simpler first: TOSA, StableHLO, packing."""
+"""Operations of random programs that become something simpler first: TOSA, StableHLO, packing, bf16."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
-from random_values import FLOATS, Environment, Type, wide
+from random_operations import maximum, minimum
+from random_stablehlo import STABLEHLO
+from random_tosa import TOSA
+from random_values import Environment, Type
 
 if TYPE_CHECKING:
     from random_program import Block, Generator
-
-_TOSA: dict[str, tuple[Callable[..., Any], int, float]] = {
-    "add": (np.add, 2, 0),
-    "sub": (np.subtract, 2, 0),
-    "abs": (np.abs, 1, 0),
-    "negate": (np.negative, 1, 0),
-    "floor": (np.floor, 1, 0),
-    "ceil": (np.ceil, 1, 0),
-    "exp": (wide(np.exp), 1, 16),
-    "tanh": (wide(np.tanh), 1, 16),
-}
-_HLO: dict[str, tuple[Callable[..., Any], int, float]] = {
-    "add": (np.add, 2, 0),
-    "subtract": (np.subtract, 2, 0),
-    "multiply": (np.multiply, 2, 0),
-    "divide": (np.divide, 2, 0),
-    "abs": (np.abs, 1, 0),
-    "negate": (np.negative, 1, 0),
-    "exponential": (wide(np.exp), 1, 16),
-    "tanh": (wide(np.tanh), 1, 16),
-    "sine": (wide(np.sin), 1, 16),
-}
-
-
-def _solid_float(t: Type) -> bool:
-    return t.dtype in ("f16", "f32") and len(t.shape) >= 1 and all(isinstance(e, int) and e for e in t.shape)
-
-
-def _a_float(g: Generator) -> Type:
-    return Type(g.pick(("f16", "f32")), tuple(g.pick((1, 2, 3, 5)) for _ in range(g.integer(1, 4))))
-
-
-def tosa(g: Generator, block: Block) -> None:
-    x, type_ = g.tensor(block, _solid_float, lambda: _a_float(g))
-    if g.chance(0.2):
-        order = g.sample(range(len(type_.shape)), len(type_.shape))
-        result = Type(type_.dtype, tuple(type_.shape[d] for d in order))
-        mark = f"{{perms = array<i32: {', '.join(map(str, order))}>{g.mark()}}}"
-        text = f"tosa.transpose {x} {mark} : ({type_}) -> {result}"
-        g.emit(block, result, text, lambda e: np.transpose(e[x], order))
-        return
-    name, (function, arity, ulps) = g.pick(list(_TOSA.items()))
-    operands = [x, *(g.value(block, type_)[0] for _ in range(arity - 1))]
-    types = ", ".join([str(type_)] * arity)
-    zero = ""
-    if name == "negate":  # the zero points are operands
-        point = Type(type_.dtype, (1,))
-        zero = g.constant(block, point, np.zeros(1, point.numpy))[0]
-        types += f", {point}, {point}"
-    given = ", ".join([*operands, *([zero, zero] if zero else [])])
-    text = f"tosa.{name} {given}{g.scope()} : ({types}) -> {type_}"
-    g.emit(block, type_, text, lambda e: e.inexact(function(*(e[name] for name in operands)), ulps))
-
-
-def stablehlo(g: Generator, block: Block) -> None:
-    x, type_ = g.tensor(block, lambda t: t.dtype in FLOATS, lambda: g.tensor_type(dtypes=FLOATS))
-    if g.chance(0.2):
-        order = g.sample(range(len(type_.shape)), len(type_.shape))
-        result = Type(type_.dtype, tuple(type_.shape[d] for d in order))
-        text = f"stablehlo.transpose {x}, dims = {order}{g.scope()} : ({type_}) -> {result}"
-        g.emit(block, result, text, lambda e: np.transpose(e[x], order))
-        return
-    name, (function, arity, ulps) = g.pick(list(_HLO.items()))
-    operands = [x, *(g.value(block, type_)[0] for _ in range(arity - 1))]
-    text = f"stablehlo.{name} {', '.join(operands)}{g.scope()} : {type_}"
-    g.emit(block, type_, text, lambda e: e.inexact(function(*(e[name] for name in operands)), ulps))
 
 
 def pack(g: Generator, block: Block) -> None:
@@ -103,4 +40,40 @@ def pack(g: Generator, block: Block) -> None:
         g.emit(block, type_, text, lambda e: np.transpose(e[y], back).reshape(e.sizes(type_.shape)))
 
 
-OTHER = [tosa, stablehlo, pack]
+def half(g: Generator, block: Block) -> None:
+    """A step in bf16, on the host, and back."""
+    x, type_ = g.tensor(block, lambda t: t.dtype == "f32", lambda: g.tensor_type(dtypes=["f32"]))
+    narrow = str(type_).replace("f32", "bf16")
+    name, function = g.pick([("addf", np.add), ("mulf", np.multiply), ("subf", np.subtract), ("divf", np.divide),
+                             ("maximumf", maximum), ("minimumf", minimum)])  # fmt: skip
+    y, (a, b, c, result) = g.value(block, type_)[0], (g.name() for _ in range(4))
+    mark = " {device.scope = #host}"
+
+    def run(e: Environment) -> Any:
+        one, two = (np.asarray(e[n]).astype(ml_dtypes.bfloat16).astype(np.float32) for n in (x, y))
+        return np.asarray(function(one, two)).astype(ml_dtypes.bfloat16).astype(np.float32)
+
+    text = (
+        f"  {a} = arith.truncf {x}{mark} : {type_} to {narrow}\n"
+        f"  {b} = arith.truncf {y}{mark} : {type_} to {narrow}\n"
+        f"  {c} = arith.{name} {a}, {b}{mark} : {narrow}\n  {result} = arith.extf {c}{mark} : {narrow} to {type_}"
+    )
+
+    def step(e: Environment) -> None:
+        e[result] = run(e)
+
+    from random_program import Statement
+
+    block.statements.append(Statement([(result, type_)], lambda: text, step))
+    block.visible.append((result, type_))
+
+
+def tosa(g: Generator, block: Block) -> None:
+    g.pick(TOSA)(g, block)
+
+
+def stablehlo(g: Generator, block: Block) -> None:
+    g.pick(STABLEHLO)(g, block)
+
+
+OTHER = [*[tosa] * 3, *[stablehlo] * 3, pack, half]

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from random_dialects import OTHER
 from random_values import (
     COMPLEX,
     DTYPES,
@@ -481,7 +480,7 @@ NAMED = {
     "ceil": ("math.ceil", ""),
     "erf": ("math.erf", ""),
 }
-_BY_NAME = {op.name: op for op in (*TABLE, *COMPLEX_ROWS)}
+BY_NAME = {op.name: op for op in (*TABLE, *COMPLEX_ROWS)}
 
 
 def named(g: Generator, block: Block) -> None:
@@ -495,7 +494,7 @@ def named(g: Generator, block: Block) -> None:
         ),
         lambda: g.tensor_type(dtypes=[d for d in g.dtypes if d in FLOATS]),
     )
-    op = _BY_NAME[
+    op = BY_NAME[
         of_floats if type_.dtype in FLOATS else f"complex.{name}" if type_.dtype in COMPLEX else of_integers
     ]
     operands = [x, *(g.value(block, type_)[0] for _ in range(op.arity - 1))]
@@ -628,11 +627,11 @@ def _generic_text(
 
 COMBINERS = {
     "f": [
-        _BY_NAME[name] for name in ("arith.addf", "arith.addf", "arith.maximumf", "arith.minimumf", "arith.mulf")
+        BY_NAME[name] for name in ("arith.addf", "arith.addf", "arith.maximumf", "arith.minimumf", "arith.mulf")
     ],
-    "i": [_BY_NAME[name] for name in ("arith.addi", "arith.maxsi", "arith.minui", "arith.xori", "arith.muli")],
-    "c": [_BY_NAME[name] for name in ("complex.add", "complex.mul")],
-    "b": [_BY_NAME[name] for name in ("arith.andi", "arith.ori", "arith.xori")],
+    "i": [BY_NAME[name] for name in ("arith.addi", "arith.maxsi", "arith.minui", "arith.xori", "arith.muli")],
+    "c": [BY_NAME[name] for name in ("complex.add", "complex.mul")],
+    "b": [BY_NAME[name] for name in ("arith.andi", "arith.ori", "arith.xori")],
 }
 
 
@@ -972,7 +971,7 @@ def pooling(g: Generator, block: Block) -> None:
     k = g.empty(block, k_type)
     names = {"sum": ("arith.addf", "arith.addi"), "max": ("arith.maximumf", "arith.maxsi"),
              "min": ("arith.minimumf", "arith.minsi")}  # fmt: skip
-    op = _BY_NAME[names[kind][dtype not in FLOATS]]
+    op = BY_NAME[names[kind][dtype not in FLOATS]]
     axes = [layout.index("h"), layout.index("w")]
 
     def run(e: Environment) -> Any:
@@ -1292,7 +1291,7 @@ OPERATIONS: list[Callable[[Generator, Block], None]] = [
     reduce, reduce, map_, map_, transpose, broadcast, broadcast, generate, contraction, contraction, contraction,
     contract, contract, convolution, convolution, pooling, pooling, extract, extract, insert, insert,
     *[extract_slice] * 3, *[insert_slice] * 3, pad, pad, concat, concat, collapse, expand, reshape, from_elements,
-    splat, constant, dynamic_cast, host_scalar, host_scalar, *OTHER,
+    splat, constant, dynamic_cast, host_scalar, host_scalar,
 ]  # fmt: skip
 
 __all__ = ["OPERATIONS", "random_array", "scalar_code"]

@@ -222,10 +222,11 @@ class Generator:
 
     def fill(self, block: Block, length: int) -> None:
         from random_control import CONTROL
+        from random_dialects import OTHER
         from random_operations import OPERATIONS
 
         for _ in range(length):
-            table = CONTROL if block.depth < 2 and self.chance(0.25) else OPERATIONS
+            table = CONTROL if block.depth < 2 and self.chance(0.25) else OTHER if self.chance(0.2) else OPERATIONS
             self.pick(table)(self, block)
 
     def inner(self, block: Block, carried: Sequence[Value] = (), length: int | None = None) -> Block:

@@ -1,0 +1,72 @@
+"""TOSA's greatest and least elements, where all elements are infinite.
+
+Upstream's ``tosa-to-linalg`` starts from the greatest finite number and pads with it, so that the maximum of
+infinities below zero would be finite. TOSA's range of a floating-point type ends with the infinities.
+"""
+
+import math
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+
+_STARTED = ("linalg.pooling_nhwc_max", "linalg.reduce")
+_GREATEST = {"f16": 65504.0, "bf16": 255 * 2.0**120, "f32": (2**24 - 1) * 2.0**104}
+_OWN = "devscope.own"
+"""On operations that the source has: what they start from is what it says."""
+
+
+def prepare(module: Any) -> None:
+    """Before TOSA is lowered: pooling pads with an operation of its own."""
+    for op in mlir_util.walk(module.operation):
+        if op.name in _STARTED:
+            op.attributes[_OWN] = ir.UnitAttr.get(module.context)
+        elif op.name == "tosa.max_pool2d" and _is_float(op.results[0]):
+            _pad_apart(op)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(ir.ShapedType(value.type).element_type, ir.FloatType)
+
+
+def _pad_apart(op: Any) -> None:
+    top, bottom, left, right = pads = list(ir.DenseI64ArrayAttr(op.attributes["pad"]))
+    type_ = ir.RankedTensorType(op.operands[0].type)
+    if not any(pads):
+        return
+    sizes = list(type_.shape)
+    for axis, more in ((1, top + bottom), (2, left + right)):
+        sizes[axis] = type_.shape[axis] if type_.is_dynamic_dim(axis) else sizes[axis] + more
+    with op.location:
+        one = ir.RankedTensorType.get([1], type_.element_type)
+        padded = ir.RankedTensorType.get(sizes, type_.element_type)
+        least = ir.DenseElementsAttr.get_splat(one, ir.FloatAttr.get(type_.element_type, float("-inf")))
+    around = [0, 0, *pads, 0, 0]
+    text = f"""
+        %shape = tosa.const_shape {{values = dense<{around}> : tensor<8xindex>}} : () -> !tosa.shape<8>
+        %least = "tosa.const"() {{values = {least}}} : () -> {one}
+        %padded = tosa.pad %0, %shape, %least : ({type_}, !tosa.shape<8>, {one}) -> {padded}
+    """
+    op.operands[0] = mlir_util.insert(op, text, [op.operands[0]])[-1].results[0]
+    op.attributes["pad"] = ir.DenseI64ArrayAttr.get([0] * 4, op.context)
+
+
+def finish(module: Any) -> None:
+    """After TOSA was lowered."""
+    for op in mlir_util.walk(module.operation):
+        if op.name not in _STARTED:
+            continue
+        if _OWN in op.attributes:
+            del op.attributes[_OWN]
+            continue
+        fill = op.operands[len(op.operands) - 1].owner
+        if isinstance(fill, ir.Block) or fill.name != "linalg.fill":
+            continue
+        constant = fill.operands[0].owner
+        if isinstance(constant, ir.Block) or constant.name != "arith.constant":
+            continue
+        number = constant.attributes["value"]
+        if isinstance(number, ir.FloatAttr) and abs(number.value) == _GREATEST.get(str(number.type)):
+            infinity = ir.FloatAttr.get(number.type, math.copysign(math.inf, number.value), loc=op.location)
+            value = mlir_util.Builder(fill).value
+            fill.operands[0] = value("arith.constant", [], number.type, {"value": infinity})
