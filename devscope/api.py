@@ -166,11 +166,12 @@ def load(
 ) -> Executable:
     """Load a saved executable. Needs neither MLIR nor xDSL. What drivers make of it is kept on disk.
 
+    ``path`` is that of a regular file: what comes through a pipe has to be written to one first.
     A saved executable is machine code: call only what you trust. With ``trusted_keys``, paths of public keys,
     files are refused that none of them signed. docs/trust.md says what loading checks.
 
     Raises ExecutableFormatError for a damaged or foreign file, or one that no trusted key signed,
-    DeviceNotFoundError for a missing device, OptionError for what is no key.
+    DeviceNotFoundError for a missing device, OptionError for what is no key, InputError for what is no path.
     """
     from devscope.runtime.executable import Executable
 

@@ -70,8 +70,10 @@ class CompileOptions:
             )
         if self.machine is not None:
             from devscope.analysis.machine_file import machine_text
+            from devscope.runtime.paths import checked_path
 
-            object.__setattr__(self, "machine_text", machine_text(self.machine))
+            path = checked_path(self.machine, "'machine'", OptionError)
+            object.__setattr__(self, "machine_text", machine_text(path))
 
     def to_json(self) -> dict[str, object]:
         """The options as programs record them; of the machine's description, its path."""

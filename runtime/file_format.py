@@ -33,6 +33,7 @@ from devscope.errors import DevscopeError, ExecutableFormatError
 from devscope.runtime.binary_check import problem_of_binary
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.native.abi import ABI_VERSION
+from devscope.runtime.paths import checked_path
 from devscope.runtime.program import Program, memory_of
 from devscope.runtime.program_check import check_program
 from devscope.runtime.records import decode, read_json
@@ -79,11 +80,11 @@ def devscope_version() -> str:
 def save_program(program: Program, path: str | os.PathLike[str], sign_with: Key | None = None) -> None:
     """Writes a program to ``path``; a file that is there is replaced in one step or not at all.
 
-    ``sign_with``: the path of a private key. Raises :class:`OptionError` when that is none, and
-    :class:`ExecutableFormatError` when the file cannot be written or when the parts of the program
-    contradict each other.
+    ``sign_with``: the path of a private key. Raises :class:`OptionError` when that is none, :class:`InputError`
+    when ``path`` is none, and :class:`ExecutableFormatError` when the file cannot be written or when the parts of
+    the program contradict each other.
     """
-    target = Path(path)
+    target = Path(checked_path(path, "the file to write"))
     if target.exists() and not target.is_file():
         raise ExecutableFormatError(f"'{target}' cannot be written: it is not a regular file")
     try:
@@ -141,14 +142,14 @@ def read_program(
 def read_saved(
     path: str | os.PathLike[str], verify: bool = True, trusted_keys: Sequence[Key] | None = None
 ) -> SavedProgram:
-    """As :func:`read_program`. Raises
+    """As :func:`read_program`. Raises :class:`InputError` when ``path`` is none, and
     :class:`ExecutableFormatError` when the file is missing, no regular file, too large, foreign, damaged, of
     another version, or has anything in it that :mod:`.program_check` does not let pass.
     """
-    where = os.fspath(path)
+    where = checked_path(path, "the file to load")
     try:
-        _require_regular(os.stat(path))  # first: to open a pipe would be to wait for its other end
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+        _require_regular(os.stat(where))  # first: to open a pipe would be to wait for its other end
+        with open(os.open(where, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             return _read_open(file, where, verify, trusted_keys)
     except (OSError, ValueError) as error:  # ValueError: a name with a null character
         reason = getattr(error, "strerror", None) or str(error)

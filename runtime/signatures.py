@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from devscope.errors import ExecutableFormatError, OptionError
+from devscope.runtime.paths import checked_path
 
 Key = str | os.PathLike[str]
 """The path of a key: OpenSSH's format or PEM."""
@@ -129,12 +130,13 @@ def _public_blob(public: Any) -> bytes:
 
 
 def _read(path: Key) -> bytes:
+    path = checked_path(path, "a key", OptionError)
     try:
         if not os.path.isfile(path):
-            raise OptionError(f"'{os.fspath(path)}' is no file with a key")
+            raise OptionError(f"'{path}' is no file with a key")
         return Path(path).read_bytes()
     except (OSError, ValueError) as error:
-        raise OptionError(f"the key '{os.fspath(path)}' cannot be read: {error}") from None
+        raise OptionError(f"the key '{path}' cannot be read: {error}") from None
 
 
 def _serialization() -> Any:

@@ -129,22 +129,25 @@ def as_tuple(results: object) -> tuple[Any, ...]:
     return () if results is None else (results,)
 
 
-def report_difference(entry: Entry, results: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Print how each result compares with that of a build without devices.
+def comparison(
+    entry: Entry, results: Sequence[Any], expected: Sequence[Any]
+) -> tuple[list[str], DevscopeError | None]:
+    """How each result compares with that of a build without devices, a line for each.
 
-    Raises DevscopeError when one differs by more than rounding explains.
+    And an error when one differs by more than rounding explains.
     """
+    lines: list[str] = []
     differing: list[str] = []
     for number, spec in enumerate(entry.outputs):
         got, want = as_numbers(results[number], spec.dtype), as_numbers(expected[number], spec.dtype)
         error = relative_error(got, want)
         limit = _TOLERANCE.get(spec.dtype, 0.0)
         verdict = "agrees with" if error <= limit else "DIFFERS from"
-        print(f"check: result{number} {verdict} the host (relative error {error:.2e}, limit {limit:.0e})")
+        lines.append(f"check: result{number} {verdict} the host (relative error {error:.2e}, limit {limit:.0e})")
         if not error <= limit:
             differing.append(f"result{number}")
-    if differing:
-        raise DevscopeError(f"{', '.join(differing)}: not what the host computes")
+    error = DevscopeError(f"{', '.join(differing)}: not what the host computes") if differing else None
+    return lines, error
 
 
 def relative_error(got: Array, want: Array) -> float:

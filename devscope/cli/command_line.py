@@ -1,7 +1,7 @@
 """What the command lines of all of devscope's tools share: how options are read, and how a run ends."""
 
 import argparse
-import errno
+import io
 import os
 import sys
 import warnings
@@ -18,7 +18,6 @@ _INTERRUPTED = 130
 """Status after ctrl-C, as shells count it: 128 and the number of the signal."""
 
 _DEFECT = "this is a defect of devscope: please report it with the input; --traceback shows where it happened"
-_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class _Once(argparse.Action):
@@ -112,13 +111,12 @@ def run_tool(execute: Callable[[], int], traceback: bool) -> int:
             print("interrupted", file=sys.stderr, flush=True)
         os._exit(_INTERRUPTED)
     except Exception as error:
-        failure = _output_failure(error)
-        if isinstance(failure, BrokenPipeError):
+        failure = _output_failure()
+        if failure is not None:
             _forget_output()
-        elif failure is not None:
-            _forget_output()
-            error = InputError(f"cannot write to standard output: {failure.strerror or failure}")
-        return report(error, traceback)
+        if failure is None or isinstance(failure, BrokenPipeError):
+            return report(error, traceback)
+        return report(InputError(f"cannot write to standard output: {failure.strerror or failure}"), traceback)
 
 
 def _print_warning(message: Warning | str, *where: Any) -> None:
@@ -127,16 +125,41 @@ def _print_warning(message: Warning | str, *where: Any) -> None:
         sys.stderr.write(f"warning: {message}\n")
 
 
-def _output_failure(error: Exception) -> OSError | None:
-    """What is wrong with standard output, if anything is; ``error`` may come from there."""
-    if isinstance(error, OSError) and error.filename is None and error.errno in _NOT_WRITTEN:
-        return error
+class _Output(io.FileIO):
+    """Standard output that remembers why it could not be written: other files fail with the same errors."""
+
+    failure: OSError | None = None
+
+    def write(self, data: Any) -> int | None:
+        try:
+            return super().write(data)
+        except OSError as error:
+            self.failure = error
+            raise
+
+
+def watch_output() -> None:
+    """Has standard output, which is that of the process, remember its failures."""
+    old = sys.stdout
+    if not isinstance(old, io.TextIOWrapper):  # closed
+        return
+    raw = _Output(old.fileno(), "wb", closefd=False)
+    buffer = io.BufferedWriter(raw) if isinstance(old.buffer, io.BufferedWriter) else raw
+    plain = {"line_buffering": old.line_buffering, "write_through": old.write_through}
+    sys.stdout = io.TextIOWrapper(buffer, old.encoding, old.errors, **plain)  # pyright: ignore[reportArgumentType]
+
+
+def _output_failure() -> OSError | None:
+    """What is wrong with standard output, if anything is."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        return None
     try:
-        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison]
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError as failure:
         return failure
-    return None
+    buffer = getattr(sys.stdout, "buffer", None)
+    raw = getattr(buffer, "raw", buffer)
+    return raw.failure if isinstance(raw, _Output) else None
 
 
 def _forget_output() -> None:

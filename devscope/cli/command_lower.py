@@ -49,13 +49,14 @@ def _require_effect(arguments: argparse.Namespace, options: CompileOptions) -> N
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from devscope.cli.files import require_place, write_output
+    from devscope.cli.files import require_other_file, require_place, write_output
     from devscope.cli.printing import module_text
     from devscope.pipeline import compile_source
 
     options = compile_options(arguments)
     _require_effect(arguments, options)
     require_place(arguments.output)
+    require_other_file(arguments.output, [arguments.file, arguments.machine])
     texts: list[str] = []
 
     def collect(stage: str, payload: Any) -> None:

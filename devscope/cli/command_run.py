@@ -61,12 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from devscope.cli.arrays import as_tuple, print_results, reference_results, report_difference, save_results
+    from devscope.cli.arrays import as_tuple, comparison, print_results, reference_results, save_results
 
     _refuse_what_has_no_effect(arguments)
     if arguments.output is not None:
         require_place(arguments.output)
-        require_other_file(arguments.output, [arguments.file, *arguments.input])
+        read = (arguments.file, *arguments.input, arguments.machine, *(arguments.trusted_key or ()))
+        require_other_file(arguments.output, read)
     call = _Call(arguments)
     source = program_source(arguments.file)
     executable = (_load if is_compiled(source) else _compile)(source, arguments, call)
@@ -75,13 +76,20 @@ def execute(arguments: argparse.Namespace) -> int:
         expected = reference_results(source, compile_options(arguments), call.name, call.values)
     entry = executable.entries[call.name]
     results = as_tuple(executable.run(call.name, *call.values))
-    print_results(entry, results)
     if arguments.output is not None:
         save_results(arguments.output, entry, results)
-    if arguments.check:
-        if results and not any(device.kernels for device in executable.program.devices):
-            print("check: nothing runs on a device: this compares the host's code with itself")
-        report_difference(entry, results, expected)
+    lines, difference = comparison(entry, results, expected) if arguments.check else ([], None)
+    if arguments.check and results and not any(device.kernels for device in executable.program.devices):
+        lines.insert(0, "check: nothing runs on a device: this compares the host's code with itself")
+    try:
+        print_results(entry, results)
+        for line in lines:
+            print(line)
+    except BrokenPipeError:  # `| head`, which is no reason to keep a difference back
+        if difference is None:
+            raise
+    if difference is not None:
+        raise difference
     return 0
 
 

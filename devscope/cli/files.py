@@ -27,7 +27,7 @@ def write_output(path: str, data: str | bytes) -> None:
     Raises InputError with the system's reason.
     """
     content = data.encode() if isinstance(data, str) else data
-    if path == "-":  # run_tool says what is wrong with standard output
+    if path == "-":
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
@@ -42,8 +42,8 @@ def write_output(path: str, data: str | bytes) -> None:
         raise InputError(f"cannot write '{path}': {error.strerror or error}") from error
 
 
-def require_other_file(output: str | Path, inputs: Iterable[str | Path | PipedSource]) -> None:
-    """Raise OptionError when what is read would be overwritten."""
+def require_other_file(output: str | Path, inputs: Iterable[str | Path | PipedSource | None]) -> None:
+    """Raise OptionError when what is read would be overwritten: a source, unlike output, cannot be made again."""
     for path in inputs:
         with suppress(OSError, ValueError):
             if isinstance(path, str | Path) and os.path.isfile(path) and os.path.samefile(path, output):

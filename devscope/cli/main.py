@@ -14,7 +14,7 @@ from devscope.cli import (
     command_plan,
     command_run,
 )
-from devscope.cli.command_line import Parser, run_tool
+from devscope.cli.command_line import Parser, run_tool, watch_output
 from devscope.cli.guard import guarded, works_on
 
 _COMMANDS = (
@@ -65,6 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     if argv is None:
+        watch_output()
         return guarded(lambda: main(sys.argv[1:]))
     return run_tool(lambda: _execute(argv), "--traceback" in argv)
 

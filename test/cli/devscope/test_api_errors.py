@@ -22,6 +22,8 @@ from devscope.errors import (
     PlanError,
     VerifyError,
 )
+from devscope.runtime.file_format import save_program
+from devscope.runtime.signatures import sign
 
 ON_HOST = {"opencl:0": "cpu:0"}
 
@@ -196,3 +198,17 @@ def test_an_unreadable_cache_is_no_error(folder: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("DEVSCOPE_CACHE_DIR", "file")
     result = devscope.run(TANH, np.zeros(4, np.float32))
     np.testing.assert_array_equal(result, np.zeros(4, np.float32))
+
+
+@pytest.mark.parametrize("path", [1, b"a.dsx", 0.5])
+def test_what_is_no_path(path: Any) -> None:
+    """A number would be the file that is open under it: 1 is standard output."""
+    program: Any = None  # the path is looked at first
+    with pytest.raises(InputError, match=rf"the file to load is {path!r}, which is no path"):
+        devscope.load(path)
+    with pytest.raises(InputError, match=rf"the file to write is {path!r}, which is no path"):
+        save_program(program, path)
+    with pytest.raises(OptionError, match=rf"'machine' is {path!r}, which is no path"):
+        devscope.compile(TANH, machine=path)
+    with pytest.raises(OptionError, match=rf"a key is {path!r}, which is no path"):
+        sign(b"", path)

@@ -448,13 +448,19 @@ def test_options_without_effect(cli: Cli, arguments: list[str], message: str, no
     assert_usage_error(cli(command, "tanh.mlir", *options), f"error: {message}", note)
 
 
-@pytest.mark.parametrize("command", [["build"], ["run", "--random", "0"]])
+@pytest.mark.parametrize("command", [["build"], ["run", "--random", "0"], ["lower", "--stage", "plan"]])
 def test_what_is_read_is_not_overwritten(cli: Cli, folder: Path, command: list[str]) -> None:
     (folder / "link.mlir").symlink_to("tanh.mlir")
     for name in ("tanh.mlir", "./tanh.mlir", "link.mlir"):
         assert_usage_error(
             cli(*command, "tanh.mlir", "--output", name), "error: --output would overwrite 'tanh.mlir'"
         )
+    (folder / "machine.toml").touch()
+    others = ["--sign-with" if command == ["build"] else "--machine", "machine.toml", "--output", "machine.toml"]
+    assert_usage_error(
+        cli(*command, "tanh.mlir", "--completion", "min-cost", *others),
+        "error: --output would overwrite 'machine.toml'",
+    )
     assert (folder / "tanh.mlir").read_text() == TANH
 
 

@@ -14,7 +14,7 @@ import pytest
 from cli_case import TANH, Cli, Outcome, assert_one_error, assert_usage_error
 
 import devscope
-from devscope.cli import opt
+from devscope.cli import arrays, opt
 from devscope.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -154,6 +154,40 @@ def test_no_place_for_a_piped_program(folder: Path, forms: dict[str, bytes]) -> 
     assert done.returncode == 1
     assert done.stderr.startswith("error: cannot keep '<stdin>' in '")
     assert done.stderr.endswith(": File too large\n")
+
+
+@pytest.mark.parametrize(
+    ("statement", "status", "said"),
+    [
+        ("print('x' * 100_000)", 1, "error: cannot write to standard output: No space left on device"),
+        ("open('/dev/full', 'w').write('x' * 100_000)", 1, "error: internal error: OSError: [Errno 28] No space"),
+    ],
+)
+def test_a_full_disk_is_told_from_a_full_standard_output(statement: str, status: int, said: str) -> None:
+    """More than fits into the buffer, which then knows nothing of the failure."""
+    text = f"""
+from devscope.cli.command_line import run_tool, watch_output
+watch_output()
+raise SystemExit(run_tool(lambda: {statement}, False))
+"""
+    with open("/dev/full", "w") as stdout:
+        done = subprocess.run(
+            [sys.executable, "-c", text], stdout=stdout, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert (done.returncode, done.stderr[: len(said)]) == (status, said)
+
+
+def test_what_nobody_reads_is_compared_and_saved(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``devscope run --check -o r.npz | head -1`` of a program with long results."""
+
+    def broken(*_: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(arrays, "print_results", broken)
+    command = ("run", "tanh.mlir", "--random", "0", "--check", "-o", "r.npz")
+    assert cli(*command) == Outcome(0, "", "", ["r.npz"])
+    monkeypatch.setattr(arrays, "reference_results", lambda *_: [np.zeros(4, np.float32)])
+    assert cli(*command).err == "error: result0: not what the host computes\n"
 
 
 def test_an_error_after_output_that_nobody_reads(folder: Path) -> None:
