@@ -155,6 +155,7 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
         if _MARK in op.attributes:  # what is made from a marked operation keeps its attributes
             del op.attributes[_MARK]
     cut_windows(module)
+    _choose_whole_tensors(module)
     if checks.indices:
         run_passes(module.operation, pipeline("elementwise"))
         check_indices(module)
@@ -162,6 +163,24 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
     _fill_splat_constants(module)
     if _drop_empty_parts(module):
         run_passes(module.operation, pipeline("resolve_sizes"))
+
+
+def _choose_whole_tensors(module: Any) -> None:
+    """``arith.select`` by a scalar between tensors that may differ in size becomes an ``scf.if``.
+
+    Upstream takes it for elementwise and both for as large as the first. Canonicalisation makes a select of it
+    again, later, which is then one of buffers.
+    """
+    for op in mlir_util.walk(module.operation):
+        if op.name != "arith.select" or isinstance(op.operands[0].type, ir.ShapedType):
+            continue
+        type_ = op.results[0].type
+        if isinstance(type_, ir.RankedTensorType) and not type_.has_static_shape:
+            branch = mlir_util.Builder(op).op("scf.if", list(op.operands)[:1], [type_], regions=2)
+            for region, value in zip(branch.regions, list(op.operands)[1:], strict=True):
+                with op.location, ir.InsertionPoint(ir.Block.create_at_start(region, [])):
+                    ir.Operation.create("scf.yield", operands=[value])
+            mlir_util.replace_op(op, branch.results)
 
 
 def _drop_empty_parts(module: Any) -> bool:

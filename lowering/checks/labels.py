@@ -7,9 +7,8 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
-from devscope.analysis.symbols import CALL, is_public, named_function
+from devscope.analysis.call_graph import CallGraph
 from devscope.dialects.device import DeviceCopyOp
-from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 from devscope.runtime.program import TensorSpec
 
@@ -34,27 +33,24 @@ def argument_labels(module: ModuleOp, inputs: Mapping[str, Sequence[TensorSpec]]
 
     ``inputs``: those of the public functions.
     """
-    functions = {f.sym_name.data: f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
+    graph = CallGraph(module)
     labels = {
         name: _own_labels(inputs[name]) if name in inputs else [""] * len(f.function_type.inputs)
-        for name, f in functions.items()
+        for name, f in graph.symbols.functions.items()
     }
-    calls: dict[str, list[list[SSAValue]]] = {}
-    used_as_values: set[str] = set()
-    for op in module.walk():
-        name = named_function(op)
-        if name is not None and op_name(op) == CALL:
-            calls.setdefault(name, []).append(list(op.operands))
-        elif name is not None:
-            used_as_values.add(name)
-    private = [name for name, f in functions.items() if not is_public(f) and name not in used_as_values]
-    changed = True
-    while changed:
-        changed = False
-        for name in private:
-            found = [_common(values, labels) for values in zip(*calls.get(name, []), strict=True)]
-            if found and found != labels[name]:
-                labels[name], changed = found, True
+    calls: dict[func.FuncOp, list[Sequence[SSAValue]]] = {}
+    for op, _, callee in graph.calls:
+        if callee is not None and callee in graph.private:
+            calls.setdefault(callee, []).append(op.operands)
+    for component in reversed(graph.components):  # callers before callees
+        names = [(f.sym_name.data, calls[f]) for f in component if f in calls]
+        changed = True
+        while changed:
+            found = {
+                name: [_common(values, labels) for values in zip(*sites, strict=True)] for name, sites in names
+            }
+            changed = len(component) > 1 and any(found[name] != labels[name] for name in found)
+            labels |= found
     return labels
 
 

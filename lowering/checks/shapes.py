@@ -118,7 +118,20 @@ class _Function:
         """Of values that loops carry, the loop and the position."""
         self._sources: dict[tuple[Any, int], tuple[Any, int]] = {}
         """Of their sizes, the value and axis that they come from: at first, and if they change, themselves."""
+        self._found: dict[tuple[Any, int], Size] = {}
+        """Where sizes come from, as `_size` has found it."""
+        self._assumed = 0
+        """How many sizes are taken for what loops carry without change, which is not known yet."""
+        self._depths: dict[Any, int] = {}
+        """In how many loops values are defined. One that can be used in a loop is inside if it is in more."""
+        self._blocks: dict[Any, int] = {}
+        """In how many loops blocks are."""
         for op in mlir_util.walk(function):
+            depth = self._blocks.get(op.block, 0)
+            for block in mlir_util.blocks_of(op):
+                self._blocks[block] = depth + (op.name in _LOOPS)
+                self._depths.update(dict.fromkeys(block.arguments, self._blocks[block]))
+            self._depths.update(dict.fromkeys(op.results, depth))
             if op.name in _LOOPS:
                 ranges = _ranges(op)
                 arguments = list(mlir_util.entry_block(op).arguments)
@@ -157,22 +170,31 @@ class _Function:
 
     def _size(self, value: Any, axis: int) -> Size:
         """Where the size of a dimension comes from."""
-        while True:
-            extent = ir.ShapedType(value.type).shape[axis]
-            if extent != ir.ShapedType.get_dynamic_size():
-                return extent
-            op = self._made_by.get(value)
-            if value in self._shared:
-                source = self._shared[value], axis
-            elif value in self._carried:
-                source = self._source_of_carried(value, axis)
-            else:
-                source = None if op is None else self._source(op, value, axis)
-            if source == (value, axis):
-                return source
-            if not isinstance(source, tuple):
-                return (value, axis) if source is None else source
-            value, axis = source
+        passed: list[tuple[Any, int]] = []
+        size: Size = value, axis
+        while isinstance(size, tuple) and size not in self._found:
+            passed.append(size)
+            size = self._origin(*size)
+            if size == passed[-1]:
+                break
+        if isinstance(size, tuple):
+            size = self._found.get(size, size)
+        if not self._assumed:
+            self._found.update(dict.fromkeys(passed, size))
+        return size
+
+    def _origin(self, value: Any, axis: int) -> Size:
+        """The same size, one step nearer to where it comes from, or as it is given."""
+        extent = ir.ShapedType(value.type).shape[axis]
+        if extent != ir.ShapedType.get_dynamic_size():
+            return extent
+        if value in self._shared:
+            return self._shared[value], axis
+        if value in self._carried:
+            return self._source_of_carried(value, axis)
+        op = self._made_by.get(value)
+        source = None if op is None else self._source(op, value, axis)
+        return (value, axis) if source is None else source
 
     def _source_of_carried(self, value: Any, axis: int) -> tuple[Any, int]:
         """What comes into the loop, if each iteration passes on a value of the size that it was given."""
@@ -182,7 +204,10 @@ class _Function:
             block = mlir_util.entry_block(loop)
             given, passed = block.arguments[1 + position], mlir_util.children(loop)[-1].operands[position]
             self._sources.setdefault((given, axis), (given, axis))
-            if self._size(passed, axis) == (given, axis):
+            self._assumed += 1
+            is_same = self._size(passed, axis) == (given, axis)
+            self._assumed -= 1
+            if is_same:
                 self._sources[given, axis] = self._sources[value, axis] = loop.operands[3 + position], axis
         return self._sources[value, axis]
 
@@ -196,13 +221,15 @@ class _Function:
             return self._number(sizes[dynamic.index(axis)])
         if name in _ALIKE or name == "device.device_copy":
             return operands[0], axis
+        if name == "tensor.concat" and axis == ir.IntegerAttr(op.attributes["dim"]).value:
+            return _sum([self._size(operand, axis) for operand in operands])
         if name in ("tensor.insert", "tensor.insert_slice"):
             return operands[1], axis
         if name == "tensor.extract_slice":
             _, sizes, _ = self._slice(op)
             kept = _kept(sizes, ir.ShapedType(value.type).shape)
             return self._number(sizes[kept[axis]])
-        if name == "tensor.concat" and axis != ir.IntegerAttr(op.attributes["dim"]).value:
+        if name == "tensor.concat":
             return operands[0], axis
         if name == "tensor.collapse_shape":
             parts = ir.ArrayAttr(ir.ArrayAttr(op.attributes["reassociation"])[axis])
@@ -328,14 +355,17 @@ class _Function:
             loops.append(op)
         while op.parent is not None and op.parent.name in _LOOPS:
             loop = op.parent.operation
-            inside = {value for inner in mlir_util.walk(loop) for value in mlir_util.defined_values(inner)}
-            if not inside.isdisjoint([*values, *_bounds(loops)]):
+            if self._is_inside(loop, [*values, *_bounds(loops)]):
                 return op, loops
             op = loop
             loops.append(loop)
         if op.block == self._entry and self._arguments.issuperset([*values, *_bounds(loops)]):
             return self._first, loops
         return op, loops
+
+    def _is_inside(self, loop: Any, values: Sequence[Any]) -> bool:
+        """Whether any of ``values``, which something in ``loop`` may use, is defined there."""
+        return any(self._depths[value] > self._blocks[loop.block] for value in values)
 
     # ------------------------------------------------------------------------------ what operations need
 
@@ -378,18 +408,31 @@ class _Function:
                 self._require_equal(op, size, (extent, f"dimension {axis} of the result"))
 
     def check_concat(self, op: Any) -> None:
-        self._check_alike(op, range(len(op.operands)), ir.IntegerAttr(op.attributes["dim"]).value)
+        dim = ir.IntegerAttr(op.attributes["dim"]).value
+        self._check_alike(op, range(len(op.operands)), dim)
+        sum_ = _sum([self._size(operand, dim) for operand in op.operands])
+        self._check_extent(op, dim, sum_, f"the sum of dimension {dim} of the operands")
+
+    def _check_extent(self, op: Any, axis: int, size: Size, what: str) -> None:
+        """A dimension of the result that its type gives, where it is computed from sizes that are not known."""
+        extent = ir.ShapedType(op.results[0].type).shape[axis]
+        if extent != ir.ShapedType.get_dynamic_size():
+            self._require_equal(op, (size, what), (extent, "that of the result"))
 
     def check_softmax(self, op: Any) -> None:
         self._check_alike(op, range(len(op.operands)))
 
     def check_pad(self, op: Any) -> None:
         """A padding of less than nothing is no slice."""
-        segments = list(ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-        for value in list(op.operands)[1 : 1 + segments[1] + segments[2]]:
+        groups = mlir_util.operand_groups(op)[1:]
+        for value in (value for group in groups for value in group):
             number = self._number(value)
             if not isinstance(number, int):
                 self._assert(op, "sge", number, 0, f"{RANGE}: 'tensor.pad' would pad by {{0}}")
+        low, high = (_mixed(op.attributes[f"static_{n}"], g) for n, g in zip(("low", "high"), groups, strict=True))
+        for axis, widths in enumerate(zip(low, high, strict=True)):
+            size = _sum([self._size(op.operands[0], axis), *map(self._number, widths)])
+            self._check_extent(op, axis, size, f"dimension {axis} of operand 0 with its padding")
 
     def check_expand(self, op: Any) -> None:
         sizes = _mixed(op.attributes["static_output_shape"], list(op.operands)[1:])
@@ -408,8 +451,7 @@ class _Function:
         type_ = ir.ShapedType(op.results[0].type)
         if not type_.rank:
             return
-        build = Builder(op)
-        sizes = self._elements(build, shape, type_.rank)
+        sizes = self._elements(op, shape, type_.rank)
         for axis, (size, extent) in enumerate(zip(sizes, type_.shape, strict=True)):
             if extent == ir.ShapedType.get_dynamic_size():
                 self._require_size(op, axis, size)
@@ -424,7 +466,9 @@ class _Function:
         if not isinstance(size, int | tuple):
             self._assert(op, "sge", size, 0, f"{RANGE}: dimension {axis} of '{op.name}' would be {{0}}")
 
-    def _elements(self, build: Builder, shape: Any, count: int) -> list[Size]:
+    def _elements(self, op: Any, shape: Any, count: int) -> list[Size]:
+        """Of ``shape``, which ``op`` uses."""
+        build = Builder(op)
         made_by = self._made_by.get(shape)
         if made_by is not None and made_by.name == "tensor.from_elements":
             values = list(made_by.operands)
@@ -433,6 +477,8 @@ class _Function:
             values = [build.value("tensor.extract", [shape, build.constant(n)], element) for n in range(count)]
         if values[0].type != build.index:
             values = [build.value("arith.index_cast", [value], build.index) for value in values]
+        for value in values:
+            self._depths.setdefault(value, self._blocks[op.block])
         return [self._number(value) for value in values]
 
     def _check_loops(self, op: Any) -> None:
@@ -528,11 +574,15 @@ class _Function:
         elif not isinstance(offset, int) or offset != 0:
             text = f"{RANGE}: '{op.name}' begins at {{0}} of {what}, which is {{1}}"
             self._assert(op, "ule", offset, extent, text)
-        taken = _term("addi", _term("muli", _term("subi", size, 1), stride), 1) if stride != 1 else size
         text = f"{RANGE}: '{op.name}' takes {{0}} of {what}, where {{1}} are left"
-        self._assert(op, "sle", taken, _term("subi", extent, offset), text, around=None if last is None else loop)
-        if not isinstance(stride, int):
-            self._assert(op, "sge", stride, 0, f"{RANGE}: the stride of '{op.name}' is {{0}}")
+        around = None if last is None else loop
+        taken, left = size, _term("subi", extent, offset)
+        if stride != 1:
+            taken = _term("addi", _term("muli", _term("subi", size, 1), stride), 1)
+            for number, name in ((size, "size"), (stride, "stride")):  # so that the product does not wrap around
+                if not isinstance(number, int):
+                    self._assert(op, "ult", number, 1 << 31, f"{RANGE}: the {name} of '{op.name}' is {{0}}")
+        self._assert(op, "sle", taken, left, text, around=around)
 
     def _last(self, op: Any, loop: Any, range_: _Range, sizes: Sequence[Size]) -> Size | None:
         """The last index of a loop with which ``op`` always runs; None for others, and if it changes ``sizes``."""
@@ -544,9 +594,8 @@ class _Function:
         lower, upper, step = map(self._number, range_)
         if parent != loop or not isinstance(step, int) or step < 1 or mlir_util.is_unsigned(loop):
             return None
-        inside = {value for inner in mlir_util.walk(loop) for value in mlir_util.defined_values(inner)}
         leaves = [leaf for size in (*sizes, lower, upper) for leaf in _leaves(size)]
-        if not inside.isdisjoint([*leaves, *_bounds(between)]):
+        if self._is_inside(loop, [*leaves, *_bounds(between)]):
             return None
         rounds = _term("divsi", _term("subi", _term("subi", upper, 1), lower), step)
         return _term("addi", lower, _term("muli", rounds, step))
@@ -559,6 +608,10 @@ _RULES: dict[str, Callable[[_Function, Any], None]] = {
     "tensor.reshape": _Function.check_reshape,
     "linalg.softmax": _Function.check_softmax,
 }
+
+
+def _sum(sizes: Sequence[Size]) -> Size:
+    return reduce(partial(_term, "addi"), sizes, 0)
 
 
 def _product(sizes: Sequence[Size]) -> Size:
@@ -593,8 +646,8 @@ def _place(op: Any) -> str:
     return ir.StringAttr(op.attributes["msg"]).value if op.name == "cf.assert" else f"in '{op.name}'"
 
 
-_PREDICATES = {"eq": 0, "ne": 1, "ult": 6, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ule": 7, "uge": 9}
-_REVERSED = {"eq": "eq", "slt": "sgt", "sle": "sge", "sge": "sle", "ule": "uge"}
+_PREDICATES = {"eq": 0, "ne": 1, "ult": 6, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ule": 7, "ugt": 8, "uge": 9}
+_REVERSED = {"eq": "eq", "slt": "sgt", "sle": "sge", "sge": "sle", "ult": "ugt", "ule": "uge"}
 
 
 def compare(build: Builder, predicate: str, one: Any, other: Any) -> Any:

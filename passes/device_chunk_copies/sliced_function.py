@@ -214,7 +214,7 @@ def _row_operands(op: Operation) -> list[bool] | None:
     """
     name = op_name(op)
     if name.startswith(("arith.", "math.")):
-        return _tensors(op)
+        return None if _chooses_by_scalar(op) else _tensors(op)
     if not name.startswith("linalg.") or not op.results:
         return None
     maps = op.get_attr_or_prop("indexing_maps")
@@ -227,6 +227,12 @@ def _row_operands(op: Operation) -> list[bool] | None:
     if name == "linalg.matvec" or _WINDOWED.match(name):
         return [is_tensor(value) and number != 1 for number, value in enumerate(op.operands)]
     return _along_dimensions(op, name)
+
+
+def _chooses_by_scalar(op: Operation) -> bool:
+    """Whether a scalar chooses between tensors, which may differ in size."""
+    first = facts_of(op).chooses_from
+    return first is not None and is_tensor(op.operands[first]) and not is_tensor(op.operands[0])
 
 
 def _tensors(op: Operation) -> list[bool]:

@@ -116,6 +116,8 @@ def transfer(op: Operation, operands: Sequence[Fact]) -> list[Fact]:
     name = op_name(op)
     if name == "arith.constant":
         return [Fact(element_of(op.get_attr_or_prop("value")))]
+    if name == "arith.select" and operands[0].shape is None and operands[1].shape != operands[2].shape:
+        return [Fact(_elementwise(name, op, operands).element)]  # of tensors that may differ in size
     if is_folded(name):
         return [_elementwise(name, op, operands)]
     rule = _RULES.get(name)

@@ -156,6 +156,29 @@ func.func @reshape_static(%x: tensor<6xf32>, %s: tensor<2xi64>) -> tensor<2x3xf3
   %r = tensor.reshape %x(%s) {device.scope = DEFAULT} : (tensor<6xf32>, tensor<2xi64>) -> tensor<2x3xf32>
   return %r : tensor<2x3xf32>
 }
+func.func @concat_static(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<8xf32> {
+  %0 = tensor.concat dim(0) %x, %y : (tensor<?xf32>, tensor<?xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func @pad_static(%x: tensor<?xf32>, %n: index) -> tensor<8xf32> {
+  %z = arith.constant 0.0 : f32
+  %0 = tensor.pad %x low[%n] high[1] { ^bb0(%i: index): tensor.yield %z : f32 } : tensor<?xf32> to tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+func.func @strided(%x: tensor<?xf32>, %n: index, %s: index) -> tensor<?xf32> {
+  %0 = tensor.extract_slice %x[1] [%n] [%s] : tensor<?xf32> to tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @chosen(%c: i1, %x: tensor<?xf32>, %y: tensor<?xf32>, %z: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = scf.if %c -> tensor<?xf32> { scf.yield %x : tensor<?xf32> } else { scf.yield %y : tensor<?xf32> }
+  %1 = arith.addf %0, %z : tensor<?xf32>
+  return %1 : tensor<?xf32>
+}
+func.func @selected(%c: i1, %x: tensor<?xf32>, %y: tensor<?xf32>, %z: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = arith.select %c, %x, %y : tensor<?xf32>
+  %1 = arith.addf %0, %z : tensor<?xf32>
+  return %1 : tensor<?xf32>
+}
 func.func @add_elsewhere(%n: index, %p: tensor<?xf32>, %q: tensor<?xf32>) -> tensor<?xf32> {
   %0 = arith.addf %p, %q : tensor<?xf32>
   return %0 : tensor<?xf32>
@@ -261,6 +284,34 @@ CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
         ExecutionError,
         "element 0 of the shape is 3, that of the result is 2",
     ),
+    ("concat_static", (floats(3), floats(5)), None, ""),
+    (
+        "concat_static",
+        (floats(3), floats(4)),
+        ExecutionError,
+        "sum of dimension 0 .* is 7, that of the result is 8",
+    ),
+    ("pad_static", (floats(4), 3), None, ""),
+    ("pad_static", (floats(4), 4), ExecutionError, "with its padding is 9, that of the result is 8"),
+    ("strided", (floats(10), 3, 4), None, ""),
+    ("strided", (floats(10), 3, 5), ExecutionError, "takes 11 of dimension 0 of argument 0 'x', where 9 are left"),
+    (
+        "strided",
+        (floats(10), 3, 2**62),
+        ExecutionError,
+        "the stride of 'tensor.extract_slice' is 4611686018427387904",
+    ),
+    ("strided", (floats(10), -3, 2), ExecutionError, "the size of 'tensor.extract_slice' is -3"),
+    *[
+        (
+            entry,
+            (first, floats(3), floats(5), floats(size)),
+            None if first is (size == 3) else ExecutionError,
+            which,
+        )
+        for entry in ("chosen", "selected")
+        for first, size, which in ((True, 3, ""), (True, 5, "is 3,"), (False, 5, ""), (False, 3, "is 5,"))
+    ],
     ("add_elsewhere", (1, floats(3), floats(4)), InputError, both(1, 3, 2, 4)),
 ]
 
@@ -278,7 +329,9 @@ def executable(default: str) -> Executable:
 def test_shapes(default: str, case: tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]) -> None:
     entry, arguments, error, message = case
     if error is None:
-        executable(default).run(entry, *arguments)
+        result = executable(default).run(entry, *arguments)
+        if entry in ("chosen", "selected"):
+            np.testing.assert_array_equal(result, 2 * arguments[3])
     else:
         with pytest.raises(error, match=message) as caught:
             executable(default).run(entry, *arguments)
