@@ -50,12 +50,15 @@ def _arch_and_ptx(options: Options) -> tuple[str, str]:
 
 
 def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) -> DeviceBinary:
-    arch, ptx = _arch_and_ptx(options)
-    machine = Machine("PTX", "nvptx64-nvidia-cuda", arch, f"+ptx{ptx.replace('.', '')}", assembly=True)
-    gpu_to_llvm = pipeline("cuda/gpu_to_llvm")
+    machine, gpu_to_llvm = _machine(options), pipeline("cuda/gpu_to_llvm")
     return compile_kernels(
         gpu_modules, run_passes, "cuda", gpu_to_llvm, machine, call_math_functions, _declare_dynamic
     )
+
+
+def _machine(options: Options) -> Machine:
+    arch, ptx = _arch_and_ptx(options)
+    return Machine("PTX", "nvptx64-nvidia-cuda", arch, f"+ptx{ptx.replace('.', '')}", assembly=True)
 
 
 _DYNAMIC = re.compile(r"^(@__dynamic_shmem__\d+) = internal (addrspace\(3\) global \[0 x i8\]) \w+", re.MULTILINE)

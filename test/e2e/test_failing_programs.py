@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ func.func @main(%x: tensor<?xf32>, %most: index) -> tensor<?xf32> {
 """
 
 
+@cache
 def compiled(source: str, default: str = "cpu:0") -> Executable:
     return devscope.compile(source, default=default, cache=False)
 

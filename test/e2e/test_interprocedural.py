@@ -32,7 +32,7 @@ from devscope.runtime.pool import CopyCount, Counters
 pytestmark = pytest.mark.fuzz
 
 SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
-NUMBER = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 12)
+NUMBER = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 6)
 PROGRAMS = Path(__file__).parent / "programs"
 
 Results = tuple[Any, ...]
@@ -100,8 +100,7 @@ def test_every_pass_leaves_a_module_that_verifies(number: int) -> None:
         return  # what is refused is not split
     for change in (DeviceInlinePass(), DeviceSccpPass(), DeviceUnusedPass(), DeviceMergePass()):
         change.run(AnalysisManager(planned.module))
-        if "shape" not in program.text:  # xDSL refuses reshapes of dynamic extents that MLIR takes
-            planned.module.verify()
+        planned.module.verify()
         verify_module(planned.module)
         planned.session.to_mlir(planned.module)
     simplify_across_functions(AnalysisManager(planned.module))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from scattered_copies import scatter_copies
 pytestmark = pytest.mark.fuzz
 
 SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
-NUMBER = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 12)
+NUMBER = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 6)
 PROGRAM = Path(__file__).parent / "programs" / "moved_copies.mlir"
 
 Change = Callable[[ModuleOp], object]
@@ -46,26 +46,31 @@ def scattered_and_moved(module: ModuleOp) -> None:
     move_copies(module)
 
 
-def run(
-    change: Change,
-    monkeypatch: pytest.MonkeyPatch,
-    source: Any,
-    entry: str,
-    *arguments: Any,
-    default: str = "cpu:0",
-) -> tuple[tuple[Any, ...], int]:
-    """The results of a call of a program whose planned module was changed, and its copies between devices."""
+def compiled(change: Change, source: Any, default: str = "cpu:0") -> Executable:
+    """A program whose planned module was changed."""
     again = move_copies if change in (move_copies, scattered_and_moved) else left_alone
     changes = iter((change, again))  # of the planned module, and of the split one
-    monkeypatch.setattr(device_move_copies, "move_copies", lambda module: next(changes)(module))
-    built = build(source, CompileOptions(default, "host"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device_move_copies, "move_copies", lambda module: next(changes)(module))
+        built = build(source, CompileOptions(default, "host"))
     places = two_devices()
-    devices = {device.name: places.get(device.name, "opencl:0") for device in built.devices}
-    with Executable(built, devices) as executable:
-        values = executable.run(entry, *arguments)
-        counters = executable.counters()
-    copies = sum(count.copies for (source, target), count in counters.copies.items() if source != target)
+    return Executable(built, {device.name: places.get(device.name, "opencl:0") for device in built.devices})
+
+
+def run(executable: Executable, entry: str, *arguments: Any) -> tuple[tuple[Any, ...], int]:
+    """The results of a call, and its copies between devices."""
+    executable.reset_counters()
+    values = executable.run(entry, *arguments)
+    counted = executable.counters().copies.items()
+    copies = sum(count.copies for (source, target), count in counted if source != target)
     return values if isinstance(values, tuple) else (values,), copies
+
+
+@pytest.fixture(scope="module")
+def plain_and_moved() -> Iterator[tuple[Executable, Executable]]:
+    source = PROGRAM.read_text()
+    with compiled(left_alone, source) as plain, compiled(move_copies, source) as moved:
+        yield plain, moved
 
 
 @pytest.mark.parametrize(
@@ -88,28 +93,32 @@ def run(
     ],
 )
 def test_copies_of_a_call(
-    entry: str, numbers: tuple[int, ...], before: int, after: int, monkeypatch: pytest.MonkeyPatch
+    entry: str,
+    numbers: tuple[int, ...],
+    before: int,
+    after: int,
+    plain_and_moved: tuple[Executable, Executable],
 ) -> None:
     tensors = 1 if entry in ("carried", "switched") else 2
     arrays = np.random.default_rng(SEED).uniform(-1, 1, (tensors, 67)).astype(np.float32)
-    source = PROGRAM.read_text()
-    plain, copies = run(left_alone, monkeypatch, source, entry, *arrays, *numbers)
-    moved, fewer = run(move_copies, monkeypatch, source, entry, *arrays, *numbers)
+    (plain, copies), (moved, fewer) = (run(program, entry, *arrays, *numbers) for program in plain_and_moved)
     for value, expected in zip(moved, plain, strict=True):
         np.testing.assert_allclose(value, expected, rtol=0, atol=1e-6)
     assert (copies, fewer) == (before, after)
 
 
 @pytest.mark.parametrize("number", range(NUMBER))
-def test_random_programs(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_programs(number: int) -> None:
     """Programs with a copy in front of every use; their loops run, since those that do not may have more."""
     rng = np.random.default_rng([SEED, number, 6])
     program = Generator(rng, busy=True).program()
     text, given = program.text, program.inputs(rng, 3, 2)
     default = ("cpu:0", "opencl:0")[number % 2]
     try:
-        plain, copies = run(scattered, monkeypatch, text, "main", *given, default=default)
-        moved, fewer = run(scattered_and_moved, monkeypatch, text, "main", *given, default=default)
+        with compiled(scattered, text, default) as executable:
+            plain, copies = run(executable, "main", *given)
+        with compiled(scattered_and_moved, text, default) as executable:
+            moved, fewer = run(executable, "main", *given)
         for value, expected in zip(moved, plain, strict=True):
             np.testing.assert_allclose(value, expected, rtol=1e-12, atol=1e-12)
         assert fewer <= copies

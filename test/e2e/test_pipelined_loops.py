@@ -120,21 +120,20 @@ def reference(x: Any, first: int, step: int) -> tuple[Any, Any]:
     return rows.sum(axis=0), rows
 
 
-@pytest.mark.parametrize(("first", "step"), [(0, 1), (1, 3), (0, 2), (7, 1), (8, 1)])
-def test_slices(first: int, step: int) -> None:
+@pytest.mark.parametrize(("first", "step", "size"), [(0, 1, 67), (1, 3, 67), (0, 2, 1), (7, 1, 1), (8, 1, 67)])
+def test_slices(first: int, step: int, size: int) -> None:
     rng = np.random.default_rng(first)
-    for size, seed in itertools.product((1, 67), range(3)):
-        text = SLICES.format(size=size, first=first, step=step)
-        x = rng.standard_normal((9, size), np.float32)
-        with (
-            devscope.compile(text, devices=two_devices(), cache=False) as executable,
-            delayed_queues(executable, seed) as delays,
-        ):
-            for scale in (1, 2, 3):
-                for value, wanted in zip(executable(x * scale), reference(x * scale, first, step), strict=True):
-                    np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-4)
-            assert delays.delayed > 0
-            assert not any(executable.counters().live.values())
+    text = SLICES.format(size=size, first=first, step=step)
+    with devscope.compile(text, devices=two_devices(), cache=False) as executable:
+        for seed in range(3):
+            x = rng.standard_normal((9, size), np.float32)
+            with delayed_queues(executable, seed) as delays:
+                for scale in (1, 2, 3):
+                    inputs = x * scale
+                    for value, wanted in zip(executable(inputs), reference(inputs, first, step), strict=True):
+                        np.testing.assert_allclose(value, wanted, rtol=0, atol=1e-4)
+                assert delays.delayed > 0
+                assert not any(executable.counters().live.values())
 
 
 def _check(executable: Any, inputs: tuple[Any, ...], wanted: tuple[Any, ...]) -> None:
@@ -207,17 +206,15 @@ def test_slices_of_different_sizes() -> None:
         assert not any(executable.counters().live.values())
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_bounds_at_run_time_delayed(seed: int, memory: str) -> None:
+def test_bounds_at_run_time_delayed(memory: str) -> None:
     text = DYNAMIC.format(index="index", suffix="", to_index="arith.addi %k, %c0 : index")
-    rng = np.random.default_rng(seed)
-    with (
-        devscope.compile(text, devices=two_devices(), cache=False) as executable,
-        delayed_queues(executable, seed) as delays,
-    ):
-        for number in (7, 0, 2, 1, 7):
-            x, start = (rng.standard_normal((8, 33), np.float32) for _ in range(2))
-            bounds = (1, 1 + number, 1)
-            _check(executable, (x, start, *bounds), dynamic_reference(x, start, bounds))
-        assert delays.delayed > 0
-        assert not any(executable.counters().live.values())
+    with devscope.compile(text, devices=two_devices(), cache=False) as executable:
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            with delayed_queues(executable, seed) as delays:
+                for number in (7, 0, 2, 1, 7):
+                    x, start = (rng.standard_normal((8, 33), np.float32) for _ in range(2))
+                    bounds = (1, 1 + number, 1)
+                    _check(executable, (x, start, *bounds), dynamic_reference(x, start, bounds))
+                assert delays.delayed > 0
+                assert not any(executable.counters().live.values())
