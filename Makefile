@@ -41,7 +41,7 @@ lit: $(VENV)/.dev
 	$(BIN)/lit -v -j2 test
 
 pytest: $(VENV)/.dev
-	PYTHONHASHSEED=0 $(BIN)/python -m pytest -n 2 --dist worksteal test
+	PYTHONHASHSEED=0 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test
 
 # Until ctrl-C, or: make fuzz MINUTES=10 JOBS=4 PART=programs,files SEED=1703
 fuzz: $(VENV)/.dev

@@ -40,6 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"fuzz: draws random programs or data from ${SEED_VARIABLE}")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest test comes first, so that no process of pytest-xdist is left alone with it at the end."""
+    items.sort(key=lambda item: item.path.name != "test_valgrind.py")
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A process that crashed says nothing itself."""
     if terminalreporter.stats.get("failed"):

@@ -7,12 +7,14 @@ environment; ``not`` is lit's own.
 # pyright: reportUndefinedVariable=false
 # ruff: noqa: F821
 
+import importlib
 import os
 import shlex
 import sys
 from pathlib import Path
 
 import lit.formats
+import lit.TestRunner
 
 ROOT = Path(__file__).resolve().parent.parent
 # -P: what lies in the directory where a test runs must not shadow a package.
@@ -28,13 +30,16 @@ config.test_source_root = str(ROOT / "test")
 config.test_exec_root = str(ROOT / "build" / "lit")
 
 # Substitutions are regular expressions; a tool's name inside a path or a longer word stays as it is.
-for tool, module in {
+TOOLS = {
     "devscope-opt": "devscope.cli.opt",
     "devscope": "devscope.cli.main",
-    "filecheck": "filecheck",
-}.items():
+    "filecheck": "filecheck.main",
+}
+for tool, module in TOOLS.items():
     config.substitutions.append((rf"(?<![\w./%-]){tool}(?![\w./-])", f"{PYTHON} -m {module}"))
 config.substitutions.append(("%python", PYTHON))
+sys.path.append(config.test_source_root)
+lit.TestRunner.subprocess.Popen = importlib.import_module("preloaded").preload(list(TOOLS.values()))
 
 # The driver's and devscope's caches live under the home directory; drivers are found through the others.
 for variable in ("HOME", "XDG_CACHE_HOME", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "DEVSCOPE_MLIR"):

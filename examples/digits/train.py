@@ -49,13 +49,15 @@ def train() -> Digits:
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
     from sklearn.neural_network import MLPClassifier
+    from threadpoolctl import threadpool_limits
 
     data: Any = load_digits(return_X_y=True)
     pixels, labels = data
     parts: list[Any] = train_test_split(pixels / 16, labels, test_size=0.25, random_state=SEED, stratify=labels)
     train_x, test_x, train_y, test_y = parts
     network = MLPClassifier(HIDDEN, activation="tanh", max_iter=300, tol=1e-3, random_state=SEED)
-    network.fit(train_x, train_y)
+    with threadpool_limits(1):  # several would wait for each other most of the time: the products are small
+        network.fit(train_x, train_y)
     return Digits(
         weights=[weight.astype(np.float32) for weight in network.coefs_],
         biases=[bias.astype(np.float32) for bias in network.intercepts_],

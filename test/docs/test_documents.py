@@ -64,12 +64,13 @@ def test_document(
     (tmp_path / "model.mlir").write_text(shown["model.mlir"])
     found = list(blocks(document))
     names: dict[str, object] = {"__name__": "example"}
+    not_run: list[str] = []
     for block, behind in zip(found, [*found[1:], None], strict=False):
         capfd.readouterr()
         if not block.runs:
             continue
         if block.language == "console":
-            run_commands(block, capfd)
+            not_run += run_commands(block, capfd)
         elif block.language == "mlir":
             (tmp_path / (block.name or "block.mlir")).write_text(block.text)
             status = opt.main([block.name or "block.mlir", "--verify-diagnostics"])
@@ -83,15 +84,18 @@ def test_document(
                 out = capfd.readouterr().out
                 assert agrees(out, behind.text), f"{behind}: {out}"
     op_facts.facts.cache_clear()
+    if not_run:
+        pytest.skip(f"all but {', '.join(not_run)}")
 
 
 TOOLS = {"devscope": main.main, "devscope-opt": opt.main}
 
 
-def run_commands(block: Block, capfd: pytest.CaptureFixture[str]) -> None:
+def run_commands(block: Block, capfd: pytest.CaptureFixture[str]) -> list[str]:
+    """Returns why the rest of the block did not run, if it did not: a tool that is not there."""
     for command, (tool, *arguments), expected in commands(block.text):
         if tool not in TOOLS and shutil.which(tool) is None:
-            pytest.skip(f"{block}: there is no {tool}")
+            return [f"{block}: there is no {tool}"]
         try:
             status = TOOLS[tool](arguments) if tool in TOOLS else subprocess.call(["bash", "-c", command])
         except SystemExit as end:
@@ -100,3 +104,4 @@ def run_commands(block: Block, capfd: pytest.CaptureFixture[str]) -> None:
         assert (status != 0) == ("error: " in expected), f"{block}: {command}: {err}"
         if expected:
             assert agrees(out + err, expected), f"{block}: {command} prints:\n{out}{err}"
+    return []

@@ -49,8 +49,11 @@ def made(rows: int, chunks: int) -> int:
     return math.ceil(rows / math.ceil(rows / chunks))
 
 
-@pytest.mark.parametrize("name", sorted(BY_ROWS))
-@pytest.mark.parametrize(("rows", "chunks"), [(8, 4), (7, 3), (10, 4), (5, 1), (3, 8), (1, 4)])
+@pytest.mark.parametrize(
+    ("name", "rows", "chunks"),
+    [(name, *sizes) for name in sorted(BY_ROWS) for sizes in ((7, 3), (3, 8))]
+    + [("elementwise", *sizes) for sizes in ((8, 4), (10, 4), (5, 1), (1, 4))],
+)
 def test_by_rows(name: str, rows: int, chunks: int) -> None:
     """As many chunks as there should be, and what all of them need only once."""
     program = BY_ROWS[name]
@@ -88,7 +91,7 @@ def test_delayed(name: str, memory: str) -> None:
         assert not any(executable.counters().live.values())
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     name=st.sampled_from(sorted(BY_ROWS)),
     rows=st.integers(1, 40),

@@ -50,6 +50,7 @@ class Recorder:
         self._keep: list[Any] = []
         self._launch = self._replace("clEnqueueNDRangeKernel", _LAUNCH, self.launch)
         self._wait = self._replace("clWaitForEvents", (c_uint32, c_void_p), self.wait)
+        self._ask = self._replace("clGetEventInfo", (c_void_p, c_uint32, c_size_t, c_void_p, c_void_p), self.ask)
 
     def _replace(self, name: str, parameters: tuple[Any, ...], function: Any) -> Any:
         type_ = ctypes.CFUNCTYPE(c_int32, *parameters)
@@ -64,9 +65,19 @@ class Recorder:
         return status
 
     def wait(self, count: int, events: int) -> int:
-        self.waited += [e or 0 for e in (c_void_p * count).from_address(events)]
-        self.launched_before.append(len(self.launched))
+        for event in (c_void_p * count).from_address(events):
+            self._note(event or 0)
         return self._wait(count, events)
+
+    def ask(self, event: int, *rest: Any) -> int:
+        """A wait of which signals are heard asks again and again."""
+        if self.waited[-1:] != [event]:
+            self._note(event)
+        return self._ask(event, *rest)
+
+    def _note(self, event: int) -> None:
+        self.waited.append(event)
+        self.launched_before.append(len(self.launched))
 
 
 @contextmanager

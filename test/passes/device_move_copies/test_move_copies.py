@@ -22,7 +22,7 @@ from devscope.passes.device_move_copies import move_copies
 from devscope.passes.device_plan import PlanOptions, plan_module
 from devscope.passes.device_verify import verify_module
 
-EXAMPLES = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 60)
+EXAMPLES = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 24)
 # No shrinking: modules are far from the choices that make them, so that it takes long and gains little.
 profile = settings(
     max_examples=EXAMPLES,

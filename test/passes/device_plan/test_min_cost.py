@@ -221,7 +221,7 @@ def least_seconds(
     return best
 
 
-@settings(RELAXED, max_examples=25)
+@settings(RELAXED, max_examples=10)
 @given(seed=st.integers(0, 2**32), devices=st.sampled_from((2, 2, 3)), arguments=st.sampled_from(("host", "open")))
 def test_no_assignment_costs_less(seed: int, devices: int, arguments: str, plan: Any, parse: Any) -> None:
     """Also: what is planned verifies, keeps its meaning, and stays as it is when planned again."""
@@ -260,7 +260,7 @@ class BesideDefault:
         self.compared += 1
 
 
-@settings(RELAXED, max_examples=25)
+@settings(RELAXED, max_examples=10)
 @given(seed=st.integers(0, 2**32))
 def test_costs_no_more_than_the_default(seed: int, parse: Any) -> None:
     rng = random.Random(seed)
@@ -277,7 +277,7 @@ def test_costs_no_more_than_the_default(seed: int, parse: Any) -> None:
     assert beside.compared
 
 
-@settings(RELAXED, max_examples=25)
+@settings(RELAXED, max_examples=10)
 @given(seed=st.integers(0, 2**32))
 def test_random_modules(seed: int, plan: Any) -> None:
     """Planned twice, the second time nothing changes; see `conftest.plan`."""
@@ -290,7 +290,7 @@ def test_random_modules(seed: int, plan: Any) -> None:
         assume(False)
 
 
-@settings(RELAXED, max_examples=12)
+@settings(RELAXED, max_examples=5)
 @given(seed=st.integers(0, 2**32))
 def test_the_order_of_functions_does_not_matter(seed: int, parse: Any) -> None:
     texts: list[list[str]] = []

@@ -146,10 +146,10 @@ def chain(length: int, every: int) -> ModuleOp:
     return ModuleOp([FuncOp("main", ([type_, type_], [type_]), Region(block))])
 
 
-@pytest.mark.parametrize(("every", "copies"), [(0, 0), (1, 0), (1000, 149)])
+@pytest.mark.parametrize(("every", "copies"), [(0, 0), (1, 0), (1000, 29)])
 def test_long_chain(every: int, copies: int) -> None:
-    """50,000 operations plan without recursion, so fast that a test can do it."""
-    module = chain(50_000, every)
+    """10,000 operations plan without recursion, so fast that a test can do it."""
+    module = chain(10_000, every)
     planned = plan_module(module)
     assert len(planned.copies) == copies
     verify_module(module)

@@ -26,7 +26,7 @@ from devscope.passes.device_plan import PlanOptions, plan_module
 from devscope.passes.device_verify import verify_module
 
 SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
-EXAMPLES = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 25)
+EXAMPLES = int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 12)
 # No shrinking: modules are far from the choices that make them, so that it takes long and gains little.
 profile = settings(
     max_examples=EXAMPLES,
@@ -120,7 +120,7 @@ def test_order_and_names_do_not_matter(rng, annotations: float, default: str, ar
 
 @pytest.mark.fuzz
 @pytest.mark.parametrize("arguments", ["open", "host"])
-@pytest.mark.parametrize("seed", range(SEED, SEED + 20))
+@pytest.mark.parametrize("seed", range(SEED, SEED + 8))
 def test_without_annotations_nothing_is_copied(plan, seed: int, arguments: str) -> None:
     text = Generator(random.Random(seed), 0.0).module()
     assert plan(text, arguments=arguments).copies() == []
