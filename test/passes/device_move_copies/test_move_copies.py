@@ -73,7 +73,7 @@ def test_random_modules(rng: random.Random, annotations: float, default: str, sc
     assert generic(module) == text
 
 
-DEPTH = 1500
+DEPTH = 1100
 """More than Python's stack would take."""
 
 

@@ -11,7 +11,7 @@ from loop_programs import CopyOracle, LoopProgram
 from devscope.dialects.device import ScopeAttr
 
 FIRST = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
-SEEDS = range(FIRST, FIRST + int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 25))
+SEEDS = range(FIRST, FIRST + int(os.environ.get("DEVSCOPE_TEST_PROGRAMS") or 12))
 SCOPES = [ScopeAttr.get("cpu", 0), ScopeAttr.get("opencl", 0)]
 MOST_CHOICES = 9
 """Programs with more values that may move take the search too long."""
