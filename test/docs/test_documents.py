@@ -49,6 +49,10 @@ def test_links_lead_somewhere() -> None:
                 assert anchor[1:] in {re.sub(r"[^\w -]", "", t).lower().replace(" ", "-") for t in titles}, anchor
 
 
+def test_readme_names_the_dialect_first() -> None:
+    assert re.findall(r"\]\(docs/(\w+\.md)", DOCUMENTS[0].read_text().partition("\nMore: ")[2])[0] == "dialect.md"
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.relative_to(ROOT).as_posix())
 def test_document(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

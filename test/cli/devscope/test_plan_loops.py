@@ -1,7 +1,9 @@
-"""``devscope plan`` of a program with loops: how often data is copied and read back, and what bodies do."""
+"""``devscope plan`` of a program with loops: how often data is copied and read back, and what bodies do; what the
+reports of long programs cost."""
 
 from __future__ import annotations
 
+import cProfile
 import json
 import re
 from pathlib import Path
@@ -100,3 +102,26 @@ def test_every_copy_is_one_edge(cli: Cli) -> None:
         r"opencl:0 -> cpu:0, per iteration\n256 bytes",
         r"cpu:0 -> opencl:0, per iteration\n256 bytes",
     ]
+
+
+def test_reports_cost_little_beside_planning(cli: Cli, folder: Path) -> None:
+    """Calls of functions for 20 more operations, which no load of the machine changes."""
+
+    def calls(size: int, *report: str) -> int:
+        lines = [
+            f"  %{n + 1} = math.tanh %{n} {'{device.scope = #dev}' if n % 3 else ''} : tensor<4xf32>\n"
+            for n in range(size)
+        ]
+        head = "func.func @main(%0: tensor<4xf32>) -> tensor<4xf32> {\n"
+        (folder / "long.mlir").write_text(
+            f"{HEAT.splitlines()[0]}\n{head}{''.join(lines)}  return %{size} : tensor<4xf32>\n}}\n"
+        )
+        with cProfile.Profile() as profile:
+            assert cli("plan", "long.mlir", *report).status == 0
+        return sum(entry.callcount for entry in profile.getstats())
+
+    calls(10)  # imports
+    plan = calls(30) - calls(10)
+    for report in (["--table"], ["--dot"], ["--explain", "%10"]):
+        calls(10, *report)
+        assert calls(30, *report) - calls(10, *report) <= 1.6 * plan, report
