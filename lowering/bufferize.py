@@ -5,6 +5,7 @@ from typing import Any
 
 from devscope.dialects.op_facts import ENDS, Control, facts
 from devscope.lowering import mlir_util, tosa_extremes
+from devscope.lowering.checks.demands import keep_demands
 from devscope.lowering.checks.indices import check_indices
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.checks.shapes import check_shapes
@@ -74,6 +75,7 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
     """Lower operations of input dialects to linalg, tensor, arith and math, with the passes that they bring."""
     names = {op.name for op in mlir_util.walk(module.operation)}
     used = {name.partition(".")[0] for name in names}
+    keep_demands(module)
     if "stablehlo.slice" in names:
         _drop_empty_slices(module)
     if "stablehlo" in used and register_stablehlo_passes():

@@ -22,6 +22,7 @@ from devscope.dialects.names import SAME_SIZE
 from devscope.dialects.op_facts import facts
 from devscope.lowering import mlir_util
 from devscope.lowering.checks.labels import Labels
+from devscope.lowering.constants import constant_value
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
@@ -79,6 +80,8 @@ def _leaves(size: Size) -> Iterator[Any]:
 _LOOPS = {"scf.for", "scf.forall", "scf.parallel"}
 _IN_PARALLEL = "scf.forall.in_parallel"
 _ENTERED = {*_LOOPS, _IN_PARALLEL} | {f"scf.{name}" for name in ("while", "if", "index_switch", "execute_region")}
+_LONGEST_SHAPE = 16
+"""More elements than that has no shape."""
 _SLICES = {"tensor.extract_slice": 0, "tensor.insert_slice": 1, "tensor.parallel_insert_slice": 1}
 _ALIKE = {"tensor.cast", "memref.cast", "bufferization.to_tensor", "bufferization.to_buffer", "tensor.bitcast"}
 
@@ -256,11 +259,23 @@ class _Function:
                 axis = self._number(index)
                 rank = ir.ShapedType(source.type).rank
                 return self._size(source, axis) if isinstance(axis, int) and 0 <= axis < rank else value
-            origin = self._made_by.get(op.operands[0]) if op.name == "arith.index_cast" else None
+            origin = self._made_by.get(op.operands[0]) if op.name == "arith.index_cast" else op
+            if origin is not None and origin.name == "tensor.extract" and len(origin.operands) == 2:
+                constant = self._constants(origin.operands[0])
+                position = self._number(origin.operands[1])
+                return constant[position] if isinstance(position, int) and 0 <= position < len(constant) else value
             if origin is None or origin.name != "arith.index_cast":
                 return value
             value = origin.operands[0]
         return value
+
+    def _constants(self, tensor: Any) -> list[int]:
+        """The elements of a constant of integers, such as a shape; none of other tensors."""
+        made_by = self._made_by.get(tensor)
+        if made_by is None or made_by.name != "arith.constant":
+            return []
+        value = constant_value(made_by)
+        return list(value) if isinstance(value, ir.DenseIntElementsAttr) and len(value) <= _LONGEST_SHAPE else []
 
     def _root(self, size: Size) -> Size:
         while size in self._known:
@@ -275,10 +290,8 @@ class _Function:
         if a == b:
             return
         named = [self._described(size, what) for size, what in (one, other)]
-        of_arguments = all(
-            isinstance(size, int) or (isinstance(size, tuple) and self._labels.get(size[0]))
-            for size in (one[0], other[0])
-        )
+        computed = [size for size in (one[0], other[0]) if not isinstance(size, int)]
+        of_arguments = computed and all(isinstance(s, tuple) and self._labels.get(s[0]) for s in computed)
         head = OF_ARGUMENTS if of_arguments else OF_VALUES
         self._assert(
             op, "eq", one[0], other[0], f"{head}: {named[0]} is {{0}}, {named[1]} is {{1}} ({_place(op)})"
@@ -372,10 +385,7 @@ class _Function:
     def _check(self, op: Any) -> None:
         name = op.name
         if name == "cf.assert" and SAME_SIZE in op.attributes:
-            sizes = [self._number(value) for value in self._made_by[op.operands[0]].operands]
-            names = [ir.StringAttr(name).value for name in ir.ArrayAttr(op.attributes[SAME_SIZE])]
-            self._require_equal(op, *zip(sizes, names, strict=True))
-            op.erase()
+            self._check_same(op)
         elif name in _SLICES:
             self._check_slice(op, _SLICES[name])
         elif name == "tensor.cast":
@@ -388,6 +398,18 @@ class _Function:
             self._check_alike(
                 op, [n for n, v in enumerate(op.operands) if isinstance(v.type, ir.RankedTensorType)]
             )
+
+    def _check_same(self, op: Any) -> None:
+        """What earlier stages demand. Where both sizes are known, the condition is folded, and false."""
+        names = [ir.StringAttr(name).value for name in ir.ArrayAttr(op.attributes[SAME_SIZE])]
+        comparison = self._made_by.get(op.operands[0])
+        if comparison is not None and comparison.name == "arith.cmpi":
+            sizes = [self._number(value) for value in comparison.operands]
+            self._require_equal(op, *zip(sizes, names, strict=True))
+            op.erase()
+        else:
+            text = f"{OF_VALUES}: {names[0]} is not {names[1]} ({_place(op)})"
+            op.attributes["msg"], op.attributes[CHECK] = ir.StringAttr.get(text), ir.UnitAttr.get()
 
     def _sizes(self, op: Any, number: int) -> list[tuple[Size, str]]:
         value = op.operands[number]
@@ -469,6 +491,9 @@ class _Function:
     def _elements(self, op: Any, shape: Any, count: int) -> list[Size]:
         """Of ``shape``, which ``op`` uses."""
         build = Builder(op)
+        constants = self._constants(shape)
+        if constants:
+            return constants
         made_by = self._made_by.get(shape)
         if made_by is not None and made_by.name == "tensor.from_elements":
             values = list(made_by.operands)

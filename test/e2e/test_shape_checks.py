@@ -179,6 +179,19 @@ func.func @selected(%c: i1, %x: tensor<?xf32>, %y: tensor<?xf32>, %z: tensor<?xf
   %1 = arith.addf %0, %z : tensor<?xf32>
   return %1 : tensor<?xf32>
 }
+func.func @reshape_by_constant(%x: tensor<6xf32>) -> tensor<2x3xf32> {
+  %s = arith.constant dense<[3, 2]> : tensor<2xindex>
+  %r = tensor.reshape %x(%s) {device.scope = DEFAULT} : (tensor<6xf32>, tensor<2xindex>) -> tensor<2x3xf32>
+  return %r : tensor<2x3xf32>
+}
+func.func @tosa_concat(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %0 = tosa.concat %x, %y {axis = 1 : i32} : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
+func.func @concatenate(%x: tensor<?x?xf32>, %y: tensor<2x?xf32>) -> tensor<?x?xf32> {
+  %0 = stablehlo.concatenate %x, %y, dim = 1 : (tensor<?x?xf32>, tensor<2x?xf32>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
 func.func @add_elsewhere(%n: index, %p: tensor<?xf32>, %q: tensor<?xf32>) -> tensor<?xf32> {
   %0 = arith.addf %p, %q : tensor<?xf32>
   return %0 : tensor<?xf32>
@@ -293,6 +306,11 @@ CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
     ),
     ("pad_static", (floats(4), 3), None, ""),
     ("pad_static", (floats(4), 4), ExecutionError, "with its padding is 9, that of the result is 8"),
+    ("reshape_by_constant", (floats(6),), ExecutionError, "element 0 of the shape is 3, that of the result is 2"),
+    ("tosa_concat", (floats(2, 3), floats(2, 1)), None, ""),
+    ("tosa_concat", (floats(3, 3), floats(2, 1)), InputError, both(0, 3, 1, 2)),
+    ("concatenate", (floats(2, 3), floats(2, 1)), None, ""),
+    ("concatenate", (floats(3, 3), floats(2, 1)), InputError, "'x' is 3, dimension 0 of operand 1 is 2"),
     ("strided", (floats(10), 3, 4), None, ""),
     ("strided", (floats(10), 3, 5), ExecutionError, "takes 11 of dimension 0 of argument 0 'x', where 9 are left"),
     (
