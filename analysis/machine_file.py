@@ -7,7 +7,6 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, NoReturn
 
 from devscope.analysis.machine import DYNAMIC_SIZE, TRIP_COUNT, Device, Link, Machine
@@ -16,6 +15,7 @@ from devscope.errors import MachineFileError, OptionError
 
 FORMAT = 1
 
+_MOST_BYTES = 1 << 24
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:(0|[1-9][0-9]*)")
 _RATE, _SECONDS = "a number above 0", "a number of seconds, 0 or more"
 _DEVICE = {"flops": _RATE, "bandwidth": _RATE, "launch": _SECONDS, "memory": _RATE}
@@ -32,12 +32,16 @@ def read_machine(path: str | os.PathLike[str]) -> Machine:
 def machine_text(path: str | os.PathLike[str]) -> str:
     """The text of a description. Raises MachineFileError when it cannot be read."""
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        reason = error.strerror or str(error)
+        with open(path, "rb") as file:
+            data = file.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise MachineFileError(f"the machine description '{os.fspath(path)}' is longer than 16 MiB")
+        return data.decode()
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        if isinstance(error, UnicodeDecodeError):
+            raise MachineFileError(f"the machine description '{os.fspath(path)}' is not UTF-8 text") from None
+        reason = getattr(error, "strerror", None) or str(error)
         raise MachineFileError(f"cannot read the machine description '{os.fspath(path)}': {reason}") from None
-    except UnicodeDecodeError:
-        raise MachineFileError(f"the machine description '{os.fspath(path)}' is not UTF-8 text") from None
 
 
 def parse_machine(text: str, source: str) -> Machine:

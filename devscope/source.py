@@ -6,12 +6,16 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from stat import S_ISREG
+from typing import Any, BinaryIO
 
 from devscope.errors import InputError
 
 _SUFFIXES = (".mlir", ".mlirbc", ".bc", ".dsx")
 EXECUTABLE_MAGIC = b"PK\3\4"
+_MOST_PIPED = 1 << 30
+"""Bytes that are read from what is no file: it may never end (/dev/zero)."""
+_PIECE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -32,8 +36,32 @@ def read_once(source: Any) -> Any:
     path = source_path(source)
     if path is None or path.is_file():
         return source
-    with reading(path):
-        return PipedSource(str(path), path.read_bytes())
+    with reading(path), path.open("rb") as stream:
+        return PipedSource(str(path), read_all(stream, str(path)))
+
+
+def read_all(stream: BinaryIO, name: str) -> bytes:
+    """What is in a file, or comes through a pipe. Raises InputError when that is too much to be held in memory."""
+    if _is_regular(stream):
+        return stream.read()
+    pieces: list[bytes] = []
+    left = _MOST_PIPED
+    while piece := stream.read(_PIECE):
+        pieces.append(piece)
+        left -= len(piece)
+        if left < 0:
+            raise InputError(
+                f"cannot read '{name}': it is no file, and more than {_MOST_PIPED >> 30} GiB came from it",
+                notes=["so much is read from files only: write it to one"],
+            )
+    return b"".join(pieces)
+
+
+def _is_regular(stream: BinaryIO) -> bool:
+    try:
+        return S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except ValueError:  # it has no descriptor
+        return False
 
 
 def source_path(source: Any) -> Path | None:

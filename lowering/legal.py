@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from xdsl.dialects import func
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 
 from devscope.analysis.target_binding import HOST_KIND
 from devscope.dialects.location import source_location
@@ -18,6 +18,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.interop.mixed_types import LAUNCHES
+from devscope.runtime.object_file import is_allowed
 from devscope.runtime.program_check import MOST_BYTES
 
 _DIALECTS = """
@@ -33,22 +34,44 @@ _LAUNCHES = LAUNCHES | {"device.in", "device.out"}
 #: Accesses to an element of a tensor, whose indices are the last operands, and the position of the tensor.
 _ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
 _RESERVED = "devscope_"
+_LONGEST = 10_000
+"""Of a symbol; SPIR-V has room for 260,000 bytes of the name of a kernel, which is longer."""
 _FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
 """Of f80 and f128, which the host computes with, the bindings do not say that they are floats."""
 
 
 def check_names(module: ModuleOp) -> None:
-    """Raise LoweringError, located, for a symbol that would stand for a part of devscope's runtime.
+    """Raise LoweringError, located, for a symbol that stands for a part of devscope's runtime or for nothing.
 
     Functions with a body get names of their own later; everything else keeps its name.
     """
     for op in module.body.block.ops:
-        name = op.get_attr_or_prop("sym_name")
-        is_definition = isinstance(op, func.FuncOp) and bool(op.body.blocks)
-        if isinstance(name, StringAttr) and name.data.startswith(_RESERVED) and not is_definition:
+        attribute = op.get_attr_or_prop("sym_name")
+        if not isinstance(attribute, StringAttr):
+            continue
+        name = attribute.data
+        if not name or "\0" in name or len(name) > _LONGEST:
+            shown = repr(name[:40]) + "..." * (len(name) > 40)
+            advice = f"names have 1 to {_LONGEST:,} characters, none of them null"
+            raise LoweringError(f"{shown} cannot be the name of code", source_location(op), [advice])
+        if isinstance(op, func.FuncOp) and op.body.blocks:
+            continue
+        if name.startswith(_RESERVED):
+            raise LoweringError(f"'{name}': names that begin with '{_RESERVED}' are reserved", source_location(op))
+        if isinstance(op, func.FuncOp) and not is_allowed(name) and _is_used(module, name):
             raise LoweringError(
-                f"'{name.data}': names that begin with '{_RESERVED}' are reserved", source_location(op)
+                f"function '{name}' has no body",
+                source_location(op),
+                ["give it one; of others, programs may call C's functions on numbers and memory: docs/trust.md"],
             )
+
+
+def _is_used(module: ModuleOp, name: str) -> bool:
+    return any(
+        isinstance(attribute, SymbolRefAttr) and attribute.string_value() == name
+        for op in module.walk()
+        for attribute in (*op.attributes.values(), *op.properties.values())
+    )
 
 
 def check_module(module: Any, target: str) -> None:

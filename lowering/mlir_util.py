@@ -43,6 +43,11 @@ def functions(module: Any) -> list[Any]:
     return [op for op in children(module.operation) if op.name == "func.func"]
 
 
+def text_of(op: Any, name: str) -> str:
+    """The string that an attribute of ``op`` holds, which in MLIR can have any bytes."""
+    return ir.StringAttr(op.attributes[name]).value_bytes.decode(errors="backslashreplace")
+
+
 def symbol_name(op: Any) -> str:
     return ir.StringAttr(op.attributes["sym_name"]).value
 

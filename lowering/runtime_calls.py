@@ -274,7 +274,7 @@ def _assert(messages: dict[str, str], compared: _Compared, op: Any, where: list[
 
     ``messages`` are the symbols of the texts of assertions.
     """
-    message = ir.StringAttr(op.attributes["msg"]).value
+    message = mlir_util.text_of(op, "msg")
     is_check = CHECK in op.attributes
     text = message if is_check else f"assertion failed: {message}" if message else "assertion failed"
     location = decode_location(op.location)

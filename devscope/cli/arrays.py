@@ -15,7 +15,7 @@ from devscope.dialects.target import device_types
 from devscope.errors import DevscopeError, InputError, Note
 from devscope.runtime.executable import Executable
 from devscope.runtime.program import DTYPES, Entry, TensorSpec
-from devscope.source import PipedSource
+from devscope.source import PipedSource, read_all
 
 Array = NDArray[Any]
 
@@ -78,7 +78,7 @@ def _opened(path: str) -> BinaryIO:
     if file.seekable():
         return file
     with file:
-        return io.BytesIO(file.read())
+        return io.BytesIO(read_all(file, path))
 
 
 def as_numbers(array: Any, dtype: str) -> Array:

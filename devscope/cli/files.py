@@ -10,7 +10,7 @@ from pathlib import Path
 
 from devscope.errors import DevscopeError, InputError, OptionError, ParseError, SourceLocation
 from devscope.runtime.replaced_file import replaced_file
-from devscope.source import PipedSource, read_once, reading, require_readable
+from devscope.source import PipedSource, read_all, read_once, reading, require_readable
 
 STDIN = "<stdin>"
 """The name of standard input in messages."""
@@ -76,10 +76,11 @@ def read_input(path: str) -> bytes:
     """The bytes of a file, or of standard input for ``-``. Raises InputError with the system's reason."""
     with reading(path):
         if path != "-":
-            return Path(path).read_bytes()
+            with open(path, "rb") as file:
+                return read_all(file, path)
         if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]
             raise InputError("cannot read standard input: it is closed")
-        return sys.stdin.buffer.read()
+        return read_all(sys.stdin.buffer, STDIN)
 
 
 def program_source(path: str) -> Path | PipedSource:

@@ -127,7 +127,7 @@ def _note(asserts: list[Any], status: Any, checks: Checks) -> None:
 
 def _number(op: Any, messages: list[str]) -> int:
     """The number of the message of an assertion: as that of code of the host, but without numbers."""
-    message = ir.StringAttr(op.attributes["msg"]).value
+    message = mlir_util.text_of(op, "msg")
     if CHECK in op.attributes:
         text = re.sub(r"index \{0\}", "an index", re.sub(r", which has \{1\} elements", "", message))
     else:

@@ -32,6 +32,7 @@ from devscope.lowering.interop.unregister_incompatible import (
 _UNKNOWN: type = ir.UnknownLoc
 _ENUMERATORS = "iterator_types"
 """Where structured operations keep an array of enumerators."""
+_SYMBOL = "sym_name"
 
 
 @dataclass(frozen=True)
@@ -164,6 +165,8 @@ class _Import:
         except (TypeError, RuntimeError):
             items = self._repaired_items(op)
         for name, value in items:
+            if name == _SYMBOL:
+                _require_text(value)
             memo = self._enumerators if name == _ENUMERATORS else converted
             (properties if name in declared else attributes)[name] = memo(value)
         if known.hidden:
@@ -214,6 +217,12 @@ def _ambiguous(op: Any, name: str) -> ParseError:
         decode_location(op.location),
         notes=["properties stand between <{ and }>: drop the other one, or call it something else"],
     )
+
+
+def _require_text(name: Any) -> None:
+    """Raise RuntimeError (`not_text`) for a symbol that is not UTF-8; as a payload no pass could find it."""
+    if isinstance(name, ir.StringAttr):
+        _ = name.value
 
 
 def _location(location: Any) -> Any:

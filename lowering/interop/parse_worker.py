@@ -20,8 +20,11 @@ def _answer(data: bytes, filename: str) -> bytes | ParseError | None:
         # Text is parsed again by the process that asks, whose message is as good.
         if not data.startswith(BYTECODE_MAGIC):
             return None
-        where = error.location or SourceLocation(filename, 1, 1)
-        return ParseError(error.message, where, [str(note) for note in error.notes])
+        where, notes = error.location, [str(note) for note in error.notes]
+        if where is None or not where.line:  # it is about the bytes
+            where = SourceLocation(filename, 1, 1)
+            notes.append("the bytecode is damaged, or of a newer version of MLIR")
+        return ParseError(error.message, where, notes)
 
     def look(op: Any) -> Any:
         names.add(op.name)

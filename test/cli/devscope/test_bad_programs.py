@@ -53,6 +53,11 @@ PARSE_ERRORS = {
         "",
     ),
     "byte order mark": ("\ufeff" + TANH, "1:1: error: unexpected character", "save it as UTF-8 without one"),
+    "name that is not UTF-8": (
+        TANH.replace("@main", '@"a\\FFb"'),
+        "3:1: error: a name in this operation is not",
+        "",
+    ),
     "alias": (scoped("#nothing"), "4:45: error: undefined symbol alias id 'nothing'", ""),
 }
 
@@ -369,6 +374,15 @@ LOWERING_ERRORS = {
         "7:1: error: 'devscope_alloc': names that begin with 'devscope_' are reserved",
         "",
     ),
+    "no body": (
+        TANH + f"func.func private @g({T4})\nfunc.func private @sinf(f32) -> f32\n"
+        f"func.func @f(%x: {T4}) {{\n  call @g(%x) : ({T4}) -> ()\n  return\n}}\n",
+        "7:1: error: function 'g' has no body",
+        "C's functions on numbers",
+    ),
+    "null in a name": (TANH.replace("@main", '@"a\\00b"'), "3:1: error: 'a\\x00b' cannot be the name", "none of"),
+    "endless name": (TANH.replace("main", "m" * 10001), f"3:1: error: '{'m' * 40}'... cannot be", "10,000"),
+    "no name": (TANH.replace("@main", '@""'), "3:1: error: '' cannot be the name of code", ""),
     "module in the module": (
         TANH + "module @inner {\n}\n",
         "7:1: error: target 'cpu' cannot lower operation 'builtin.module'",
@@ -438,7 +452,7 @@ def test_conflict_shows_both_chains(cli: Cli, folder: Path) -> None:
     ("data", "message"),
     [
         (bytes(range(128, 256)) * 9, "bad.mlir:1:1: error: "),
-        (b"ML\xefR", "bad.mlir:"),
+        (b"ML\xefR", "bad.mlir:1:1: error: "),
         (b"ML\xefR" + bytes(range(256)), "bad.mlir:"),
         (TANH.encode("utf-16"), "bad.mlir:1:1: error: "),
     ],

@@ -104,6 +104,16 @@ def test_arrays(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert_one_error(cli("run", "tanh.mlir", "--input", "-"), "error: '<stdin>' is not a .npy file")
 
 
+def test_endless_input(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("devscope.source._MOST_PIPED", 1 << 22)
+    for command in (["plan", "/dev/zero"], ["run", "/dev/zero"]):
+        assert_one_error(cli(*command), "error: cannot read '/dev/zero': it is no file", "write it to one")
+    feed(monkeypatch, b" " * (1 << 23))
+    assert_one_error(cli("run", "-"), "error: cannot read '<stdin>': it is no file")
+    machine = cli("plan", "tanh.mlir", "--completion", "min-cost", "--machine", "/dev/zero")
+    assert_one_error(machine, "error: the machine description '/dev/zero' is longer than 16 MiB")
+
+
 def test_the_api_reads_a_pipe_once(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     threading.Thread(target=(folder / "pipe").write_bytes, args=[TANH.encode()], daemon=True).start()
