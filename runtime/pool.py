@@ -17,7 +17,7 @@ from weakref import WeakSet
 
 from devscope.errors import InputError
 from devscope.runtime.cache import DiskCache
-from devscope.runtime.drivers import Device, DeviceProgram
+from devscope.runtime.drivers import Device, DeviceProgram, forked
 from devscope.runtime.instance import Instance
 from devscope.runtime.program import Program
 
@@ -101,6 +101,12 @@ class Builds:
                     cache.store_blob(digest, fresh)
             return self._programs[known]
 
+    def forget(self) -> object:
+        """The programs, which must not go away, and nothing to release any more."""
+        lost, self._programs = self._programs, {}
+        self._lock = threading.Lock()
+        return lost
+
     def close(self) -> None:
         """Releases the programs, whose kernels are released."""
         for program in self._programs.values():
@@ -146,7 +152,8 @@ class InstancePool:
         self._make = lambda: Instance(program, physical, builds.get)
         self._builds = builds
         self._limit = limit
-        self._closed = self._ending = False
+        self._on_devices = any(device.type != "cpu" for device in physical)
+        self._closed = self._ending = self._forked = False
         try:
             self.instances = [self._make()]
         except BaseException:
@@ -157,6 +164,8 @@ class InstancePool:
         _pools.add(self)
         self._moving: set[int] = set()
         """Threads between two states of an instance."""
+        self._lost: list[object] = []
+        """What a forked process may neither use nor release."""
         self._starting = 0
         """Instances that are being made."""
         # Its lock is reentrant: garbage collection may call the program from anywhere.
@@ -166,9 +175,11 @@ class InstancePool:
     def take(self, held: list[Instance]) -> Instance:
         """An instance for one call, which is in ``held``, too; give it back, also after an exception.
 
-        Raises :class:`InputError` when the pool is closed.
+        Raises :class:`InputError` when the pool is closed, and :class:`DeviceError` after a fork, see `forked`.
         """
         while not held:
+            if self._forked:
+                raise forked()
             self._take_idle(held)
             if not held and self._wait_for_idle():
                 self._start(held)
@@ -189,6 +200,9 @@ class InstancePool:
 
     def give_back(self, held: list[Instance]) -> None:
         """Ends a call; takes what is left in ``held``, if anything."""
+        if self._forked:
+            held.clear()
+            return
         me = threading.get_ident()
         self._moving.add(me)
         if held:
@@ -224,6 +238,10 @@ class InstancePool:
     def forget_other_threads(self) -> None:
         """In a process that was forked: nobody goes on with the calls of the others."""
         me = threading.get_ident()
+        if self._on_devices:  # of which nothing can be released either
+            self._forked = True
+            self._lost += [self.instances, self._idle, self._builds.forget()]
+            self.instances, self._idle = [], []
         self.instances[:] = [one for one in self.instances if one.thread == me or one in self._idle]
         self._changed = threading.Condition()
         self._moving.intersection_update({me})

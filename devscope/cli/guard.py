@@ -12,6 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 _HANDED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
@@ -48,16 +49,25 @@ def guarded(command: Callable[[], int]) -> int:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt_once)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if not faulthandler.is_enabled():  # else the user has asked for it on standard error
         faulthandler.enable(_log)
     return command()
 
 
+def _interrupt_once(number: int, frame: object) -> None:
+    """The command ends by it: a second one, as of who signals all of a process group, must not disturb that."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
 def works_on(file: str) -> None:
     """Messages about a crash name this file."""
     if _log >= 0:
-        os.write(_log, f"{_INPUT}{file}\n".encode(errors="replace"))
+        with suppress(OSError):  # RLIMIT_FSIZE is for this one, too
+            os.write(_log, f"{_INPUT}{file}\n".encode(errors="replace"))
 
 
 def _wait(child: int, signals: set[signal.Signals]) -> int:

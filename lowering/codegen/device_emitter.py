@@ -1,13 +1,13 @@
 """Code of devices from LLVM IR text, through the helper process of ``device_worker``."""
 
 import atexit
+import os
 import pickle
 import subprocess
 import threading
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import TemporaryFile
 
 from devscope.errors import LoweringError
 from devscope.runtime.child_process import ending, python
@@ -35,13 +35,14 @@ class DeviceEmitter:
 
     def __init__(self) -> None:
         script = str(Path(__file__).with_name("device_worker.py"))  # as a module it would import devscope
-        self._said = TemporaryFile()  # noqa: SIM115
+        self._said = os.fdopen(os.memfd_create("said"), "w+b")
         self._process = subprocess.Popen(
             python("import runpy; runpy.run_path(sys.argv[1], run_name='__main__')", script),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._said,
         )
+        self._owner = os.getpid()
         self._lock = threading.Lock()
 
     def emit(self, text: str, machine: Machine = SPIRV) -> bytes:
@@ -76,6 +77,8 @@ class DeviceEmitter:
         return self._process.poll() is None
 
     def close(self) -> None:
+        if self._owner != os.getpid():  # that of a forked one's parent
+            return
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait(_SECONDS)
@@ -84,6 +87,14 @@ class DeviceEmitter:
 
 _shared: DeviceEmitter | None = None
 _shared_lock = threading.Lock()
+
+
+def _forget() -> None:
+    global _shared, _shared_lock
+    _shared, _shared_lock = None, threading.Lock()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def shared_emitter() -> DeviceEmitter:

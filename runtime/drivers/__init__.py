@@ -139,7 +139,7 @@ class Driver(ABC):
 
     @abstractmethod
     def devices(self) -> list[Device]:
-        """The devices of this machine, in the same order in every process."""
+        """The devices of this machine, in the same order in every process. Raises :class:`DeviceError`."""
 
     def problems(self) -> list[str]:
         """What was found but cannot be used, one line each."""
@@ -148,6 +148,14 @@ class Driver(ABC):
     def find(self, name: str) -> Device | None:
         """The device, or part of a device, of this name. Raises :class:`DeviceError`."""
         return next((device for device in self.devices() if device.name == name), None)
+
+
+def forked() -> DeviceError:
+    """Drivers have threads, which a forked process does not have: it would wait for them for ever."""
+    return DeviceError(
+        "this process was forked from one that had opened devices, which cannot be used here",
+        notes=["start it anew (multiprocessing: start method 'spawn'), or fork before devices are looked for"],
+    )
 
 
 @cache

@@ -6,13 +6,14 @@ a second core, and the device's own one is idle until that thread waits again.
 """
 
 import ctypes
+import os
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache, partial
 
 from devscope.errors import DeviceError
-from devscope.runtime.drivers import Device, Driver
+from devscope.runtime.drivers import Device, Driver, forked
 from devscope.runtime.drivers import opencl_api as cl
 from devscope.runtime.drivers.opencl_api import SVM_FUNCTIONS, OpenCLLibrary
 from devscope.runtime.drivers.opencl_device import OpenCLDevice, SharedContext
@@ -33,6 +34,7 @@ class OpenCLDriver(Driver):
         parent, of_part, _ = name.partition(".")
         if not of_part:
             return super().find(name)
+        opencl_devices()
         return next((unit for unit in _compute_units(parent) if unit.name == name), None)
 
 
@@ -43,14 +45,25 @@ def opencl_devices() -> tuple[list[OpenCLDevice], list[str]]:
     """All OpenCL devices that accept SPIR-V, and what went wrong while looking for them.
 
     The order is the same in every process: GPUs, accelerators, CPUs; within a type as the drivers list
-    them. They are looked for once per process.
+    them. They are looked for once per process. Raises :class:`DeviceError` in one that was forked after that.
     """
+    if _forked:
+        raise forked()
     # Two lists would mean two contexts for one device.
     with _search_lock:
         return _search()
 
 
 _search_lock = threading.Lock()
+_forked = False
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = _forked or _search_lock.locked() or _search.cache_info().currsize > 0
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 @cache

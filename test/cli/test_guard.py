@@ -78,6 +78,32 @@ def test_signals_are_handed_on(number: signal.Signals, status: int) -> None:
     assert process.returncode == status
 
 
+def test_a_signal_to_the_whole_group_is_one() -> None:
+    """The command gets it twice, the second time from its parent, and while it deals with the first one."""
+    text = """
+import os, signal, sys, time
+from devscope.cli.guard import guarded
+def command():
+    try:
+        print(os.getpid(), flush=True)
+        time.sleep(600)
+    except KeyboardInterrupt:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.2)
+    return 7
+sys.exit(guarded(command))
+"""
+    command = [sys.executable, "-c", text]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.communicate()[1] == ""
+    assert process.returncode == 7
+
+
 def test_the_command_does_not_outlive_its_parent() -> None:
     process = start("print(os.getpid(), flush=True) or time.sleep(600)")
     assert process.stdout is not None

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +18,7 @@ import pytest
 from handmade import add_program, program, symbol, vector
 
 from devscope.errors import ExecutionError, InputError
-from devscope.runtime import object_file
+from devscope.runtime import devices, object_file
 from devscope.runtime.executable import Executable
 from devscope.runtime.instance import Instance
 from devscope.runtime.program import Entry, TensorSpec
@@ -263,3 +266,48 @@ def test_exceptions_between_two_steps_lose_no_instance(host: Executable) -> None
     assert steps > 10
     assert np.array_equal(host.run("double", x), x + x)
     assert len(pool.instances) == 1
+
+
+def in_fork(work: Callable[[], object]) -> str:
+    """What ``work`` says in a forked process, or the error that it raises; a process that hangs is ended."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        try:
+            said = str(work())
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as file:
+        said = file.read()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_forks_while_another_thread_is_in_a_call(host: Executable) -> None:
+    """The host's code goes on in the new process; devices, whose drivers have threads, are one error."""
+    counter = ctypes.c_int64()
+    x = np.ones(2, np.float32)
+    with ThreadPoolExecutor(1) as pool:
+        call = pool.submit(host.run, "meet", ctypes.addressof(counter), 2)
+        while not counter.value:
+            time.sleep(0.001)
+        assert in_fork(lambda: (host.run("double", x).tolist(), host.close())) == "([2.0, 2.0], None)"
+        host.run("meet", ctypes.addressof(counter), 0)
+        assert call.result(60) == 1
+
+
+def test_devices_after_a_fork(device: Any) -> None:
+    with Executable(add_program()) as add:
+        x = np.ones(5, np.float32)
+        refused = "DeviceError: error: this process was forked from one that had opened devices"
+        assert in_fork(lambda: add.run("add", x, x)).startswith(refused)
+        assert in_fork(lambda: Executable(add_program())).startswith(refused)
+        assert in_fork(devices.list_devices).startswith(refused)
+        assert in_fork(add.close) == "None"
+        with in_a_call(add):
+            assert in_fork(lambda: add.run("add", x, x)).startswith(refused)
+        assert add.run("add", x, x).tolist() == [2.0] * 5

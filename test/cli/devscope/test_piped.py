@@ -143,10 +143,11 @@ def test_output_that_cannot_be_written(folder: Path) -> None:
         devscope plan none.mlir 2> /dev/full; echo $?
         devscope plan - <&-; echo $?
         devscope plan tanh.mlir --table | true; echo ${PIPESTATUS[0]}
+        (trap '' XFSZ; ulimit -f 0; devscope-opt tanh.mlir -o a.txt; echo $? | cat)
         """,
         folder,
     )
-    assert done.stdout.split() == ["1", "1", "1", "1", "1", "1", "0"]
+    assert done.stdout.split() == ["1", "1", "1", "1", "1", "1", "0", "1"]
     full = "error: cannot write to standard output: No space left on device"
     closed = "error: cannot write to standard output: it is closed"
     assert done.stderr.splitlines() == [
@@ -155,6 +156,7 @@ def test_output_that_cannot_be_written(folder: Path) -> None:
         full,
         closed,
         "error: cannot read standard input: it is closed",
+        "error: cannot write 'a.txt': File too large",
     ]
 
 
