@@ -82,7 +82,16 @@ _IN_PARALLEL = "scf.forall.in_parallel"
 _ENTERED = {*_LOOPS, _IN_PARALLEL} | {f"scf.{name}" for name in ("while", "if", "index_switch", "execute_region")}
 _LONGEST_SHAPE = 16
 """More elements than that has no shape."""
-_SLICES = {"tensor.extract_slice": 0, "tensor.insert_slice": 1, "tensor.parallel_insert_slice": 1}
+_SLICES = {
+    "tensor.extract_slice": 0,
+    "memref.subview": 0,
+    "tensor.insert_slice": 1,
+    "tensor.parallel_insert_slice": 1,
+}
+_TAKES = {"tensor.extract_slice", "memref.subview"}
+_CASTS = {"tensor.cast", "memref.cast"}
+_CHECKED = {*_SLICES, *_CASTS, "tensor.reshape", "memref.copy"}
+"""Where numbers or types of buffers may disagree; of all others, types of tensors."""
 _ALIKE = {"tensor.cast", "memref.cast", "bufferization.to_tensor", "bufferization.to_buffer", "tensor.bitcast"}
 
 
@@ -97,8 +106,11 @@ def check_shapes(module: Any, labels: Labels) -> None:
 
 
 def _may_disagree(op: Any) -> bool:
-    by_numbers = op.name in (*_SLICES, "tensor.reshape") or SAME_SIZE in op.attributes
-    return by_numbers or any(_is_dynamic(value.type) for value in (*op.operands, *op.results))
+    return (
+        op.name in _CHECKED
+        or SAME_SIZE in op.attributes
+        or any(_is_dynamic(value.type) for value in (*op.operands, *op.results))
+    )
 
 
 def _is_dynamic(type_: Any) -> bool:
@@ -228,7 +240,7 @@ class _Function:
             return _sum([self._size(operand, axis) for operand in operands])
         if name in ("tensor.insert", "tensor.insert_slice"):
             return operands[1], axis
-        if name == "tensor.extract_slice":
+        if name in _TAKES:
             _, sizes, _ = self._slice(op)
             kept = _kept(sizes, ir.ShapedType(value.type).shape)
             return self._number(sizes[kept[axis]])
@@ -388,7 +400,7 @@ class _Function:
             self._check_same(op)
         elif name in _SLICES:
             self._check_slice(op, _SLICES[name])
-        elif name == "tensor.cast":
+        elif name in _CASTS:
             self._check_cast(op)
         elif name in _RULES:
             _RULES[name](self, op)
@@ -424,6 +436,8 @@ class _Function:
                     self._require_equal(op, *pair)
 
     def _check_cast(self, op: Any) -> None:
+        if not all(ir.ShapedType(value.type).has_rank for value in (op.operands[0], op.results[0])):
+            return
         for axis, size in enumerate(self._sizes(op, 0)):
             extent = ir.ShapedType(op.results[0].type).shape[axis]
             if extent != ir.ShapedType.get_dynamic_size():
@@ -441,7 +455,7 @@ class _Function:
         if extent != ir.ShapedType.get_dynamic_size():
             self._require_equal(op, (size, what), (extent, "that of the result"))
 
-    def check_softmax(self, op: Any) -> None:
+    def check_same_shape(self, op: Any) -> None:
         self._check_alike(op, range(len(op.operands)))
 
     def check_pad(self, op: Any) -> None:
@@ -574,7 +588,7 @@ class _Function:
                 continue  # MLIR has verified it
             if self._root(size) != self._root(extent) or offset != 0 or stride != 1:
                 self._check_range(op, self._described(extent, what), offset, size, stride, extent)
-        if op.name != "tensor.extract_slice":
+        if op.name not in _TAKES:
             shape = ir.ShapedType(op.operands[0].type).shape
             for axis, kept in enumerate(_kept(sizes, shape)):
                 size = self._size(op.operands[0], axis), f"dimension {axis} of operand 0"
@@ -631,7 +645,8 @@ _RULES: dict[str, Callable[[_Function, Any], None]] = {
     "tensor.pad": _Function.check_pad,
     "tensor.expand_shape": _Function.check_expand,
     "tensor.reshape": _Function.check_reshape,
-    "linalg.softmax": _Function.check_softmax,
+    "linalg.softmax": _Function.check_same_shape,
+    "memref.copy": _Function.check_same_shape,
 }
 
 

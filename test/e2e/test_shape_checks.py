@@ -192,6 +192,15 @@ func.func @concatenate(%x: tensor<?x?xf32>, %y: tensor<2x?xf32>) -> tensor<?x?xf
   %0 = stablehlo.concatenate %x, %y, dim = 1 : (tensor<?x?xf32>, tensor<2x?xf32>) -> tensor<?x?xf32>
   return %0 : tensor<?x?xf32>
 }
+func.func @buffers(%x: tensor<?xf32>, %n: index, %k: index) -> f32 {
+  %c0 = arith.constant 0 : index
+  %a = bufferization.to_buffer %x : tensor<?xf32> to memref<?xf32>
+  %b = memref.alloc(%n) : memref<?xf32>
+  memref.copy %a, %b : memref<?xf32> to memref<?xf32>
+  %s = memref.subview %b[1] [%k] [1] : memref<?xf32> to memref<?xf32, strided<[1], offset: 1>>
+  %v = memref.load %s[%c0] : memref<?xf32, strided<[1], offset: 1>>
+  return %v : f32
+}
 func.func @add_elsewhere(%n: index, %p: tensor<?xf32>, %q: tensor<?xf32>) -> tensor<?xf32> {
   %0 = arith.addf %p, %q : tensor<?xf32>
   return %0 : tensor<?xf32>
@@ -311,6 +320,9 @@ CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
     ("tosa_concat", (floats(3, 3), floats(2, 1)), InputError, both(0, 3, 1, 2)),
     ("concatenate", (floats(2, 3), floats(2, 1)), None, ""),
     ("concatenate", (floats(3, 3), floats(2, 1)), InputError, "'x' is 3, dimension 0 of operand 1 is 2"),
+    ("buffers", (floats(5), 5, 3), None, ""),
+    ("buffers", (floats(5), 4, 3), ExecutionError, "argument 0 'x' is 5, .* is 4 .in 'memref.copy'"),
+    ("buffers", (floats(3), 3, 3), ExecutionError, "'memref.subview' takes 3 of .*, where 2 are left"),
     ("strided", (floats(10), 3, 4), None, ""),
     ("strided", (floats(10), 3, 5), ExecutionError, "takes 11 of dimension 0 of argument 0 'x', where 9 are left"),
     (
