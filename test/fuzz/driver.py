@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import secrets
@@ -22,7 +23,9 @@ FUZZ = Path(__file__).resolve().parent
 ROOT = FUZZ.parent.parent
 
 PARTS = {"programs": 120.0, "modules": 120.0, "files": 60.0, "faults": 120.0, "kills": 180.0, "tests": 1200.0}
-"""The parts, and the seconds after which a trial counts as hanging."""
+"""The parts, and the seconds of the processor after which a trial counts as hanging."""
+_WAITING = 5
+"""How many times as long a trial may take that waits: for another process, or for the processor."""
 KEPT = ROOT / "build" / "fuzz"
 TRIALS_PER_PROCESS = 300
 SHRUNK = 3
@@ -45,7 +48,7 @@ class Worker:
     def __init__(self, folder: Path) -> None:
         self.folder, self.log = folder, folder.with_name(f"{folder.name}.log")
         self.process: subprocess.Popen[str] | None = None
-        self.part, self.seed, self.began, self.trials = "", 0, 0.0, 0
+        self.part, self.seed, self.began, self.used, self.trials = "", 0, 0.0, 0.0, 0
 
     def start(self, part: str, seed: int) -> None:
         if self.process is None:
@@ -54,7 +57,7 @@ class Worker:
                 self.process = subprocess.Popen(
                     [sys.executable, str(FUZZ / "worker.py")], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                     stderr=log, text=True, env=environment, cwd=ROOT, start_new_session=True)  # fmt: skip
-        self.part, self.seed, self.began = part, seed, time.monotonic()
+        self.part, self.seed, self.began, self.used = part, seed, time.monotonic(), self._processor_time()
         self.trials += 1
         request = json.dumps({"part": part, "seed": seed, "folder": str(self.folder)})
         assert self.process.stdin is not None
@@ -92,7 +95,19 @@ class Worker:
         return next((f": {line}" for line in lines if line.startswith("File ")), "")
 
     def late(self) -> bool:
-        return time.monotonic() - self.began > PARTS[self.part]
+        elapsed, limit = time.monotonic() - self.began, PARTS[self.part]
+        return elapsed > limit and (elapsed > _WAITING * limit or self._processor_time() - self.used > limit)
+
+    def _processor_time(self) -> float:
+        """Seconds that this process and those that it has started have taken; it leads a session."""
+        assert self.process is not None
+        ticks = 0
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):  # one that has just ended
+                fields = path.read_text().rpartition(")")[2].split()
+                if fields[3] == str(self.process.pid):
+                    ticks += sum(map(int, fields[11:15]))
+        return ticks / os.sysconf("SC_CLK_TCK")
 
     def end(self) -> None:
         if self.process is not None:
@@ -134,7 +149,7 @@ class Fuzzer:
                     for worker in [w for w in workers if w not in idle and w.late()]:
                         assert worker.process is not None
                         selector.unregister(worker.process.stdout)  # pyright: ignore[reportArgumentType]
-                        self._finish(worker, Outcome("hang", f"no end after {PARTS[worker.part]:.0f} s"))
+                        self._finish(worker, Outcome("hang", f"no end after {time.monotonic() - worker.began:.0f} s"))
                         worker.end()
                         idle.append(worker)
                     if time.monotonic() - reported > _REPORT:
