@@ -76,8 +76,6 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
     names = {op.name for op in mlir_util.walk(module.operation)}
     used = {name.partition(".")[0] for name in names}
     keep_demands(module)
-    if "stablehlo.slice" in names:
-        _drop_empty_slices(module)
     if "stablehlo" in used and register_stablehlo_passes():
         _fold_empty_operands(module)
         run_passes(module.operation, pipeline("stablehlo"))
@@ -91,23 +89,22 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
         _reshape_by_indices(module)
 
 
-def _drop_empty_slices(module: Any) -> None:
-    """They may begin at the end of a dimension, where upstream's ``tensor.extract_slice`` may not."""
-    for op in mlir_util.walk(module.operation):
-        if op.name == "stablehlo.slice" and _is_empty(op.results[0]) and op.results[0].type.has_static_shape:
-            mlir_util.replace_op(op, [mlir_util.Builder(op).value("tensor.empty", [], op.results[0].type)])
-
-
 def _fold_empty_operands(module: Any) -> None:
-    """What StableHLO's lowering to linalg refuses or makes illegal: slices and reductions of no elements."""
+    """What upstream cannot lower: slices without elements, which may begin at an end, and reductions of none."""
     for op in mlir_util.walk(module.operation):
+        if op.name not in ("stablehlo.slice", "stablehlo.reduce"):
+            continue
+        types, build = [result.type for result in op.results], mlir_util.Builder(op)
+        if not all(type_.has_static_shape for type_ in types):
+            continue
         if op.name == "stablehlo.slice" and _is_empty(op.results[0]):
-            mlir_util.replace_op(op, [mlir_util.Builder(op).value("tensor.empty", [], op.results[0].type)])
+            mlir_util.replace_op(op, [build.value("tensor.empty", [], types[0])])
         elif op.name == "stablehlo.reduce" and _is_empty(op.operands[0]):
             scalar = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
-            initial = zip(list(op.operands)[len(op.results) :], [r.type for r in op.results], strict=True)
-            value = mlir_util.Builder(op).value
-            mlir_util.replace_op(op, [value("stablehlo.broadcast_in_dim", [v], t, scalar) for v, t in initial])
+            initial = zip(list(op.operands)[len(types) :], types, strict=True)
+            mlir_util.replace_op(
+                op, [build.value("stablehlo.broadcast_in_dim", [v], t, scalar) for v, t in initial]
+            )
 
 
 def _lower_bit_casts(module: Any) -> None:
@@ -142,6 +139,7 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
     Afterwards all payload is linalg (or ``tensor``), and producers that cost nothing to recompute are fused into
     their consumers.
     """
+    _pad_with_zeros(module)
     rules = (*target.schedules, *_SCHEDULES)
     chosen: dict[Schedule, None] = {}
     for op in mlir_util.walk(module.operation):
@@ -183,6 +181,22 @@ def _choose_whole_tensors(module: Any) -> None:
                 with op.location, ir.InsertionPoint(ir.Block.create_at_start(region, [])):
                     ir.Operation.create("scf.yield", operands=[value])
             mlir_util.replace_op(op, branch.results)
+
+
+def _pad_with_zeros(module: Any) -> None:
+    """Upstream pads what is packed with zero if nothing else is said, and ends the process for complex numbers."""
+    for op in [op for op in mlir_util.walk(module.operation) if op.name == "linalg.pack"]:
+        type_ = op.results[0].type
+        part = getattr(type_.element_type, "element_type", None)
+        source, destination, padding, tiles = mlir_util.operand_groups(op)
+        if part is not None and not padding:
+            text = f"%zero = complex.constant [0.0 : {part}, 0.0 : {part}] : {type_.element_type}"
+            padding = list(mlir_util.insert(op, text)[0].results)
+            attributes = dict(op.attributes.items())
+            packed = mlir_util.Builder(op).grouped(
+                op.name, [source, destination, padding, tiles], [type_], attributes
+            )
+            mlir_util.replace_op(op, packed.results)
 
 
 def _drop_empty_parts(module: Any) -> bool:

@@ -156,6 +156,14 @@ func.func @reshape_static(%x: tensor<6xf32>, %s: tensor<2xi64>) -> tensor<2x3xf3
   %r = tensor.reshape %x(%s) {device.scope = DEFAULT} : (tensor<6xf32>, tensor<2xi64>) -> tensor<2x3xf32>
   return %r : tensor<2x3xf32>
 }
+func.func @reshape_known(%x: tensor<3x2xf32>) -> (tensor<6xf32>, tensor<2x3xf32>) {
+  %six = arith.constant 6 : index
+  %s = tensor.from_elements %six : tensor<1xindex>
+  %r = tensor.reshape %x(%s) {device.scope = DEFAULT} : (tensor<3x2xf32>, tensor<1xindex>) -> tensor<6xf32>
+  %t = arith.constant dense<[2, 3]> : tensor<2xi32>
+  %q = tensor.reshape %x(%t) {device.scope = DEFAULT} : (tensor<3x2xf32>, tensor<2xi32>) -> tensor<2x3xf32>
+  return %r, %q : tensor<6xf32>, tensor<2x3xf32>
+}
 func.func @concat_static(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<8xf32> {
   %0 = tensor.concat dim(0) %x, %y : (tensor<?xf32>, tensor<?xf32>) -> tensor<8xf32>
   return %0 : tensor<8xf32>
@@ -300,6 +308,7 @@ CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
         "element 1 of the shape is 2, that of the result is 3|'x' is 6, the product of what it becomes is 9",
     ),
     ("reshape_static", (floats(6), np.array([2, 3])), None, ""),
+    ("reshape_known", (floats(3, 2),), None, ""),
     (
         "reshape_static",
         (floats(6), np.array([3, 2])),

@@ -149,7 +149,9 @@ class Fuzzer:
                     for worker in [w for w in workers if w not in idle and w.late()]:
                         assert worker.process is not None
                         selector.unregister(worker.process.stdout)  # pyright: ignore[reportArgumentType]
-                        self._finish(worker, Outcome("hang", f"no end after {time.monotonic() - worker.began:.0f} s"))
+                        self._finish(
+                            worker, Outcome("hang", f"no end after {time.monotonic() - worker.began:.0f} s")
+                        )
                         worker.end()
                         idle.append(worker)
                     if time.monotonic() - reported > _REPORT:

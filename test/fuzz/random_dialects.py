@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import ml_dtypes
 import numpy as np
+from random_linalg import LINALG
 from random_operations import maximum, minimum
 from random_stablehlo import STABLEHLO
 from random_tosa import TOSA
@@ -76,4 +77,4 @@ def stablehlo(g: Generator, block: Block) -> None:
     g.pick(STABLEHLO)(g, block)
 
 
-OTHER = [*[tosa] * 3, *[stablehlo] * 3, pack, half]
+OTHER = [*[tosa] * 3, *[stablehlo] * 3, *LINALG, pack, half]

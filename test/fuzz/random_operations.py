@@ -869,16 +869,13 @@ def contract(g: Generator, block: Block) -> None:
 
 def windows(x: Any, axes: Sequence[int], sizes: Any, strides: Any, dilations: Any, extents: Any) -> Array:
     """Windows over ``axes``: the axes have the extents of the output, the windows' own come last."""
-    x = np.asarray(x)
-    index: list[Any] = [slice(None)] * x.ndim
-    made = x
+    made = np.asarray(x)
     for number, axis in enumerate(axes):
         places = (
             np.arange(extents[number])[:, None] * strides[number] + np.arange(sizes[number]) * dilations[number]
         )
         made = np.take(made, places, axis=axis)  # the axis becomes two
         made = np.moveaxis(made, axis + 1, -1)
-    del index
     return made
 
 
@@ -909,7 +906,7 @@ def window(g: Generator, count: int) -> Window:
     return Window(*(tuple(v) for v in (sizes, strides, dilations, inputs, outputs)))
 
 
-# Operation: input, filter, output; letters as in its name, x and y are the window's dimensions.
+# Operation: input, filter, output; letters as in its name, x, y and z are the window's dimensions.
 CONVOLUTIONS = {
     "conv_2d_nhwc_hwcf": ("nhwc", "xycf", "nhwf"),
     "conv_2d_nchw_fchw": ("nchw", "fcxy", "nfhw"),
@@ -918,6 +915,12 @@ CONVOLUTIONS = {
     "depthwise_conv_2d_nchw_chw": ("nchw", "cxy", "nchw"),
     "conv_1d_nwc_wcf": ("nwc", "xcf", "nwf"),
     "conv_1d_ncw_fcw": ("ncw", "fcx", "nfw"),
+    "conv_3d_ndhwc_dhwcf": ("ndhwc", "xyzcf", "ndhwf"),
+    "conv_3d_ncdhw_fcdhw": ("ncdhw", "fcxyz", "nfdhw"),
+    "depthwise_conv_1d_nwc_wc": ("nwc", "xc", "nwc"),
+    "depthwise_conv_1d_ncw_cw": ("ncw", "cx", "ncw"),
+    "depthwise_conv_2d_nhwc_hwcm": ("nhwc", "xycm", "nhwcm"),
+    "depthwise_conv_3d_ndhwc_dhwc": ("ndhwc", "xyzc", "ndhwc"),
     "conv_2d": ("hw", "xy", "hw"),
     "conv_1d": ("w", "x", "w"),
 }
@@ -925,22 +928,27 @@ CONVOLUTIONS = {
 
 def convolution(g: Generator, block: Block) -> None:
     name, (of_input, of_filter, of_output) = g.pick(list(CONVOLUTIONS.items()))
-    spatial = [c for c in of_input if c in "hw"]
+    spatial = [c for c in of_input if c in "dhw"]
     shape = window(g, len(spatial))
     if "_n" not in name:  # these have no strides
         shape = Window(*(tuple(v) for v in (
             shape.sizes, [1] * len(spatial), [1] * len(spatial),
             [o + s - 1 for o, s in zip(shape.outputs, shape.sizes, strict=True)], shape.outputs)))  # fmt: skip
-    extents: dict[str, int | str] = {"n": g.pick(g.extents), "c": g.pick([1, 2, 3]), "f": g.pick([1, 2, 4])}
+    extents: dict[str, int | str] = {
+        "n": g.pick(g.extents),
+        "c": g.pick([1, 2, 3]),
+        "f": g.pick([1, 2, 4]),
+        "m": g.pick([1, 3]),
+    }
     inside = extents | dict(zip(spatial, shape.inputs, strict=True))
     outside = extents | dict(zip(spatial, shape.outputs, strict=True))
-    filter_ = extents | dict(zip("xy", shape.sizes, strict=False))
+    filter_ = extents | dict(zip("xyz", shape.sizes, strict=False))
     dtype = g.pick([d for d in g.dtypes if d != "i1" and d not in COMPLEX])
     x, x_type = g.value(block, Type(dtype, tuple(inside[c] for c in of_input)))
     k, k_type = g.value(block, Type(dtype, tuple(filter_[c] for c in of_filter)))
     start, type_ = g.value(block, Type(dtype, tuple(outside[c] for c in of_output)))
     axes = [of_input.index(c) for c in spatial]
-    subscripts = f"{of_input}{'xy'[: len(spatial)]},{of_filter}->{of_output}"
+    subscripts = f"{of_input}{'xyz'[: len(spatial)]},{of_filter}->{of_output}"
     mark = g.mark() if "_n" in name else ""
     attributes = f" {{{shape.attributes()}{mark}}}" if "_n" in name else g.scope()
 
@@ -957,14 +965,15 @@ def convolution(g: Generator, block: Block) -> None:
 
 
 def pooling(g: Generator, block: Block) -> None:
-    layout, kind = g.pick(["nhwc", "nchw"]), g.pick(["sum", "max", "max", "min"])
-    if (layout, kind) == ("nchw", "min"):
+    layout, kind = g.pick(["nhwc", "nhwc", "nchw", "nwc", "ncw", "ndhwc"]), g.pick(["sum", "max", "max", "min"])
+    if layout[1] == "c" and kind == "min":
         kind = "max"
-    shape = window(g, 2)
+    spatial = [c for c in layout if c in "dhw"]
+    shape = window(g, len(spatial))
     extents: dict[str, int | str] = {"n": g.pick(g.extents), "c": g.pick([1, 2, 3])}
     dtype = g.pick([d for d in g.dtypes if d != "i1" and d not in COMPLEX])
-    inside = extents | dict(zip("hw", shape.inputs, strict=True))
-    outside = extents | dict(zip("hw", shape.outputs, strict=True))
+    inside = extents | dict(zip(spatial, shape.inputs, strict=True))
+    outside = extents | dict(zip(spatial, shape.outputs, strict=True))
     x, x_type = g.value(block, Type(dtype, tuple(inside[c] for c in layout)))
     start, type_ = g.value(block, Type(dtype, tuple(outside[c] for c in layout)))
     k_type = Type(dtype, shape.sizes)
@@ -972,11 +981,11 @@ def pooling(g: Generator, block: Block) -> None:
     names = {"sum": ("arith.addf", "arith.addi"), "max": ("arith.maximumf", "arith.maxsi"),
              "min": ("arith.minimumf", "arith.minsi")}  # fmt: skip
     op = BY_NAME[names[kind][dtype not in FLOATS]]
-    axes = [layout.index("h"), layout.index("w")]
+    axes, rank = [layout.index(c) for c in spatial], len(layout)
 
     def run(e: Environment) -> Any:
         view = windows(e[x], axes, shape.sizes, shape.strides, shape.dilations, shape.outputs)
-        return fold(e, op, view.reshape([*view.shape[:4], math.prod(view.shape[4:])]), e[start])
+        return fold(e, op, view.reshape([*view.shape[:rank], math.prod(view.shape[rank:])]), e[start])
 
     text = f"linalg.pooling_{layout}_{kind} {{{shape.attributes()}{g.mark()}}} ins({x}, {k} : {x_type}, {k_type})"
     g.emit(block, type_, f"{text} outs({start} : {type_}) -> {type_}", run)
