@@ -37,7 +37,11 @@ _SCHEDULES = (
 
 _EXPM1 = "math.expm1"
 _LIBM = {"f32": "expm1f", "f64": "expm1"}
-_EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: expansions.by_wide_elements}
+_EXPANSIONS = {
+    **expansions.FOR_ALL,
+    **dict.fromkeys(("arith.maxnumf", "arith.minnumf"), expansions.number),
+    _EXPM1: expansions.by_wide_elements,
+}
 
 
 #: Functions that LLVM computes by itself. C's library has the others, but of these types not everywhere.

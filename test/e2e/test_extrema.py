@@ -164,6 +164,26 @@ def test_every_pair(operation: str, target: str, type_: str) -> None:
         check(operation, found, operands)
 
 
+def test_numbers_of_rows_beside_nan() -> None:
+    """LLVM's vectoriser aborted on rows of these lengths."""
+    types = {"f16": (4, "0xFC00"), "f32": (31, "0xFF800000"), "f64": (7, "0xFFF0000000000000")}
+    text = "".join(
+        f"""
+        func.func @{type_}(%x: tensor<3x{count}x{type_}>) -> tensor<3x{type_}> {{
+          %least = arith.constant dense<{least}> : tensor<3x{type_}>
+          %0 = linalg.reduce {{arith.maxnumf}} ins(%x : tensor<3x{count}x{type_}>) outs(%least : tensor<3x{type_}>)
+            dimensions = [1]
+          return %0 : tensor<3x{type_}>
+        }}
+        """
+        for type_, (count, least) in types.items()
+    )
+    rows = devscope.compile(text)
+    for type_, (count, _) in types.items():
+        x = np.resize(np.array([np.nan, 2, -3, np.nan, 5, np.inf, 0.5], DTYPES[type_]), (3, count))
+        np.testing.assert_array_equal(rows.run(type_, x), np.fmax.reduce(x, axis=1))
+
+
 KERNEL = """
 #dev = #device.scope<"opencl", 0 : i64, "", "">
 func.func private @extrema(%x: memref<?xf32>, %y: memref<?xf32>, %p: memref<?xf32>, %q: memref<?xf32>,
