@@ -113,6 +113,10 @@ class Executable:
         """The entry of this name; raises :class:`InputError` if there is none."""
         return find_entry(self.entries, name, self.program.report.get("closed", ()))
 
+    def __reduce__(self) -> Any:
+        """Neither pickled nor copied: two would release the same memory."""
+        raise TypeError("an Executable cannot be copied or pickled: save() writes its program to a file")
+
     def __repr__(self) -> str:
         """Its functions, with the names, shapes and dtypes of what they take and give, and its devices."""
         devices = (one if one == other else f"{one} = {other}" for one, other in self.devices.items())

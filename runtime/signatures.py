@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +62,9 @@ def check_signature(where: str, message: bytes, signature: bytes | None, trusted
 
     :class:`OptionError` for what is no public key, or no list of them.
     """
-    if isinstance(trusted, str | bytes | os.PathLike):
-        example = [os.fspath(trusted)]  # pyright: ignore[reportUnknownVariableType]
+    is_path = isinstance(trusted, str | bytes | os.PathLike)
+    if is_path or not isinstance(trusted, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        example = [os.fspath(trusted) if is_path else "maker.pub"]  # pyright: ignore[reportUnknownVariableType]
         raise OptionError(f"{trusted!r} is no list of trusted keys", notes=[f"such as trusted_keys={example!r}"])
     keys = {_fingerprint(_public_blob(public)) for path in trusted for public in _public_keys(path)}
     if signature is None:

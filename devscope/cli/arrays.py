@@ -4,6 +4,7 @@ import dataclasses
 import io
 from collections.abc import Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -65,7 +66,7 @@ def read_array(path: str) -> Array:
             file.seek(0)
             array = np.lib.format.read_array(file, allow_pickle=False)
             return array.astype(array.dtype.newbyteorder("="), copy=False)
-    except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
+    except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError, TokenError) as error:
         reason = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise InputError(f"cannot read the array '{name}': {reason}") from None
 

@@ -38,6 +38,8 @@ def execute(arguments: argparse.Namespace) -> int:
     from devscope.runtime.file_format import save_program
 
     source = require_source(arguments.file)
+    if arguments.output == "-":
+        raise OptionError("a compiled program is not written to standard output", notes=["name a file"])
     if arguments.output is not None:
         output = Path(arguments.output)
     elif isinstance(source, PipedSource):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import pydoc
 from collections.abc import Callable
@@ -162,6 +163,13 @@ def test_public_names() -> None:
             OptionError,
             r"'maker.pub' is no list of trusted keys\n.*trusted_keys=\['maker.pub'\]",
         ),
+        (
+            lambda: check_signature("program.dsx", b"", b"", 3),
+            OptionError,
+            r"3 is no list of .*\n.*\['maker.pub'\]",
+        ),  # type: ignore[arg-type]
+        (lambda: devscope.compile(PROGRAM).save("a\0b"), InputError, "which is no path"),
+        (lambda: copy.copy(devscope.compile(PROGRAM)), TypeError, r"save\(\) writes"),
         (lambda: devscope.plan(PROGRAM, machine="m.toml"), OptionError, "give completion='min-cost'"),
         (lambda: devscope.compile(PROGRAM).run(X, W), InputError, "the name of an entry comes first"),
         (
