@@ -8,6 +8,7 @@ that the program's records name.
 import re
 import struct
 from collections.abc import Collection
+from functools import lru_cache
 
 _SPIRV_MAGIC = 0x07230203
 _HEADER_WORDS = 5
@@ -24,11 +25,12 @@ _PTX_ENTRY = re.compile(r"\.entry\s+([\w$%]+)")
 
 def problem_of_binary(kind: str, binary: bytes, kernels: Collection[str] = ()) -> str | None:
     """What is wrong with a binary of a target kind that should have certain kernels; None for unknown kinds."""
-    if kind == "opencl":
-        return _problem_of_spirv(binary, kernels)
-    if kind == "cuda":
-        return _problem_of_ptx(binary, kernels)
-    return None
+    look_over = {"opencl": _kernels_of_spirv, "cuda": _kernels_of_ptx}.get(kind)
+    found = None if look_over is None else look_over(binary)
+    if found is None or isinstance(found, str):
+        return found
+    missing = sorted(set(kernels).difference(found))
+    return f"without the kernel '{missing[0]}', which the program has" if missing else None
 
 
 def spirv_version(binary: bytes) -> str:
@@ -36,7 +38,10 @@ def spirv_version(binary: bytes) -> str:
     return f"{binary[6]}.{binary[5]}"
 
 
-def _problem_of_spirv(binary: bytes, kernels: Collection[str]) -> str | None:
+# Each binary is looked over when it is read, when it is tried, and when it is built.
+@lru_cache(maxsize=16)
+def _kernels_of_spirv(binary: bytes) -> frozenset[str] | str:
+    """The kernels of a module, or what is wrong with it."""
     count = len(binary) // 4
     if len(binary) % 4 or count < _HEADER_WORDS:
         return f"not a SPIR-V module: {len(binary)} bytes is not a possible length"
@@ -57,10 +62,10 @@ def _problem_of_spirv(binary: bytes, kernels: Collection[str]) -> str | None:
             entries.add(name.decode(errors="replace"))
         open_functions += (opcode == _OP_FUNCTION) - (opcode == _OP_FUNCTION_END)
         at += length
-    return "not a SPIR-V module: a function has no end" if open_functions else _lacking(entries, kernels)
+    return "not a SPIR-V module: a function has no end" if open_functions else frozenset(entries)
 
 
-def _problem_of_ptx(binary: bytes, kernels: Collection[str]) -> str | None:
+def _kernels_of_ptx(binary: bytes) -> frozenset[str] | str:
     if not binary.isascii() or b"\0" in binary.rstrip(b"\0"):
         return "not PTX: it is no text"
     text = binary.decode()
@@ -68,9 +73,4 @@ def _problem_of_ptx(binary: bytes, kernels: Collection[str]) -> str | None:
         return "not PTX: it does not begin with a version, a target and an address size"
     if text.count("{") != text.count("}"):
         return "not PTX: a body has no end"
-    return _lacking(set(_PTX_ENTRY.findall(text)), kernels)
-
-
-def _lacking(found: Collection[str], kernels: Collection[str]) -> str | None:
-    missing = sorted(set(kernels).difference(found))
-    return f"without the kernel '{missing[0]}', which the program has" if missing else None
+    return frozenset(_PTX_ENTRY.findall(text))

@@ -5,6 +5,7 @@ Nothing here loads the object. `check_object` is asked before LLVM sees it.
 
 import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -69,10 +70,14 @@ def is_allowed(name: str) -> bool:
 
 @dataclass(frozen=True)
 class HostSymbols:
-    """The global symbols of an object: those that it defines, and those that it expects of others."""
+    """The global symbols of an object: those that it defines, and those that it expects of others.
+
+    ``places``: where the data of those begins that the object has data of, in bytes from its own beginning.
+    """
 
     defined: frozenset[str]
     imported: frozenset[str]
+    places: Mapping[str, int]
 
 
 @lru_cache(maxsize=1)
@@ -82,7 +87,6 @@ def runtime_symbols() -> dict[str, bool]:
     return {**dict.fromkeys(symbols.imported, False), **dict.fromkeys(symbols.defined, True)}
 
 
-@lru_cache(maxsize=16)
 def check_object(data: bytes) -> HostSymbols:
     """The symbols of host code that may be loaded.
 
@@ -100,6 +104,7 @@ def check_object(data: bytes) -> HostSymbols:
     return symbols
 
 
+@lru_cache(maxsize=16)
 def read_symbols(data: bytes) -> HostSymbols:
     """The global symbols of a relocatable 64-bit little-endian ELF object, all of whose tables are looked over.
 
@@ -149,6 +154,7 @@ class _Object:
             raise ValueError(f"it has {len(tables)} symbol tables")
         symbols = self._entries(tables[0], _SYMBOL)
         found: dict[bool, set[str]] = {True: set(), False: set()}
+        places: dict[str, int] = {}
         for name, info, _, section, value, size in symbols:
             self._check_symbol(info, section, value, size)
             if info >> 4 != _STB_LOCAL:
@@ -156,10 +162,12 @@ class _Object:
                 if text in found[True] or not text:
                     raise ValueError(f"symbol '{text}' is defined twice")
                 found[section != _SHN_UNDEF].add(text)
+                if 0 < section < len(self._sections) and self._sections[section][1] != _SHT_NOBITS:
+                    places[text] = self._sections[section][4] + value
         for index, section in enumerate(self._sections):
             if section[1] == _SHT_RELA:
                 self._check_relocations(index, len(symbols))
-        return HostSymbols(frozenset(found[True]), frozenset(found[False]))
+        return HostSymbols(frozenset(found[True]), frozenset(found[False]), places)
 
     def _entries(self, index: int, entry: struct.Struct) -> list[tuple[int, ...]]:
         _, _, _, _, offset, size, _, _, _, entry_size = self._sections[index]

@@ -166,8 +166,9 @@ class InstancePool:
         """Threads between two states of an instance."""
         self._lost: list[object] = []
         """What a forked process may neither use nor release."""
-        self._starting = 0
-        """Instances that are being made."""
+        self._starting: set[int] = set()
+        """Calls for which instances are made, by their lists: what they leave there when they are interrupted goes
+        in `give_back`."""
         # Its lock is reentrant: garbage collection may call the program from anywhere.
         self._changed = threading.Condition()
         self._waiting = 0
@@ -181,7 +182,7 @@ class InstancePool:
             if self._forked:
                 raise forked()
             self._take_idle(held)
-            if not held and self._wait_for_idle():
+            if not held and self._wait_for_idle(id(held)):
                 self._start(held)
         return held[0]
 
@@ -209,8 +210,9 @@ class InstancePool:
             held[0].thread = None
             self._idle.extend(map(held.pop, _LAST))
         self._moving.discard(me)
-        if self._waiting or self._closed:
+        if self._waiting or self._closed or self._starting:
             with self._changed:
+                self._starting.discard(id(held))
                 self._changed.notify_all()
             if self._closed:
                 self._close_idle()
@@ -245,7 +247,8 @@ class InstancePool:
         self.instances[:] = [one for one in self.instances if one.thread == me or one in self._idle]
         self._changed = threading.Condition()
         self._moving.intersection_update({me})
-        self._starting = self._waiting = 0
+        self._starting.clear()
+        self._waiting = 0
 
     def close(self) -> None:
         """Waits for the calls of other threads and releases everything that no call of this one needs."""
@@ -268,22 +271,23 @@ class InstancePool:
             if not self.instances and not self._ending:
                 self._builds.close()
 
-    def _wait_for_idle(self) -> bool:
-        """Waits until an instance is idle; or else True: a new one may be made, which counts from now on."""
+    def _wait_for_idle(self, call: int) -> bool:
+        """Waits until an instance is idle; or else True: ``call`` may make a new one, which counts from now on."""
         with self._changed:
             self._wait(lambda: self._closed or self._idle or self._may_start())
             if self._ending and threading.current_thread() is not threading.main_thread():
                 raise SystemExit  # while the process ends; handlers of its end are told like others
             if self._closed:
                 raise InputError("the executable was closed", notes=["load or compile the program again"])
-            start = not self._idle and self._may_start()
-            self._starting += start
-            return start
+            if self._idle or not self._may_start():
+                return False
+            self._starting.add(call)
+            return True
 
     def _may_start(self) -> bool:
         me = threading.get_ident()
         mine = me in self._moving or any(instance.thread == me for instance in self.instances)
-        return mine or len(self.instances) + self._starting < self._limit
+        return mine or len(self.instances) + len(self._starting) < self._limit
 
     def _start(self, held: list[Instance]) -> None:
         try:
@@ -293,13 +297,13 @@ class InstancePool:
             held.append(instance)
         finally:
             with self._changed:
-                self._starting -= 1
+                self._starting.discard(id(held))
                 self._changed.notify_all()
 
     def _others(self) -> int:
         """How many instances are not idle and not this thread's."""
         mine = sum(instance.thread == threading.get_ident() for instance in self.instances)
-        return len(self.instances) + self._starting - len(self._idle) - mine
+        return len(self.instances) + len(self._starting) - len(self._idle) - mine
 
     def _wait(self, until: Callable[[], Any]) -> None:
         # Whoever gives an instance back looks at the number after that: either it sees it, or it was seen here.

@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from devscope.errors import ExecutableFormatError
+from devscope.runtime.object_file import read_symbols
 from devscope.runtime.program import Program
 
 _MARK = b"devscope-seal:1\0"
@@ -25,21 +26,30 @@ SEAL_IR = (
 
 def seal(program: Program) -> Program:
     """Puts the seal of a program into its host object, which has a place for it; gives the program."""
-    start = program.host_object.find(_MARK)
-    if start >= 0:
+    start = _place(program.host_object)
+    if start is not None:
         program.host_object = _with_seal(program.host_object, start, _digest(program, start))
     return program
 
 
 def check_seal(program: Program) -> None:
     """Raises :class:`ExecutableFormatError` unless the parts of a program are those that its code was made for."""
-    start = program.host_object.find(_MARK)
-    end = start + len(_BLANK)
-    if start < 0 or program.host_object[end - _DIGEST_BYTES : end] != _digest(program, start):
+    start = _place(program.host_object)
+    found = b"" if start is None else program.host_object[start : start + len(_BLANK)]
+    if start is None or found != _MARK + _digest(program, start):
         raise ExecutableFormatError(
             "the program's parts do not belong together: its code was compiled for others",
             notes=["compile and save the program again"],
         )
+
+
+def _place(data: bytes) -> int | None:
+    """Where the seal is; None in what is no object, or has none."""
+    try:
+        start = read_symbols(data).places.get(SEAL_SYMBOL)
+    except ExecutableFormatError:
+        return None  # with what is wrong with it, loading fails
+    return start if start is not None and data.startswith(_MARK, start) else None
 
 
 def _with_seal(data: bytes, start: int, digest: bytes) -> bytes:

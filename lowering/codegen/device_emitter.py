@@ -82,6 +82,8 @@ class DeviceEmitter:
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait(_SECONDS)
+        if self._process.stdout is not None:
+            self._process.stdout.close()
         self._said.close()
 
 

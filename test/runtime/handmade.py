@@ -275,7 +275,7 @@ def host_object(ir: str) -> bytes:
         f"declare {result} @devscope_{name}({', '.join(kinds.split())})"
         for name, (kinds, result) in _CALLS.items()
     )
-    module = llvm.parse_assembly(f"{SEAL_IR}{HOST_API}\n{declarations}\n{HELPERS}\n{ir}")
+    module = llvm.parse_assembly(f"{HOST_API}\n{declarations}\n{HELPERS}\n{ir}\n{SEAL_IR}")
     counts = {f.name: len(list(f.arguments)) for f in module.functions if f.name.startswith(ENTRY_PREFIX)}
     module.link_in(llvm.parse_assembly(packed_entries(counts)))
     module.triple = machine.triple

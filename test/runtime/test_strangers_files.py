@@ -24,9 +24,9 @@ from devscope.runtime.binary_check import problem_of_binary
 from devscope.runtime.drivers.opencl_build_apart import build_apart
 from devscope.runtime.executable import Executable
 from devscope.runtime.file_format import read_program, save_program
-from devscope.runtime.object_file import check_object, is_allowed
+from devscope.runtime.object_file import check_object, is_allowed, read_symbols
 from devscope.runtime.program import ArenaSpec, Program
-from devscope.runtime.seal import seal
+from devscope.runtime.seal import SEAL_IR, seal
 
 SOURCE = """
 #dev = #device.scope<"opencl", 0 : i64, "", "">
@@ -393,3 +393,15 @@ def test_signing_on_the_command_line(keys: Path, tmp_path: Path, capsys: pytest.
     assert main(["run", str(output), "--trusted-key", str(keys / "b.pub")]) == 1
     assert main(["run", str(source), "--trusted-key", str(keys / "b.pub")]) == 2
     assert "--trusted-key goes with a .dsx file" in capsys.readouterr().err
+
+
+def test_data_that_looks_like_the_place_of_the_seal(tmp_path: Path) -> None:
+    """The place is that of the symbol: data of a program stays as it is."""
+    blank = SEAL_IR.partition("constant ")[2]
+    data = f"@before = constant {blank}@after = constant {blank}"
+    made = program(f"{data}\ndefine ptr @used() {{ ret ptr @before }}", {})
+    places = read_symbols(made.host_object).places
+    found = {name: made.host_object[at : at + 40] for name, at in places.items() if name in ("before", "after")}
+    assert set(found.values()) == {b"devscope-seal:1\0" + bytes(24)}
+    save_program(made, tmp_path / "a.dsx")
+    assert read_program(tmp_path / "a.dsx").host_object == made.host_object

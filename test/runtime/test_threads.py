@@ -268,6 +268,16 @@ def test_exceptions_between_two_steps_lose_no_instance(host: Executable) -> None
     assert len(pool.instances) == 1
 
 
+def test_an_instance_whose_making_was_interrupted_is_waited_for_by_nobody(host: Executable) -> None:
+    """A handler of a signal may raise between the decision to make one and the making."""
+    pool = host._pool  # pyright: ignore[reportPrivateUsage]
+    with in_a_call(host):
+        held: list[Instance] = []
+        assert pool._wait_for_idle(id(held))  # pyright: ignore[reportPrivateUsage]
+        pool.give_back(held)
+        assert pool._others() == 0  # pyright: ignore[reportPrivateUsage]
+
+
 def in_fork(work: Callable[[], object]) -> str:
     """What ``work`` says in a forked process, or the error that it raises; a process that hangs is ended."""
     read, write = os.pipe()
