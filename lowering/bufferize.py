@@ -6,7 +6,7 @@ from typing import Any
 from devscope.dialects.op_facts import ENDS, Control, facts
 from devscope.lowering import mlir_util, tosa_extremes
 from devscope.lowering.checks.demands import keep_demands
-from devscope.lowering.checks.indices import check_indices
+from devscope.lowering.checks.indices import check_accesses, check_divisions
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.checks.shapes import check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
@@ -57,6 +57,8 @@ def to_buffers(
     _legalize(module, run_passes)
     check_module(module, target.name)
     check_shapes(module, checks.labels)
+    if checks.indices:
+        check_accesses(module)
     for function in mlir_util.functions(module):
         if mlir_util.has_body(function):
             _protect_arguments(function)
@@ -158,7 +160,7 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
     _choose_whole_tensors(module)
     if checks.indices:
         run_passes(module.operation, pipeline("elementwise"))
-        check_indices(module)
+        check_divisions(module)
     run_passes(module.operation, pipeline("fuse"))
     _fill_splat_constants(module)
     if _drop_empty_parts(module):

@@ -23,11 +23,22 @@ _DIVISIONS = ("divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "flo
 
 
 def check_indices(module: Any) -> None:
-    """Add the assertions to ``module``, where what is computed by elements stands in bodies."""
+    """Add the assertions to ``module``, whose code is over buffers."""
+    check_accesses(module)
+    check_divisions(module)
+
+
+def check_accesses(module: Any) -> None:
+    """Those of indices: before anything is simplified, since an element of a fill is taken to be anywhere."""
     for op in mlir_util.walk(module.operation):
         if op.name in _ACCESSES:
             _check_access(op, _ACCESSES[op.name])
-        elif op.name.removeprefix("arith.") in _DIVISIONS and isinstance(
+
+
+def check_divisions(module: Any) -> None:
+    """Those of divisions: where what is computed by elements stands in bodies."""
+    for op in mlir_util.walk(module.operation):
+        if op.name.removeprefix("arith.") in _DIVISIONS and isinstance(
             op.results[0].type, ir.IntegerType | ir.IndexType
         ):
             _check_division(op)

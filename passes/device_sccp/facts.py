@@ -169,6 +169,18 @@ def _dim(op: Operation, operands: Sequence[Fact]) -> Fact:
     return Fact(integer(extent, op.results[0].type))
 
 
+def _extract(op: Operation, operands: Sequence[Fact]) -> Fact:
+    """An element of a tensor that has one value, if it is inside: an index that may not be is to be checked."""
+    shape = operands[0].shape
+    indices = [known_index(fact) for fact in operands[1:]]
+    if indices and shape is None:
+        return VARIES
+    for index, extent in zip(indices, shape or (), strict=True):
+        if index is None or extent is None or not 0 <= index < extent:
+            return VARIES
+    return Fact(operands[0].element)
+
+
 def _rank(op: Operation, operands: Sequence[Fact]) -> Fact:
     shape = operands[0].shape
     return VARIES if shape is None else Fact(integer(len(shape), op.results[0].type))
@@ -214,7 +226,7 @@ _RULES: dict[str, Callable[[Operation, Sequence[Fact]], Fact]] = {
     "tensor.empty": lambda op, operands: _sized(op, operands, None),
     "tensor.splat": lambda op, operands: _sized(op, operands[1:], operands[0].element),
     "tensor.generate": lambda op, operands: _sized(op, operands, None),
-    "tensor.extract": lambda op, operands: Fact(operands[0].element),
+    "tensor.extract": _extract,
     "tensor.from_elements": _from_elements,
     "linalg.fill": _fill,
 }

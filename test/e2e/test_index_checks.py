@@ -33,6 +33,16 @@ func.func @extract(%t: tensor<4xf32>, %i: index) -> f32 {
   %v = tensor.extract %0[%i] : tensor<4xf32>
   return %v : f32
 }
+func.func @constant(%i: index) -> f32 {
+  %c = arith.constant dense<3.0> : tensor<4xf32>
+  %v = tensor.extract %c[%i] : tensor<4xf32>
+  return %v : f32
+}
+func.func @generated(%i: index, %n: index) -> index {
+  %c = tensor.generate %n { ^bb0(%k: index): tensor.yield %k : index } : tensor<?xindex>
+  %v = tensor.extract %c[%i] : tensor<?xindex>
+  return %v : index
+}
 func.func @insert(%t: tensor<4xf32>, %i: index) -> tensor<4xf32> {
   %c = arith.constant 9.0 : f32
   %0 = tensor.insert %c into %t[%i] : tensor<4xf32>
@@ -98,6 +108,8 @@ CASES: list[tuple[str, tuple[Any, ...], list[tuple[tuple[Any, ...], str]]]] = [
         ],
     ),
     ("extract", (floats(4), 3), [((floats(4), 4), index(4, 4)), ((floats(4), -1), index(-1, 4))]),
+    ("constant", (3,), [((4,), index(4, 4)), ((-1,), index(-1, 4))]),
+    ("generated", (3, 4), [((4, 4), index(4, 4))]),
     ("insert", (floats(4), 3), [((floats(4), 4), index(4, 4, "insert"))]),
     (
         "div",
