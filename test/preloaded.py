@@ -40,6 +40,8 @@ def _become(words: Sequence[str], environment: Mapping[str, str] | None) -> None
         os.environ.clear()
         os.environ.update(environment)
     sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, mode) for n, mode in enumerate(("r", "w", "w")))
+    # As in any process: a tool may put another stream in place of one, whose descriptor stays open.
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # pyright: ignore
     status = 1
     try:
         status = importlib.import_module(words[0]).main()
