@@ -67,6 +67,11 @@ func.func @mm(%x: tensor<4x5xcomplex<f64>>, %y: tensor<5x6xcomplex<f64>>) -> ten
   %1 = linalg.matmul {device.scope = #dev} ins(%x, %y : tensor<4x5xcomplex<f64>>, tensor<5x6xcomplex<f64>>) outs(%k : tensor<4x6xcomplex<f64>>) -> tensor<4x6xcomplex<f64>>
   return %1 : tensor<4x6xcomplex<f64>>
 }
+func.func @products(%x: tensor<4x5xcomplex<f64>>, %y: tensor<5xcomplex<f64>>, %z: tensor<4xcomplex<f64>>, %k: tensor<complex<f64>>) -> (tensor<4xcomplex<f64>>, tensor<complex<f64>>) {
+  %1 = linalg.matvec {device.scope = #dev} ins(%x, %y : tensor<4x5xcomplex<f64>>, tensor<5xcomplex<f64>>) outs(%z : tensor<4xcomplex<f64>>) -> tensor<4xcomplex<f64>>
+  %2 = linalg.dot {device.scope = #dev} ins(%z, %1 : tensor<4xcomplex<f64>>, tensor<4xcomplex<f64>>) outs(%k : tensor<complex<f64>>) -> tensor<complex<f64>>
+  return %1, %2 : tensor<4xcomplex<f64>>, tensor<complex<f64>>
+}
 func.func @pack(%x: tensor<4x6xcomplex<f64>>) -> tensor<2x3x2x2xcomplex<f64>> {
   %e = tensor.empty() : tensor<2x3x2x2xcomplex<f64>>
   %1 = linalg.pack %x inner_dims_pos = [0, 1] inner_tiles = [2, 2] into %e {device.scope = #dev} : tensor<4x6xcomplex<f64>> -> tensor<2x3x2x2xcomplex<f64>>

@@ -226,6 +226,9 @@ def test_contractions_shapes_and_kernels(program: Executable) -> None:
     a, b = (rng.standard_normal((2, *shape)) for shape in ((4, 5), (5, 6)))
     a, b = a[0] + 1j * a[1], b[0] + 1j * b[1]
     np.testing.assert_allclose(program.run("mm", a, b), a @ b + (1 + 2j), rtol=1e-13)
+    y, z, k = b[:, 0], a[:, 0], np.array(2 - 1j)
+    for value, wanted in zip(program.run("products", a, y, z, k), (a @ y + z, z @ (a @ y + z) + k), strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-13)
     packed = (a @ b).reshape(2, 2, 3, 2).swapaxes(1, 2)
     np.testing.assert_array_equal(program.run("pack", a @ b), packed)
     x, k = a[:2, :3], 2 - 1j

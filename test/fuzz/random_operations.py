@@ -943,7 +943,7 @@ def convolution(g: Generator, block: Block) -> None:
     inside = extents | dict(zip(spatial, shape.inputs, strict=True))
     outside = extents | dict(zip(spatial, shape.outputs, strict=True))
     filter_ = extents | dict(zip("xyz", shape.sizes, strict=False))
-    dtype = g.pick([d for d in g.dtypes if d != "i1" and d not in COMPLEX])
+    dtype = g.pick([d for d in g.dtypes if d != "i1"])
     x, x_type = g.value(block, Type(dtype, tuple(inside[c] for c in of_input)))
     k, k_type = g.value(block, Type(dtype, tuple(filter_[c] for c in of_filter)))
     start, type_ = g.value(block, Type(dtype, tuple(outside[c] for c in of_output)))
