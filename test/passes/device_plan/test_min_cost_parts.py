@@ -89,7 +89,7 @@ def random_problem(rng: random.Random, labels: int, variables: int) -> Problem:
     return problem
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=70)
 @SEEDS
 @example(seed=1703)  # Binary moves alone end at twice the optimum.
 def test_the_optimiser_finds_the_optimum(seed: int) -> None:

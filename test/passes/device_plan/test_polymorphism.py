@@ -97,7 +97,7 @@ def test_calls_that_double_at_every_level(plan) -> None:
 def test_a_long_chain_of_calls(parse) -> None:
     """Deeper than Python's stack."""
     functions = [_SHARED.replace("@f(", "@f0(")]
-    for level in range(1, 1500):
+    for level in range(1, 1100):
         functions.append(
             f"""func.func private @f{level}(%a: !t) -> !t {{
               %0 = func.call @f{level - 1}(%a) : (!t) -> !t
