@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -151,33 +151,27 @@ def _bfloat16() -> np.dtype[Any] | None:
 class HostMemory:
     """A block of a result; given back with this object, which every array over the memory keeps alive."""
 
-    __slots__ = ("__array_interface__", "_block", "_give")
+    # The finalizer of each is what stands in the slot, and no Python code: the interpreter would look for signals
+    # first, and what their handlers raise, such as KeyboardInterrupt, would be lost in a finalizer.
+    __slots__ = ("__array_interface__", "__del__")
 
     def __init__(self, block: int, give: Callable[[int], None]) -> None:
-        self._block = block
-        self._give = give
         self.__array_interface__: dict[str, Any] = {}
-
-    def __del__(self) -> None:
-        if self._block:
-            self._give(self._block)
+        self.__del__ = partial(give, block) if block else int
 
 
 class ReturnedMemory:
     """Blocks of results whose arrays are gone; the next call of the program uses them again.
 
     Arrays go away in any thread and at any time, also while a call runs and after the executable was closed: the
-    list is only touched by single operations, which the interpreter does not interrupt.
+    list is only touched by single operations, which the interpreter does not interrupt. What is more than the next
+    call can use is freed by that, or with the executable and the last of its results.
     """
 
     def __init__(self) -> None:
-        self._blocks: list[int] = []
-        self._most = RETURNED_BLOCKS
-
-    def give(self, block: int) -> None:
+        self._blocks = _Blocks()
+        self.give: Callable[[int], None] = self._blocks.append
         """Takes a block over."""
-        self._blocks.append(block)
-        self._trim()
 
     def hand_over(self, context: Any) -> None:
         """Puts what there is where the next call looks for it."""
@@ -187,16 +181,25 @@ class ReturnedMemory:
             except IndexError:  # another thread was faster
                 return
             context.returned_count += 1
+        if len(self._blocks) > RETURNED_BLOCKS:
+            self._blocks.free(RETURNED_BLOCKS)
 
     def close(self) -> None:
-        """Frees what there is, and from now on what comes."""
-        self._most = 0
-        self._trim()
+        """Frees what there is."""
+        self._blocks.free(0)
+
+
+class _Blocks(list[int]):
+    """Blocks that are freed with the list: arrays have it, too."""
 
     # Bound as a default: at interpreter exit the module's names are gone before the last arrays.
-    def _trim(self, free: Any = _free) -> None:
-        while len(self._blocks) > self._most:
+    def free(self, most: int, free: Any = _free) -> None:
+        """Frees some, so that no more than ``most`` are left."""
+        while len(self) > most:
             try:
-                free(self._blocks.pop())
+                free(self.pop())
             except IndexError:  # another thread was faster
                 return
+
+    def __del__(self) -> None:
+        self.free(0)

@@ -21,6 +21,7 @@ from devscope.errors import ExecutionError, InputError
 from devscope.runtime import devices, object_file
 from devscope.runtime.executable import Executable
 from devscope.runtime.instance import Instance
+from devscope.runtime.native.abi import RETURNED_BLOCKS
 from devscope.runtime.program import Entry, TensorSpec
 
 
@@ -266,6 +267,44 @@ def test_exceptions_between_two_steps_lose_no_instance(host: Executable) -> None
     assert steps > 10
     assert np.array_equal(host.run("double", x), x + x)
     assert len(pool.instances) == 1
+
+
+def test_no_interrupt_is_lost_between_calls(host: Executable) -> None:
+    """Nor in the finalizers of their results, from where no exception gets anywhere."""
+    armed, raised, caught = False, 0, 0
+
+    def interrupt(*_: object) -> None:
+        nonlocal armed, raised
+        if armed:
+            armed, raised = False, raised + 1
+            raise KeyboardInterrupt
+
+    x = np.ones(2, np.float32)
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+    try:
+        while raised < 100:
+            try:
+                armed = True
+                while armed:
+                    host.run("double", x)
+            except KeyboardInterrupt:
+                caught += 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert caught == raised
+    assert host.run("double", x).tolist() == [2.0, 2.0]
+
+
+def test_results_that_nobody_needs_are_freed_by_the_next_call(host: Executable) -> None:
+    kept = [host.run("double", np.ones(2, np.float32)) for _ in range(100)]
+    (instance,) = host._pool.instances  # pyright: ignore[reportPrivateUsage]
+    blocks = instance._returned._blocks  # pyright: ignore[reportPrivateUsage]
+    kept.clear()
+    assert len(blocks) > RETURNED_BLOCKS
+    host.run("double", np.ones(2, np.float32))
+    assert len(blocks) <= RETURNED_BLOCKS
 
 
 def test_an_instance_whose_making_was_interrupted_is_waited_for_by_nobody(host: Executable) -> None:
