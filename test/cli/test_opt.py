@@ -109,10 +109,11 @@ def test_damaged_input(source: str, data: bytes, message: str, capfd: pytest.Cap
 def test_bytecode_has_no_lines(
     source: str, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([source, "--emit-bytecode", "-o", source]) == 0
-    assert main([source]) == 0
+    bytecode = f"{source}bc"
+    assert main([source, "--emit-bytecode", "-o", bytecode]) == 0
+    assert main([bytecode]) == 0
     assert "func.func @f" in capsys.readouterr().out
-    assert main([source, *options]) == 2
+    assert main([bytecode, *options]) == 2
     assert message in capsys.readouterr().err
 
 

@@ -464,7 +464,7 @@ def test_not_a_program(cli: Cli, folder: Path, data: bytes, message: str) -> Non
 
 
 def test_too_many_regions_inside_each_other(cli: Cli, folder: Path) -> None:
-    depth = 1500
+    depth = 1000
     (folder / "bad.mlir").write_text(main("scf.if %c {\n" * depth + "}" * depth + "\n  return", "%c: i1", "()"))
     assert_one_error(cli("build", "bad.mlir"), "error: the program has too many regions inside each other")
 
