@@ -148,7 +148,8 @@ class DiskCache:
     def _in_folder(self, use: Callable[[int], Result], make: bool = False) -> Result | None:
         """What ``use`` gives for the descriptor of the folder of entries.
 
-        None when the system does not let it, and with a warning when a folder or file is not the user's alone.
+        None when the system does not let it, and with a warning when a folder or file is not the user's alone, or
+        a file is named as the folder.
         """
         try:
             if make:
@@ -161,6 +162,8 @@ class DiskCache:
                     return use(folder)
         except _NotOurs as problem:
             _warn_once(str(problem))
+        except (NotADirectoryError, FileExistsError):
+            _warn_once(f"'{self.root}' cannot be a folder, since a file is in its place")
         except OSError:
             pass
         return None

@@ -222,6 +222,14 @@ def test_what_is_no_file_is_not_opened(cache: DiskCache, make: Callable[[Path], 
         assert cache.load_blob(KEY) is None
 
 
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    cache = DiskCache(tmp_path / "file")
+    with pytest.warns(DevscopeWarning, match="cannot be a folder"):
+        cache.store_blob(KEY, b"content")
+    assert (cache.load_blob(KEY), (tmp_path / "file").read_text()) == (None, "no folder")
+
+
 def test_command(cache: DiskCache, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv(DIRECTORY_VARIABLE, str(cache.root.parent))
     cache.store_blob(KEY, bytes(2000))
