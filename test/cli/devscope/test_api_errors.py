@@ -14,6 +14,7 @@ import devscope
 from devscope.errors import (
     DeviceNotFoundError,
     DevscopeError,
+    DevscopeWarning,
     ExecutableFormatError,
     InputError,
     LoweringError,
@@ -196,7 +197,8 @@ def test_a_compiled_program_is_no_source(folder: Path) -> None:
 def test_an_unreadable_cache_is_no_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "file").write_text("")
     monkeypatch.setenv("DEVSCOPE_CACHE_DIR", "file")
-    result = devscope.run(TANH, np.zeros(4, np.float32))
+    with pytest.warns(DevscopeWarning, match="cannot be a folder"):
+        result = devscope.run(TANH, np.zeros(4, np.float32))
     np.testing.assert_array_equal(result, np.zeros(4, np.float32))
 
 
