@@ -283,7 +283,7 @@ def test_no_interrupt_is_lost_between_calls(host: Executable) -> None:
     before = signal.signal(signal.SIGALRM, interrupt)
     signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
     try:
-        while raised < 100:
+        while raised < 400:
             try:
                 armed = True
                 while armed:
