@@ -6,6 +6,7 @@ that as before. Loops that linalg becomes ask where they are outermost. Function
 call.
 """
 
+from math import prod
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -51,9 +52,7 @@ class _Loops:
     def poll_in_innermost(self) -> None:
         for loop in self._loops:
             body = mlir_util.children(loop)
-            is_plain = not any(
-                op.name in _LOOPS or op.name.startswith("linalg.") for b in body for op in mlir_util.walk(b)
-            )
+            is_plain = not any(_may_be_long(op) for b in body for op in mlir_util.walk(b))
             if loop.name == "scf.for" and is_plain and self._count(loop) > _AT_ONCE:
                 self._ask_in_parts(loop)
 
@@ -75,6 +74,8 @@ class _Loops:
             inside = self._work(op) if len(op.regions) else 0
             if op.name in ("scf.while", "scf.parallel", "func.call"):
                 inside = _UNKNOWN
+            elif op.name == "memref.copy":
+                inside = _elements(op.operands[0].type)
             elif op.name == "scf.for":
                 inside = inside * self._count(op)
             total += 1 + inside
@@ -126,6 +127,16 @@ class _Loops:
         end = inner.value("arith.addi", [start, inner.value("arith.minui", [left, length], index)], index)
         for number, value in enumerate([start, end, step, *values]):
             loop.operands[number] = value
+
+
+def _may_be_long(op: Any) -> bool:
+    return op.name in _LOOPS or op.name in ("func.call", "memref.copy") or op.name.startswith("linalg.")
+
+
+def _elements(type_: Any) -> int:
+    """How many elements a buffer has, as far as its type says."""
+    shaped = ir.ShapedType(type_)
+    return prod(shaped.shape) if shaped.has_rank and shaped.has_static_shape else _UNKNOWN
 
 
 def _first(block: Any) -> Any:
