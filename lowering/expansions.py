@@ -133,23 +133,6 @@ def maximum(op: Any) -> str:
     """
 
 
-def number(op: Any) -> str:
-    """``arith.maxnumf`` and ``minnumf`` by comparisons.
-
-    LLVM 22 fails an assertion of its own ("VPlan cost model and legacy cost model disagreed") where it vectorises
-    reductions by its intrinsics for them, and takes the process with it.
-    """
-    type_ = op.results[0].type
-    predicate = "ogt" if op.name.endswith("maxnumf") else "olt"
-    bools = like(type_, "i1")
-    return f"""
-        %further = arith.cmpf {predicate}, %0, %1 : {type_}
-        %missing = arith.cmpf uno, %1, %1 : {type_}
-        %first = arith.ori %further, %missing : {bools}
-        %result = arith.select %first, %0, %1 : {f"{bools}, {type_}" if bools != "i1" else type_}
-    """
-
-
 def reduction(op: Any) -> str:
     """``vector.reduction`` to the maximum or minimum, or of bits, as operations on elements.
 
