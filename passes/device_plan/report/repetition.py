@@ -1,4 +1,8 @@
-"""How often an operation runs per call of its function, as far as the program says: counts of copies and reads."""
+"""How often an operation runs, as far as the program says: counts of copies and reads.
+
+Per call of the public function that it is in; in a private one, for all calls of it by name together, each as
+often as it runs.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -9,14 +13,15 @@ from xdsl.ir import Block, Operation, Region
 
 from devscope.analysis.dominance import Dominators
 from devscope.analysis.loops import Loop, innermost_loop, trip_count
-from devscope.analysis.symbols import callee_name, function_of
+from devscope.analysis.strongly_connected import strongly_connected_components
+from devscope.analysis.symbols import callee_name, function_of, is_public
 from devscope.dialects.op_facts import Control, facts_of
 from devscope.passes.device_plan.system import System
 
 
 @dataclass(frozen=True)
 class Repetition:
-    """``times`` per call of the function, or per iteration of loops around it of which the length is not known."""
+    """``times`` altogether, or per iteration of loops and recursions of which the length is not known."""
 
     times: int = 1
     per_iteration: bool = False
@@ -37,6 +42,9 @@ class Repetition:
 
 ONCE = Repetition()
 
+_COUNTED = 10**12
+"""Calls of calls of calls are many soon: more are not counted."""
+
 
 class Repetitions:
     """Of the operations of a planned module."""
@@ -44,6 +52,8 @@ class Repetitions:
     def __init__(self, systems: Iterable[System]) -> None:
         self._systems = list(systems)
         self._blocks: dict[Block, Repetition] = {}
+        self._functions: dict[FuncOp, Repetition] = {}
+        self._count_calls()
 
     def of(self, op: Operation) -> Repetition:
         """Of an operation that is planned one by one."""
@@ -68,7 +78,8 @@ class Repetitions:
         parent, region = block.parent_op(), block.parent
         control = facts_of(parent).control if parent is not None else None
         if isinstance(parent, FuncOp):
-            per_iteration |= parent in self.repeated_functions
+            called = self._functions.get(parent, ONCE)
+            times, per_iteration, at_most = called.times, called.per_iteration, called.at_most
         elif parent is not None and control is Control.COUNTED and (count := trip_count(parent)) is not None:
             times *= count
         elif control in (Control.COUNTED, Control.WHILE):
@@ -78,6 +89,27 @@ class Repetitions:
             per_iteration |= bool(graph.loops[block])
             at_most |= block is not region.first_block
         return Repetition(times, per_iteration, at_most)
+
+    def _count_calls(self) -> None:
+        """Of the bodies of functions, callers first: a call knows how often its own function runs."""
+        functions = {s.op.sym_name.data: s.op for system in self._systems for s in system.signatures.values()}
+        sites: dict[FuncOp, list[Operation]] = {function: [] for function in functions.values()}
+        callees: dict[FuncOp, list[FuncOp]] = {function: [] for function in functions.values()}
+        for caller, callee, op, _ in self._calls(functions):
+            sites[callee].append(op)
+            callees[caller].append(callee)
+        for component in reversed(list(strongly_connected_components(callees))):
+            for function in component:
+                calls = [self.of(op) for op in sites[function] if function_of(op) not in component]
+                is_recursive = len(component) > 1 or function in callees[function]
+                if is_public(function) or not sites[function]:
+                    self._functions[function] = Repetition(1, function in self.repeated_functions)
+                elif (times := sum(call.times for call in calls)) > _COUNTED:
+                    self._functions[function] = Repetition(1, per_iteration=True)
+                else:
+                    at_most = any(call.at_most for call in calls)
+                    per_iteration = is_recursive or any(call.per_iteration for call in calls)
+                    self._functions[function] = Repetition(times or 1, per_iteration, at_most)
 
     @cached_property
     def _graphs(self) -> Mapping[Region, Dominators]:

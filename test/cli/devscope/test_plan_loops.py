@@ -72,6 +72,49 @@ def test_the_table_counts_what_loops_repeat(cli: Cli) -> None:
     assert lines[reads + 4].startswith("2 read-backs: 1 run 100 times in all, 400 bytes; 1 in loops")
 
 
+def test_the_table_counts_what_calls_repeat(cli: Cli, folder: Path) -> None:
+    """Every call of a private function, one in a loop as often as that runs; recursion has no count."""
+    (folder / "calls.mlir").write_text("""\
+func.func private @g(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = math.tanh %x {device.scope = #device.scope<"opencl", 0 : i64, "", "">} : tensor<8xf32>
+  %1 = math.exp %0 : tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+func.func private @again(%x: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
+  %0 = math.tanh %x {device.scope = #device.scope<"opencl", 0 : i64, "", "">} : tensor<8xf32>
+  %1 = math.exp %0 : tensor<8xf32>
+  %2 = func.call @again(%1, %c) : (tensor<8xf32>, i1) -> tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+func.func private @h(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = func.call @g(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = func.call @g(%0) : (tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+func.func @main(%x: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c5 = arith.constant 5 : index
+  %0 = func.call @h(%x) : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = scf.for %i = %c0 to %c5 step %c1 iter_args(%a = %0) -> tensor<8xf32> {
+    %2 = func.call @h(%a) : (tensor<8xf32>) -> tensor<8xf32>
+    scf.yield %2 : tensor<8xf32>
+  }
+  %2 = func.call @again(%1, %c) : (tensor<8xf32>, i1) -> tensor<8xf32>
+  return %2 : tensor<8xf32>
+}
+""")
+    shown = json.loads(cli("plan", "calls.mlir", "--json").out)
+    assert {copy["location"].partition(":")[2]: copy["times"] for copy in shown["copies"]} == {
+        "21:8": 1,
+        "23:10": 5,
+        "14:8": 6,
+        "3:8": 12,
+        "7:8": None,
+        "8:8": None,
+    }
+
+
 def test_so_do_json_and_remarks(cli: Cli) -> None:
     shown = json.loads(cli("plan", "heat.mlir", "--json").out)
     assert [copy["times"] for copy in shown["copies"]] == [1, 100, None, None]
