@@ -14,7 +14,7 @@ from typing import Any
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.checks.indices import STATUS
-from devscope.lowering.checks.shapes import CHECK
+from devscope.lowering.checks.shapes import CHECK, DIFFERENCE
 from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
 from devscope.lowering.gpu.local_memory import STATIC_LOCAL
 from devscope.lowering.interop.bindings import ir
@@ -255,18 +255,35 @@ def _cells(build: Builder, value: Any) -> list[Any]:
     return [build.value("arith.extui", [value], build.i64)]
 
 
+_OF_CHECKS = frozenset({"arith.cmpi", "arith.ori", "arith.subi", "arith.addi", "arith.constant"})
+
+
 class _Compared:
     """What the comparisons among operations compare."""
 
     def __init__(self, ops: Iterable[Any]) -> None:
-        self._made_by = {op.results[0]: op for op in ops if op.name in ("arith.cmpi", "arith.ori")}
+        self._made_by = {op.results[0]: op for op in ops if op.name in _OF_CHECKS}
 
-    def by(self, condition: Any) -> list[Any]:
-        """The operands of the comparison that a condition is, or begins with; none if it is something else."""
+    def by(self, condition: Any, difference: bool) -> list[Any]:
+        """The operands of the comparison that a condition is, or begins with; none if it is something else.
+
+        ``difference``: it compares a difference with 0; then the parts of that.
+        """
         op = self._made_by.get(condition)
         while op is not None and op.name == "arith.ori":
             op = self._made_by.get(op.operands[0])
-        return [] if op is None else list(op.operands)
+        made_by = None if op is None or not difference else self._made_by.get(op.operands[0])
+        if op is None or made_by is None or made_by.name not in ("arith.subi", "arith.addi"):
+            return [] if op is None else list(op.operands)
+        one, other = made_by.operands
+        number = self._constant(other) if made_by.name == "arith.addi" else None
+        return [one, other if number is None else Builder(made_by).constant(-number)]  # x - c is x + -c by now
+
+    def _constant(self, value: Any) -> int | None:
+        op = self._made_by.get(value)
+        if op is None or op.name != "arith.constant" or not isinstance(value.type, ir.IndexType):
+            return None
+        return ir.IntegerAttr(op.attributes["value"]).value
 
 
 def _assert(messages: dict[str, str], compared: _Compared, op: Any, where: list[int]) -> None:
@@ -283,7 +300,8 @@ def _assert(messages: dict[str, str], compared: _Compared, op: Any, where: list[
     symbol = messages.setdefault(text, f"devscope_message_{len(messages)}")
     build = Builder(op)
     address = _address(build, symbol, op.context)
-    numbers = [_as_i64(build, value) for value in compared.by(op.operands[0])] if is_check else []
+    numbers = compared.by(op.operands[0], DIFFERENCE in op.attributes) if is_check else []
+    numbers = [_as_i64(build, value) for value in numbers]
     build.call("devscope_assert", [op.operands[0], address, *(numbers or [_number(build, 0)] * 2)])
     op.erase()
 

@@ -31,6 +31,9 @@ CHECK = "devscope.check"
 """On an assertion of these: its message is the text of the error as it is, with ``{0}`` and ``{1}`` for the
 operands of its comparison."""
 
+DIFFERENCE = "devscope.difference"
+"""On such an assertion: what is compared with 0 is the difference of what its message names."""
+
 OF_ARGUMENTS, OF_VALUES, RANGE = "arguments do not fit each other", "shapes do not agree", "out of range"
 """How messages begin; device_error.py of the runtime tells them apart by that."""
 
@@ -343,7 +346,11 @@ class _Function:
         if unless is None:
             before, loops = self._hoist(op, [*_leaves(one), *_leaves(other)], around)
         build = Builder(before)
-        holds = compare(build, predicate, self._value(build, one), self._value(build, other))
+        values = [self._value(build, size) for size in (one, other)]
+        is_difference = predicate == "eq" and not isinstance(other, int)
+        if is_difference:  # MLIR puts a constant behind what it is compared with; a difference is not turned round
+            values = [build.value("arith.subi", values, build.index), build.constant(0)]
+        holds = compare(build, predicate, *values)
         skipped: list[Any] = []
         for loop in loops:
             is_empty = "uge" if mlir_util.is_unsigned(loop) else "sge"
@@ -352,6 +359,8 @@ class _Function:
         for skip in [*skipped, *([] if unless is None else [unless])]:
             holds = build.value("arith.ori", [holds, skip], holds.type)
         attributes = {"msg": ir.StringAttr.get(text, op.context), CHECK: ir.UnitAttr.get(op.context)}
+        if is_difference:
+            attributes[DIFFERENCE] = ir.UnitAttr.get(op.context)
         check = build.op("cf.assert", [holds], attributes=attributes)
         check.location = op.location
 

@@ -13,6 +13,7 @@ MOST = 1024
 """Open brackets of any kind. A region in the generic form has two."""
 
 _OPEN, _CLOSE = b"([{<", b")]}>"
+_BRACKETS = [bytes([bracket]) for bracket in _OPEN + _CLOSE]
 _STEPS = bytes.maketrans(_OPEN + _CLOSE, bytes([1] * len(_OPEN) + [255] * len(_CLOSE)))
 _OTHERS = bytes(set(range(256)).difference(_OPEN + _CLOSE))
 _TOKEN = re.compile(rb'"(?:[^"\\\n]|\\.)*"|//[^\n]*|->|[<>]=|([(\[{<])|([)\]}>])')
@@ -27,6 +28,8 @@ class Nesting:
 
     def goes_on(self, piece: bytes) -> bool:
         """Whether the next piece may go too deep; what stands in strings and comments is counted as well."""
+        if not any(bracket in piece for bracket in _BRACKETS):
+            return False  # data
         steps = np.frombuffer(piece.replace(b"->", b"").translate(_STEPS, _OTHERS), np.int8)
         if not steps.size:
             return False

@@ -156,6 +156,17 @@ func.func @reshape_static(%x: tensor<6xf32>, %s: tensor<2xi64>) -> tensor<2x3xf3
   %r = tensor.reshape %x(%s) {device.scope = DEFAULT} : (tensor<6xf32>, tensor<2xi64>) -> tensor<2x3xf32>
   return %r : tensor<2x3xf32>
 }
+func.func @reshape_rest(%x: tensor<4x6xf32>, %n: tensor<1xi64>) -> tensor<?x?xf32> {
+  %c0 = arith.constant 0 : index
+  %c24 = arith.constant 24 : i64
+  %m = tensor.extract %n[%c0] : tensor<1xi64>
+  %q = arith.divsi %c24, %m : i64
+  %a = math.absf %x {device.scope = DEFAULT} : tensor<4x6xf32>
+  %s = tensor.from_elements %m, %q : tensor<2xi64>
+  %r = tensor.reshape %a(%s) : (tensor<4x6xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+  %b = math.absf %r {device.scope = DEFAULT} : tensor<?x?xf32>
+  return %b : tensor<?x?xf32>
+}
 func.func @reshape_known(%x: tensor<3x2xf32>) -> (tensor<6xf32>, tensor<2x3xf32>) {
   %six = arith.constant 6 : index
   %s = tensor.from_elements %six : tensor<1xindex>
@@ -308,6 +319,7 @@ CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
         "element 1 of the shape is 2, that of the result is 3|'x' is 6, the product of what it becomes is 9",
     ),
     ("reshape_static", (floats(6), np.array([2, 3])), None, ""),
+    ("reshape_rest", (floats(4, 6), np.array([0])), ExecutionError, " is 24, the .* is 0 "),
     ("reshape_known", (floats(3, 2),), None, ""),
     (
         "reshape_static",

@@ -4,7 +4,8 @@
 // CHECK-LABEL: func.func @once(
 // CHECK:         %[[X:.*]] = memref.dim %arg0
 // CHECK:         %[[Y:.*]] = memref.dim %arg1
-// CHECK:         %[[SAME:.*]] = arith.cmpi eq, %[[X]], %[[Y]] : index
+// CHECK:         %[[LESS:.*]] = arith.subi %[[X]], %[[Y]] : index
+// CHECK:         %[[SAME:.*]] = arith.cmpi eq, %[[LESS]], %c0 : index
 // CHECK:         %[[NEVER:.*]] = arith.cmpi sle, %arg2,
 // CHECK:         %[[HOLDS:.*]] = arith.ori %[[SAME]], %[[NEVER]] : i1
 // CHECK:         cf.assert %[[HOLDS]], "arguments do not fit each other: dimension 0 of argument 0 'x' is {0}, dimension 0 of argument 1 'y' is {1} (in 'arith.addf')"
