@@ -111,14 +111,39 @@ def run_command(folder: Path) -> Outcome:
 
 
 def run_guarded(folder: Path) -> Outcome:
-    """The same in a process of its own, as a user starts it."""
+    """The same in a process of its own, as a user starts it; ctrl-C ends a program that goes on."""
     name, *words = (folder / "command").read_text().split("\n")
     paths = {"FILE": str(folder / "module.mlir"), "OUT": str(folder / "out")}
     module = "opt" if name == "opt" else "main"
     start = f"import sys; from devscope.cli.{module} import main; sys.exit(main())"
     command = [sys.executable, "-c", start, *(paths.get(word, word) for word in words)]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    return judge(name, done.returncode, done.stderr, folder / "out")
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            _, errors = process.communicate(timeout=_LONGEST)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            try:
+                _, errors = process.communicate(timeout=_LONGEST)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return Outcome("hang", f"{name}: ctrl-C does not end it")
+    return judge(name, process.returncode, errors, folder / "out")
+
+
+def recurses(folder: Path) -> bool:
+    """Whether functions of the module call themselves: one that never stops uses up the stack, as everywhere."""
+    _, *functions = (folder / "module.mlir").read_text(errors="replace").split("func.func")
+    calls: dict[str, set[str]] = {}
+    for text in functions:
+        name, *callees = re.findall(r"@([\w.$-]+)", text) or [""]
+        calls.setdefault(name, set()).update(callees)
+    reached = {name: set(callees) for name, callees in calls.items()}
+    for _ in calls:
+        for callees in reached.values():
+            callees |= {more for callee in [*callees] for more in calls.get(callee, ())}
+    return any(name in callees for name, callees in reached.items())
 
 
 def judge(name: str, status: Any, errors: str, out: Path) -> Outcome:
