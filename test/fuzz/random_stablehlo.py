@@ -293,7 +293,7 @@ def dot_general(g: Generator, block: Block) -> None:
     batch, free = dims[: g.integer(0, len(dims))], g.integer(0, 3)
     contracted = dims[len(batch) : g.integer(len(batch), len(dims) + 1)]
     extra = [g.pick((1, 2, 3)) for _ in range(free)]
-    letters, new = "abcd"[: len(sizes)], "xyz"[:free]
+    letters, new = "abcdefgh"[: len(sizes)], "xyz"[:free]
     other = [*(letters[d] for d in (*batch, *contracted)), *new]
     g.rng.shuffle(other)  # pyright: ignore[reportArgumentType]
     extents = dict(zip(letters, sizes, strict=True)) | dict(zip(new, extra, strict=True))
