@@ -342,6 +342,8 @@ def _check_versions(where: str, manifest: dict[str, Any]) -> None:
             f"(native interface {ABI_VERSION})",
             notes=[_REBUILD],
         )
+    if not isinstance(manifest.get("devscope_version"), str):
+        raise _damaged(where, "it does not say by which devscope it was written")
 
 
 def _damaged(where: str, what: str) -> ExecutableFormatError:

@@ -177,6 +177,12 @@ def test_compressed_archive(saved: Path) -> None:
         read_program(saved)
 
 
+def test_no_version_of_devscope(saved: Path) -> None:
+    rewrite(saved, lambda manifest: manifest.pop("devscope_version"))
+    with pytest.raises(ExecutableFormatError, match="does not say by which devscope"):
+        read_program(saved)
+
+
 def test_other_versions(saved: Path) -> None:
     rewrite(saved, lambda manifest: manifest.update(format_version=99))
     with pytest.raises(ExecutableFormatError, match=r"in format 99 .* reads format 4 .*\n.*compile and save"):
