@@ -5,7 +5,7 @@ from typing import Any
 
 from devscope.dialects.op_facts import ENDS, Control, facts
 from devscope.lowering import mlir_util, tosa_extremes
-from devscope.lowering.checks.demands import keep_demands
+from devscope.lowering.checks.demands import JOINED, keep_demands
 from devscope.lowering.checks.indices import check_accesses, check_divisions
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.checks.shapes import check_shapes
@@ -77,7 +77,8 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
     """Lower operations of input dialects to linalg, tensor, arith and math, with the passes that they bring."""
     names = {op.name for op in mlir_util.walk(module.operation)}
     used = {name.partition(".")[0] for name in names}
-    keep_demands(module)
+    if not names.isdisjoint(JOINED):
+        keep_demands(module)
     if "stablehlo" in used and register_stablehlo_passes():
         _fold_empty_operands(module)
         run_passes(module.operation, pipeline("stablehlo"))
@@ -186,7 +187,10 @@ def _choose_whole_tensors(module: Any) -> None:
 
 
 def _pad_with_zeros(module: Any) -> None:
-    """Upstream pads what is packed with zero if nothing else is said, and ends the process for complex numbers."""
+    """Upstream pads what is packed with zero if nothing else is said, and ends the process for complex numbers.
+
+    Right before the schedules: canonicalisation takes away a padding that no size needs.
+    """
     for op in [op for op in mlir_util.walk(module.operation) if op.name == "linalg.pack"]:
         type_ = op.results[0].type
         part = getattr(type_.element_type, "element_type", None)

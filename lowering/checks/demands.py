@@ -8,15 +8,15 @@ from devscope.lowering.checks.shapes import compare
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 
-_JOINED = {"stablehlo.concatenate": "dimension", "tosa.concat": "axis"}
+JOINED = {"stablehlo.concatenate": "dimension", "tosa.concat": "axis"}
 """Operations that join tensors, with the attribute that says along which dimension."""
 
 
 def keep_demands(module: Any) -> None:
     """Assert what the operations of ``module`` demand, for `check_shapes`, which words it."""
     for op in mlir_util.walk(module.operation):
-        if op.name in _JOINED:
-            along = ir.IntegerAttr(op.attributes[_JOINED[op.name]]).value
+        if op.name in JOINED:
+            along = ir.IntegerAttr(op.attributes[JOINED[op.name]]).value
             _require_equal_but(op, along)
 
 

@@ -52,8 +52,7 @@ class Repetitions:
     def __init__(self, systems: Iterable[System]) -> None:
         self._systems = list(systems)
         self._blocks: dict[Block, Repetition] = {}
-        self._functions: dict[FuncOp, Repetition] = {}
-        self._count_calls()
+        self._functions: dict[FuncOp, Repetition] | None = None
 
     def of(self, op: Operation) -> Repetition:
         """Of an operation that is planned one by one."""
@@ -78,7 +77,7 @@ class Repetitions:
         parent, region = block.parent_op(), block.parent
         control = facts_of(parent).control if parent is not None else None
         if isinstance(parent, FuncOp):
-            called = self._functions.get(parent, ONCE)
+            called = self._of_functions().get(parent, ONCE)
             times, per_iteration, at_most = called.times, called.per_iteration, called.at_most
         elif parent is not None and control is Control.COUNTED and (count := trip_count(parent)) is not None:
             times *= count
@@ -90,8 +89,11 @@ class Repetitions:
             at_most |= block is not region.first_block
         return Repetition(times, per_iteration, at_most)
 
-    def _count_calls(self) -> None:
+    def _of_functions(self) -> Mapping[FuncOp, Repetition]:
         """Of the bodies of functions, callers first: a call knows how often its own function runs."""
+        if self._functions is not None:
+            return self._functions
+        found = self._functions = dict[FuncOp, Repetition]()
         functions = {s.op.sym_name.data: s.op for system in self._systems for s in system.signatures.values()}
         sites: dict[FuncOp, list[Operation]] = {function: [] for function in functions.values()}
         callees: dict[FuncOp, list[FuncOp]] = {function: [] for function in functions.values()}
@@ -103,13 +105,14 @@ class Repetitions:
                 calls = [self.of(op) for op in sites[function] if function_of(op) not in component]
                 is_recursive = len(component) > 1 or function in callees[function]
                 if is_public(function) or not sites[function]:
-                    self._functions[function] = Repetition(1, function in self.repeated_functions)
+                    found[function] = Repetition(1, function in self.repeated_functions)
                 elif (times := sum(call.times for call in calls)) > _COUNTED:
-                    self._functions[function] = Repetition(1, per_iteration=True)
+                    found[function] = Repetition(1, per_iteration=True)
                 else:
                     at_most = any(call.at_most for call in calls)
                     per_iteration = is_recursive or any(call.per_iteration for call in calls)
-                    self._functions[function] = Repetition(times or 1, per_iteration, at_most)
+                    found[function] = Repetition(times or 1, per_iteration, at_most)
+        return found
 
     @cached_property
     def _graphs(self) -> Mapping[Region, Dominators]:
