@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 import re
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -34,6 +35,9 @@ settings.load_profile(os.environ.get(PROFILE_VARIABLE, "ci"))
 
 # Test modules read it when they are imported; the processes of pytest-xdist inherit it.
 os.environ.setdefault(SEED_VARIABLE, "0")
+
+# A job in the background of a shell ignores Ctrl-C, and what it starts inherits that: nothing would end its calls.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:

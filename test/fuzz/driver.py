@@ -231,6 +231,9 @@ def main() -> int:
     parts = arguments.part.split(",")
     if unknown := [part for part in parts if part not in PARTS]:
         parser.error(f"no part {', '.join(unknown)}; legal: {', '.join(PARTS)}")
+    # A shell's job in the background ignores Ctrl-C, and what it starts inherits that: mutated programs that go on
+    # for ever would not be ended.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     once = arguments.seed >= 0
     seed = arguments.seed if once else secrets.randbits(31)
     fuzzer = Fuzzer(parts, arguments.jobs, seed, once, time.monotonic() + 60 * arguments.minutes)
