@@ -11,10 +11,11 @@ from devscope.lowering.checks.labels import Checks
 from devscope.lowering.checks.shapes import check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
 from devscope.lowering.interop.bindings import dictionary_items, ir, register_stablehlo_passes
+from devscope.lowering.kernels.normalise import normalise_contractions
 from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import apply_schedule, pipeline
-from devscope.lowering.target import Options, Rule, Schedule, Target, choose
+from devscope.lowering.target import HostTarget, Options, Rule, Schedule, Target, choose
 from devscope.lowering.windows import cut_windows
 
 #: Operations that upstream decomposes into generics through an interface, not through a pass.
@@ -143,6 +144,8 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
     their consumers.
     """
     _pad_with_zeros(module)
+    if isinstance(target, HostTarget):
+        normalise_contractions(module)
     rules = (*target.schedules, *_SCHEDULES)
     chosen: dict[Schedule, None] = {}
     for op in mlir_util.walk(module.operation):

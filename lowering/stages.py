@@ -97,6 +97,7 @@ def _compile(
     """Lower the host's code and all devices', whose binaries are filled in, and make a program of them."""
     module = session.to_mlir(host_part)
     to_buffers(module, host, options, session.run_passes, constants, checks)
+    kernels_of_host = host.call_kernels(module, options)
     if devices:
         copy_directly(module)
     session.run_passes(module, pipeline("own"))
@@ -128,7 +129,7 @@ def _compile(
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
     lower_to_runtime_calls(module, slots, kernels, checks.messages)
     observe("host", module)
-    text = host.to_llvm(module, session.run_passes)
+    text = host.to_llvm(module, kernels_of_host, session.run_passes)
     observe("host-llvm", text)
     code = host.compile_object(text, list(symbols.values()), options)
     program = Program(

@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from devscope.dialects.target import OptionValue, TargetKind
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.mlir_util import RunPasses
 
 Options = Mapping[str, OptionValue]
@@ -135,9 +136,11 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class HostTarget(Target):
-    """``to_llvm`` gives the LLVM IR of bufferised code, ``compile_object`` its object code with named entries."""
+    """``call_kernels`` replaces operations on buffers by calls of kernels, which it returns; ``to_llvm`` gives the
+    LLVM IR of bufferised code with these, ``compile_object`` its object code with named entries."""
 
-    to_llvm: Callable[[Any, RunPasses], str]
+    call_kernels: Callable[[Any, Options], KernelLibrary]
+    to_llvm: Callable[[Any, KernelLibrary, RunPasses], str]
     compile_object: Callable[[str, Sequence[str], Options], Any]
 
 

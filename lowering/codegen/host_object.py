@@ -75,17 +75,7 @@ def compile_host_object(
     check_host_options(cpu, features)
     import llvmlite.binding as llvm
 
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    if not cpu:
-        # Without the last one, LLVM splits 512-bit vectors on CPUs whose tuning prefers 256 bits.
-        features = features or llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
-        cpu = llvm.get_host_cpu_name()
-    if llvm.get_default_triple().startswith("x86_64"):
-        features = f"{features}{_EXACT}" if features else _EXACT[1:]
-    machine = llvm.Target.from_default_triple().create_target_machine(
-        cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default"
-    )
+    machine, cpu, features = _machine(cpu, features, level)
     try:
         module = llvm.parse_assembly(text)
         counts = _parameter_counts(module, entries)
@@ -101,6 +91,48 @@ def compile_host_object(
     except RuntimeError as error:
         raise LoweringError("LLVM refused the host code", notes=[str(error)]) from None
     return HostObject(data, machine.triple, cpu, features)
+
+
+def _machine(cpu: str, features: str, level: int) -> tuple[Any, str, str]:
+    """LLVM's target machine, and the names of the processor and the features that it is for."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    if not cpu:
+        # Without the last one, LLVM splits 512-bit vectors on CPUs whose tuning prefers 256 bits.
+        features = features or llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
+        cpu = llvm.get_host_cpu_name()
+    if llvm.get_default_triple().startswith("x86_64"):
+        features = f"{features}{_EXACT}" if features else _EXACT[1:]
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default"
+    )
+    return machine, cpu, features
+
+
+_FMA = """
+declare <16 x float> @llvm.fma.v16f32(<16 x float>, <16 x float>, <16 x float>)
+define <16 x float> @fma(<16 x float> %a, <16 x float> %b, <16 x float> %c) {
+  %r = call <16 x float> @llvm.fma.v16f32(<16 x float> %a, <16 x float> %b, <16 x float> %c)
+  ret <16 x float> %r
+}
+"""
+
+
+@cache
+def vector_instructions(cpu: str, features: str) -> str:
+    """What a processor multiplies and adds vectors with: ``"avx512"``, ``"avx2"`` or ``"other"``.
+
+    LLVM's code for it says so; llvmlite cannot ask LLVM for the features of a processor.
+    """
+    import llvmlite.binding as llvm
+
+    machine, *_ = _machine(cpu, features, 1)
+    assembly = machine.emit_assembly(llvm.parse_assembly(_FMA))
+    if "vfmadd" not in assembly:
+        return "other"
+    return "avx512" if "zmm" in assembly else "avx2"
 
 
 def _parameter_counts(module: Any, entries: Sequence[str]) -> dict[str, int]:

@@ -2,18 +2,28 @@
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
 from devscope.errors import LoweringError
 from devscope.lowering import expansions, mlir_util
-from devscope.lowering.codegen.host_object import HostObject, check_host_options, compile_host_object
+from devscope.lowering.codegen.host_object import (
+    HostObject,
+    check_host_options,
+    compile_host_object,
+    vector_instructions,
+)
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
+from devscope.lowering.kernels.contractions import call_contractions
+from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.table import read_table
+from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.polls import poll_in_loops, poll_in_scalar_loops
@@ -77,7 +87,16 @@ def _call_expm1(module: Any, ops: Sequence[Any]) -> None:
         mlir_util.replace_op(op, mlir_util.Builder(op).call(name, op.operands, [type_]).results)
 
 
-def _to_llvm(module: Any, run_passes: RunPasses) -> str:
+_KERNELS = Path(__file__).parent / "kernels"
+
+
+def _call_kernels(module: Any, options: Options) -> KernelLibrary:
+    library = KernelLibrary(_KERNELS)
+    call_contractions(module, read_table(_KERNELS / f"{vector_instructions(*_cpu_and_features(options))}.toml"), library)
+    return library
+
+
+def _to_llvm(module: Any, library: KernelLibrary, run_passes: RunPasses) -> str:
     """LLVM IR of a bufferised host module without memory spaces or device operations."""
     ops = lower_complex(module, run_passes)
     _check_wide_floats(ops)
@@ -95,6 +114,10 @@ def _to_llvm(module: Any, run_passes: RunPasses) -> str:
     poll_in_scalar_loops(module)
     run_passes(module.operation, pipeline("cpu/to_loops"))
     poll_in_loops(module)
+    kernels = library.definitions(module.context)
+    run_passes(kernels.operation, pipeline("cpu/kernels"))
+    run_passes(kernels.operation, pipeline("cpu/one_after_the_other"))
+    merge_modules(module, kernels)
     run_passes(module.operation, pipeline("cpu/to_llvm"))
     return _NUM.sub(r"@llvm.\1imumnum.", to_llvm_ir(module, "cpu"))
 
@@ -118,6 +141,7 @@ TARGET = HostTarget(
     schedules=_SCHEDULES,
     check_options=lambda options: check_host_options(*_cpu_and_features(options)),
     inline_elements=16,
+    call_kernels=_call_kernels,
     to_llvm=_to_llvm,
     compile_object=_compile_object,
 )

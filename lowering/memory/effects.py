@@ -87,6 +87,11 @@ def mark_writes(call: Any, body: Sequence[Any]) -> None:
         for number, value in enumerate(call.operands)
         if mlir_util.is_memref(value.type) and value in written
     ]
+    mark_written(call, positions)
+
+
+def mark_written(call: Any, positions: Sequence[int]) -> None:
+    """Note on ``call`` the positions of the buffers that it may write."""
     call.attributes[_WRITES] = ir.DenseI64ArrayAttr.get(positions, call.context)
 
 

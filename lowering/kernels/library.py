@@ -1,0 +1,48 @@
+"""The functions of kernels that a program calls, and the templates that they are made from."""
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from string import Template
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+
+
+class KernelLibrary:
+    """``folder``: where the target has its templates, ``NAME.mlir`` with ``${VALUE}``s in them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._symbols: dict[tuple[str, tuple[tuple[str, object], ...]], str] = {}
+        self._texts: list[str] = []
+
+    def symbol(self, template: str, values: Mapping[str, object]) -> str:
+        """The function that ``template`` becomes with ``values``, beside which it knows its ``NAME``."""
+        key = template, tuple(values.items())
+        if key not in self._symbols:
+            self._symbols[key] = name = f"devscope_{template}_{len(self._symbols)}"
+            self._texts.append(_template(self._folder / f"{template}.mlir").substitute(values, NAME=name))
+        return self._symbols[key]
+
+    def definitions(self, context: Any) -> Any:
+        """A module with all functions."""
+        return ir.Module.parse("\n".join(self._texts), context)
+
+    @staticmethod
+    def call(before: Any, symbol: str, operands: list[Any]) -> Any:
+        """A call in front of an operation; the function is declared where it is not yet."""
+        module = before
+        while module.name != "builtin.module":
+            module = module.parent
+        if not any(mlir_util.symbol_name(function) == symbol for function in mlir_util.functions(module)):
+            types = [operand.type for operand in operands]
+            mlir_util.declare(module, symbol, ir.FunctionType.get(types, [], context=before.context))
+        return mlir_util.Builder(before).call(symbol, operands)
+
+
+@cache
+def _template(path: Path) -> Template:
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return Template("".join(line for line in lines if not line.startswith("//")))
