@@ -13,8 +13,9 @@ from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.entry import EntryCaller, ReturnedMemory
 from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.interrupts import interpreter_address, leave
-from devscope.runtime.linker import HostLibrary
+from devscope.runtime.linker import HostLibrary, thread_pool
 from devscope.runtime.native import abi
+from devscope.runtime.threads import thread_count
 from devscope.runtime.program import ArenaSpec, DeviceSpec, KernelSpec, Program, memory_of
 
 FREE_LIST_ENTRIES = 256
@@ -64,6 +65,8 @@ class Instance:
                 constants=self._constants(program),
                 traffic=ctypes.addressof(self.traffic),
                 arenas=ctypes.addressof(self._arena_records),
+                run_tasks=thread_pool(),
+                threads=thread_count(),
             )
             self._address = ctypes.addressof(self._context)
             for arena in program.arenas:

@@ -72,6 +72,29 @@ class HostLibrary:
 
 
 @cache
+def thread_pool() -> int:
+    """The address of the function that runs tasks on the threads which all programs of the process share.
+
+    They are those of a copy of the runtime that is never unloaded.
+    """
+    import llvmlite.binding as llvm
+
+    _setup()
+    builder = llvm.JITLibraryBuilder()
+    builder.add_object_img(runtime_object())
+    for symbol, address in _library_functions(frozenset()).items():
+        builder.import_symbol(symbol, address)
+    builder.export_symbol(_POOL)
+    jit = llvm.create_lljit_compiler(suppress_errors=True)
+    _never_unloaded.append((jit, tracker := builder.link(jit, _POOL)))
+    return tracker[_POOL]
+
+
+_POOL = "devscope_pool_run"
+_never_unloaded: list[Any] = []
+
+
+@cache
 def _setup() -> None:
     import llvmlite.binding as llvm
 

@@ -27,6 +27,7 @@ from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.polls import poll_in_loops, poll_in_scalar_loops
+from devscope.lowering.tasks import outline_tasks
 from devscope.lowering.target import HostTarget, Options, Rule, Schedule
 
 
@@ -116,7 +117,7 @@ def _to_llvm(module: Any, library: KernelLibrary, run_passes: RunPasses) -> str:
     poll_in_loops(module)
     kernels = library.definitions(module.context)
     run_passes(kernels.operation, pipeline("cpu/kernels"))
-    run_passes(kernels.operation, pipeline("cpu/one_after_the_other"))
+    outline_tasks(kernels)
     merge_modules(module, kernels)
     run_passes(module.operation, pipeline("cpu/to_llvm"))
     return _NUM.sub(r"@llvm.\1imumnum.", to_llvm_ir(module, "cpu"))

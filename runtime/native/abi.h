@@ -28,7 +28,7 @@
 
 enum {
   /* Changes whenever compiled code or a loader of another version would misunderstand this one. */
-  ABI_VERSION = 8,
+  ABI_VERSION = 9,
   /* Most blocks of results that can be given back at the start of one call. */
   RETURNED_BLOCKS = 64,
 };
@@ -233,6 +233,16 @@ typedef struct {
   void (*take_exception)(void **type, void **value, void **traceback);
 } Interpreter;
 
+/* A part of the work of a loop whose iterations are independent. */
+typedef void Task(void *environment, int64_t number);
+
+/* Whether the call is to be left; asked in its own thread, outside of tasks. */
+typedef int32_t Leave(void);
+
+/* Runs the tasks 0 to count - 1 on at most `threads` threads, this one among them. Whether tasks were left out, since
+ * `leave` asked for it. */
+typedef int32_t RunTasks(Task *task, void *environment, int64_t count, int64_t threads, Leave *leave);
+
 struct Context {
   Error error;
   int64_t device_count;
@@ -250,6 +260,8 @@ struct Context {
   int64_t ended;                  /* another thread sets it: the call is to be left */
   const Interpreter *interpreter; /* null in threads that handle no signals */
   void *raised[3];                /* what a handler raised, for the loader to raise */
+  RunTasks *run_tasks;            /* devscope_pool_run of the copy of the runtime that has the threads */
+  int64_t threads;                /* how many a call may use */
 };
 
 /* ------------------------------------------------------------------------------ what the loader calls */
@@ -266,6 +278,9 @@ EXPORT void devscope_set_arena(Context *context, int64_t slot, int64_t bytes, vo
 
 /* Waits for the devices and releases all that the runtime made. */
 EXPORT void devscope_close(Context *context);
+
+/* The threads of the process are those of one copy of the runtime. */
+EXPORT RunTasks devscope_pool_run;
 
 /* Identifies the sources, see compile_native.py. */
 EXPORT extern const char devscope_sources[];
@@ -303,6 +318,8 @@ EXPORT void devscope_start(int64_t slot);
  * interrupted and sets the number anew. */
 EXPORT extern int64_t devscope_budget;
 EXPORT void devscope_poll(void);
+
+EXPORT void devscope_run_tasks(Task *task, void *environment, int64_t count);
 
 _Noreturn EXPORT void devscope_fail_assertion(const char *message, int64_t one, int64_t other);
 

@@ -7,7 +7,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
-ABI_VERSION = 8
+ABI_VERSION = 9
 RETURNED_BLOCKS = 64
 
 Origin = IntEnum("Origin", "NONE RUNTIME DRIVER", start=0)
@@ -56,4 +56,5 @@ Context = struct(
     {"returned": ctypes.c_int64 * RETURNED_BLOCKS},
     "stop ended interpreter",
     {"raised": ctypes.c_int64 * 3},
+    "run_tasks threads",
 )

@@ -1,0 +1,102 @@
+"""Parallel loops become tasks of the runtime's threads.
+
+A loop's body becomes a function of a task's number, and of the values that it uses, which the loop's function writes
+into a struct on its stack. (MLIR's ways to threads need more: ``convert-openmp-to-llvm`` a runtime library whose
+threads disturb those of others, ``async-parallel-for`` coroutines and their runtime.)
+"""
+
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+
+_RUN = "devscope_run_tasks"
+_POINTER = "!llvm.ptr"
+
+
+def outline_tasks(module: Any) -> None:
+    """Every ``scf.parallel`` of ``module`` over one range from 0 in steps of 1, without results."""
+    loops = [op for op in mlir_util.walk(module.operation) if op.name == "scf.parallel"]
+    if not loops:
+        return
+    mlir_util.append(module, f"func.func private @{_RUN}(({_POINTER}, i64) -> (), {_POINTER}, i64)")
+    for number, loop in enumerate(loops):  # outer ones first, which takes inner ones along
+        _outline(module, loop, f"devscope_task_{number}")
+
+
+def _outline(module: Any, loop: Any, name: str) -> None:
+    function = loop.parent
+    while function.name != "func.func":
+        function = function.parent
+    constants = mlir_util.constants(function)
+    used = _captured(loop)
+    captured = [value for value in used if value not in constants]
+    types = [_converted(value.type) for value in captured]
+    environment = f"!llvm.struct<({', '.join(types)})>"
+    begin = mlir_util.entry_block(function).operations[0].operation
+    one, room = mlir_util.insert(
+        begin,
+        f"""%one = llvm.mlir.constant(1 : i64) : i64
+            %room = llvm.alloca %one x {environment} : (i64) -> {_POINTER}""",
+    )
+    del one
+    lines = [
+        f"%task = func.constant @{name} : ({_POINTER}, i64) -> ()",
+        f"%count = arith.index_cast %{len(captured)} : index to i64",
+    ]
+    for number, (value, type_) in enumerate(zip(captured, types, strict=True)):
+        lines += [
+            f"%c{number} = builtin.unrealized_conversion_cast %{number} : {value.type} to {type_}",
+            f"%p{number} = {_field(f'%{len(captured) + 1}', number, environment)}",
+            f"llvm.store %c{number}, %p{number} : {type_}, {_POINTER}",
+        ]
+    body = [f"func.func private @{name}(%environment: {_POINTER}, %number: i64) {{"]
+    body.append("%i = arith.index_cast %number : i64 to index")
+    for number, (value, type_) in enumerate(zip(captured, types, strict=True)):
+        body += [
+            f"%p{number} = {_field('%environment', number, environment)}",
+            f"%c{number} = llvm.load %p{number} : {_POINTER} -> {type_}",
+            f"%v{number} = builtin.unrealized_conversion_cast %c{number} : {type_} to {value.type}",
+        ]
+    made = mlir_util.append(module, "\n".join([*body, "return }"]), loop.location)
+    *inside, end = mlir_util.children(made)
+    index, values = inside[0].results[0], [op.results[0] for op in inside[3::3]]
+    mapping = dict(zip([mlir_util.entry_block(loop).arguments[0], *captured], [index, *values], strict=True))
+    *ops, reduce = mlir_util.children(loop)
+    reduce.erase()
+    for value in used:
+        if value in constants:
+            mapping[value] = constants[value].clone(ip=ir.InsertionPoint(end)).results[0]
+    for op in ops:
+        op.move_before(end)
+        mlir_util.remap_operands(op, mapping)
+    call = [*lines, f"func.call @{_RUN}(%task, %{len(captured) + 1}, %count) : (({_POINTER}, i64) -> (), {_POINTER}, i64) -> ()"]
+    # The text is verified as a module of its own, in which the functions are declared.
+    declared = [
+        f"func.func private @{name}({_POINTER}, i64)",
+        f"func.func private @{_RUN}(({_POINTER}, i64) -> (), {_POINTER}, i64)",
+    ]
+    made = mlir_util.insert(loop, "\n".join([*declared, *call]), [*captured, loop.operands[1], room.results[0]])
+    for declaration in made[:2]:
+        declaration.erase()
+    loop.erase()
+
+
+def _captured(loop: Any) -> list[Any]:
+    """The values that the body uses and does not define."""
+    _, *inside = mlir_util.walk(loop)
+    defined = {value for op in (loop, *inside) for value in mlir_util.defined_values(op)}
+    return list(dict.fromkeys(value for op in inside for value in op.operands if value not in defined))
+
+
+def _field(pointer: str, number: int, struct: str) -> str:
+    return f"llvm.getelementptr {pointer}[0, {number}] : ({_POINTER}) -> {_POINTER}, {struct}"
+
+
+def _converted(type_: Any) -> str:
+    """The type of LLVM's dialect that MLIR converts ``type_`` to."""
+    if mlir_util.is_memref(type_):
+        rank = ir.MemRefType(type_).rank
+        sizes = f", array<{rank} x i64>, array<{rank} x i64>" if rank else ""
+        return f"!llvm.struct<(ptr, ptr, i64{sizes})>"
+    return "i64" if isinstance(type_, ir.IndexType) else str(type_)
