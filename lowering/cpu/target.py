@@ -116,6 +116,7 @@ def _to_llvm(module: Any, library: KernelLibrary, run_passes: RunPasses) -> str:
     run_passes(module.operation, pipeline("cpu/to_loops"))
     poll_in_loops(module)
     kernels = library.definitions(module.context)
+    expansions.expand(mlir_util.walk(kernels.operation), _EXPANSIONS)
     run_passes(kernels.operation, pipeline("cpu/kernels"))
     outline_tasks(kernels)
     merge_modules(module, kernels)

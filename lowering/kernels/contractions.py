@@ -12,6 +12,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.epilogue import Epilogue, epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row, choose_row
 from devscope.lowering.memory.effects import mark_written
@@ -38,7 +39,7 @@ def call_contractions(module: Any, rows: Sequence[Row], library: KernelLibrary) 
     for op in mlir_util.walk(module.operation):
         if op.name.startswith("linalg.") and len(op.operands) == 3 and linalg.isa_contraction_op(op):
             found = _match(op, linalg)
-            row = None if found is None else choose_row(rows, KIND, found.element, found.sizes())
+            row = None if found is None else choose_row(rows, KIND, found.element, found.sizes(), found.contiguous_of_b())
             if found is not None and row is not None:
                 _replace(op, found, row, library)
 
@@ -86,6 +87,9 @@ class _Contraction:
 
     def any_with(self, loop: int) -> _Operand:
         return next(operand for operand in (self.c, self.a, self.b) if loop in operand.axes)
+
+    def contiguous_of_b(self) -> str:
+        return "k" if self.b.contiguous() == self.loops["k"] else "n"
 
     def sizes(self) -> dict[str, int | None]:
         return {name: self.extent(name) for name in self.loops}
@@ -138,16 +142,22 @@ def _last(loops: Sequence[int]) -> int | None:
 
 def _replace(op: Any, found: _Contraction, row: Row, library: KernelLibrary) -> None:
     fill = None if found.sums_outside else _zeros_before(op, found.c.value)
-    symbol = _symbol(found, row.numbers, fill is None, library)
-    made = mlir_util.insert(op, _call_text(found, row.numbers), [found.a.value, found.b.value, found.c.value])
+    follows = epilogue_of(op, found.c.value) if fill is not None and not found.outer else None
+    place, extras = (op, []) if follows is None else (follows.op, follows.operands)
+    if follows is not None:
+        found.c.value = follows.result
+    symbol = library.symbol(row.template, _values(found, row, fill is None, follows, library))
+    buffers = [found.a.value, found.b.value, found.c.value, *(value for value, _ in extras)]
+    made = mlir_util.insert(place, _call_text(found, row, extras), buffers)
     inner = [i for made_op in made for i in mlir_util.walk(made_op)]
     matrices = [i for i in inner if i.name == "memref.reinterpret_cast"]
     packed = [i for i in inner if i.name == "memref.cast"]
-    slots = next(i for i in inner if i.name == "arith.minsi")
-    last = op if matrices[-1].block == op.block else mlir_util.children(matrices[-1].parent)[-1]
-    operands = [value.results[0] for value in (*matrices, slots, *packed)]
-    mark_written(library.call(last, symbol, operands), [2, 4, 5])
-    for old in (fill, op):
+    slots = [i for i in inner if i.name == "arith.minsi"]
+    last = place if matrices[-1].block == place.block else mlir_util.children(matrices[-1].parent)[-1]
+    operands = [value.results[0] for value in (*matrices, *slots, *packed)]
+    written = [2, *range(len(operands) - len(packed), len(operands))]
+    mark_written(library.call(last, symbol, operands), written)
+    for old in (fill, op, None if follows is None else follows.op):
         if old is not None:
             old.erase()
 
@@ -174,42 +184,42 @@ def _matrix(element: Any, rank: int = 3) -> str:
     return f"memref<{'?x' * rank}{element}, strided<[{'?, ' * (rank - 1)}1], offset: ?>>"
 
 
-def _symbol(found: _Contraction, numbers: Mapping[str, int], adds: bool, library: KernelLibrary) -> str:
-    """The kernel for these types, layouts and numbers. ``adds``: to what the result holds."""
-    rows, columns, depth = numbers["rows"], numbers["columns"], numbers["depth"]
+def _values(
+    found: _Contraction, row: Row, adds: bool, follows: Epilogue | None, library: KernelLibrary
+) -> dict[str, object]:
+    """What the template is filled with. ``adds``: to what the result holds."""
+    numbers = {"rows": found.extent("m") or 1, **row.numbers}
+    rows, columns, depth = numbers["rows"], numbers["columns"], numbers.get("depth", 0)
     result, of = str(found.c.element), found.element
     rows_are_lines = found.a.contiguous() == found.loops["k"]
-    columns_are_lines = found.b.contiguous() == found.loops["k"]
+    columns_are_lines = found.contiguous_of_b() == "k"
+    if row.template == "dots":
+        rows = 1
     block, result_block = f"vector<{rows}x{columns}x{of}>", f"vector<{rows}x{columns}x{result}>"
     read = f"%old = vector.transfer_read %C_[%row, %column], %nothing : {_matrix(result, 2)}, {result_block}"
     write = f"vector.transfer_write %sums, %C_[%row, %column] : {result_block}, {_matrix(result, 2)}"
     if result != of:
         read = f"{read.replace('%old', '%held')}\n%old = arith.extf %held : {result_block} to {block}"
         write = f"%rounded = arith.truncf %sums : {block} to {result_block}\n{write.replace('%sums', '%rounded')}"
-    zero = f"arith.constant dense<{_zero(of)}> : {block}"
-    begin = f"{read.replace('%old', '%begin')}"
+    begin = read.replace("%old", "%begin")
     if not adds:
         begin = f"""%begin = scf.if %is_first -> ({block}) {{
-            %none = {zero}
+            %none = arith.constant dense<{_zero(of)}> : {block}
             scf.yield %none : {block}
         }} else {{
             {read}
             scf.yield %old : {block}
         }}"""
-    values = {
+    extras = [] if follows is None else [_extra_type(value, axes, found) for value, axes in follows.operands]
+    if follows is not None:
+        write = _with_epilogue(found, follows, write, extras, f"{rows}x{columns}x")
+    values: dict[str, object] = {
+        "EXTRAS": "".join(f", %extra{number}: {type_}" for number, type_ in enumerate(extras)),
         "A": _matrix(found.a.element),
         "B": _matrix(found.b.element),
         "C": _matrix(result),
-        "A_MATRIX": _matrix(found.a.element, 2),
-        "B_MATRIX": _matrix(found.b.element, 2),
         "C_MATRIX": _matrix(result, 2),
-        "A_PANEL": f"memref<?x{rows}x{of}, strided<[{rows}, 1], offset: ?>>",
-        "B_PANEL": f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>",
-        "PACK_A": _pack(found, found.a, rows, depth, rows_are_lines, library),
-        "PACK_B": _pack(found, found.b, columns, depth, columns_are_lines, library),
         "AXIS_OF_K": 2 if rows_are_lines else 1,
-        "SIZES_OF_A": "%M, %K" if rows_are_lines else "%K, %M",
-        "SIZES_OF_B": "%N, %K" if columns_are_lines else "%K, %N",
         "SUM": of,
         "RESULT": result,
         "ZERO": _zero(result),
@@ -220,7 +230,90 @@ def _symbol(found: _Contraction, numbers: Mapping[str, int], adds: bool, library
     }
     if result != of:
         values["STEPS"] = _ALL_STEPS
-    return library.symbol(KIND, values)
+    if row.template != "narrow":
+        values |= {
+            "A_MATRIX": _matrix(found.a.element, 2),
+            "B_MATRIX": _matrix(found.b.element, 2),
+            "SIZES_OF_A": "%M, %K" if rows_are_lines else "%K, %M",
+        }
+    if row.template == KIND:
+        return values | {
+            "A_PANEL": f"memref<?x{rows}x{of}, strided<[{rows}, 1], offset: ?>>",
+            "B_PANEL": f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>",
+            "PACK_A": _pack(found, found.a, rows, depth, rows_are_lines, library),
+            "PACK_B": _pack(found, found.b, columns, depth, columns_are_lines, library),
+            "SIZES_OF_B": "%N, %K" if columns_are_lines else "%K, %N",
+        }
+    values |= {"ELEMENT_OF_B": found.b.element, "ZERO_OF_B": _zero(str(found.b.element))}
+    if row.template == "narrow":
+        loads: list[str] = []
+        for number in range(rows):
+            at = f"%r{number}, %k" if rows_are_lines else f"%k, %r{number}"
+            loads.append(f"%r{number} = arith.constant {number} : index")
+            loads.append(f"%e{number} = memref.load %A[%b, {at}] : {values['A']}")
+            loads.append(_extended(f"%a{number}", f"%e{number}", found.a.element, of, "", found.extend))
+        elements = ", ".join(f"%a{number}" for number in range(rows))
+        loads.append(f"%a = vector.from_elements {elements} : vector<{rows}x{of}>")
+        return values | {
+            "READ_A": "\n".join(loads),
+            "CONVERT_B": _extended("%b_row", "%b_read", found.b.element, of, f"{columns}", found.extend),
+        }
+    lanes = row.numbers["lanes"]
+    products = f"vector<{columns}x{lanes}x{of}>"
+    multiply_add = f"%more = vector.fma %a_rows, %b_rows, %so_far : {products}"
+    if _zero(of) == "0":
+        multiply_add = f"%product = arith.muli %a_rows, %b_rows : {products}\n%more = arith.addi %product, %so_far : {products}"
+    return values | {
+        "ZERO_OF_SUM": _zero(of),
+        "ELEMENT_OF_A": found.a.element,
+        "ZERO_OF_A": _zero(str(found.a.element)),
+        "AT_A": "%row, %k" if rows_are_lines else "%k, %row",
+        "MAP_OF_A": "" if rows_are_lines else "{permutation_map = affine_map<(k, m) -> (k)>} ",
+        "CONVERT_A": _extended("%a", "%a_read", found.a.element, of, f"{lanes}", found.extend),
+        "CONVERT_B": _extended("%b_rows", "%b_read", found.b.element, of, f"{columns}x{lanes}", found.extend),
+        "MULTIPLY_ADD": multiply_add,
+    }
+
+
+def _extended(to: str, value: str, element: Any, of: str, shape: str, extend: str) -> str:
+    """``value``, of elements of one type, as the same of type ``of``."""
+    before, behind = (f"vector<{shape}x", ">") if shape else ("", "")
+    if str(element) == of:
+        return f"{to} = arith.bitcast {value} : {before}{of}{behind} to {before}{of}{behind}"
+    return f"{to} = {extend} {value} : {before}{element}{behind} to {before}{of}{behind}"
+
+
+def _extra_type(value: Any, axes: Sequence[int], found: _Contraction) -> str:
+    """An operand of an epilogue, as the kernel takes it: with all axes of the result."""
+    strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
+    columns = found.c.axes[found.loops["n"]]
+    side_by_side = columns in axes and strides[axes.index(columns)] == 1
+    return f"memref<?x?x?x{ir.MemRefType(value.type).element_type}, strided<[?, ?, {1 if side_by_side else '?'}], offset: ?>>"
+
+
+def _with_epilogue(found: _Contraction, follows: Epilogue, write: str, extras: Sequence[str], block: str) -> str:
+    """What is done with sums: all parts are in them only behind the last steps."""
+    lines: list[str] = []
+    for number, ((value, axes), type_) in enumerate(zip(follows.operands, extras, strict=True)):
+        element = ir.MemRefType(value.type).element_type
+        has = [found.loops[name] is not None and found.c.axes[found.loops[name]] in axes for name in ("m", "n")]
+        if not any(has):
+            lines.append(f"%element{number} = memref.load %extra{number}[%b, %row, %column] : {type_}")
+            block_type = f"vector<{block}{element}>"
+            lines.append(f"%operand{number} = vector.broadcast %element{number} : {element} to {block_type}")
+            continue
+        map_ = f"affine_map<(b, m, n) -> ({'m' if has[0] else '0'}, {'n' if has[1] else '0'})>"
+        lines.append(f"%pad{number} = arith.constant {_zero(str(element))} : {element}")
+        lines.append(
+            f"%operand{number} = vector.transfer_read %extra{number}[%b, %row, %column], %pad{number} "
+            f"{{permutation_map = {map_}}} : {type_}, vector<{block}{element}>"
+        )
+    before, last_write = (write.rsplit("\n", 1) if "\n" in write else ("", write))
+    sums = "%rounded" if before else "%sums"
+    steps = [line.replace("$block", block).replace("%sums", sums) for line in follows.steps]
+    done = last_write.replace(f"transfer_write {sums}", f"transfer_write {follows.done.replace('%sums', sums)}")
+    inside = "\n".join([before, *lines, *steps, done])
+    return f"scf.if %is_last {{\n{inside}\n}} else {{\n{write}\n}}"
 
 
 def _pack(
@@ -236,11 +329,6 @@ def _pack(
             %read = vector.transpose %lines_, [1, 0] : {line} to {block}"""
     else:
         read = f"%read = vector.transfer_read %matrix[%k, %at], %nothing : {_matrix(source, 2)}, {block}"
-    convert = ""
-    if source != of:
-        convert = f"%block = {found.extend} %read : {block} to vector<{depth}x{height}x{of}>"
-    else:
-        read = read.replace("%read", "%block")
     values = {
         "FROM": source,
         "TO": of,
@@ -249,7 +337,7 @@ def _pack(
         "DEPTH": depth,
         "ZERO": _zero(source),
         "READ": read,
-        "CONVERT": convert,
+        "CONVERT": _extended("%block", "%read", source, of, f"{depth}x{height}", found.extend),
     }
     return library.symbol("pack", values)
 
@@ -258,22 +346,26 @@ def _zero(element: str) -> str:
     return "0" if element.startswith("i") else "0.0"
 
 
-def _call_text(found: _Contraction, numbers: Mapping[str, int]) -> str:
-    """The operands of the kernel; ``%0``, ``%1`` and ``%2`` are the buffers."""
+def _call_text(
+    found: _Contraction, row: Row, extras: Sequence[tuple[Any, tuple[int, ...]]]
+) -> str:
+    """The operands of the kernel; ``%0``, ``%1``, ``%2`` are the buffers, then come those of ``extras``."""
     lines = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index"]
-    for number, operand in enumerate((found.a, found.b, found.c)):
-        rank = ir.MemRefType(operand.value.type).rank
-        types = ", ".join([f"memref<{operand.element}>", *["index"] * (1 + 2 * rank)])
+    for number, value in enumerate([found.a.value, found.b.value, found.c.value, *(value for value, _ in extras)]):
+        type_ = ir.MemRefType(value.type)
+        types = ", ".join([f"memref<{type_.element_type}>", *["index"] * (1 + 2 * type_.rank)])
+        parts = [f"%{part}{number}:{type_.rank}" for part in ("sizes", "strides") if type_.rank]
         lines.append(
-            f"%base{number}, %offset{number}, %sizes{number}:{rank}, %strides{number}:{rank} = "
-            f"memref.extract_strided_metadata %{number} : {operand.value.type} -> {types}"
+            f"{', '.join([f'%base{number}', f'%offset{number}', *parts])} = "
+            f"memref.extract_strided_metadata %{number} : {type_} -> {types}"
         )
     extents: dict[int | None, str] = {None: "%c1"}
     for number, operand in ((2, found.c), (0, found.a), (1, found.b)):
         for loop, axis in operand.axes.items():
             extents.setdefault(loop, f"%sizes{number}#{axis}")
     b, m, n, k = (extents[found.loops[name]] for name in ("b", "m", "n", "k"))
-    lines += _scratch(found, numbers, (b, m, n, k))
+    if row.template == KIND:
+        lines += _scratch(found, row.numbers, (b, m, n, k))
     for loop in found.outer:
         lines.append(f"scf.for %at{loop} = %c0 to {extents[loop]} step %c1 {{")
     for number, operand in enumerate((found.a, found.b, found.c)):
@@ -296,6 +388,18 @@ def _call_text(found: _Contraction, numbers: Mapping[str, int]) -> str:
         lines.append(
             f"%matrix{number} = memref.reinterpret_cast %{number} to offset: [{at}], sizes: [{', '.join(sizes)}], "
             f"strides: [{', '.join(strides)}, 1] : {operand.value.type} to {_matrix(operand.element)}"
+        )
+    for number, (value, axes) in enumerate(extras, 3):
+        strides: list[str] = []
+        for name in ("b", "m", "n"):
+            axis = None if found.loops[name] is None else found.c.axes[found.loops[name]]
+            strides.append(f"%strides{number}#{axes.index(axis)}" if axis in axes else "%c0")
+        type_ = _extra_type(value, axes, found)
+        if type_.endswith(", 1], offset: ?>>"):
+            strides[2] = "1"
+        lines.append(
+            f"%matrix{number} = memref.reinterpret_cast %{number} to offset: [%offset{number}], sizes: [{b}, {m}, {n}], "
+            f"strides: [{', '.join(strides)}] : {value.type} to {type_}"
         )
     return "\n".join([*lines, *["}"] * len(found.outer)])
 

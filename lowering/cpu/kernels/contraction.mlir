@@ -7,7 +7,7 @@
 //
 // %slots: how many matrices of a batch are worked on at once; %packed_a and %packed_b have room for so many.
 func.func private @${NAME}(
-    %A: ${A}, %B: ${B}, %C: ${C}, %slots: index, %packed_a: memref<?x${SUM}>, %packed_b: memref<?x${SUM}>) {
+    %A: ${A}, %B: ${B}, %C: ${C}${EXTRAS}, %slots: index, %packed_a: memref<?x${SUM}>, %packed_b: memref<?x${SUM}>) {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index

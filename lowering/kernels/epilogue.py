@@ -1,0 +1,146 @@
+"""What is done with each element of a kernel's result before it is stored: an elementwise operation that follows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from devscope.dialects.op_facts import facts
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+
+#: Operations that vectors have instructions for.
+_OPERATIONS = frozenset(
+    {f"math.{name}" for name in "absf absi ceil copysign floor fma sqrt".split()}
+    | {f"arith.{name}" for name in (
+        "addf subf mulf divf negf maximumf minimumf maxnumf minnumf cmpf extf truncf sitofp uitofp "
+        "addi subi muli andi ori xori maxsi minsi maxui minui cmpi extsi extui trunci select bitcast"
+    ).split()}
+)
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """``op``: the operation that follows. ``result``: the buffer that it writes. ``operands``: those that it reads
+    beside the kernel's result, each with the axes of the result that its own axes are.
+
+    ``steps``: lines of MLIR in which ``$block`` is the shape of a block of elements, followed by ``x``; they compute
+    ``done`` from ``%sums`` and from ``%operand0``, ``%operand1`` and so on.
+    """
+
+    op: Any
+    result: Any
+    operands: list[tuple[Any, tuple[int, ...]]]
+    steps: tuple[str, ...]
+    done: str
+
+
+def epilogue_of(op: Any, buffer: Any) -> Epilogue | None:
+    """The elementwise operation right behind ``op``, with what writes zeros before it the only user of ``buffer``,
+    or the one that overwrites it."""
+    if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
+        return None
+    follower = _next_user(op, buffer)
+    if follower is None or follower.name != "linalg.generic" or "reduction" in str(follower.attributes["iterator_types"]):
+        return None
+    inputs, outputs = ir.DenseI32ArrayAttr(follower.attributes["operandSegmentSizes"])
+    operands = list(follower.operands)
+    maps = [ir.AffineMapAttr(map_).value for map_ in ir.ArrayAttr(follower.attributes["indexing_maps"])]
+    result = operands[-1]
+    element = ir.MemRefType(buffer.type).element_type
+    if outputs != 1 or not mlir_util.is_memref(result.type) or ir.MemRefType(result.type).element_type != element:
+        return None
+    identity = ir.AffineMap.get_identity(ir.MemRefType(buffer.type).rank, op.context)
+    reads = [number for number, operand in enumerate(operands) if operand == buffer]
+    if any(maps[number] != identity for number in (*reads, len(operands) - 1)) or not reads:
+        return None
+    if not all(map_.is_projected_permutation for map_ in maps):
+        return None
+    steps = _steps(follower, reads)
+    others = {number for number in range(inputs) if number not in reads}
+    if steps is None or any(not mlir_util.is_memref(operands[number].type) for number in others):
+        return None
+    users = {use.owner.operation for use in buffer.uses}
+    if result != buffer and (inputs in steps.read or result in operands[:-1] or len(users) > 3):
+        return None  # what was there before is read, now or later
+    axes = {number: tuple(ir.AffineDimExpr(axis).position for axis in maps[number].results) for number in others}
+    return Epilogue(follower, result, [(operands[number], axes[number]) for number in sorted(others)], steps.lines, steps.done)
+
+
+def _next_user(op: Any, buffer: Any) -> Any | None:
+    """The operation that uses ``buffer`` next, if it is in the same block and nothing between changes memory."""
+    users = [use.owner.operation for use in buffer.uses]
+    behind = False
+    for each in op.block.operations:
+        other = each.operation
+        if behind and other in users:
+            return other
+        if behind and not _is_quiet(other):
+            return None
+        behind |= other == op
+    return None
+
+
+def _is_quiet(op: Any) -> bool:
+    known = facts(op.name)
+    return (known.allocates or known.pure is True) and not list(op.regions)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    lines: tuple[str, ...]
+    done: str
+    read: frozenset[int]
+    """Positions of the operands that are used."""
+
+
+def _steps(op: Any, sums: list[int]) -> _Steps | None:
+    block = mlir_util.entry_block(op)
+    names: dict[Any, str] = {}
+    count = 0
+    for number, argument in enumerate(block.arguments):
+        if number in sums:
+            names[argument] = "%sums"
+        else:
+            names[argument] = f"%operand{count}"
+            count += 1
+    positions = {argument: number for number, argument in enumerate(block.arguments)}
+    read: set[int] = set()
+    lines: list[str] = []
+
+    def name_of(value: Any) -> str | None:
+        if value in positions:
+            read.add(positions[value])
+        if value not in names:
+            owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+            if owner is None or owner.name != "arith.constant":
+                return None
+            number, _, type_ = str(owner.attributes["value"]).rpartition(" : ")
+            if not number:  # true and false
+                number, type_ = str(owner.attributes["value"]), "i1"
+            names[value] = f"%constant{len(names)}"
+            lines.append(f"{names[value]} = arith.constant dense<{number}> : vector<$block{type_}>")
+        return names[value]
+
+    for inner in mlir_util.children(op):
+        if inner.name == "linalg.yield":
+            done = name_of(inner.operands[0])
+            if done is None:
+                return None
+            return _Steps(tuple(lines), done, frozenset(read))
+        if len(inner.results) != 1 or list(inner.regions) or not _allowed(inner):
+            return None
+        operands = [name_of(value) for value in inner.operands]
+        if any(operand is None for operand in operands):
+            return None
+        attributes = ", ".join(f"{named} = {inner.attributes[named]}" for named in inner.attributes)
+        types = ", ".join(f"vector<$block{value.type}>" for value in inner.operands)
+        names[inner.results[0]] = f"%step{len(names)}"
+        lines.append(
+            f'{names[inner.results[0]]} = "{inner.name}"({", ".join(map(str, operands))}) {{{attributes}}} : '
+            f"({types}) -> vector<$block{inner.results[0].type}>"
+        )
+    return None
+
+
+def _allowed(op: Any) -> bool:
+    types = [value.type for value in (*op.operands, *op.results)]
+    return op.name in _OPERATIONS and all(isinstance(type_, ir.IntegerType | ir.FloatType) for type_ in types)
