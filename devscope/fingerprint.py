@@ -9,7 +9,7 @@ _PACKAGES = tuple(
     f"devscope{name}" for name in ("", ".analysis", ".dialects", ".lowering", ".passes", ".rewriting", ".runtime")
 )
 # What decides on a program: the runtime itself is linked when one is loaded, but for its layout.
-_SUFFIXES = (".py", ".mlir", ".pipeline", ".h")
+_SUFFIXES = (".py", ".mlir", ".pipeline", ".toml", ".h")
 _DEPENDENCIES = ("llvmlite", "mlir", "scipy", "torch_mlir", "xdsl")
 
 

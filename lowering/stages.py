@@ -1,6 +1,6 @@
 """From a split module to a `Program`: every function through its target's pipeline, then one object file."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects import func
@@ -19,6 +19,8 @@ from devscope.lowering.copies import copy_directly
 from devscope.lowering.entries import ENTRY_PREFIX, Signature, add_entry
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
+from devscope.lowering.kernels.schedule_report import ScheduleReport
+from devscope.lowering.kernels.table import Row
 from devscope.lowering.legal import check_names
 from devscope.lowering.memory.link_functions import hidden_launches, link_functions, merge_modules
 from devscope.lowering.memory.plan import MemoryOptions, memory_of_devices, plan_memory
@@ -31,9 +33,10 @@ from devscope.runtime.program import Entry, Program
 from devscope.runtime.seal import seal
 
 #: The states of a program that an observer sees, in order.
-STAGES = ("host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
+STAGES = ("schedule", "host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
 
-#: Called with a stage and a module of the bindings (for ``host-llvm``: LLVM IR text); must not change it.
+#: Called with a stage and a module of the bindings, which it must not change; for ``host-llvm`` it is LLVM IR, as
+#: text, for ``schedule`` a `ScheduleReport`.
 Observer = Callable[[str, Any], None]
 
 _HOST_NAME = "cpu:0"
@@ -48,13 +51,14 @@ def compile_split_module(
     memory_options: MemoryOptions,
     signatures: Mapping[str, Signature],
     check_indices: bool = False,
+    rows: Sequence[Row] = (),
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
     ``signatures`` are those of its public functions, ``literals`` is the data of dense resources that MLIR does
     not have, by name. Raises LoweringError for what a target cannot compile, with its location in the source, and
     PlanError when a device needs more memory than its limit. ``check_indices``: whether indices and divisions are
-    checked as the program runs.
+    checked as the program runs. ``rows``: schedules that come before those of the host's target.
     """
     check_names(module)
     host = find_target(HOST_KIND)
@@ -78,6 +82,7 @@ def compile_split_module(
             ConstantTable(literals),
             memory_options,
             checks,
+            rows,
             observe,
         )
 
@@ -92,12 +97,15 @@ def _compile(
     constants: ConstantTable,
     memory_options: MemoryOptions,
     checks: Checks,
+    rows: Sequence[Row],
     observe: Observer,
 ) -> Program:
     """Lower the host's code and all devices', whose binaries are filled in, and make a program of them."""
     module = session.to_mlir(host_part)
     to_buffers(module, host, options, session.run_passes, constants, checks)
-    kernels_of_host = host.call_kernels(module, options)
+    schedules = host.read_schedules(options, rows)
+    kernels_of_host = host.call_kernels(module, schedules)
+    observe("schedule", ScheduleReport(module, schedules))
     if devices:
         copy_directly(module)
     session.run_passes(module, pipeline("own"))

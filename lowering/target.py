@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 from devscope.dialects.target import OptionValue, TargetKind
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
 
 Options = Mapping[str, OptionValue]
@@ -136,10 +137,12 @@ class Target:
 
 @dataclass(frozen=True, kw_only=True)
 class HostTarget(Target):
-    """``call_kernels`` replaces operations on buffers by calls of kernels, which it returns; ``to_llvm`` gives the
-    LLVM IR of bufferised code with these, ``compile_object`` its object code with named entries."""
+    """``read_schedules`` gives the schedules for kernels, in which rows of the user's come first. ``call_kernels``
+    replaces operations on buffers by calls of kernels, which it returns; ``to_llvm`` gives the LLVM IR of
+    bufferised code with these, ``compile_object`` its object code with named entries."""
 
-    call_kernels: Callable[[Any, Options], KernelLibrary]
+    read_schedules: Callable[[Options, Sequence[Row]], Schedules]
+    call_kernels: Callable[[Any, Schedules], KernelLibrary]
     to_llvm: Callable[[Any, KernelLibrary, RunPasses], str]
     compile_object: Callable[[str, Sequence[str], Options], Any]
 

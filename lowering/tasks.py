@@ -1,8 +1,8 @@
 """Parallel loops become tasks of the runtime's threads.
 
-A loop's body becomes a function of a task's number, and of the values that it uses, which the loop's function writes
-into a struct on its stack. (MLIR's ways to threads need more: ``convert-openmp-to-llvm`` a runtime library whose
-threads disturb those of others, ``async-parallel-for`` coroutines and their runtime.)
+A loop's body becomes a function of a task's number, and of the values that it uses, which the loop's function
+writes into a struct on its stack. (MLIR's ways to threads need more: ``convert-openmp-to-llvm`` a runtime library
+whose threads disturb those of others, ``async-parallel-for`` coroutines and their runtime.)
 """
 
 from typing import Any
@@ -70,7 +70,11 @@ def _outline(module: Any, loop: Any, name: str) -> None:
     for op in ops:
         op.move_before(end)
         mlir_util.remap_operands(op, mapping)
-    call = [*lines, f"func.call @{_RUN}(%task, %{len(captured) + 1}, %count) : (({_POINTER}, i64) -> (), {_POINTER}, i64) -> ()"]
+    call = [
+        *lines,
+        f"func.call @{_RUN}(%task, %{len(captured) + 1}, %count)"
+        f" : (({_POINTER}, i64) -> (), {_POINTER}, i64) -> ()",
+    ]
     # The text is verified as a module of its own, in which the functions are declared.
     declared = [
         f"func.func private @{name}({_POINTER}, i64)",

@@ -15,8 +15,8 @@ from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.interrupts import interpreter_address, leave
 from devscope.runtime.linker import HostLibrary, thread_pool
 from devscope.runtime.native import abi
-from devscope.runtime.threads import thread_count
 from devscope.runtime.program import ArenaSpec, DeviceSpec, KernelSpec, Program, memory_of
+from devscope.runtime.threads import thread_count
 
 FREE_LIST_ENTRIES = 256
 """Most buffers that a device keeps for reuse."""

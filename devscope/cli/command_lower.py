@@ -13,6 +13,7 @@ EPILOG = """\
 stages, in order:
   plan           scopes and copies
   split          host functions and device functions
+  schedule       which row of schedules each operation of the host got, one a line
   host-buffers   host functions over buffers; device data in the memory space of its scope
   launchers      device functions over buffers, launching kernels (once per device)
   kernels        the kernels (once per device)
@@ -25,7 +26,7 @@ example:
 """
 
 #: Written out because the list in devscope.pipeline takes a compiler to import.
-STAGES = ("plan", "split", "host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
+STAGES = ("plan", "split", "schedule", "host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _require_effect(arguments: argparse.Namespace, options: CompileOptions) -> None:
     """Raise OptionError for an option that what is shown does not depend on."""
-    first = {"devices": "split", "chunks": "split", "checks": "host-buffers", "storage": "memory"}
+    first = {"devices": "split", "chunks": "split", "checks": "schedule", "storage": "memory"}
     first["memory-limit"] = "memory"
     if options.completion != "min-cost":
         first["machine"] = "memory"  # says which memory is shared
@@ -50,7 +51,6 @@ def _require_effect(arguments: argparse.Namespace, options: CompileOptions) -> N
 
 def execute(arguments: argparse.Namespace) -> int:
     from devscope.cli.files import require_other_file, require_place, write_output
-    from devscope.cli.printing import module_text
     from devscope.pipeline import compile_source
 
     options = compile_options(arguments)
@@ -61,8 +61,15 @@ def execute(arguments: argparse.Namespace) -> int:
 
     def collect(stage: str, payload: Any) -> None:
         if stage == arguments.stage:
-            texts.append(payload if isinstance(payload, str) else module_text(payload))
+            texts.append(_text(payload))
 
     compile_source(require_source(arguments.file), options, collect)
     write_output(arguments.output, "// -----\n".join(texts))
     return 0
+
+
+def _text(payload: Any) -> str:
+    from devscope.cli.printing import module_text
+    from devscope.lowering.kernels.schedule_report import ScheduleReport
+
+    return str(payload) if isinstance(payload, str | ScheduleReport) else module_text(payload)

@@ -22,13 +22,13 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.kernels.contractions import call_contractions
 from devscope.lowering.kernels.library import KernelLibrary
-from devscope.lowering.kernels.table import read_table
+from devscope.lowering.kernels.table import Row, Schedules, read_table
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.polls import poll_in_loops, poll_in_scalar_loops
-from devscope.lowering.tasks import outline_tasks
 from devscope.lowering.target import HostTarget, Options, Rule, Schedule
+from devscope.lowering.tasks import outline_tasks
 
 
 def _loops(order: tuple[int, ...], *names: str) -> Rule[Schedule]:
@@ -91,9 +91,14 @@ def _call_expm1(module: Any, ops: Sequence[Any]) -> None:
 _KERNELS = Path(__file__).parent / "kernels"
 
 
-def _call_kernels(module: Any, options: Options) -> KernelLibrary:
+def _read_schedules(options: Options, rows: Sequence[Row]) -> Schedules:
+    instructions = vector_instructions(*_cpu_and_features(options))
+    return Schedules([*rows, *read_table(_KERNELS / f"{instructions}.toml")], instructions)
+
+
+def _call_kernels(module: Any, schedules: Schedules) -> KernelLibrary:
     library = KernelLibrary(_KERNELS)
-    call_contractions(module, read_table(_KERNELS / f"{vector_instructions(*_cpu_and_features(options))}.toml"), library)
+    call_contractions(module, schedules, library)
     return library
 
 
@@ -143,6 +148,7 @@ TARGET = HostTarget(
     schedules=_SCHEDULES,
     check_options=lambda options: check_host_options(*_cpu_and_features(options)),
     inline_elements=16,
+    read_schedules=_read_schedules,
     call_kernels=_call_kernels,
     to_llvm=_to_llvm,
     compile_object=_compile_object,

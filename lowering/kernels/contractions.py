@@ -1,8 +1,8 @@
 """Contractions on buffers become calls of a packed kernel: ``contraction.mlir`` and ``pack.mlir`` of the target.
 
 The loops of a contraction are those of a batch (in both operands and the result), rows (m: in A and the result),
-columns (n: in B and the result) and sums (k: in A and B), as upstream infers them. The kernel has one of each; loops
-beside the innermost of each kind are made around the call.
+columns (n: in B and the result) and sums (k: in A and B), as upstream infers them. The kernel has one of each;
+loops beside the innermost of each kind are made around the call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.epilogue import Epilogue, epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
-from devscope.lowering.kernels.table import Row, choose_row
+from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.memory.effects import mark_written
 
 KIND = "contraction"
@@ -33,15 +33,17 @@ _ALL_STEPS = 1 << 40
 """What a result has fewer digits of than its sums is not stored between two parts of a sum."""
 
 
-def call_contractions(module: Any, rows: Sequence[Row], library: KernelLibrary) -> None:
+def call_contractions(module: Any, schedules: Schedules, library: KernelLibrary) -> None:
     """Replace the contractions of ``module``, bufferised host code, for which there are rows."""
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
     for op in mlir_util.walk(module.operation):
         if op.name.startswith("linalg.") and len(op.operands) == 3 and linalg.isa_contraction_op(op):
             found = _match(op, linalg)
-            row = None if found is None else choose_row(rows, KIND, found.element, found.sizes(), found.contiguous_of_b())
-            if found is not None and row is not None:
-                _replace(op, found, row, library)
+            if found is None:
+                continue
+            row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous_of_b())
+            if row is not None:
+                _replace(op, found, row, schedules, library)
 
 
 @dataclass
@@ -54,6 +56,9 @@ class _Operand:
     @property
     def element(self) -> Any:
         return ir.MemRefType(self.value.type).element_type
+
+    def axis(self, loop: int | None) -> int | None:
+        return None if loop is None else self.axes.get(loop)
 
     def extent(self, loop: int) -> int | None:
         extent = ir.MemRefType(self.value.type).shape[self.axes[loop]]
@@ -127,7 +132,9 @@ def _match(op: Any, linalg: Any) -> _Contraction | None:
     for operand, lines in ((a, ("m", "k")), (b, ("n", "k"))):
         if operand.contiguous() not in [loops[name] for name in lines]:
             return None
-    extents = [made.extent(name) for name in ("m", "n", "k")] + [made.any_with(x).extent(x) for x in (*batch, *outer)]
+    extents = [made.extent(name) for name in ("m", "n", "k")] + [
+        made.any_with(x).extent(x) for x in (*batch, *outer)
+    ]
     work = 1
     for extent in extents:
         if extent is None:
@@ -140,12 +147,13 @@ def _last(loops: Sequence[int]) -> int | None:
     return loops[-1] if loops else None
 
 
-def _replace(op: Any, found: _Contraction, row: Row, library: KernelLibrary) -> None:
+def _replace(op: Any, found: _Contraction, row: Row, schedules: Schedules, library: KernelLibrary) -> None:
     fill = None if found.sums_outside else _zeros_before(op, found.c.value)
     follows = epilogue_of(op, found.c.value) if fill is not None and not found.outer else None
     place, extras = (op, []) if follows is None else (follows.op, follows.operands)
     if follows is not None:
         found.c.value = follows.result
+        schedules.include(follows.op, str(found.c.element), {name: found.extent(name) for name in ("b", "m", "n")})
     symbol = library.symbol(row.template, _values(found, row, fill is None, follows, library))
     buffers = [found.a.value, found.b.value, found.c.value, *(value for value, _ in extras)]
     made = mlir_util.insert(place, _call_text(found, row, extras), buffers)
@@ -262,7 +270,8 @@ def _values(
     products = f"vector<{columns}x{lanes}x{of}>"
     multiply_add = f"%more = vector.fma %a_rows, %b_rows, %so_far : {products}"
     if _zero(of) == "0":
-        multiply_add = f"%product = arith.muli %a_rows, %b_rows : {products}\n%more = arith.addi %product, %so_far : {products}"
+        multiply_add = f"""%product = arith.muli %a_rows, %b_rows : {products}
+            %more = arith.addi %product, %so_far : {products}"""
     return values | {
         "ZERO_OF_SUM": _zero(of),
         "ELEMENT_OF_A": found.a.element,
@@ -286,9 +295,10 @@ def _extended(to: str, value: str, element: Any, of: str, shape: str, extend: st
 def _extra_type(value: Any, axes: Sequence[int], found: _Contraction) -> str:
     """An operand of an epilogue, as the kernel takes it: with all axes of the result."""
     strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
-    columns = found.c.axes[found.loops["n"]]
-    side_by_side = columns in axes and strides[axes.index(columns)] == 1
-    return f"memref<?x?x?x{ir.MemRefType(value.type).element_type}, strided<[?, ?, {1 if side_by_side else '?'}], offset: ?>>"
+    columns = found.c.axis(found.loops["n"])
+    side_by_side = columns is not None and columns in axes and strides[axes.index(columns)] == 1
+    element = ir.MemRefType(value.type).element_type
+    return f"memref<?x?x?x{element}, strided<[?, ?, {1 if side_by_side else '?'}], offset: ?>>"
 
 
 def _with_epilogue(found: _Contraction, follows: Epilogue, write: str, extras: Sequence[str], block: str) -> str:
@@ -296,7 +306,7 @@ def _with_epilogue(found: _Contraction, follows: Epilogue, write: str, extras: S
     lines: list[str] = []
     for number, ((value, axes), type_) in enumerate(zip(follows.operands, extras, strict=True)):
         element = ir.MemRefType(value.type).element_type
-        has = [found.loops[name] is not None and found.c.axes[found.loops[name]] in axes for name in ("m", "n")]
+        has = [found.c.axis(found.loops[name]) in axes for name in ("m", "n")]
         if not any(has):
             lines.append(f"%element{number} = memref.load %extra{number}[%b, %row, %column] : {type_}")
             block_type = f"vector<{block}{element}>"
@@ -308,7 +318,7 @@ def _with_epilogue(found: _Contraction, follows: Epilogue, write: str, extras: S
             f"%operand{number} = vector.transfer_read %extra{number}[%b, %row, %column], %pad{number} "
             f"{{permutation_map = {map_}}} : {type_}, vector<{block}{element}>"
         )
-    before, last_write = (write.rsplit("\n", 1) if "\n" in write else ("", write))
+    before, last_write = write.rsplit("\n", 1) if "\n" in write else ("", write)
     sums = "%rounded" if before else "%sums"
     steps = [line.replace("$block", block).replace("%sums", sums) for line in follows.steps]
     done = last_write.replace(f"transfer_write {sums}", f"transfer_write {follows.done.replace('%sums', sums)}")
@@ -346,9 +356,7 @@ def _zero(element: str) -> str:
     return "0" if element.startswith("i") else "0.0"
 
 
-def _call_text(
-    found: _Contraction, row: Row, extras: Sequence[tuple[Any, tuple[int, ...]]]
-) -> str:
+def _call_text(found: _Contraction, row: Row, extras: Sequence[tuple[Any, tuple[int, ...]]]) -> str:  # noqa: C901
     """The operands of the kernel; ``%0``, ``%1``, ``%2`` are the buffers, then come those of ``extras``."""
     lines = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index"]
     for number, value in enumerate([found.a.value, found.b.value, found.c.value, *(value for value, _ in extras)]):
@@ -382,7 +390,7 @@ def _call_text(
             order = [names[0], names[2], names[1]]
         sizes = [extents[found.loops[name]] for name in order]
         strides = [
-            "%c0" if (axis := operand.axes.get(found.loops[name], None)) is None else f"%strides{number}#{axis}"
+            "%c0" if (axis := operand.axis(found.loops[name])) is None else f"%strides{number}#{axis}"
             for name in order[:2]
         ]
         lines.append(
@@ -392,14 +400,14 @@ def _call_text(
     for number, (value, axes) in enumerate(extras, 3):
         strides: list[str] = []
         for name in ("b", "m", "n"):
-            axis = None if found.loops[name] is None else found.c.axes[found.loops[name]]
-            strides.append(f"%strides{number}#{axes.index(axis)}" if axis in axes else "%c0")
+            axis = found.c.axis(found.loops[name])
+            strides.append("%c0" if axis is None or axis not in axes else f"%strides{number}#{axes.index(axis)}")
         type_ = _extra_type(value, axes, found)
         if type_.endswith(", 1], offset: ?>>"):
             strides[2] = "1"
         lines.append(
-            f"%matrix{number} = memref.reinterpret_cast %{number} to offset: [%offset{number}], sizes: [{b}, {m}, {n}], "
-            f"strides: [{', '.join(strides)}] : {value.type} to {type_}"
+            f"%matrix{number} = memref.reinterpret_cast %{number} to offset: [%offset{number}], "
+            f"sizes: [{b}, {m}, {n}], strides: [{', '.join(strides)}] : {value.type} to {type_}"
         )
     return "\n".join([*lines, *["}"] * len(found.outer)])
 
@@ -415,19 +423,30 @@ def _scratch(found: _Contraction, numbers: Mapping[str, int], extents: Sequence[
     def padded(size: int, most: int, step: int) -> int:
         return -(-min(size, most) // step) * step
 
-    limits = {"m": (numbers["most_rows"], rows), "n": (numbers["most_columns"], columns), "k": (steps, numbers["depth"])}
+    limits = {
+        "m": (numbers["most_rows"], rows),
+        "n": (numbers["most_columns"], columns),
+        "k": (steps, numbers["depth"]),
+    }
     if all(sizes[name] is not None for name in "mnk"):
         amounts = {name: padded(sizes[name] or 0, *limits[name]) for name in limits}
-        at_once = max(1, min(_MOST_AT_ONCE, _PACKED_BYTES // (bytes_ * max(1, amounts["k"] * (amounts["m"] + amounts["n"])))))
+        at_once = max(
+            1, min(_MOST_AT_ONCE, _PACKED_BYTES // (bytes_ * max(1, amounts["k"] * (amounts["m"] + amounts["n"]))))
+        )
         if sizes["b"] is not None:
             at_once = max(1, min(at_once, sizes["b"]))
         lines = [f"%most = arith.constant {at_once} : index", f"%slots = arith.minsi {b}, %most : index"]
         for name, operand in (("m", "a"), ("n", "b")):
             type_ = f"memref<{at_once * amounts[name] * amounts['k']}x{found.element}>"
             lines.append(f"%alloc_{operand} = memref.alloc() {{alignment = 64 : i64}} : {type_}")
-            lines.append(f"%packed_{operand} = memref.cast %alloc_{operand} : {type_} to memref<?x{found.element}>")
+            lines.append(
+                f"%packed_{operand} = memref.cast %alloc_{operand} : {type_} to memref<?x{found.element}>"
+            )
         return lines
-    lines = [f"%most = arith.constant {1 if found.loops['b'] is None else 4} : index", f"%slots = arith.minsi {b}, %most : index"]
+    lines = [
+        f"%most = arith.constant {1 if found.loops['b'] is None else 4} : index",
+        f"%slots = arith.minsi {b}, %most : index",
+    ]
     for name, extent in (("m", m), ("n", n), ("k", k)):
         most, step = limits[name]
         lines += [
@@ -439,10 +458,11 @@ def _scratch(found: _Contraction, numbers: Mapping[str, int], extents: Sequence[
         ]
     lines.append("%deep = arith.muli %padded_k, %slots : index")
     for name, operand in (("m", "a"), ("n", "b")):
+        type_ = f"memref<?x{found.element}>"
         lines += [
             f"%size_{operand} = arith.muli %deep, %padded_{name} : index",
-            f"%alloc_{operand} = memref.alloc(%size_{operand}) {{alignment = 64 : i64}} : memref<?x{found.element}>",
-            f"%packed_{operand} = memref.cast %alloc_{operand} : memref<?x{found.element}> to memref<?x{found.element}>",
+            f"%alloc_{operand} = memref.alloc(%size_{operand}) {{alignment = 64 : i64}} : {type_}",
+            f"%packed_{operand} = memref.cast %alloc_{operand} : {type_} to {type_}",
         ]
     return lines
 

@@ -1,4 +1,4 @@
-"""What is done with each element of a kernel's result before it is stored: an elementwise operation that follows."""
+"""What is done with each element of a kernel's result before it is stored: an elementwise operation behind it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,13 +8,12 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 
 #: Operations that vectors have instructions for.
-_OPERATIONS = frozenset(
-    {f"math.{name}" for name in "absf absi ceil copysign floor fma sqrt".split()}
-    | {f"arith.{name}" for name in (
-        "addf subf mulf divf negf maximumf minimumf maxnumf minnumf cmpf extf truncf sitofp uitofp "
-        "addi subi muli andi ori xori maxsi minsi maxui minui cmpi extsi extui trunci select bitcast"
-    ).split()}
-)
+_MATH = "absf absi ceil copysign floor fma sqrt"
+_ARITH = """
+    addf subf mulf divf negf maximumf minimumf maxnumf minnumf cmpf extf truncf sitofp uitofp
+    addi subi muli andi ori xori maxsi minsi maxui minui cmpi extsi extui trunci select bitcast
+"""
+_OPERATIONS = frozenset({f"math.{name}" for name in _MATH.split()} | {f"arith.{name}" for name in _ARITH.split()})
 
 
 @dataclass(frozen=True)
@@ -22,8 +21,8 @@ class Epilogue:
     """``op``: the operation that follows. ``result``: the buffer that it writes. ``operands``: those that it reads
     beside the kernel's result, each with the axes of the result that its own axes are.
 
-    ``steps``: lines of MLIR in which ``$block`` is the shape of a block of elements, followed by ``x``; they compute
-    ``done`` from ``%sums`` and from ``%operand0``, ``%operand1`` and so on.
+    ``steps``: lines of MLIR in which ``$block`` is the shape of a block of elements, followed by ``x``; they
+    compute ``done`` from ``%sums`` and from ``%operand0``, ``%operand1`` and so on.
     """
 
     op: Any
@@ -39,7 +38,9 @@ def epilogue_of(op: Any, buffer: Any) -> Epilogue | None:
     if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
         return None
     follower = _next_user(op, buffer)
-    if follower is None or follower.name != "linalg.generic" or "reduction" in str(follower.attributes["iterator_types"]):
+    if follower is None or follower.name != "linalg.generic":
+        return None
+    if "reduction" in str(follower.attributes["iterator_types"]):
         return None
     inputs, outputs = ir.DenseI32ArrayAttr(follower.attributes["operandSegmentSizes"])
     operands = list(follower.operands)
@@ -62,7 +63,8 @@ def epilogue_of(op: Any, buffer: Any) -> Epilogue | None:
     if result != buffer and (inputs in steps.read or result in operands[:-1] or len(users) > 3):
         return None  # what was there before is read, now or later
     axes = {number: tuple(ir.AffineDimExpr(axis).position for axis in maps[number].results) for number in others}
-    return Epilogue(follower, result, [(operands[number], axes[number]) for number in sorted(others)], steps.lines, steps.done)
+    read = [(operands[number], axes[number]) for number in sorted(others)]
+    return Epilogue(follower, result, read, steps.lines, steps.done)
 
 
 def _next_user(op: Any, buffer: Any) -> Any | None:
@@ -92,7 +94,7 @@ class _Steps:
     """Positions of the operands that are used."""
 
 
-def _steps(op: Any, sums: list[int]) -> _Steps | None:
+def _steps(op: Any, sums: list[int]) -> _Steps | None:  # noqa: C901
     block = mlir_util.entry_block(op)
     names: dict[Any, str] = {}
     count = 0

@@ -33,7 +33,8 @@ def _normalise(op: Any, linalg: Any) -> None:
         operands[number], maps[number] = _source(operands[number], maps[number], linalg)
     text = f"""
         %made = linalg.contract indexing_maps = [{", ".join(f"affine_map<{map_}>" for map_ in maps)}] {cast}
-          ins(%0, %1 : {operands[0].type}, {operands[1].type}) outs(%2 : {operands[2].type}) -> {op.results[0].type}
+          ins(%0, %1 : {operands[0].type}, {operands[1].type})
+          outs(%2 : {operands[2].type}) -> {op.results[0].type}
     """
     (made,) = mlir_util.insert(op, text, operands)
     mlir_util.replace_op(op, made.results)

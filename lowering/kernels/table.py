@@ -1,19 +1,25 @@
-"""Tables of schedules: which numbers a kernel is made with, by what it computes, its element type and its sizes."""
+"""Tables of schedules: which numbers a kernel is made with, by what it computes, its element type and its sizes.
+
+Free of MLIR: options are checked before a compiler is loaded.
+"""
 
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Row:
     """A schedule: ``numbers`` is what a template of kernels for ``kind`` takes.
 
-    ``element``: the type that is computed in, such as ``"f32"``. ``at_most``: sizes, by the names that the kind has
-    for its loops, which must be known and not larger. ``contiguous``: the loop along which elements stand side by
-    side in the operand that the kind says; None is any.
+    ``element``: the type that is computed in, such as ``"f32"``. ``at_most`` and ``at_least``: sizes, by the names
+    that the kind has for its loops, which must be known and not larger or smaller. ``dynamic``: loops whose sizes
+    must be unknown. ``contiguous``: the loop along which elements stand side by side in the operand that the kind
+    says; None is any. ``instructions``: the vector instructions that code is made for; None is any. ``place``:
+    file and number, for people.
     """
 
     kind: str
@@ -21,25 +27,84 @@ class Row:
     element: str
     numbers: Mapping[str, int]
     at_most: Mapping[str, int] = field(default_factory=dict[str, int])
+    at_least: Mapping[str, int] = field(default_factory=dict[str, int])
+    dynamic: Sequence[str] = ()
     contiguous: str | None = None
+    instructions: str | None = None
+    place: str = ""
 
-    def holds(self, element: str, sizes: Mapping[str, int | None], contiguous: str) -> bool:
+    def holds(self, element: str, sizes: Mapping[str, int | None], contiguous: str | None) -> bool:
         if self.element != element or self.contiguous not in (None, contiguous):
             return False
-        known = {name: sizes.get(name) for name in self.at_most}
-        return all(size is not None and size <= self.at_most[name] for name, size in known.items())
+        if any(sizes.get(name, 0) is not None for name in self.dynamic):
+            return False
+        largest = {name: sizes.get(name) for name in self.at_most}
+        least = {name: sizes.get(name) for name in self.at_least}
+        return all(size is not None and size <= self.at_most[name] for name, size in largest.items()) and all(
+            size is not None and size >= self.at_least[name] for name, size in least.items()
+        )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What an operation got: ``row`` is None for one that stays loops.
+
+    ``location`` is the operation's, of MLIR's bindings; ``sizes`` those of its loops, None where not known.
+    ``within``: the choice of another operation whose kernel computes this one, too.
+    """
+
+    location: Any
+    operation: str
+    kind: str
+    element: str
+    sizes: Mapping[str, int | None]
+    contiguous: str | None = None
+    row: Row | None = None
+    within: "Choice | None" = None
+
+
+class Schedules:
+    """Rows, the first of which that holds is taken, and what was ``chosen`` from them, in order.
+
+    ``instructions``: what code is made for: rows for others are left out.
+    """
+
+    def __init__(self, rows: Sequence[Row], instructions: str) -> None:
+        self.rows = [row for row in rows if row.instructions in (None, instructions)]
+        self.instructions = instructions
+        self.chosen: list[Choice] = []
+
+    def choose(
+        self,
+        op: Any,
+        kind: str,
+        element: str,
+        sizes: Mapping[str, int | None],
+        contiguous: str | None = None,
+    ) -> Row | None:
+        """The row for an operation that is a ``kind``; it is noted. ``sizes``: those of the loops, by name."""
+        for row in self.rows:
+            if row.kind == kind and row.holds(element, sizes, contiguous):
+                self.chosen.append(Choice(op.location, op.name, kind, element, sizes, contiguous, row))
+                return row
+        return None
+
+    def include(self, op: Any, element: str, sizes: Mapping[str, int | None]) -> None:
+        """Note that the kernel of the last choice computes ``op``, too."""
+        last = self.chosen[-1]
+        self.chosen.append(Choice(op.location, op.name, last.kind, element, sizes, within=last.within or last))
 
 
 @cache
 def read_table(path: Path) -> Sequence[Row]:
-    """The rows of a file, in order."""
-    with path.open("rb") as file:
-        table = tomllib.load(file)
-    return [Row(kind, **row) for kind, rows in table.items() for row in rows]
+    """The rows of a file of devscope's, in order."""
+    return parse_rows(tomllib.loads(path.read_text(encoding="utf-8")), path.name)
 
 
-def choose_row(
-    rows: Sequence[Row], kind: str, element: str, sizes: Mapping[str, int | None], contiguous: str
-) -> Row | None:
-    """The first row that holds. ``sizes``: those of the loops, by name, None where they are not known."""
-    return next((row for row in rows if row.kind == kind and row.holds(element, sizes, contiguous)), None)
+def parse_rows(table: Mapping[str, Sequence[Mapping[str, Any]]], name: str) -> list[Row]:
+    """The rows of a table that is known to be right; ``name`` is that of its file."""
+    return [
+        Row(kind, **row, place=f"{name}, {kind} {number}")
+        for kind, rows in table.items()
+        for number, row in enumerate(rows, 1)
+    ]
