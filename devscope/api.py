@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from devscope.compile_options import CompileOptions, checked_limits, require_use_of_machine
 from devscope.errors import ArgumentError, InputError, Note, OptionError, option_note
+from devscope.runtime.threads import thread_count
 from devscope.source import read_once, source_digest
 
 if TYPE_CHECKING:
@@ -49,33 +50,40 @@ def compile(
     storage: str = "planned",
     chunks: int = 1,
     checks: str = "off",
+    threads: int | None = None,
     cache: bool = True,
 ) -> Executable:
     """Compile a program for the devices of this machine and load it.
 
     ``source`` is a path, MLIR text or bytecode, or a module of the MLIR bindings. ``devices`` maps virtual devices
     to physical ones (``{"cuda:0": "opencl:0"}``), ``memory_limits`` virtual devices to bytes, or to text such as
-    ``"64MiB"``. Compiled programs are kept on disk and reused. All else is explained at `CompileOptions`.
+    ``"64MiB"``. ``threads`` is the most that a call uses on the host; ``None``: what the environment variable
+    ``DEVSCOPE_THREADS`` says, else the cores of this process. Compiled programs are kept on disk and reused. All
+    else is explained at `CompileOptions`.
 
     Raises a `DevscopeError`: InputError (no such file), ParseError, VerifyError, PlanError, LoweringError,
     DeviceNotFoundError, OptionError.
     """
     plain = {"default": default, "arguments": arguments, "completion": completion, "machine": machine}
     return executable_for(
-        source, *_settings(devices, memory_limits, cache, storage=storage, chunks=chunks, checks=checks, **plain)
+        source,
+        *_settings(devices, memory_limits, threads, cache, storage=storage, chunks=chunks, checks=checks, **plain),
     )
 
 
 def _settings(
     devices: Mapping[str, str] | None = None,
     memory_limits: Mapping[str, str | int] | None = None,
+    threads: int | None = None,
     cache: bool = True,
     **plain: Any,
-) -> tuple[CompileOptions, dict[str, str], bool]:
+) -> tuple[CompileOptions, dict[str, str], bool, int | None]:
     """What `executable_for` takes, of what `compile` takes."""
     mapping = checked_mapping(devices)
     limits = checked_limits(_as_mapping("memory_limits", memory_limits, {"opencl:0": "64MiB"}))
-    return CompileOptions(targets=target_overrides(mapping), memory_limits=limits, **plain), mapping, cache
+    thread_count(threads)
+    options = CompileOptions(targets=target_overrides(mapping), memory_limits=limits, **plain)
+    return options, mapping, cache, threads
 
 
 def executable_for(
@@ -83,6 +91,7 @@ def executable_for(
     options: CompileOptions,
     mapping: Mapping[str, str],
     cache: bool,
+    threads: int | None = None,
     check: Check | None = None,
 ) -> Executable:
     """`compile` with options that are complete: those of the targets that ``mapping`` implies included.
@@ -112,7 +121,8 @@ def executable_for(
             store.store_program(key, program)
         elif check is not None:
             check(program.entries, program.report.get("closed", ()))
-    return Executable(program, runtime_mapping(program, mapping), cache="default" if cache else None)
+    store_of_drivers = "default" if cache else None
+    return Executable(program, runtime_mapping(program, mapping), store_of_drivers, threads=threads)
 
 
 def build(source: Source | Any, options: CompileOptions | None = None) -> Program:
@@ -163,12 +173,13 @@ def load(
     devices: Mapping[str, str] | None = None,
     cache: bool = True,
     trusted_keys: Sequence[str | os.PathLike[str]] | None = None,
+    threads: int | None = None,
 ) -> Executable:
     """Load a saved executable. Needs neither MLIR nor xDSL. What drivers make of it is kept on disk.
 
     ``path`` is that of a regular file: what comes through a pipe has to be written to one first.
     A saved executable is machine code: call only what you trust. With ``trusted_keys``, paths of public keys,
-    files are refused that none of them signed. docs/trust.md says what loading checks.
+    files are refused that none of them signed. docs/trust.md says what loading checks. ``threads``: as `compile`.
 
     Raises ExecutableFormatError for a damaged or foreign file, or one that no trusted key signed,
     DeviceNotFoundError for a missing device, OptionError for what is no key, InputError for what is no path.
@@ -176,7 +187,7 @@ def load(
     from devscope.runtime.executable import Executable
 
     store = "default" if cache else None
-    return Executable.load(path, checked_mapping(devices), store, trusted_keys=trusted_keys)
+    return Executable.load(path, checked_mapping(devices), store, trusted_keys=trusted_keys, threads=threads)
 
 
 def run(source: Source | Any, *inputs: Any, entry: str | None = None, **named: Any) -> Any:

@@ -48,6 +48,11 @@ def describe_error(error: Any, specs: Sequence[DeviceSpec], physical: Sequence[D
 
     The host code whose error it is must still be loaded.
     """
+    if error.code == Code.FORKED and error.origin == Origin.RUNTIME:
+        return DeviceError(
+            "this process was forked in the middle of a call, which cannot go on here",
+            notes=["let handlers of signals start processes with subprocess, or fork between calls"],
+        )
     if error.operation == Operation.ASSERT:
         return _failed_assertion(error.detail, error.numbers)
     operation, without_detail = _OPERATIONS[error.operation]

@@ -16,6 +16,7 @@ from devscope.runtime.pool import Builds, Counters, InstancePool, end_calls_at_e
 from devscope.runtime.program import Entry, Program, find_entry, signatures
 from devscope.runtime.program_check import check_program
 from devscope.runtime.signatures import Key
+from devscope.runtime.threads import thread_count
 
 MAIN = "main"
 
@@ -45,7 +46,8 @@ class Executable:
 
     ``devices`` says where virtual devices run when not on the physical device of the same name:
     ``{"opencl:1": "opencl:0"}``. ``cache`` keeps what drivers build; ``"default"`` is the user's cache.
-    ``trusted``: the program was compiled here, or by whom the user trusts (docs/trust.md).
+    ``trusted``: the program was compiled here, or by whom the user trusts (docs/trust.md). ``threads``: the most
+    that a call uses on the host (docs/concurrency.md).
 
     Calls take numpy arrays or DLPack objects and give numpy arrays; results are complete on return. Calls from
     several threads run side by side if the program uses the host alone, each in a copy of the program; of a
@@ -63,7 +65,10 @@ class Executable:
         devices: Mapping[str, str] | None = None,
         cache: DiskCache | Literal["default"] | None = "default",
         trusted: bool = True,
+        threads: int | None = None,
     ) -> None:
+        self.threads = thread_count(threads)
+        """The most threads that a call uses on the host."""
         check_program(program)
         self.program = program
         virtual = {spec.name: spec.compiled_for for spec in program.slots()}
@@ -74,7 +79,8 @@ class Executable:
         slots = [physical[spec.name] for spec in program.slots()]
         on_host = all(device.type == "cpu" for device in slots)
         builds = Builds(open_cache if cache == "default" else lambda: cache, trusted)
-        self._pool = InstancePool(program, slots, builds, limit=max(os.cpu_count() or 1, 2) if on_host else 1)
+        limit = max(os.cpu_count() or 1, 2) if on_host else 1
+        self._pool = InstancePool(program, slots, builds, self.threads, limit)
         self._arguments = {name: ArgumentList(name, entry) for name, entry in program.entries.items()}
         self._release = weakref.finalize(self, self._pool.close)
         end_calls_at_exit()
@@ -87,6 +93,7 @@ class Executable:
         cache: DiskCache | Literal["default"] | None = "default",
         verify: bool = True,
         trusted_keys: Sequence[Key] | None = None,
+        threads: int | None = None,
     ) -> Executable:
         """Loads a ``.dsx`` file. Constants are used from the file, which must not be changed in place.
 
@@ -95,7 +102,7 @@ class Executable:
         :class:`ExecutableFormatError`, and what the constructor raises.
         """
         program = read_program(path, verify, trusted_keys)
-        return cls(program, devices, cache, trusted=trusted_keys is not None)
+        return cls(program, devices, cache, trusted=trusted_keys is not None, threads=threads)
 
     def save(self, path: str | os.PathLike[str], sign_with: Key | None = None) -> None:
         """Writes a ``.dsx`` file, in one step, signed with a private key if its path is given.

@@ -16,7 +16,6 @@ from devscope.runtime.interrupts import interpreter_address, leave
 from devscope.runtime.linker import HostLibrary, thread_pool
 from devscope.runtime.native import abi
 from devscope.runtime.program import ArenaSpec, DeviceSpec, KernelSpec, Program, memory_of
-from devscope.runtime.threads import thread_count
 
 FREE_LIST_ENTRIES = 256
 """Most buffers that a device keeps for reuse."""
@@ -33,12 +32,16 @@ _LEFT = (abi.Code.INTERRUPTED, abi.Code.ENDED)
 class Instance:
     """A copy of a program's code with a native context of its own. Not thread-safe; see :class:`InstancePool`.
 
-    ``build`` gives the driver's program of a binary. Raises :class:`DeviceError` when a driver refuses a program,
-    a kernel or a queue; what was made until then is released.
+    ``build`` gives the driver's program of a binary; a call uses at most ``threads`` threads. Raises
+    :class:`DeviceError` when a driver refuses a program, a kernel or a queue; what was made is released.
     """
 
     def __init__(
-        self, program: Program, physical: Sequence[Device], build: Callable[[Device, bytes], DeviceProgram]
+        self,
+        program: Program,
+        physical: Sequence[Device],
+        build: Callable[[Device, bytes], DeviceProgram],
+        threads: int,
     ) -> None:
         self.thread: int | None = None
         """The thread whose call it runs."""
@@ -65,8 +68,8 @@ class Instance:
                 constants=self._constants(program),
                 traffic=ctypes.addressof(self.traffic),
                 arenas=ctypes.addressof(self._arena_records),
-                run_tasks=thread_pool(),
-                threads=thread_count(),
+                run_tasks=thread_pool() if self._library.has_tasks else 0,
+                threads=threads,
             )
             self._address = ctypes.addressof(self._context)
             for arena in program.arenas:

@@ -52,6 +52,8 @@ class HostLibrary:
         except RuntimeError as error:
             self._jit.close()
             raise ExecutableFormatError(f"the host code could not be loaded: {error}") from None
+        self.has_tasks = _RUN_TASKS in own.imported
+        """Whether the program has work for several threads."""
         self.drivers = {type_: self[symbol] for type_, symbol in drivers.items()}
         """Address of the native driver for each type of devices."""
         call, close, set_arena = (self[name] for name in _FUNCTIONS)
@@ -71,27 +73,32 @@ class HostLibrary:
         self._jit.close()
 
 
-@cache
 def thread_pool() -> int:
     """The address of the function that runs tasks on the threads which all programs of the process share.
 
-    They are those of a copy of the runtime that is never unloaded.
+    They are those of a copy of the runtime that is never unloaded, not even as the interpreter ends: they may be
+    between two tasks then.
     """
-    import llvmlite.binding as llvm
+    if not _pool:
+        import llvmlite.binding as llvm
 
-    _setup()
-    builder = llvm.JITLibraryBuilder()
-    builder.add_object_img(runtime_object())
-    for symbol, address in _library_functions(frozenset()).items():
-        builder.import_symbol(symbol, address)
-    builder.export_symbol(_POOL)
-    jit = llvm.create_lljit_compiler(suppress_errors=True)
-    _never_unloaded.append((jit, tracker := builder.link(jit, _POOL)))
-    return tracker[_POOL]
+        _setup()
+        builder = llvm.JITLibraryBuilder()
+        builder.add_object_img(runtime_object())
+        for symbol, address in _library_functions(frozenset()).items():
+            builder.import_symbol(symbol, address)
+        builder.export_symbol(_POOL)
+        jit: Any = llvm.create_lljit_compiler(suppress_errors=True)
+        tracker: Any = builder.link(jit, _POOL)
+        address = tracker[_POOL]
+        for kept in (tracker, jit):
+            kept.detach()
+        _pool.setdefault(_POOL, address)  # another thread may have been faster: there is one pool
+    return _pool[_POOL]
 
 
-_POOL = "devscope_pool_run"
-_never_unloaded: list[Any] = []
+_RUN_TASKS, _POOL = "devscope_run_tasks", "devscope_pool_run"
+_pool: dict[str, int] = {}
 
 
 @cache

@@ -148,8 +148,10 @@ class InstancePool:
     them. A call from within a call of the same thread (a finalizer or a signal handler can do that) never waits.
     """
 
-    def __init__(self, program: Program, physical: Sequence[Device], builds: Builds, limit: int) -> None:
-        self._make = lambda: Instance(program, physical, builds.get)
+    def __init__(
+        self, program: Program, physical: Sequence[Device], builds: Builds, threads: int, limit: int
+    ) -> None:
+        self._make = lambda: Instance(program, physical, builds.get, threads)
         self._builds = builds
         self._limit = limit
         self._on_devices = any(device.type != "cpu" for device in physical)

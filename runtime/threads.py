@@ -8,20 +8,31 @@ from devscope.errors import OptionError
 
 VARIABLE = "DEVSCOPE_THREADS"
 
+MOST = 1024
+"""Threads that a call can be given."""
+
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
-def thread_count() -> int:
-    """What the environment variable ``DEVSCOPE_THREADS`` says, else the cores that this process may use.
+def thread_count(wanted: int | None = None) -> int:
+    """``wanted``; else what the environment variable ``DEVSCOPE_THREADS`` says; else the cores of this process.
 
-    Raises :class:`OptionError` when the variable is no positive number.
+    Raises :class:`OptionError` for what is no number from 1 to :data:`MOST`.
     """
+    if wanted is not None:
+        if not isinstance(wanted, int) or isinstance(wanted, bool) or not 0 < wanted <= MOST:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise _error(repr(wanted))
+        return wanted
     text = os.environ.get(VARIABLE, "")
     if not text:
         return _cores()
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) <= 1024:
-        raise OptionError(f"{VARIABLE} must be a number of threads, from 1 to 1024, not '{text}'")
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MOST):
+        raise _error(f"{VARIABLE}: {text!r}")
     return int(text)
+
+
+def _error(what: str) -> OptionError:
+    return OptionError(f"{what} is not a number of threads", notes=[f"legal: 1 to {MOST}"])
 
 
 def _cores() -> int:

@@ -20,6 +20,7 @@ from devscope.cli.compile_options import (
 )
 from devscope.cli.files import program_file, program_source, require_other_file, require_place
 from devscope.errors import InputError, OptionError
+from devscope.runtime.threads import thread_count
 from devscope.source import PipedSource
 
 if TYPE_CHECKING:
@@ -57,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--check", action="store_true", help="compare with the same program built for the host alone")
     key_help = "load a .dsx file only if this public key signed it; repeat for more keys"
     add("--trusted-key", action="append", metavar="KEY.pub", help=key_help)
+    threads_help = "the most threads that the call uses on the host (default: the cores of this process)"
+    add("--threads", type=count, metavar="N", help=threads_help)
     add("--no-cache", action="store_true", help="neither read nor write the cache of compiled programs")
 
 
@@ -68,6 +71,7 @@ def execute(arguments: argparse.Namespace) -> int:
         require_place(arguments.output)
         read = (arguments.file, *arguments.input, arguments.machine, *(arguments.trusted_key or ()))
         require_other_file(arguments.output, read)
+    thread_count(arguments.threads)
     call = _Call(arguments)
     source = program_source(arguments.file)
     executable = (_load if is_compiled(source) else _compile)(source, arguments, call)
@@ -148,7 +152,8 @@ def _load(source: Path | PipedSource, arguments: argparse.Namespace, call: _Call
             raise OptionError(message, notes=[f"'{name_of(source)}' is one: give its source"])
     with program_file(source) as file:
         mapping, keys = device_mapping(arguments), arguments.trusted_key
-        executable = load(file, devices=mapping, cache=not arguments.no_cache, trusted_keys=keys)
+        settings = {"cache": not arguments.no_cache, "threads": arguments.threads}
+        executable = load(file, devices=mapping, trusted_keys=keys, **settings)
     call.prepare(executable.entries, executable.program.report.get("closed", ()))
     return executable
 
@@ -159,6 +164,6 @@ def _compile(source: Path | PipedSource, arguments: argparse.Namespace, call: _C
     if arguments.trusted_key is not None:
         raise OptionError("--trusted-key goes with a .dsx file")
     options, mapping = compile_options(arguments), device_mapping(arguments)
-    executable = executable_for(source, options, mapping, not arguments.no_cache, call.prepare)
+    executable = executable_for(source, options, mapping, not arguments.no_cache, arguments.threads, call.prepare)
     print_warnings(executable.program)
     return executable

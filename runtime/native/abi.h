@@ -72,6 +72,7 @@ enum Code {
   CODE_BAD_LAUNCH_SIZE,
   CODE_INTERRUPTED, /* a handler of a signal raised an exception */
   CODE_ENDED,       /* the process ends */
+  CODE_FORKED,      /* in the middle of the call, which other threads had a part in */
 };
 
 typedef struct {
@@ -239,8 +240,10 @@ typedef void Task(void *environment, int64_t number);
 /* Whether the call is to be left; asked in its own thread, outside of tasks. */
 typedef int32_t Leave(void);
 
-/* Runs the tasks 0 to count - 1 on at most `threads` threads, this one among them. Whether tasks were left out, since
- * `leave` asked for it. */
+/* What became of tasks: LEFT out, since `leave` asked for it; LOST in a process that was forked meanwhile. */
+enum { TASKS_DONE, TASKS_LEFT, TASKS_LOST };
+
+/* Runs the tasks 0 to count - 1 on at most `threads` threads, this one among them. */
 typedef int32_t RunTasks(Task *task, void *environment, int64_t count, int64_t threads, Leave *leave);
 
 struct Context {

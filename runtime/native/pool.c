@@ -1,8 +1,9 @@
 /* The threads that all programs of a process share.
  *
- * A job is a number of tasks. Its tasks are taken one after the other, by the thread that has the job and by workers;
+ * A job is a number of tasks. Its tasks are taken one after the other, by the thread whose job it is and by workers;
  * that thread waits only for tasks that somebody has begun, never for a worker to wake up. One job runs at a time: a
- * job of another thread meanwhile, or of a task, is done by its own thread alone.
+ * job of another thread meanwhile is done by its own thread until the pool is free, and one of a task by the thread of
+ * that task. Threads that have jobs at the same time take up cores: there are so many workers less in a job.
  *
  * Every program has a copy of this code, as of all of the runtime. The loader has one more copy, never unloaded, and
  * all programs use its threads (Context.run_tasks). Idle ones sleep. */
@@ -10,37 +11,56 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-/* How long a worker that has nothing to do looks out for the next job before it sleeps: longer than the code between
- * two loops of a program usually takes, and so short that nobody notices. */
-enum { LOOK_OUT_NS = 20000, WORKER_STACK = 1 << 20 };
+enum {
+  /* How long a worker that has nothing to do looks out for the next job before it sleeps: longer than the code
+   * between two loops of a program usually takes, and so short that nobody notices. */
+  LOOK_OUT_NS = 20000,
+  /* How long the thread of a job waits awake for others: waking it takes a tenth of this. */
+  AWAKE_NS = 500000,
+  /* After the system refused a thread, none is asked for. */
+  REFUSED_NS = 1000000000,
+  WORKER_STACK = 1 << 20,
+};
+
+/* In `users`: a job has the pool. */
+#define TAKEN (UINT32_C(1) << 31)
 
 static struct {
   /* The number of the job, in the upper half, and of its next task: a thread that comes too late takes nothing. */
   _Alignas(64) _Atomic uint64_t next;
-  /* Of the job: written before `next` is. */
+  /* Of the job. They change only while `next` says that there are no tasks. */
   _Atomic(Task *) task;
   _Atomic(void *) environment;
-  _Atomic int64_t count;
-  _Alignas(64) _Atomic int64_t done;
-  /* What workers wait for: the number of the job. */
+  _Atomic uint32_t count;
+  /* How many tasks are done or left out, which the thread of the job may be waiting for. */
+  _Alignas(64) _Atomic uint32_t done;
+  _Atomic uint32_t awaited;
+  /* The number of the job: what workers wait for. */
   _Alignas(64) _Atomic uint32_t job;
   _Atomic uint32_t sleeping;
-  /* How many workers may take part in the job. */
-  _Atomic int32_t wanted;
-  _Alignas(64) atomic_flag busy;
-  _Atomic pid_t process;
+  /* The number of the job, in the upper half, and how many more workers may take part. */
+  _Atomic uint64_t places;
+  /* The process, in the upper half, and how many of its threads have jobs. */
+  _Alignas(64) _Atomic uint64_t users;
+  /* Of the thread that has taken the pool: the process whose workers these are, and when a thread was refused. */
+  pid_t process;
   int32_t workers;
-  pthread_key_t in_task;
-} pool = {.busy = ATOMIC_FLAG_INIT};
+  int64_t refused;
+} pool;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static void make_key(void) { pthread_key_create(&pool.in_task, NULL); }
+/* Not null in threads that do tasks. */
+static pthread_key_t in_task;
+static bool usable;
+
+static void make_key(void) { usable = pthread_key_create(&in_task, NULL) == 0; }
 
 static void futex(_Atomic uint32_t *word, int operation, uint32_t value) {
   syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
@@ -60,42 +80,54 @@ static int64_t exact_time(void) {
   return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+static inline uint64_t of_job(uint32_t job, uint32_t number) { return (uint64_t)job << 32 | number; }
+
+/* So many more are done. The last ones may have been waited for. */
+static void add_done(uint32_t number, uint32_t count) {
+  if (atomic_fetch_add(&pool.done, number) + number == count && atomic_load(&pool.awaited))
+    futex(&pool.done, FUTEX_WAKE_PRIVATE, 1);
+}
+
 /* Takes tasks of a job until there are none. `leave`, asked between tasks, is whether the rest is to be left out. */
 static bool take_tasks(uint32_t job, Leave *leave) {
   bool left = false;
-  uint64_t next = atomic_load_explicit(&pool.next, memory_order_acquire);
+  uint64_t next = atomic_load(&pool.next);
   while (next >> 32 == job) {
-    const int64_t number = (int64_t)(next & UINT32_MAX), count = pool.count;
-    Task *task = pool.task;
-    void *environment = pool.environment;
+    const uint32_t number = (uint32_t)next, count = atomic_load(&pool.count);
+    Task *task = atomic_load(&pool.task);
+    void *environment = atomic_load(&pool.environment);
     if (number >= count)
       break;
-    /* Whoever takes the last task changes nothing of the job: it is complete only when that is done. */
-    const bool rest = left || (leave && leave());
-    const uint64_t taken = rest ? (next & ~(uint64_t)UINT32_MAX) | (uint64_t)count : next + 1;
-    if (!atomic_compare_exchange_weak(&pool.next, &next, taken))
+    left = left || (leave && leave());
+    /* Where this succeeds, what was read is the job's: `next` changes before anything else does. */
+    if (!atomic_compare_exchange_weak(&pool.next, &next, left ? of_job(job, count) : next + 1))
       continue;
-    left = rest;
-    if (rest) {
-      atomic_fetch_add(&pool.done, count - number);
-      break;
-    }
-    task(environment, number);
-    atomic_fetch_add(&pool.done, 1);
-    next = atomic_load_explicit(&pool.next, memory_order_acquire);
+    if (!left)
+      task(environment, number);
+    add_done(left ? count - number : 1, count);
+    next = atomic_load(&pool.next);
   }
   return left;
 }
 
+/* ------------------------------------------------------------------------------------------------- workers */
+
+static bool take_place(uint32_t job) {
+  uint64_t places = atomic_load(&pool.places);
+  while (places >> 32 == job && (uint32_t)places)
+    if (atomic_compare_exchange_weak(&pool.places, &places, places - 1))
+      return true;
+  return false;
+}
+
 static void *work(void *argument) {
-  const int32_t me = (int32_t)(intptr_t)argument;
   uint32_t seen = 0;
-  pthread_setspecific(pool.in_task, &pool);
+  pthread_setspecific(in_task, argument);
   for (;;) {
-    uint32_t job = atomic_load_explicit(&pool.job, memory_order_acquire);
+    uint32_t job = atomic_load(&pool.job);
     if (job == seen) {
       const int64_t until = exact_time() + LOOK_OUT_NS;
-      while ((job = atomic_load_explicit(&pool.job, memory_order_acquire)) == seen && exact_time() < until)
+      while ((job = atomic_load(&pool.job)) == seen && exact_time() < until)
         for (int turn = 0; turn < 16; turn++)
           relax();
     }
@@ -103,88 +135,147 @@ static void *work(void *argument) {
       atomic_fetch_add(&pool.sleeping, 1);
       futex(&pool.job, FUTEX_WAIT_PRIVATE, seen);
       atomic_fetch_sub(&pool.sleeping, 1);
-      job = atomic_load_explicit(&pool.job, memory_order_acquire);
+      job = atomic_load(&pool.job);
     }
     seen = job;
-    if (me < atomic_load(&pool.wanted))
+    if (take_place(job))
       take_tasks(job, NULL);
   }
   return NULL;
 }
 
-/* Threads do not survive a fork: neither workers nor whoever had a job. */
-static void notice_fork(void) {
-  const pid_t here = getpid();
-  if (atomic_exchange(&pool.process, here) != here) {
+/* As many workers as are wanted, or as the system gives. Handlers of signals are for the threads of others; those of
+ * faults must find the thread that is at fault. */
+static void make_workers(pid_t here, int32_t wanted) {
+  if (pool.process != here) { /* threads do not survive a fork */
+    pool.process = here;
     pool.workers = 0;
+    pool.refused = 0;
     atomic_store(&pool.sleeping, 0);
-    atomic_flag_clear(&pool.busy);
   }
-}
-
-/* A machine that gives no more threads has fewer workers. */
-static void make_workers(int32_t wanted) {
   pthread_attr_t attributes;
-  if (pool.workers >= wanted || pthread_attr_init(&attributes))
+  if (pool.workers >= wanted || (pool.refused && exact_time() - pool.refused < REFUSED_NS) ||
+      pthread_attr_init(&attributes))
     return;
+  sigset_t all, before;
+  sigfillset(&all);
+  const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+  for (size_t index = 0; index < sizeof faults / sizeof *faults; index++)
+    sigdelset(&all, faults[index]);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   pthread_attr_setstacksize(&attributes, WORKER_STACK);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
   pthread_t thread;
-  while (pool.workers < wanted &&
-         pthread_create(&thread, &attributes, work, (void *)(intptr_t)pool.workers) == 0)
+  while (pool.workers < wanted && pthread_create(&thread, &attributes, work, &pool) == 0)
     pool.workers++;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   pthread_attr_destroy(&attributes);
+  pool.refused = pool.workers < wanted ? exact_time() : 0;
 }
 
-static void run_alone(Task *task, void *environment, int64_t count) {
-  for (int64_t number = 0; number < count; number++)
-    task(environment, number);
+/* ---------------------------------------------------------------------------------------------------- jobs */
+
+/* Takes the pool if it is free. `more` threads have a job from now on, 1 at the begin. Of the threads of a process from
+ * which this one was forked, none is here. */
+static bool enter(pid_t here, uint32_t more) {
+  uint64_t old = atomic_load(&pool.users);
+  uint32_t users;
+  do
+    users = old >> 32 == (uint32_t)here ? (uint32_t)old : 0;
+  while (!atomic_compare_exchange_weak(&pool.users, &old, of_job((uint32_t)here, (users + more) | TAKEN)));
+  return !(users & TAKEN);
+}
+
+static uint32_t users(void) { return (uint32_t)atomic_load(&pool.users); }
+
+/* False in a process that was forked in the middle of the job: threads that were at tasks are not there any more. */
+static bool wait_for_others(pid_t here, uint32_t count) {
+  uint32_t done = atomic_load(&pool.done);
+  const int64_t begin = done < count ? exact_time() : 0;
+  for (int64_t waited = 0; done < count; waited = exact_time() - begin) {
+    if (waited < LOOK_OUT_NS) {
+      relax();
+    } else if (getpid() != here) {
+      return false;
+    } else if (waited < AWAKE_NS) {
+      syscall(SYS_sched_yield);
+    } else {
+      atomic_store(&pool.awaited, 1);
+      futex(&pool.done, FUTEX_WAIT_PRIVATE, done);
+    }
+    done = atomic_load(&pool.done);
+  }
+  atomic_store(&pool.awaited, 0);
+  return true;
+}
+
+/* The tasks from `first` on, with at most so many workers. This thread has the pool. */
+static int32_t run_job(Task *task, void *environment, uint32_t first, uint32_t count, uint32_t workers, Leave *leave,
+                       pid_t here) {
+  make_workers(here, (int32_t)workers);
+  const uint32_t job = atomic_load(&pool.job) + 1;
+  /* No tasks: a thread that is late in the job before takes none that it has read half of. */
+  atomic_store(&pool.next, of_job(job, UINT32_MAX));
+  atomic_store(&pool.task, task);
+  atomic_store(&pool.environment, environment);
+  atomic_store(&pool.count, count);
+  atomic_store(&pool.done, first);
+  atomic_store(&pool.places, of_job(job, workers));
+  atomic_store(&pool.next, of_job(job, first));
+  atomic_store(&pool.job, job);
+  if (atomic_load(&pool.sleeping))
+    futex(&pool.job, FUTEX_WAKE_PRIVATE, workers);
+  const bool left = take_tasks(job, leave);
+  if (!wait_for_others(here, count))
+    return TASKS_LOST;
+  return left ? TASKS_LEFT : TASKS_DONE;
 }
 
 EXPORT int32_t devscope_pool_run(Task *task, void *environment, int64_t count, int64_t threads, Leave *leave) {
   pthread_once(&once, make_key);
-  if (count <= 1 || count >= UINT32_MAX || pthread_getspecific(pool.in_task)) {
-    run_alone(task, environment, count);
-    return false;
-  }
-  notice_fork();
-  if (threads <= 1 || atomic_flag_test_and_set(&pool.busy)) {
-    for (int64_t number = 0; number < count; number++) {
-      if (leave())
-        return true;
+  if (count <= 1 || !usable || pthread_getspecific(in_task)) {
+    for (int64_t number = 0; number < count; number++)
       task(environment, number);
+    return TASKS_DONE;
+  }
+  /* In a process that a handler has forked, which `leave` runs, this stays the other one's: no worker comes. */
+  const pid_t here = getpid();
+  const bool alone = threads <= 1 || count >= UINT32_MAX;
+  bool mine = !alone && enter(here, 1);
+  int32_t result = TASKS_DONE;
+  pthread_setspecific(in_task, &pool);
+  for (int64_t number = 0; number < count; number++) {
+    if (!alone && !mine && !(users() & TAKEN))
+      mine = enter(here, 0);
+    const int64_t workers = mine ? min(threads - (users() & ~TAKEN), count - number - 1) : 0;
+    if (workers > 0) {
+      result = run_job(task, environment, (uint32_t)number, (uint32_t)count, (uint32_t)workers, leave, here);
+      break;
     }
-    return false;
+    if (leave()) {
+      result = TASKS_LEFT;
+      break;
+    }
+    task(environment, number);
   }
-  const int32_t wanted = (int32_t)(min(threads, count) - 1);
-  make_workers(wanted);
-  pthread_setspecific(pool.in_task, &pool);
-  atomic_store(&pool.task, task);
-  atomic_store(&pool.environment, environment);
-  atomic_store(&pool.count, count);
-  atomic_store(&pool.done, 0);
-  atomic_store(&pool.wanted, wanted);
-  const uint32_t job = atomic_load(&pool.job) + 1;
-  atomic_store(&pool.next, (uint64_t)job << 32);
-  atomic_store(&pool.job, job);
-  if (atomic_load(&pool.sleeping))
-    futex(&pool.job, FUTEX_WAKE_PRIVATE, INT32_MAX);
-  const bool left = take_tasks(job, leave);
-  for (int turn = 0; atomic_load_explicit(&pool.done, memory_order_acquire) < count; turn++) {
-    if (turn < 1000)
-      relax();
-    else
-      syscall(SYS_sched_yield);
-  }
-  pthread_setspecific(pool.in_task, NULL);
-  atomic_flag_clear(&pool.busy);
-  return left;
+  pthread_setspecific(in_task, NULL);
+  if (!alone)
+    atomic_fetch_sub(&pool.users, mine ? TAKEN + 1 : 1);
+  return result;
 }
 
 static int32_t asked_to_leave(void) { return interrupted(); }
 
 /* Tasks neither allocate nor fail: only the thread of a call may leave it. */
 void devscope_run_tasks(Task *task, void *environment, int64_t count) {
-  if (devscope_context->run_tasks(task, environment, count, devscope_context->threads, asked_to_leave))
+  const Context *context = devscope_context;
+  switch (context->run_tasks(task, environment, count, context->threads, asked_to_leave)) {
+  case TASKS_LEFT:
     leave_if_interrupted();
+    break;
+  case TASKS_LOST:
+    stop(CODE_FORKED, OPERATION_ASSERT, 0);
+  default:
+    break;
+  }
 }

@@ -1,4 +1,4 @@
-"""The native runtime under AddressSanitizer and UndefinedBehaviorSanitizer, with a fake OpenCL, as a C program."""
+"""The native runtime under sanitizers, with a fake OpenCL, as C programs."""
 
 from __future__ import annotations
 
@@ -45,6 +45,20 @@ def test_sanitizers(tmp_path: Path) -> None:
     # The tests ask for more memory than there is.
     environment = {**os.environ, "ASAN_OPTIONS": "allocator_may_return_null=1"}
     process = subprocess.run([program], env=environment, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout) == (0, "done\n"), process.stderr
+
+
+@pytest.mark.parametrize("options", [(), ("-fsanitize=thread",)], ids=["forks", "races"])
+def test_pool(tmp_path: Path, options: tuple[str, ...]) -> None:
+    """The threads of all programs, also when they are forked, which ThreadSanitizer does not follow."""
+    program = tmp_path / "test"
+    if options and build("int main(void) { return 0; }", program, *options).returncode:
+        pytest.skip("the C compiler of this machine has no ThreadSanitizer")
+    text = compile_native.translation_unit() + '#include "test_pool.c"\n'
+    built = build(text, program, "-O1", "-g", "-pthread", "-Dpthread_create=give_thread", *STRICT, *options)
+    assert built.returncode == 0, built.stderr
+    command = [program] if options else [program, "forks"]
+    process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert (process.returncode, process.stdout) == (0, "done\n"), process.stderr
 
 

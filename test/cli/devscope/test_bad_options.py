@@ -39,6 +39,7 @@ HELP = "options are listed by: devscope"
         ([*RUN, "--size", "1.5"], "error: argument --size: '1.5' is not a whole number of 0 or more", ""),
         ([*RUN, "--chunks", "few"], "error: argument --chunks: 'few' is not a whole number of 0 or more", ""),
         ([*RUN, "--chunks", "0"], "error: 0 is not a number of chunks", "legal: 1 (as a whole) and more"),
+        ([*RUN, "--threads", "0"], "error: 0 is not a number of threads", "legal: 1 to 1024"),
         ([*RUN, "--input", "x.npy"], "error: argument --input: not allowed with argument --random", ""),
         ([*RUN, "--arguments", "device"], "error: argument --arguments: invalid choice: 'device'", ""),
         ([*RUN, "--default", "tpu:0"], "error: unknown device type 'tpu'", "legal device types are: cpu, cuda"),
