@@ -50,6 +50,7 @@ def compile(
     storage: str = "planned",
     chunks: int = 1,
     checks: str = "off",
+    schedules: str | os.PathLike[str] | None = None,
     threads: int | None = None,
     cache: bool = True,
 ) -> Executable:
@@ -65,10 +66,8 @@ def compile(
     DeviceNotFoundError, OptionError.
     """
     plain = {"default": default, "arguments": arguments, "completion": completion, "machine": machine}
-    return executable_for(
-        source,
-        *_settings(devices, memory_limits, threads, cache, storage=storage, chunks=chunks, checks=checks, **plain),
-    )
+    plain |= {"storage": storage, "checks": checks, "schedules": schedules}
+    return executable_for(source, *_settings(devices, memory_limits, threads, cache, chunks=chunks, **plain))
 
 
 def _settings(

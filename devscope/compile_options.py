@@ -1,11 +1,17 @@
 """How a program is planned and built."""
 
+from __future__ import annotations
+
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from devscope.errors import OptionError, option_note
+
+if TYPE_CHECKING:
+    from devscope.lowering.kernels.table import Row
 
 LEGAL = {
     "arguments": ("host", "open"),
@@ -15,6 +21,9 @@ LEGAL = {
 }
 """The values of options that have few."""
 
+
+_FILES = ("machine", "schedules")
+"""Options that are paths."""
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)?", re.ASCII)
 _UNITS = {
@@ -36,7 +45,8 @@ class CompileOptions:
     of buffers are ``"planned"``, or all memory is allocated as the program runs, ``"dynamic"``, see
     docs/memory.md. ``chunks``: in how many parts large data goes to devices, through their work and back, see
     docs/concurrency.md. ``checks``: whether indices and divisions are checked as the program runs, ``"on"``, see
-    docs/checks.md.
+    docs/checks.md. ``schedules``: a file of rows that say how kernels are made, before the built-in ones and those
+    that were tuned on this machine, see docs/schedules.md.
     """
 
     default: str = "cpu:0"
@@ -48,8 +58,11 @@ class CompileOptions:
     storage: str = "planned"
     chunks: int = 1
     checks: str = "off"
+    schedules: str | os.PathLike[str] | None = None
     machine_text: str | None = field(default=None, init=False)
     """What ``machine`` says, read once."""
+    rows: Sequence[Row] = field(default=(), init=False)
+    """What ``schedules`` says, read once."""
 
     def __post_init__(self) -> None:
         purposes = {
@@ -74,21 +87,27 @@ class CompileOptions:
 
             path = checked_path(self.machine, "'machine'", OptionError)
             object.__setattr__(self, "machine_text", machine_text(path))
+        if self.schedules is not None:
+            from devscope.lowering.cpu.kernel_tables import user_rows
+            from devscope.lowering.kernels.row_file import rows_text
+            from devscope.runtime.paths import checked_path
+
+            path = checked_path(self.schedules, "'schedules'", OptionError)
+            object.__setattr__(self, "rows", user_rows(rows_text(path), path))
 
     def to_json(self) -> dict[str, object]:
-        """The options as programs record them; of the machine's description, its path."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("machine", "machine_text")}
-        machine = None if self.machine is None else os.fspath(self.machine)
+        """The options as programs record them; of files, their paths."""
+        plain = {name: value for name, value in vars(self).items() if name not in ("machine_text", "rows")}
         return {
             **plain,
             "targets": dict(self.targets),
             "memory_limits": dict(self.memory_limits),
-            "machine": machine,
+            **{name: None if (path := plain[name]) is None else os.fspath(path) for name in _FILES},
         }
 
     def key(self) -> str:
         mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
-        rest = self.completion, self.machine_text, self.storage, self.chunks, self.checks
+        rest = self.completion, self.machine_text, self.storage, self.chunks, self.checks, self.rows
         return repr((self.default, self.arguments, *mappings, *rest))
 
 

@@ -47,7 +47,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         output = source.with_suffix(".dsx")
     require_place(output)
-    require_other_file(output, [source, arguments.machine, arguments.sign_with])
+    require_other_file(output, [source, arguments.machine, arguments.schedules, arguments.sign_with])
     program = build(source, compile_options(arguments))
     mapping = device_mapping(arguments)
     refuse_unused(runtime_mapping(program, mapping), [device.name for device in program.devices])

@@ -37,8 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _require_effect(arguments: argparse.Namespace, options: CompileOptions) -> None:
     """Raise OptionError for an option that what is shown does not depend on."""
-    first = {"devices": "split", "chunks": "split", "checks": "schedule", "storage": "memory"}
-    first["memory-limit"] = "memory"
+    first = {
+        "devices": "split",
+        "chunks": "split",
+        "checks": "schedule",
+        "schedules": "schedule",
+        "storage": "memory",
+        "memory-limit": "memory",
+    }
     if options.completion != "min-cost":
         first["machine"] = "memory"  # says which memory is shared
     for option, stage in first.items():
@@ -56,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
     options = compile_options(arguments)
     _require_effect(arguments, options)
     require_place(arguments.output)
-    require_other_file(arguments.output, [arguments.file, arguments.machine])
+    require_other_file(arguments.output, [arguments.file, arguments.machine, arguments.schedules])
     texts: list[str] = []
 
     def collect(stage: str, payload: Any) -> None:

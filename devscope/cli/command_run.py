@@ -69,8 +69,8 @@ def execute(arguments: argparse.Namespace) -> int:
     _refuse_what_has_no_effect(arguments)
     if arguments.output is not None:
         require_place(arguments.output)
-        read = (arguments.file, *arguments.input, arguments.machine, *(arguments.trusted_key or ()))
-        require_other_file(arguments.output, read)
+        read = (arguments.file, *arguments.input, arguments.machine, arguments.schedules)
+        require_other_file(arguments.output, [*read, *(arguments.trusted_key or ())])
     thread_count(arguments.threads)
     call = _Call(arguments)
     source = program_source(arguments.file)

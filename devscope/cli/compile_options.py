@@ -45,6 +45,10 @@ OPTIONS = {
         "where buffers are: in places planned at compile time (default), or in memory allocated as it runs",
     ),
     "checks": (None, "on: indices and divisions are checked as the program runs (default: off)"),
+    "schedules": (
+        "FILE",
+        "rows that say how kernels of the host are made, before the built-in ones; devscope tune writes them",
+    ),
     "chunks": ("N", "copy large data to devices, compute with it and copy results back in N parts (default: 1)"),
 }
 """How each is shown, and what it is for."""
@@ -79,7 +83,7 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
     """How to compile, as the options say. Raises OptionError."""
     from devscope.api import target_overrides
 
-    plain = ("default", "arguments", "completion", "machine", "storage", "chunks", "checks")
+    plain = ("default", "arguments", "completion", "machine", "storage", "chunks", "checks", "schedules")
     given = {name: value for name in plain if (value := getattr(arguments, name, None)) is not None}
     targets = target_overrides(device_mapping(arguments))
     advice = "write DEVICE=SIZE, such as opencl:0=64MiB"

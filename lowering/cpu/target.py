@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
@@ -17,12 +16,13 @@ from devscope.lowering.codegen.host_object import (
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
+from devscope.lowering.cpu.kernel_tables import FOLDER, built_in_rows
 from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.kernels.contractions import call_contractions
 from devscope.lowering.kernels.library import KernelLibrary
-from devscope.lowering.kernels.table import Row, Schedules, read_table
+from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
@@ -88,16 +88,13 @@ def _call_expm1(module: Any, ops: Sequence[Any]) -> None:
         mlir_util.replace_op(op, mlir_util.Builder(op).call(name, op.operands, [type_]).results)
 
 
-_KERNELS = Path(__file__).parent / "kernels"
-
-
 def _read_schedules(options: Options, rows: Sequence[Row]) -> Schedules:
     instructions = vector_instructions(*_cpu_and_features(options))
-    return Schedules([*rows, *read_table(_KERNELS / f"{instructions}.toml")], instructions)
+    return Schedules([*rows, *built_in_rows(instructions)], instructions)
 
 
 def _call_kernels(module: Any, schedules: Schedules) -> KernelLibrary:
-    library = KernelLibrary(_KERNELS)
+    library = KernelLibrary(FOLDER)
     call_contractions(module, schedules, library)
     return library
 

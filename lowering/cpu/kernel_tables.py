@@ -1,0 +1,26 @@
+"""Where the host's schedules come from: a table for each set of vector instructions. Free of MLIR."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from devscope.lowering.kernels.row_file import checked_rows
+from devscope.lowering.kernels.table import Row, read_table
+from devscope.lowering.kernels.templates import Template, read_templates
+
+FOLDER = Path(__file__).parent / "kernels"
+"""Of templates and tables."""
+
+INSTRUCTIONS = ("avx512", "avx2", "other")
+
+
+def built_in_rows(instructions: str) -> Sequence[Row]:
+    return read_table(FOLDER / f"{instructions}.toml")
+
+
+def templates() -> dict[str, Template]:
+    return dict(read_templates(FOLDER / "templates.toml"))
+
+
+def user_rows(text: str, path: str) -> list[Row]:
+    """The rows of a user's file. Raises OptionError."""
+    return checked_rows(text, path, templates(), INSTRUCTIONS)

@@ -1,0 +1,177 @@
+"""The tables of schedules, and the files of rows that users write."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import devscope
+from devscope.compile_options import CompileOptions
+from devscope.errors import OptionError
+from devscope.lowering.cpu.kernel_tables import FOLDER, INSTRUCTIONS, built_in_rows, templates, user_rows
+from devscope.lowering.kernels.row_file import row_toml, rows_text
+from devscope.lowering.kernels.table import Row, Schedules
+from devscope.pipeline import compile_source
+
+
+@pytest.mark.parametrize("instructions", INSTRUCTIONS)
+def test_built_in_rows_are_legal(instructions: str) -> None:
+    path = FOLDER / f"{instructions}.toml"
+    assert user_rows(path.read_text(), path.name) == built_in_rows(instructions)
+
+
+def test_every_template_is_described() -> None:
+    helpers = {"pack"}  # what templates call
+    assert {path.stem for path in FOLDER.glob("*.mlir")} - helpers == set(templates())
+    used = {row.template for name in INSTRUCTIONS for row in built_in_rows(name)}
+    assert used == set(templates())
+
+
+def test_rows_are_written_as_they_are_read() -> None:
+    row = Row(
+        "contraction",
+        "dots",
+        "f32",
+        {"columns": 4, "lanes": 8, "part_columns": 64},
+        {"m": 4},
+        {"n": 5},
+        ["k"],
+        "k",
+        "avx2",
+    )
+    (again,) = user_rows(row_toml(row, "why\nso"), "a.toml")
+    assert again == Row(**{**vars(row), "place": "a.toml, contraction 1"})
+
+
+DOTS = {
+    "template": '"dots"',
+    "element": '"f32"',
+    "contiguous": '"k"',
+    "numbers": "{ columns = 4, lanes = 8, part_columns = 64 }",
+}
+
+WRONG = [
+    ({"template": '"none"'}, 'contraction 1: template is "none"'),
+    ({"template": None}, "contraction 1: template is missing"),
+    ({"element": '"f8"'}, 'contraction 1: element is "f8"'),
+    ({"element": "3"}, "contraction 1: element is 3"),
+    ({"extra": "3"}, "contraction 1: unknown key extra"),
+    ({"contiguous": '"m"'}, 'contraction 1: contiguous is "m"'),
+    ({"contiguous": None}, 'contraction 1: template "dots" needs contiguous = "k"'),
+    ({"template": '"narrow"', "contiguous": '"n"'}, 'template "narrow" needs at_most.m, of 16 or less'),
+    ({"instructions": '"mmx"'}, 'contraction 1: instructions is "mmx"'),
+    ({"numbers": "3"}, "contraction 1: numbers must be a table, not 3"),
+    ({"numbers": "{ columns = 4, lanes = 8 }"}, "contraction 1: numbers.part_columns is missing"),
+    ({"numbers": "{ columns = 4, lanes = 8, part_columns = 64, q = 1 }"}, "unknown key numbers.q"),
+    (
+        {"numbers": "{ columns = 0, lanes = 8, part_columns = 64 }"},
+        "numbers.columns must be a whole number from 1 to",
+    ),
+    ({"numbers": "{ columns = true, lanes = 8, part_columns = 64 }"}, "numbers.columns must be a whole number"),
+    ({"numbers": "{ columns = 4.0, lanes = 8, part_columns = 64 }"}, "numbers.columns must be a whole number"),
+    (
+        {"numbers": "{ columns = 4, lanes = 8, part_columns = 66 }"},
+        "numbers.part_columns must be a multiple of columns, 4, not 66",
+    ),
+    ({"at_most": "{ x = 4 }"}, "unknown key at_most.x"),
+    ({"at_most": "[4]"}, "at_most must be a table"),
+    ({"at_least": "{ m = -1 }"}, "at_least.m must be a whole number"),
+    ({"at_least": "{ m = 5 }", "at_most": "{ m = 4 }"}, "no size of m is at least 5 and at most 4"),
+    ({"at_least": "{ m = 5 }", "dynamic": '["m"]'}, "the size of m cannot be both dynamic and known"),
+    ({"dynamic": '["x"]'}, 'dynamic is "x"'),
+    ({"dynamic": '"m"'}, "dynamic must be a list of loops"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_wrong_rows(changes: dict[str, str | None], message: str) -> None:
+    row = {key: value for key, value in {**DOTS, **changes}.items() if value is not None}
+    text = "\n".join(["[[contraction]]", *(f"{key} = {value}" for key, value in row.items())])
+    with pytest.raises(OptionError, match=re.escape(message)) as caught:
+        user_rows(text, "some/rows.toml")
+    assert caught.value.message.startswith("some/rows.toml: contraction 1: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[[product]]", "rows.toml: product: no kernel computes that"),
+        ("contraction = 3", "rows.toml: contraction: must be rows, each below [[contraction]]"),
+        ("contraction = [3]", "rows.toml: contraction 1: must be a table"),
+        ("[[contraction]", "rows.toml: "),
+    ],
+)
+def test_wrong_files(text: str, message: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(message)):
+        user_rows(text, "rows.toml")
+
+
+def test_unreadable_files(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b"\xff")
+    for path, message in (
+        (tmp_path, "Is a directory"),
+        (tmp_path / "no", "No such file"),
+        (tmp_path / "latin.toml", "not UTF-8"),
+    ):
+        with pytest.raises(OptionError, match=message):
+            rows_text(str(path))
+
+
+def test_conditions_of_rows() -> None:
+    row = Row("contraction", "t", "f32", {}, {"m": 8}, {"m": 5}, ["n"], "k")
+    assert row.holds("f32", {"m": 5, "n": None}, "k")
+    assert row.holds("f32", {"m": 8, "n": None}, "k")
+    for element, m, n, contiguous in (
+        ("f64", 5, None, "k"),
+        ("f32", 4, None, "k"),
+        ("f32", 9, None, "k"),
+        ("f32", None, None, "k"),
+        ("f32", 5, 1, "k"),
+        ("f32", 5, None, "n"),
+    ):
+        assert not row.holds(element, {"m": m, "n": n}, contiguous)
+
+
+def test_rows_for_other_instructions_are_left_out() -> None:
+    rows = [Row("contraction", "t", "f32", {}, instructions=name) for name in (None, "avx2", "avx512")]
+    assert Schedules(rows, "avx2").rows == rows[:2]
+
+
+PRODUCT = """
+func.func @main(%a: tensor<40x50xf32>, %b: tensor<50x60xf32>, %c: tensor<40x60xf32>) -> tensor<40x60xf32> {
+  %r = linalg.matmul ins(%a, %b : tensor<40x50xf32>, tensor<50x60xf32>)
+    outs(%c : tensor<40x60xf32>) -> tensor<40x60xf32>
+  return %r : tensor<40x60xf32>
+}
+"""
+
+
+def test_rows_of_a_file_come_first(tmp_path: Path) -> None:
+    """In the report, in the result and in the key of the cache; the file is read once."""
+    (row,) = [row for row in built_in_rows("other") if row.template == "contraction" and row.element == "f32"]
+    path = tmp_path / "rows.toml"
+    path.write_text(row_toml(row))
+    options = CompileOptions(schedules=path)
+    path.unlink()
+    texts: list[str] = []
+    compile_source(PRODUCT, options, lambda stage, seen: texts.append(str(seen)) if stage == "schedule" else None)
+    assert "(rows.toml, contraction 1)" in texts[0]
+    assert options.key() != CompileOptions().key()
+    assert options.to_json()["schedules"] == str(path)
+    path.write_text(row_toml(row))
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.standard_normal(shape).astype(np.float32) for shape in ((40, 50), (50, 60), (40, 60)))
+    with devscope.compile(PRODUCT, schedules=path, cache=False) as executable:
+        np.testing.assert_allclose(executable(a, b, c), c + a @ b, rtol=1e-4, atol=1e-4)
+
+
+def test_options_are_checked_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "rows.toml"
+    path.write_text("[[contraction]]\n")
+    with pytest.raises(OptionError, match=re.escape(f"{path}: contraction 1: template is missing")):
+        CompileOptions(schedules=path)
+    with pytest.raises(OptionError, match="'schedules' is 3, which is no path"):
+        CompileOptions(schedules=3)  # pyright: ignore[reportArgumentType]
