@@ -1,0 +1,180 @@
+"""One side of `kernels.py`, in a process of its own: it computes when it is told to.
+
+    python _kernel_peer.py devscope|numpy|torch|compile|iree|iree-dt THREADS DIRECTORY [--small]
+
+Every line of standard input is a JSON object. ``{"load": NAME}`` makes a work's function from DIRECTORY's arrays,
+calls it and compares its result; ``{"seconds": S}`` calls it for that long; ``{"copy": S}`` copies 64 MiB for that
+long. Every answer is a JSON line: an ``error``, or the best ``wall`` and processor (``cpu``) seconds of one call.
+Both of a numpy's and a torch's Python have what this imports.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from _kernel_work import COPIED, Run, Work, works
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-10, "int64": 0.0}
+"""Of the greatest magnitude of the result."""
+BATCH = 2e-4
+"""Calls of less than so many seconds are timed together."""
+
+IREE_FLAGS = {
+    "iree": ["--iree-opt-level=O3"],
+    "iree-dt": ["--iree-opt-level=O3", "--iree-opt-data-tiling", "--iree-llvmcpu-enable-ukernels=all"],
+}
+
+
+STACK = ["--iree-llvmcpu-stack-allocation-limit=262144"]
+"""The transformer block needs 48 KiB of it; IREE's default limit is 32."""
+
+
+class Side:
+    """What makes functions; ``threads`` were told to libraries by the environment."""
+
+    def __init__(self, kind: str, threads: int, directory: Path) -> None:
+        self.kind, self.threads, self.directory = kind, threads, directory
+
+    def function(self, work: Work, number: int, arrays: list[Any], result: Any) -> Run:
+        """A function of no arguments that computes ``work``, and reuses memory for its result where it can."""
+        if self.kind == "numpy":
+            return work.numpy(np.empty(result.shape, result.dtype), *arrays)
+        if self.kind in ("torch", "compile"):
+            return self._torch(work, arrays, result)
+        if self.kind == "devscope":
+            import devscope
+
+            program = devscope.compile(work.text())
+            return lambda: program(*arrays)
+        return self._iree(work, number, arrays)
+
+    def _torch(self, work: Work, arrays: list[Any], result: Any) -> Run:
+        import torch
+
+        torch.set_num_threads(self.threads)
+        torch.set_grad_enabled(False)
+        out = torch.empty(result.shape, dtype=getattr(torch, str(result.dtype)))
+        function = work.torch(torch, out, *map(torch.from_numpy, arrays))
+        return torch.compile(function) if self.kind == "compile" else function
+
+    def _iree(self, work: Work, number: int, arrays: list[Any]) -> Run:
+        """Inputs are on IREE's device before, results stay there, in blocks that it uses again."""
+        import iree.runtime as runtime
+
+        file = self.directory / f"{number}.{self.kind}.vmfb"
+        if not file.exists():
+            file.write_bytes(compile_iree(work.text(), IREE_FLAGS[self.kind]))
+        if not hasattr(self, "config"):
+            # Not task_topology_group_count: its workers may stand on one core.
+            runtime.flags.parse_flags(f"--task_topology_max_group_count={self.threads}")
+            driver = runtime.get_driver("local-sync" if self.threads == 1 else "local-task")
+            device = driver.create_default_device(allocators=["caching"])
+            self.config = runtime.Config(device=device)
+        code = runtime.VmModule.copy_buffer(self.config.vm_instance, file.read_bytes())
+        main = runtime.load_vm_module(code, self.config).main
+        inputs = [runtime.asdevicearray(self.config.device, array) for array in arrays]
+        return lambda: main(*inputs)
+
+
+def compile_iree(text: str, flags: list[str]) -> bytes:
+    """IREE's compiler in this process: a VM flatbuffer."""
+    from iree.compiler.api import Output, Session, Source
+
+    session = Session()
+    target = ["--iree-hal-target-backends=llvm-cpu", "--iree-llvmcpu-target-cpu=host", *STACK]
+    session.set_flags(*target, "--iree-input-demote-f64-to-f32=false", *flags)
+    invocation = session.invocation()
+    if not invocation.parse_source(Source.wrap_buffer(session, text.encode() + b"\0")) or not invocation.execute():
+        raise RuntimeError("IREE cannot compile the program")
+    output = Output.open_membuffer()
+    invocation.output_vm_bytecode(output)
+    return bytes(output.map_memory())
+
+
+def difference(found: Any, expected: Any) -> float:
+    """The greatest, over the greatest magnitude expected."""
+    if found.shape != expected.shape:
+        raise RuntimeError(f"shape {found.shape}, expected {expected.shape}")
+    if not expected.size:
+        return 0.0
+    wide = np.float64 if expected.dtype.kind == "f" else np.int64
+    apart = np.abs(found.astype(wide) - expected.astype(wide)).max()
+    return float(apart / max(np.abs(expected).max(), 1e-30))
+
+
+def best_times(function: Run, seconds: float) -> dict[str, float]:
+    """The best call, by the clock and by what it takes of processors; several short calls count as one."""
+    start = time.perf_counter()
+    function()
+    once = time.perf_counter() - start
+    repeats = max(1, int(BATCH / max(once, 1e-7)))
+    wall = cpu = float("inf")
+    calls = 0
+    while calls < 2 or time.perf_counter() - start < seconds:
+        before, used = time.perf_counter(), time.process_time()
+        for _ in range(repeats):
+            function()
+        cpu = min(cpu, (time.process_time() - used) / repeats)
+        wall = min(wall, (time.perf_counter() - before) / repeats)
+        calls += 1
+    return {"wall": wall, "cpu": cpu}
+
+
+def copying(side: Side) -> Run:
+    """From one array to another, both touched before, by all threads that the side has."""
+    count = COPIED // 4
+    if side.kind != "torch":
+        source, target = np.ones(count, np.float32), np.zeros(count, np.float32)
+        return lambda: np.copyto(target, source)
+    import torch
+
+    torch.set_num_threads(side.threads)
+    ones, zeros = torch.ones(count), torch.zeros(count)
+    return lambda: zeros.copy_(ones)
+
+
+def main() -> None:
+    kind, threads, directory = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
+    # What libraries print must not come between the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    table = works("--small" in sys.argv)
+    numbers = {name: number for number, name in enumerate(table)}
+    side = Side(kind, threads, directory)
+    function: Run | None = None
+    copy: Run | None = None
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer: dict[str, Any] = {}
+        try:
+            if "load" in request:
+                function = None  # the one before keeps no memory
+                work, number = table[request["load"]], numbers[request["load"]]
+                with np.load(directory / f"{number}.npz") as file:
+                    arrays = [file[f"arr_{n}"] for n in range(len(file.files) - 1)]
+                    result = file["result"]
+                function = side.function(work, number, arrays, result)
+                error = difference(np.asarray(function()), result)
+                if not error <= TOLERANCE[str(result.dtype)]:
+                    function = None
+                    answer = {"error": f"wrong result: relative error {error:.1e}"}
+            elif "copy" in request:
+                copy = copy or copying(side)
+                answer = best_times(copy, request["copy"])
+            elif function is None:
+                answer = {"error": "not loaded"}
+            else:
+                answer = best_times(function, request["seconds"])
+        except Exception as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    main()

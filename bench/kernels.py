@@ -1,0 +1,287 @@
+"""Host code beside numpy, torch and IREE: matmuls, convolutions, rows, elementwise operations and whole models.
+
+Every side is a process of its own for every number of threads, all of them there during the whole run: one turn of
+each per round, so that what else the machine does disturbs all alike. A turn is the best of the calls of
+``--seconds``; on one thread by processor time, on more by the clock. The ratio to a peer is the median of the
+ratios of rounds, and a row's that to the best peer. Before a time counts, results are compared with numpy's.
+
+    python bench/kernels.py [--rows matmul conv ...] [--threads 1 2] [--rounds 5] [--seconds 0.1] [--small]
+                            [--peers numpy torch compile iree iree-dt] [--torch PYTHON] [--json FILE]
+
+Sides keep what they can: numpy and torch write to arrays that are there (``out=``), inputs of IREE are on its
+device, whose allocator caches; devscope's caller drops each result. IREE runs at -O3 for this CPU, `iree-dt` with
+data tiling and microkernels too; `compile` is torch.compile, a peer of the whole models. Rows that memory limits
+have a second target: a share of the bandwidth of copying 64 MiB, done in turn with them.
+
+Torch may live in an environment of its own; PYTHON is its interpreter (default: $DEVSCOPE_TORCH_PYTHON, else this
+one, else that of build/bench/torch). Without one, it is left out. To make one:
+
+    python -m venv build/bench/torch && build/bench/torch/bin/pip install torch==2.13.0 numpy
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from _kernel_work import COPIED, Work, works
+from _processes import repository
+
+PEERS = {"numpy": "numpy", "torch": "torch", "compile": "t.compile", "iree": "IREE", "iree-dt": "IREE dt"}
+TARGET_BANDWIDTH = 0.8
+TARGET_SPEED_UP = 1.7
+"""Of two threads against one, where cores are the limit."""
+BUSY = 0.5
+"""A load average from which the machine is called busy."""
+
+Figures = dict[str, float]
+
+
+class Side:
+    """A process that computes when it is told to; one that dies is started again for the next work."""
+
+    def __init__(self, kind: str, threads: int, python: str, directory: str, small: bool) -> None:
+        self.kind, self.threads = kind, threads
+        script = str(Path(__file__).with_name("_kernel_peer.py"))
+        self._command = [python, script, kind, str(threads), directory, *(["--small"] if small else [])]
+        names = ("DEVSCOPE_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"},
+            **dict.fromkeys(names, str(threads)),
+            "DEVSCOPE_CACHE_DIR": f"{directory}/devscope",
+            "TORCHINDUCTOR_CACHE_DIR": f"{directory}/inductor",
+        }
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, **request: Any) -> dict[str, Any]:
+        """The answer; one with ``error`` where the process ends instead."""
+        if self._process is None:
+            self._process = subprocess.Popen(
+                self._command,
+                env=self._environment,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+        assert self._process.stdin
+        assert self._process.stdout
+        try:
+            print(json.dumps(request), file=self._process.stdin, flush=True)
+            line = self._process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if line:
+            return json.loads(line)
+        status = self._process.wait()
+        self._process = None
+        return {"error": f"the process ended with status {status}"}
+
+    def close(self) -> None:
+        if self._process and self._process.stdin:
+            self._process.stdin.close()
+            self._process.wait()
+
+
+def find_torch(option: str | None) -> str | None:
+    """The interpreter that has torch, or None, with a line that says so."""
+    default = repository() / "build" / "bench" / "torch" / "bin" / "python"
+    named = option or os.environ.get("DEVSCOPE_TORCH_PYTHON")
+    for python in [named] if named else [sys.executable, str(default)]:
+        try:
+            done = subprocess.run([python, "-c", "import torch, numpy"], capture_output=True, check=False)
+        except OSError:
+            continue
+        if done.returncode == 0:
+            return python
+    print(f"no torch: figures without it. How to get it: {Path(__file__).name} --help")
+    return None
+
+
+def store(directory: str, number: int, work: Work) -> None:
+    """Inputs and numpy's result, which all sides read."""
+    arrays = work.inputs()
+    result = work.numpy(None, *arrays)()
+    result = result.astype(np.float32) if work.group == "models" else np.asarray(result)
+    np.savez(Path(directory) / f"{number}.npz", *arrays, result=result)
+
+
+def sides_of(work: Work, sides: Sequence[Side]) -> list[Side]:
+    """Those that compute ``work``."""
+    left_out = {"numpy": work.numpy_is_peer, "compile": work.compiled}
+    return [side for side in sides if left_out.get(side.kind, True)]
+
+
+def measure(
+    work: Work, sides: Sequence[Side], rounds: int, seconds: float
+) -> tuple[dict[Any, Any], dict[Any, str]]:
+    """Per (kind, threads), the figures of all rounds; ("copy", kind, threads) where bandwidth matters; errors."""
+    errors: dict[Any, str] = {}
+    found: dict[Any, list[Figures]] = {}
+    for side in sides:
+        answer = side.ask(load=work.name)
+        if "error" in answer:
+            errors[side.kind, side.threads] = answer["error"]
+    running = [side for side in sides if (side.kind, side.threads) not in errors]
+    for number in range(rounds):
+        for side in running[number % len(running) :] + running[: number % len(running)] if running else []:
+            key = side.kind, side.threads
+            answer = side.ask(seconds=seconds)
+            if "error" in answer:
+                errors[key] = answer["error"]
+                continue
+            found.setdefault(key, []).append(answer)
+            # Memory is copied by the side that can: torch copies with threads.
+            if work.unit == "GB/s" and side.kind in ("torch", "numpy"):
+                copied = side.ask(copy=seconds)
+                found.setdefault(("copy", side.kind, side.threads), []).append(copied)
+    return {key: figures for key, figures in found.items() if len(figures) == rounds}, errors
+
+
+def clock(threads: int) -> str:
+    """One thread is timed by what it takes of a processor, which others on the machine disturb least."""
+    return "cpu" if threads == 1 else "wall"
+
+
+def ratios(ours: Sequence[Figures], theirs: Sequence[Figures], key: str) -> float:
+    """How many times as fast as they we are: the median of the rounds."""
+    return median(b[key] / a[key] for a, b in zip(ours, theirs, strict=True))
+
+
+def amount(work: Work, seconds: float) -> float:
+    """In the row's unit."""
+    return 1e3 * seconds if work.unit == "ms" else work.amount / seconds * 1e-9
+
+
+def judge(work: Work, threads: int, found: dict[Any, Any]) -> dict[str, Any]:
+    """A row: medians per side, the ratio to the best peer, the share of bandwidth, the speed-up by threads."""
+    key = clock(threads)
+    row: dict[str, Any] = {"name": work.name, "threads": threads, "unit": work.unit, "target": work.target}
+    row["figures"] = {
+        kind: amount(work, median(run[key] for run in found[kind, threads]))
+        for kind in ("devscope", *PEERS)
+        if (kind, threads) in found
+    }
+    ours = found.get(("devscope", threads))
+    met = ours is not None
+    if ours:
+        to_peers = {kind: ratios(ours, found[kind, threads], key) for kind in row["figures"] if kind != "devscope"}
+        if to_peers:
+            row["best"], row["ratio"] = min(to_peers.items(), key=lambda item: item[1])
+            met &= row["ratio"] >= work.target
+        copies = [runs for name, runs in found.items() if name[0] == "copy" and name[-1] == threads]
+        if copies:
+            copied = 2 * COPIED
+            fastest = min(copies, key=lambda runs: median(run[key] for run in runs))
+            row["bandwidth"] = ratios(ours, fastest, key) * work.amount / copied
+            met &= not work.bandwidth or row["bandwidth"] >= TARGET_BANDWIDTH
+        alone = found.get(("devscope", 1))
+        if threads == 2 and alone:
+            row["speed_up"] = ratios(ours, alone, "wall")
+            met &= not work.scales or row["speed_up"] >= TARGET_SPEED_UP
+    row["met"] = met
+    return row
+
+
+def show_head() -> None:
+    names = "".join(f"{name:>10}" for name in ("devscope", *PEERS.values()))
+    print(f"{'':60}{'threads':>7} {'unit':>8}{names}{'ratio':>7} to the best{'':3}{'copy':>5}{'x':>6}")
+
+
+def show(row: dict[str, Any]) -> None:
+    digits = {"ms": 3}.get(row["unit"], 1)
+    figures = "".join(
+        f"{row['figures'][kind]:>10.{digits}f}" if kind in row["figures"] else f"{'-':>10}"
+        for kind in ("devscope", *PEERS)
+    )
+    ratio = f"{row['ratio']:>7.2f} {PEERS[row['best']]:<12}" if "ratio" in row else f"{'-':>7} {'':12}"
+    share = f"{row['bandwidth']:>7.2f}" if "bandwidth" in row else f"{'':7}"
+    speed_up = f"{row['speed_up']:>6.2f}" if "speed_up" in row else f"{'':6}"
+    print(
+        f"{row['name']:60}{row['threads']:>7} {row['unit']:>8}{figures}{ratio}{share}{speed_up}"
+        + ("" if row["met"] else "  MISSED"),
+        flush=True,
+    )
+    for kind, error in row["errors"].items():
+        print(f"    {kind}: {error.strip().splitlines()[0][:150]}")
+
+
+def main() -> int:
+    description, _, rest = (__doc__ or "").partition("\n")
+    parser = argparse.ArgumentParser(
+        description=description, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rows", nargs="+", help="groups, or beginnings of names of rows (default: all)")
+    parser.add_argument("--list", action="store_true", help="show the names of rows, and nothing else")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="default: 1 2")
+    parser.add_argument("--rounds", type=int, default=5, help="turns of every side (default: 5)")
+    parser.add_argument("--seconds", type=float, default=0.1, help="of a turn (default: 0.1)")
+    parser.add_argument("--small", action="store_true", help="a sixteenth of every size: does it run?")
+    parser.add_argument("--peers", nargs="+", choices=tuple(PEERS), default=tuple(PEERS), help="default: all")
+    parser.add_argument("--torch", metavar="PYTHON", help="a Python that has torch 2.13 and numpy")
+    parser.add_argument("--json", metavar="FILE", help="where to write all figures")
+    options = parser.parse_args()
+    table = works(options.small)
+    names = [
+        name
+        for name, work in table.items()
+        if not options.rows or any(row == work.group or name.startswith(row) for row in options.rows)
+    ]
+    if not names or options.list:
+        for name, work in table.items():
+            print(f"{work.group:12} {name}")
+        return 0 if options.list else 2
+    peers = list(options.peers)
+    torch = find_torch(options.torch) if {"torch", "compile"} & set(peers) else None
+    peers = peers if torch else [peer for peer in peers if peer not in ("torch", "compile")]
+    load = os.getloadavg()[0]
+    if load > BUSY:
+        print(f"the machine is busy (load {load:.1f}): figures of several threads say little")
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as directory:
+        sides = [
+            Side(
+                kind,
+                threads,
+                torch if kind in ("torch", "compile") and torch else sys.executable,
+                directory,
+                options.small,
+            )
+            for threads in options.threads
+            for kind in ("devscope", *peers)
+        ]
+        show_head()
+        for number, work in enumerate(table.values()):
+            if work.name not in names:
+                continue
+            store(directory, number, work)
+            found, errors = measure(work, sides_of(work, sides), options.rounds, options.seconds)
+            for threads in options.threads:
+                row = judge(work, threads, found)
+                row["errors"] = {kind: error for (kind, number), error in errors.items() if number == threads}
+                rows.append(row)
+                show(row)
+        for side in sides:
+            side.close()
+    missed = [row for row in rows if not row["met"]]
+    print(
+        f"{len(rows) - len(missed)} of {len(rows)} rows met: the best peer's speed (MLP: 1.2 times that), "
+        f"{TARGET_BANDWIDTH} of a copy's bandwidth where that is the limit, x{TARGET_SPEED_UP} by a second thread "
+        "where cores are"
+    )
+    if options.json:
+        Path(options.json).write_text(json.dumps({"load": load, "rows": rows}, indent=1) + "\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

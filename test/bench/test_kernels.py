@@ -1,0 +1,79 @@
+"""``bench/kernels.py``: its programs are valid, its smallest run works, and its targets are judged as they say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch_mlir.ir import Context, Module
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
+
+import kernels
+from _kernel_work import works
+
+
+def test_programs_are_valid() -> None:
+    with Context():
+        for name, work in works(small=True).items():
+            if work.group != "mlp":  # megabytes of constants, which first_result.py shares
+                assert Module.parse(work.text()).operation.verify(), name
+
+
+def test_small_run(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    rows = ["matmul 128, A", "conv depthwise", "mean pooling", "argmax", "layer norm"]
+    options = ["--small", "--rounds", "2", "--seconds", "0.001", "--threads", "1", "--peers", "numpy"]
+    command = [sys.executable, str(Path(kernels.__file__)), *options, "--json", str(file), "--rows", *rows]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stderr
+    found = json.loads(file.read_text())["rows"]
+    assert {row["name"].split()[0] for row in found} == {"matmul", "conv", "mean", "argmax", "layer"}
+    for row in found:
+        assert row["errors"] == {}
+        assert row["figures"]["devscope"] > 0
+        assert ("ratio" in row) == works(True)[row["name"]].numpy_is_peer
+        assert ("bandwidth" in row) == (row["unit"] == "GB/s")
+    assert (done.returncode == 0) == all(row["met"] for row in found)
+
+
+def runs(*seconds: float) -> list[dict[str, float]]:
+    return [{"wall": s, "cpu": s} for s in seconds]
+
+
+@pytest.mark.parametrize(("ours", "met"), [((2.0, 2.0, 9.0), True), ((2.0, 5.0, 9.0), False)])
+def test_ratio_is_to_the_best_peer_and_the_median_of_rounds(ours: tuple[float, ...], met: bool) -> None:
+    work = works(True)["matmul 128"]
+    found: dict[Any, Any] = {
+        ("devscope", 1): runs(*ours),
+        ("numpy", 1): runs(3.0, 3.0, 3.0),
+        ("torch", 1): runs(4.0, 4.0, 1.0),
+    }
+    row = kernels.judge(work, 1, found)
+    assert row["best"] == "numpy"
+    assert row["ratio"] == 3.0 / ours[1]
+    assert row["met"] == met
+
+
+def test_a_missing_figure_is_a_missed_target() -> None:
+    work = works(True)["matmul 128"]
+    assert not kernels.judge(work, 1, {("numpy", 1): runs(1.0)})["met"]
+
+
+def test_second_thread_and_bandwidth() -> None:
+    table = works(True)
+    found: dict[Any, Any] = {("devscope", 1): runs(1.8), ("devscope", 2): runs(1.0)}
+    assert kernels.judge(table["matmul 128"], 2, found)["met"]
+    found["devscope", 1] = runs(1.6)
+    row = kernels.judge(table["matmul 128"], 2, found)
+    assert row["speed_up"] == 1.6
+    assert not row["met"]
+    transpose = table["transpose 256x256"]
+    copied = transpose.amount / (2 * kernels.COPIED)
+    row = kernels.judge(transpose, 1, {("devscope", 1): runs(copied), ("copy", "numpy", 1): runs(0.5)})
+    assert row["bandwidth"] == 0.5
+    assert not row["met"]
