@@ -27,6 +27,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
@@ -37,11 +38,15 @@ from _kernel_work import COPIED, Work, works
 from _processes import repository
 
 PEERS = {"numpy": "numpy", "torch": "torch", "compile": "t.compile", "iree": "IREE", "iree-dt": "IREE dt"}
+SIDES = ("devscope", *PEERS)
 TARGET_BANDWIDTH = 0.8
 TARGET_SPEED_UP = 1.7
 """Of two threads against one, where cores are the limit."""
 BUSY = 0.5
 """A load average from which the machine is called busy."""
+
+SETTLE = 0.03
+"""Seconds before a turn of several threads: those of the turn before may spin so long for more work."""
 
 Figures = dict[str, float]
 
@@ -135,6 +140,8 @@ def measure(
     for number in range(rounds):
         for side in running[number % len(running) :] + running[: number % len(running)] if running else []:
             key = side.kind, side.threads
+            if side.threads > 1:
+                time.sleep(SETTLE)
             answer = side.ask(seconds=seconds)
             if "error" in answer:
                 errors[key] = answer["error"]
@@ -168,7 +175,7 @@ def judge(work: Work, threads: int, found: dict[Any, Any]) -> dict[str, Any]:
     row: dict[str, Any] = {"name": work.name, "threads": threads, "unit": work.unit, "target": work.target}
     row["figures"] = {
         kind: amount(work, median(run[key] for run in found[kind, threads]))
-        for kind in ("devscope", *PEERS)
+        for kind in SIDES
         if (kind, threads) in found
     }
     ours = found.get(("devscope", threads))
@@ -192,27 +199,41 @@ def judge(work: Work, threads: int, found: dict[Any, Any]) -> dict[str, Any]:
     return row
 
 
+COLUMNS = {
+    "work": 59,
+    "threads": 7,
+    "unit": 7,
+    "devscope": 8,
+    **dict.fromkeys(PEERS.values(), 9),
+    "ratio": 5,
+    "to": 9,
+    "copy": 5,
+    "speed-up": 8,
+    "": 6,
+}
+"""Of the table, and their widths; it is markdown too."""
+
+
+def show_line(cells: Sequence[str]) -> None:
+    parts = [
+        cell.ljust(width) if name in ("work", "unit", "to", "") else cell.rjust(width)
+        for cell, (name, width) in zip(cells, COLUMNS.items(), strict=True)
+    ]
+    print(f"| {' | '.join(parts)} |", flush=True)
+
+
 def show_head() -> None:
-    names = "".join(f"{name:>10}" for name in ("devscope", *PEERS.values()))
-    print(f"{'':60}{'threads':>7} {'unit':>8}{names}{'ratio':>7} to the best{'':3}{'copy':>5}{'x':>6}")
+    show_line(list(COLUMNS))
+    show_line(["-" * width for width in COLUMNS.values()])
 
 
 def show(row: dict[str, Any]) -> None:
-    digits = {"ms": 3}.get(row["unit"], 1)
-    figures = "".join(
-        f"{row['figures'][kind]:>10.{digits}f}" if kind in row["figures"] else f"{'-':>10}"
-        for kind in ("devscope", *PEERS)
-    )
-    ratio = f"{row['ratio']:>7.2f} {PEERS[row['best']]:<12}" if "ratio" in row else f"{'-':>7} {'':12}"
-    share = f"{row['bandwidth']:>7.2f}" if "bandwidth" in row else f"{'':7}"
-    speed_up = f"{row['speed_up']:>6.2f}" if "speed_up" in row else f"{'':6}"
-    print(
-        f"{row['name']:60}{row['threads']:>7} {row['unit']:>8}{figures}{ratio}{share}{speed_up}"
-        + ("" if row["met"] else "  MISSED"),
-        flush=True,
-    )
-    for kind, error in row["errors"].items():
-        print(f"    {kind}: {error.strip().splitlines()[0][:150]}")
+    digits = 3 if row["unit"] == "ms" else 1
+    figures = [f"{row['figures'][kind]:.{digits}f}" if kind in row["figures"] else "" for kind in SIDES]
+    shares = [f"{row[key]:.2f}" if key in row else "" for key in ("ratio", "bandwidth", "speed_up")]
+    best = PEERS[row["best"]] if "best" in row else ""
+    met = "" if row["met"] else "missed"
+    show_line([row["name"], str(row["threads"]), row["unit"], *figures, shares[0], best, *shares[1:], met])
 
 
 def main() -> int:
@@ -272,6 +293,9 @@ def main() -> int:
                 show(row)
         for side in sides:
             side.close()
+    for row in rows:
+        for kind, error in row["errors"].items():
+            print(f"{row['name']}, {kind}, {row['threads']} threads: {error.strip().splitlines()[0]}")
     missed = [row for row in rows if not row["met"]]
     print(
         f"{len(rows) - len(missed)} of {len(rows)} rows met: the best peer's speed (MLP: 1.2 times that), "
