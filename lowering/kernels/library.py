@@ -1,6 +1,6 @@
 """The functions of kernels that a program calls, and the templates that they are made from."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -31,15 +31,13 @@ class KernelLibrary:
         return ir.Module.parse("\n".join(self._texts), context)
 
     @staticmethod
-    def call(before: Any, symbol: str, operands: list[Any]) -> Any:
-        """A call in front of an operation; the function is declared where it is not yet."""
-        module = before
+    def declare(op: Any, symbol: str, types: Sequence[str]) -> None:
+        """Declare a function of the library, with parameters of ``types``, in the module of ``op``."""
+        module = op
         while module.name != "builtin.module":
             module = module.parent
         if not any(mlir_util.symbol_name(function) == symbol for function in mlir_util.functions(module)):
-            types = [operand.type for operand in operands]
-            mlir_util.declare(module, symbol, ir.FunctionType.get(types, [], context=before.context))
-        return mlir_util.Builder(before).call(symbol, operands)
+            mlir_util.append(module, f"func.func private @{symbol}({', '.join(types)})")
 
 
 @cache

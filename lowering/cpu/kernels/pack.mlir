@@ -1,21 +1,41 @@
-// A panel of a matrix for contraction.mlir: ${WIDTH} of its rows or columns, from %first on, for %steps steps of k, from
-// %begin on, as [k][${WIDTH}]. What is outside of the matrix is zero.
+// A panel of a matrix for contraction.mlir: %width of its rows or columns, from %first on, for %steps steps of k, from
+// %begin on, as [k][%width]. %extent: the number of all rows or columns. Those behind the last are like it, and so
+// that all have some memory to be read from; what is behind the last step is zero, up to ${DEPTH} steps.
+//
+// %lines: elements stand side by side along k, and ${LINES} rows of them are transposed by interleaving.
 func.func private @${NAME}(
-    %matrix: memref<?x?x${FROM}, strided<[?, 1], offset: ?>>,
-    %panel: memref<?x${WIDTH}x${TO}, strided<[${WIDTH}, 1], offset: ?>>, %first: index, %begin: index, %steps: index) {
+    %matrix: memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, %b: index, %packed: memref<?x${TO}>, %offset: index,
+    %width: index, %first: index, %extent: index, %begin: index, %steps: index, %lines: i1) {
   %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
   %nothing = arith.constant ${ZERO} : ${FROM}
-  %width = arith.constant ${WIDTH} : index
-  %lines = arith.constant ${LINES} : index
-  %depth = arith.constant ${DEPTH} : index
-  scf.for %step = %zero to %steps step %depth {
-    %k = arith.addi %begin, %step : index
-    scf.for %line = %zero to %width step %lines {
-      %at = arith.addi %first, %line : index
-      ${READ}
-      ${CONVERT}
-      vector.transfer_write %block, %panel[%step, %line] {in_bounds = [true, true]}
-          : vector<${DEPTH}x${LINES}x${TO}>, memref<?x${WIDTH}x${TO}, strided<[${WIDTH}, 1], offset: ?>>
+  %last = arith.subi %extent, %one : index
+  scf.if %lines {
+    %some = arith.constant ${LINES} : index
+    %depth = arith.constant ${DEPTH} : index
+    scf.for %step = %zero to %steps step %depth {
+      %k = arith.addi %begin, %step : index
+      %behind = arith.muli %step, %width : index
+      %panel = arith.addi %offset, %behind : index
+      scf.for %line = %zero to %width step %some {
+        %at = arith.addi %first, %line : index
+        %p0 = arith.addi %panel, %line : index
+        ${TRANSPOSE}
+      }
+    }
+  } else {
+    %wide = arith.constant ${WIDE} : index
+    scf.for %step = %zero to %steps step %one {
+      %k = arith.addi %begin, %step : index
+      %behind = arith.muli %step, %width : index
+      %panel = arith.addi %offset, %behind : index
+      %row = memref.reinterpret_cast %packed to offset: [%panel], sizes: [%width], strides: [1] : memref<?x${TO}> to memref<?x${TO}, strided<[1], offset: ?>>
+      scf.for %line = %zero to %width step %wide {
+        %at = arith.addi %first, %line : index
+        %read = vector.transfer_read %matrix[%b, %k, %at], %nothing : memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, vector<${WIDE}x${FROM}>
+        ${CONVERT}
+        vector.transfer_write %elements, %row[%line] : vector<${WIDE}x${TO}>, memref<?x${TO}, strided<[1], offset: ?>>
+      }
     }
   }
   return

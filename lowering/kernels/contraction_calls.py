@@ -1,0 +1,197 @@
+"""The call of a kernel for a contraction, as text: views of the buffers, memory for packing, outer loops."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand
+from devscope.lowering.kernels.contraction_values import (
+    PACKED,
+    Extra,
+    matrix_type,
+    operand_type,
+    packs,
+    steps_of_k,
+)
+from devscope.lowering.kernels.table import Row
+
+_PACKED_BYTES = 8 << 20
+"""Of all matrices of a batch that are worked on at once."""
+
+_MOST_AT_ONCE = 16
+_AT_ONCE_UNKNOWN = 4
+"""Where the sizes of matrices are not known."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """Of a kernel: its name there, its type, and the value in the caller's text."""
+
+    name: str
+    type: str
+    value: str
+    written: bool = False
+
+
+class CallText:
+    """``buffers`` are ``%0``, ``%1`` and so on in ``lines``: A, B, C, then those of ``extras``.
+
+    ``adds``: whether the result is added to what C holds. ``inside``: of the outer loops.
+    """
+
+    def __init__(self, found: Contraction, row: Row, adds: bool, extras: Sequence[Extra]) -> None:
+        self._found = found
+        self._row = row
+        self.buffers: list[Any] = [found.a.value, found.b.value, found.c.value, *(extra.value for extra in extras)]
+        self._lines = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index"]
+        self._flag("adds", adds)
+        for number, buffer in enumerate(self.buffers):
+            self._metadata(number, ir.MemRefType(buffer.type))
+        self._extents = {name: self._product(name, group) for name, group in found.loops.items()}
+        self.parameters = [
+            Parameter("A", operand_type(found.a), "%matrix0"),
+            Parameter("B", operand_type(found.b), "%matrix1"),
+            Parameter("C", matrix_type(found.c.element), "%matrix2", written=True),
+            *(Parameter(f"extra{number}", extra.type, f"%matrix{number + 3}") for number, extra in enumerate(extras)),
+            Parameter("adds", "i1", "%adds"),
+            Parameter("K", "index", self._extents["k"]),
+        ]
+        if row.template == PACKED:
+            self._scratch()
+        for loop in found.outer:
+            self._lines.append(f"scf.for %at{loop} = %c0 to {self._extent(loop)} step %c1 {{")
+        for number, (operand, names) in enumerate(zip((found.a, found.b, found.c), ("bmk", "bnk", "bmn"), strict=True)):
+            self._matrix(number, operand, names)
+        for number, extra in enumerate(extras, 3):
+            self._extra(number, extra)
+
+    def with_call(self, symbol: str) -> str:
+        """All lines, with a declaration of the function, which is the first operation."""
+        types = ", ".join(parameter.type for parameter in self.parameters)
+        values = ", ".join(parameter.value for parameter in self.parameters)
+        call = f"func.call @{symbol}({values}) : ({types}) -> ()"
+        declaration = f"func.func private @{symbol}({types})"
+        return "\n".join([declaration, *self._lines, call, *["}"] * len(self._found.outer)])
+
+    @property
+    def written(self) -> list[int]:
+        """The positions of the operands of the call that the kernel writes."""
+        return [number for number, parameter in enumerate(self.parameters) if parameter.written]
+
+    def _flag(self, name: str, value: bool) -> None:
+        self._lines.append(f"%{name} = arith.constant {str(value).lower()}")
+
+    def _metadata(self, number: int, type_: Any) -> None:
+        types = ", ".join([f"memref<{type_.element_type}>", *["index"] * (1 + 2 * type_.rank)])
+        parts = [f"%{part}{number}:{type_.rank}" for part in ("sizes", "strides") if type_.rank]
+        self._lines.append(
+            f"{', '.join([f'%base{number}', f'%offset{number}', *parts])} = "
+            f"memref.extract_strided_metadata %{number} : {type_} -> {types}"
+        )
+
+    def _extent(self, loop: int) -> str:
+        operands = {2: self._found.c, 0: self._found.a, 1: self._found.b}
+        number, operand = next((n, x) for n, x in operands.items() if loop in x.axes and not x.packed)
+        return f"%sizes{number}#{operand.axes[loop]}"
+
+    def _product(self, name: str, group: Group) -> str:
+        made = "%c1"
+        for number, loop in enumerate(group):
+            if number:
+                self._lines.append(f"%{name}{number} = arith.muli {made}, {self._extent(loop)} : index")
+            made = f"%{name}{number}" if number else self._extent(loop)
+        return made
+
+    def _matrix(self, number: int, operand: Operand, names: str) -> None:
+        """A view of A, B or C with the axes that the kernel wants, k or the lines' axis last."""
+        if operand.packed:
+            batch = "%c0" if operand.type.shape[0] == 1 else f"%strides{number}#0"
+            self._view(number, "%c0", [self._extents["b"], f"%sizes{number}#1"], [batch], operand.value.type, operand_type(operand))
+            return
+        at = f"%offset{number}"
+        for loop in self._found.outer:
+            if loop in operand.axes:
+                behind, begin = f"%behind{number}_{loop}", f"%begin{number}_{loop}"
+                self._lines.append(f"{behind} = arith.muli %at{loop}, %strides{number}#{operand.axes[loop]} : index")
+                self._lines.append(f"{begin} = arith.addi {at}, {behind} : index")
+                at = begin
+        if number != 2 and not self._found.is_lines(operand):
+            names = names[0] + names[2] + names[1]
+        groups = [self._found.loops[name] for name in names[:2]]
+        strides = [f"%strides{number}#{operand.axes[group[-1]]}" if group else "%c0" for group in groups]
+        sizes = [self._extents[name] for name in names]
+        self._view(number, at, sizes, strides, operand.value.type, operand_type(operand))
+
+    def _extra(self, number: int, extra: Extra) -> None:
+        strides: list[str] = []
+        for name in "bmn":
+            axes = [self._found.c.axes[loop] for loop in self._found.loops[name][-1:]]
+            strides.append(f"%strides{number}#{extra.axes.index(axes[0])}" if axes and axes[0] in extra.axes else "%c0")
+        sizes = [self._extents[name] for name in "bmn"]
+        strides = strides[:2] if extra.side_by_side else strides
+        self._view(number, f"%offset{number}", sizes, strides, extra.value.type, extra.type)
+
+    def _view(self, number: int, at: str, sizes: Sequence[str], strides: Sequence[str], type_: Any, to: str) -> None:
+        """``strides`` without the last one where that is 1."""
+        all_strides = [*strides, "1"][: len(sizes)]
+        self._lines.append(
+            f"%matrix{number} = memref.reinterpret_cast %{number} to offset: [{at}], sizes: [{', '.join(sizes)}], "
+            f"strides: [{', '.join(all_strides)}] : {type_} to {to}"
+        )
+
+    def _scratch(self) -> None:
+        """Memory for what the kernel packs, and how many matrices of a batch it works on at once."""
+        found, numbers = self._found, self._row.numbers
+        packed = {"a": packs(found.a, numbers.get("pack_a", 1)), "b": packs(found.b)}
+        limits = {
+            "m": (numbers["most_rows"], numbers["rows"]),
+            "n": (numbers["most_columns"], numbers["columns"]),
+            "k": (steps_of_k(found, self._row), numbers["depth"]),
+        }
+        sizes = found.sizes()
+        amounts = {
+            name: None if (size := sizes[name]) is None else -(-min(size, most) // step) * step
+            for name, (most, step) in limits.items()
+        }
+        at_once = 1 if not found.loops["b"] else _AT_ONCE_UNKNOWN
+        m, n, k = amounts["m"], amounts["n"], amounts["k"]
+        if m is not None and n is not None and k is not None:
+            bytes_ = int(found.element.strip("bfi")) // 8
+            at_once = max(1, min(_MOST_AT_ONCE, sizes["b"] or 1 << 30, _PACKED_BYTES // (bytes_ * max(1, k * (m + n)))))
+        self._lines += [
+            f"%most = arith.constant {at_once} : index",
+            f"%slots = arith.minsi {self._extents['b']}, %most : index",
+        ]
+        self.parameters.append(Parameter("slots", "index", "%slots"))
+        for name, operand in (("m", "a"), ("n", "b")):
+            if not packed[operand]:
+                continue
+            type_ = f"memref<?x{found.element}>"
+            size, depth = amounts[name], amounts["k"]
+            if size is not None and depth is not None:
+                static = f"memref<{at_once * size * depth}x{found.element}>"
+                self._lines += [
+                    f"%alloc_{operand} = memref.alloc() {{alignment = 64 : i64}} : {static}",
+                    f"%packed_{operand} = memref.cast %alloc_{operand} : {static} to {type_}",
+                ]
+            else:
+                padded = [self._padded(operand + axis, axis, *limits[axis]) for axis in (name, "k")]
+                self._lines += [
+                    f"%deep_{operand} = arith.muli {padded[1]}, %slots : index",
+                    f"%size_{operand} = arith.muli %deep_{operand}, {padded[0]} : index",
+                    f"%packed_{operand} = memref.alloc(%size_{operand}) {{alignment = 64 : i64}} : {type_}",
+                ]
+            self._flag(f"{operand}_lines", found.is_lines(found.a if operand == "a" else found.b))
+            self.parameters.append(Parameter(f"packed_{operand}", type_, f"%packed_{operand}", written=True))
+            self.parameters.append(Parameter(f"{operand}_lines", "i1", f"%{operand}_lines"))
+
+    def _padded(self, prefix: str, name: str, most: int, step: int) -> str:
+        self._lines += [
+            f"%{prefix}_most = arith.constant {most} : index",
+            f"%{prefix}_step = arith.constant {step} : index",
+            f"%{prefix}_at_most = arith.minui {self._extents[name]}, %{prefix}_most : index",
+            f"%{prefix}_parts = arith.ceildivui %{prefix}_at_most, %{prefix}_step : index",
+            f"%{prefix}_padded = arith.muli %{prefix}_parts, %{prefix}_step : index",
+        ]
+        return f"%{prefix}_padded"

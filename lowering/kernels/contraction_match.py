@@ -1,0 +1,156 @@
+"""Which operations on buffers are contractions that kernels compute, and what their loops are for a kernel.
+
+The loops of a contraction are those of a batch (in both operands and the result), rows (m: in A and the result),
+columns (n: in B and the result) and sums (k: in A and B), as upstream infers them. A kernel has one of each. Loops of
+one kind through which elements are at equal distances in both buffers are one loop; others are made around the call.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import mul
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+
+Group = tuple[int, ...]
+"""Loops that are one for a kernel, outermost first; none is a loop of one iteration."""
+
+LEAST_WORK = 4096
+"""Multiplications below which loops are as fast, and compiled sooner."""
+
+_WIDE_SUMS = {"f16": "f32", "bf16": "f32"}
+
+
+@dataclass
+class Operand:
+    """A buffer, and its axes by the loops of the contraction, in order of the axes.
+
+    ``packed``: it is a constant whose elements stand in panels (`packed_constants`).
+    """
+
+    value: Any
+    axes: Mapping[int, int]
+    packed: bool = False
+
+    @property
+    def type(self) -> Any:
+        return ir.MemRefType(self.value.type)
+
+    @property
+    def element(self) -> str:
+        return str(self.type.element_type)
+
+    def extent(self, loop: int) -> int | None:
+        """None where it is not known."""
+        extent = self.type.shape[self.axes[loop]]
+        return None if extent == ir.ShapedType.get_dynamic_size() else extent
+
+    def innermost(self) -> int | None:
+        """The loop along which elements stand side by side."""
+        strides, _ = self.type.get_strides_and_offset()
+        return next((loop for loop, axis in reversed(self.axes.items()) if strides[axis] == 1), None)
+
+    def is_one(self, outer: int, inner: int) -> bool:
+        """Whether each step of ``outer`` goes as far as all steps of ``inner``."""
+        one, other = self.axes[outer], self.axes[inner]
+        if other == one + 1 and mlir_util.is_whole_buffer(self.type):
+            return True
+        strides, _ = self.type.get_strides_and_offset()
+        extent, dynamic = self.extent(inner), ir.ShapedType.get_dynamic_stride_or_offset()
+        known = extent is not None and dynamic not in (strides[one], strides[other])
+        return known and strides[one] == strides[other] * (extent or 0)
+
+
+@dataclass
+class Contraction:
+    """``loops``: those of the kernel, by the names b, m, n and k. ``outer``: all others, sums last.
+
+    ``element``: the type that sums are computed in. ``extend``: the operation that makes it of the operands'.
+    ``sums_outside``: whether there are sums among the outer loops.
+    """
+
+    a: Operand
+    b: Operand
+    c: Operand
+    loops: Mapping[str, Group]
+    outer: Sequence[int]
+    element: str
+    extend: str
+    sums_outside: bool
+
+    def operand_of(self, loop: int) -> Operand:
+        return next(operand for operand in (self.c, self.a, self.b) if loop in operand.axes)
+
+    def extent(self, name: str) -> int | None:
+        """The iterations of the kernel's loop ``name``; None where they are not known."""
+        extents = [self.operand_of(loop).extent(loop) for loop in self.loops[name]]
+        return _product(extents)
+
+    def sizes(self) -> dict[str, int | None]:
+        return {name: self.extent(name) for name in self.loops}
+
+    def is_lines(self, operand: Operand) -> bool:
+        """Whether the elements of ``operand``, A or B, stand side by side along k."""
+        return operand.innermost() in self.loops["k"][-1:]
+
+    def contiguous_of_b(self) -> str:
+        return "k" if self.is_lines(self.b) else "n"
+
+
+def match(op: Any, linalg: Any) -> Contraction | None:
+    """The contraction that ``op``, of which upstream says that it is one, computes; None for what stays loops."""
+    if not all(mlir_util.is_memref(operand.type) for operand in op.operands):
+        return None
+    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+    if not all(map_.is_projected_permutation for map_ in maps):
+        return None
+    a, b, c = (
+        Operand(value, {ir.AffineDimExpr(loop).position: axis for axis, loop in enumerate(map_.results)})
+        for value, map_ in zip(op.operands, maps, strict=True)
+    )
+    extensions = {inner.name for inner in mlir_util.children(op)} & {"arith.extsi", "arith.extui"}
+    if len(extensions) > 1:
+        return None
+    found = linalg.infer_contraction_dimensions(op)
+    batch, rows, columns, sums = (list(group) for group in (found.batch, found.m, found.n, found.k))
+    innermost = c.innermost()
+    if innermost in rows:  # the kernel's columns are what stands side by side in the result
+        a, b, rows, columns = b, a, columns, rows
+    if innermost not in columns:
+        return None
+    loops = {
+        "b": _one_loop(batch, [a, b, c]),
+        "m": _one_loop(rows, [c, a], a.innermost()),
+        "n": _one_loop(columns, [c, b], innermost),
+        "k": _one_loop(sums, [a, b], *(x.innermost() for x in (a, b))),
+    }
+    inside = {loop for group in loops.values() for loop in group}
+    outer = [loop for group in (batch, rows, columns, sums) for loop in group if loop not in inside]
+    extension = extensions.pop() if extensions else "arith.extf"
+    element = _WIDE_SUMS.get(c.element, c.element)
+    made = Contraction(a, b, c, loops, outer, element, extension, not inside.issuperset(sums))
+    for operand, lines in ((a, ("m", "k")), (b, ("n", "k"))):
+        if operand.innermost() is None or operand.innermost() not in [loops[name][-1] for name in lines if loops[name]]:
+            return None
+    work = _product([made.operand_of(loop).extent(loop) for loop in (*batch, *rows, *columns, *sums)])
+    return made if work is None or work >= LEAST_WORK else None
+
+
+def _one_loop(loops: Sequence[int], operands: Sequence[Operand], *innermost: int | None) -> Group:
+    """As many of ``loops`` as are one in all ``operands``, the last of them one of ``innermost`` if it can be."""
+    if not loops:
+        return ()
+    order = sorted(loops, key=lambda loop: operands[0].axes[loop])
+    group = [next((loop for loop in innermost if loop in loops), order[-1])]
+    while True:
+        joined = next((x for x in order if x not in group and all(o.is_one(x, group[0]) for o in operands)), None)
+        if joined is None:
+            return tuple(group)
+        group.insert(0, joined)
+
+
+def _product(extents: Sequence[int | None]) -> int | None:
+    known = [extent for extent in extents if extent is not None]
+    return reduce(mul, known, 1) if len(known) == len(extents) or 0 in known else None
