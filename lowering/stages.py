@@ -137,9 +137,9 @@ def _compile(
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
     lower_to_runtime_calls(module, slots, kernels, checks.messages)
     observe("host", module)
-    text = host.to_llvm(module, kernels_of_host, session.run_passes)
-    observe("host-llvm", text)
-    code = host.compile_object(text, list(symbols.values()), options)
+    texts = host.to_llvm(module, kernels_of_host, session.run_passes)
+    observe("host-llvm", "\n".join(texts))
+    code = host.compile_object(texts, list(symbols.values()), options)
     program = Program(
         entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
         host_object=code.data,

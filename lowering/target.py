@@ -143,8 +143,8 @@ class HostTarget(Target):
 
     read_schedules: Callable[[Options, Sequence[Row]], Schedules]
     call_kernels: Callable[[Any, Schedules], KernelLibrary]
-    to_llvm: Callable[[Any, KernelLibrary, RunPasses], str]
-    compile_object: Callable[[str, Sequence[str], Options], Any]
+    to_llvm: Callable[[Any, KernelLibrary, RunPasses], Sequence[str]]
+    compile_object: Callable[[Sequence[str], Sequence[str], Options], Any]
 
 
 @dataclass(frozen=True, kw_only=True)

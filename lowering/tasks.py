@@ -14,14 +14,17 @@ _RUN = "devscope_run_tasks"
 _POINTER = "!llvm.ptr"
 
 
-def outline_tasks(module: Any) -> None:
-    """Every ``scf.parallel`` of ``module`` over one range from 0 in steps of 1, without results."""
+def outline_tasks(module: Any, prefix: str = "devscope_task") -> None:
+    """Every ``scf.parallel`` of ``module`` over one range from 0 in steps of 1, without results.
+
+    ``prefix``: of the names of the functions.
+    """
     loops = [op for op in mlir_util.walk(module.operation) if op.name == "scf.parallel"]
     if not loops:
         return
     mlir_util.append(module, f"func.func private @{_RUN}(({_POINTER}, i64) -> (), {_POINTER}, i64)")
     for number, loop in enumerate(loops):  # outer ones first, which takes inner ones along
-        _outline(module, loop, f"devscope_task_{number}")
+        _outline(module, loop, f"{prefix}_{number}")
 
 
 def _outline(module: Any, loop: Any, name: str) -> None:

@@ -1,7 +1,7 @@
 """Object code for the host from LLVM IR text."""
 
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -64,11 +64,13 @@ _EXACT = ",-avx512bf16,-avxneconvert"
 
 
 def compile_host_object(
-    text: str, entries: Sequence[str], cpu: str = "", features: str = "", level: int = 3
+    text: str, entries: Sequence[str], cpu: str = "", features: str = "", level: int = 3, kernels: str = ""
 ) -> HostObject:
     """Relocatable object code, which calls the native runtime; only what calls ``entries`` is visible outside.
 
-    ``entries`` are functions of ``text``; the loader calls them through their `call_symbol`.
+    ``entries`` are functions of ``text``; the loader calls them through their `call_symbol`. ``kernels``: a module
+    of functions that ``text`` declares. Their vectors and unrolled loops are written out, so that LLVM only cleans
+    up, in half of the time that it takes to look for more.
     ``cpu`` and ``features`` default to those of this machine, ``features`` to none when ``cpu`` is given.
     Raises OptionError for a CPU or features that do not exist, LoweringError if LLVM refuses the text.
     """
@@ -81,16 +83,23 @@ def compile_host_object(
         counts = _parameter_counts(module, entries)
         module.link_in(llvm.parse_assembly(packed_entries(counts) + SEAL_IR))
         exported = {SEAL_SYMBOL, *map(call_symbol, entries)}
-        for value in [*module.functions, *module.global_variables]:
-            if not value.is_declaration and value.name not in exported:
-                value.linkage = "internal"
-        module.triple = machine.triple
-        module.data_layout = str(machine.target_data)
+        _hide(module, exported)
         _optimize(llvm, module, machine, level)
+        if kernels:
+            parsed = llvm.parse_assembly(kernels)
+            _optimize(llvm, parsed, machine, min(level, 1))
+            module.link_in(parsed)
+        _hide(module, exported)
         data = machine.emit_object(module)
     except RuntimeError as error:
         raise LoweringError("LLVM refused the host code", notes=[str(error)]) from None
     return HostObject(data, machine.triple, cpu, features)
+
+
+def _hide(module: Any, exported: Collection[str]) -> None:
+    for value in [*module.functions, *module.global_variables]:
+        if not value.is_declaration and value.name not in exported:
+            value.linkage = "internal"
 
 
 def _machine(cpu: str, features: str, level: int) -> tuple[Any, str, str]:
@@ -168,9 +177,11 @@ def _quoted(name: str) -> str:
 
 
 def _optimize(llvm: Any, module: Any, machine: Any, level: int) -> None:
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
-    tuning.loop_vectorization = True
-    tuning.slp_vectorization = True
+    tuning.loop_vectorization = level > 1
+    tuning.slp_vectorization = level > 1
     # Unrolling on top of vectorising and interleaving makes LLVM take twice as long and gains no speed: measured
     # on matmul, softmax, reductions and elementwise code; convolutions even lose by it.
     tuning.loop_unrolling = False

@@ -23,7 +23,6 @@ from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.kernels.contractions import call_contractions
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row, Schedules
-from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.polls import poll_in_loops, poll_in_scalar_loops
@@ -99,8 +98,8 @@ def _call_kernels(module: Any, schedules: Schedules) -> KernelLibrary:
     return library
 
 
-def _to_llvm(module: Any, library: KernelLibrary, run_passes: RunPasses) -> str:
-    """LLVM IR of a bufferised host module without memory spaces or device operations."""
+def _to_llvm(module: Any, library: KernelLibrary, run_passes: RunPasses) -> list[str]:
+    """LLVM IR of a bufferised host module without memory spaces or device operations; of its kernels, if any."""
     ops = lower_complex(module, run_passes)
     _check_wide_floats(ops)
     ops = expansions.expand(ops, _EXPANSIONS)
@@ -120,8 +119,12 @@ def _to_llvm(module: Any, library: KernelLibrary, run_passes: RunPasses) -> str:
     kernels = library.definitions(module.context)
     expansions.expand(mlir_util.walk(kernels.operation), _EXPANSIONS)
     run_passes(kernels.operation, pipeline("cpu/kernels"))
-    outline_tasks(kernels)
-    merge_modules(module, kernels)
+    outline_tasks(kernels, "devscope_kernel_task")
+    parts = [module, kernels] if kernels.body.operations else [module]
+    return [_to_llvm_ir(part, run_passes) for part in parts]
+
+
+def _to_llvm_ir(module: Any, run_passes: RunPasses) -> str:
     run_passes(module.operation, pipeline("cpu/to_llvm"))
     return _NUM.sub(r"@llvm.\1imumnum.", to_llvm_ir(module, "cpu"))
 
@@ -132,8 +135,10 @@ reductions by these, and takes the process with it. ``llvm.maximumnum`` gives th
 """
 
 
-def _compile_object(text: str, entries: Sequence[str], options: Options) -> HostObject:
-    return compile_host_object(text, entries, *_cpu_and_features(options), level=int(options.get("opt", 3)))
+def _compile_object(texts: Sequence[str], entries: Sequence[str], options: Options) -> HostObject:
+    text, *kernels = texts
+    level = int(options.get("opt", 3))
+    return compile_host_object(text, entries, *_cpu_and_features(options), level=level, kernels="".join(kernels))
 
 
 def _cpu_and_features(options: Options) -> tuple[str, str]:

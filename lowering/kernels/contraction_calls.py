@@ -53,7 +53,10 @@ class CallText:
             Parameter("A", operand_type(found.a), "%matrix0"),
             Parameter("B", operand_type(found.b), "%matrix1"),
             Parameter("C", matrix_type(found.c.element), "%matrix2", written=True),
-            *(Parameter(f"extra{number}", extra.type, f"%matrix{number + 3}") for number, extra in enumerate(extras)),
+            *(
+                Parameter(f"extra{number}", extra.kernel_type, f"%matrix{number + 3}")
+                for number, extra in enumerate(extras)
+            ),
             Parameter("adds", "i1", "%adds"),
             Parameter("K", "index", self._extents["k"]),
         ]
@@ -61,7 +64,9 @@ class CallText:
             self._scratch()
         for loop in found.outer:
             self._lines.append(f"scf.for %at{loop} = %c0 to {self._extent(loop)} step %c1 {{")
-        for number, (operand, names) in enumerate(zip((found.a, found.b, found.c), ("bmk", "bnk", "bmn"), strict=True)):
+        for number, (operand, names) in enumerate(
+            zip((found.a, found.b, found.c), ("bmk", "bnk", "bmn"), strict=True)
+        ):
             self._matrix(number, operand, names)
         for number, extra in enumerate(extras, 3):
             self._extra(number, extra)
@@ -107,37 +112,46 @@ class CallText:
         """A view of A, B or C with the axes that the kernel wants, k or the lines' axis last."""
         if operand.packed:
             batch = "%c0" if operand.type.shape[0] == 1 else f"%strides{number}#0"
-            self._view(number, "%c0", [self._extents["b"], f"%sizes{number}#1"], [batch], operand.value.type, operand_type(operand))
+            self._view(
+                number,
+                "%c0",
+                [self._extents["b"], f"%sizes{number}#1"],
+                [batch],
+                operand.value.type,
+                operand_type(operand),
+            )
             return
         at = f"%offset{number}"
         for loop in self._found.outer:
             if loop in operand.axes:
                 behind, begin = f"%behind{number}_{loop}", f"%begin{number}_{loop}"
-                self._lines.append(f"{behind} = arith.muli %at{loop}, %strides{number}#{operand.axes[loop]} : index")
-                self._lines.append(f"{begin} = arith.addi {at}, {behind} : index")
+                self._lines += [
+                    f"{behind} = arith.muli %at{loop}, %strides{number}#{operand.axes[loop]} : index",
+                    f"{begin} = arith.addi {at}, {behind} : index",
+                ]
                 at = begin
         if number != 2 and not self._found.is_lines(operand):
             names = names[0] + names[2] + names[1]
         groups = [self._found.loops[name] for name in names[:2]]
         strides = [f"%strides{number}#{operand.axes[group[-1]]}" if group else "%c0" for group in groups]
         sizes = [self._extents[name] for name in names]
-        self._view(number, at, sizes, strides, operand.value.type, operand_type(operand))
+        self._view(number, at, sizes, strides, operand_type(operand))
 
     def _extra(self, number: int, extra: Extra) -> None:
         strides: list[str] = []
         for name in "bmn":
-            axes = [self._found.c.axes[loop] for loop in self._found.loops[name][-1:]]
-            strides.append(f"%strides{number}#{extra.axes.index(axes[0])}" if axes and axes[0] in extra.axes else "%c0")
+            axes = [extra.axes[loop] for loop in self._found.loops[name][-1:] if loop in extra.axes]
+            strides.append(f"%strides{number}#{axes[0]}" if axes else "%c0")
         sizes = [self._extents[name] for name in "bmn"]
         strides = strides[:2] if extra.side_by_side else strides
-        self._view(number, f"%offset{number}", sizes, strides, extra.value.type, extra.type)
+        self._view(number, f"%offset{number}", sizes, strides, extra.kernel_type)
 
-    def _view(self, number: int, at: str, sizes: Sequence[str], strides: Sequence[str], type_: Any, to: str) -> None:
+    def _view(self, number: int, at: str, sizes: Sequence[str], strides: Sequence[str], to: str) -> None:
         """``strides`` without the last one where that is 1."""
         all_strides = [*strides, "1"][: len(sizes)]
         self._lines.append(
             f"%matrix{number} = memref.reinterpret_cast %{number} to offset: [{at}], sizes: [{', '.join(sizes)}], "
-            f"strides: [{', '.join(all_strides)}] : {type_} to {to}"
+            f"strides: [{', '.join(all_strides)}] : {self.buffers[number].type} to {to}"
         )
 
     def _scratch(self) -> None:
@@ -158,7 +172,9 @@ class CallText:
         m, n, k = amounts["m"], amounts["n"], amounts["k"]
         if m is not None and n is not None and k is not None:
             bytes_ = int(found.element.strip("bfi")) // 8
-            at_once = max(1, min(_MOST_AT_ONCE, sizes["b"] or 1 << 30, _PACKED_BYTES // (bytes_ * max(1, k * (m + n)))))
+            at_once = max(
+                1, min(_MOST_AT_ONCE, sizes["b"] or 1 << 30, _PACKED_BYTES // (bytes_ * max(1, k * (m + n))))
+            )
         self._lines += [
             f"%most = arith.constant {at_once} : index",
             f"%slots = arith.minsi {self._extents['b']}, %most : index",

@@ -1,8 +1,9 @@
 """Which operations on buffers are contractions that kernels compute, and what their loops are for a kernel.
 
 The loops of a contraction are those of a batch (in both operands and the result), rows (m: in A and the result),
-columns (n: in B and the result) and sums (k: in A and B), as upstream infers them. A kernel has one of each. Loops of
-one kind through which elements are at equal distances in both buffers are one loop; others are made around the call.
+columns (n: in B and the result) and sums (k: in A and B), as upstream infers them. A kernel has one of each. Loops
+of one kind through which elements are at equal distances in both buffers are one loop; others are made around the
+call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -132,7 +133,9 @@ def match(op: Any, linalg: Any) -> Contraction | None:
     element = _WIDE_SUMS.get(c.element, c.element)
     made = Contraction(a, b, c, loops, outer, element, extension, not inside.issuperset(sums))
     for operand, lines in ((a, ("m", "k")), (b, ("n", "k"))):
-        if operand.innermost() is None or operand.innermost() not in [loops[name][-1] for name in lines if loops[name]]:
+        if operand.innermost() is None or operand.innermost() not in [
+            loops[name][-1] for name in lines if loops[name]
+        ]:
             return None
     work = _product([made.operand_of(loop).extent(loop) for loop in (*batch, *rows, *columns, *sums)])
     return made if work is None or work >= LEAST_WORK else None

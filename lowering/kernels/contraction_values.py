@@ -4,14 +4,11 @@ A block of sums is computed at once and ends row by row: a row is added to what 
 epilogue, is rounded and written. So the text of a kernel has all that once, whatever the block is.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import pairwise
 from math import gcd
-from typing import Any
 
-from devscope.lowering import mlir_util
-from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.contraction_match import Contraction, Operand
+from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row
@@ -44,44 +41,56 @@ def steps_of_k(found: Contraction, row: Row) -> int:
     return ALL_STEPS if found.c.element != found.element else row.numbers["steps"]
 
 
-@dataclass(frozen=True)
-class Extra:
-    """An operand of an epilogue: a buffer, and the axes of the result that its axes are."""
+class Extra(Operand):
+    """An operand of an epilogue, with its axes by the loops of the contraction.
 
-    value: Any
-    axes: Sequence[int]
-    rows: bool
-    """Whether its elements differ from row to row."""
-    columns: bool
-    side_by_side: bool
-    """Whether those of a row are contiguous."""
+    ``columns``: whether its elements differ along a row; ``side_by_side``: and those of a row are contiguous.
+    """
+
+    columns = False
+    side_by_side = False
 
     @property
-    def element(self) -> str:
-        return str(ir.MemRefType(self.value.type).element_type)
-
-    @property
-    def type(self) -> str:
+    def kernel_type(self) -> str:
         """How a kernel takes it: with all axes of the result."""
         return f"memref<?x?x?x{self.element}, strided<[?, ?, {1 if self.side_by_side else '?'}], offset: ?>>"
 
 
-def extras(found: Contraction, follows: Epilogue | None) -> list[Extra]:
-    """The operands of an epilogue, which is there only if the contraction has no outer loops."""
+def extras(found: Contraction, follows: Epilogue) -> list[Extra] | None:
+    """The operands of an epilogue; None where the kernel's loops are not enough to go through them, or through its
+    result."""
+    loops = {axis: loop for loop, axis in found.c.axes.items()}
+    result = Operand(follows.result, found.c.axes)
+    if result.innermost() != found.c.innermost() or not all(_is_one(result, g) for g in found.loops.values()):
+        return None
     made: list[Extra] = []
-    for value, axes in () if follows is None else follows.operands:
-        strides, _ = ir.MemRefType(value.type).get_strides_and_offset()
-        has = {name: any(found.c.axes[loop] in axes for loop in found.loops[name]) for name in "mn"}
-        last = found.c.axes[found.loops["n"][-1]]
-        side_by_side = last in axes and strides[axes.index(last)] == 1
-        made.append(Extra(value, axes, has["m"], has["n"], side_by_side))
+    for value, axes in follows.operands:
+        extra = Extra(value, {loops[axis]: number for number, axis in enumerate(axes)})
+        for group in found.loops.values():
+            has = [loop in extra.axes for loop in group if loop in found.c.axes]
+            if any(has) and not (all(has) and _is_one(extra, group)):
+                return None
+        last = found.loops["n"][-1]
+        extra.columns = last in extra.axes
+        extra.side_by_side = extra.columns and extra.innermost() == last
+        made.append(extra)
     return made
 
 
+def _is_one(operand: Operand, group: Group) -> bool:
+    pairs = pairwise(loop for loop in group if loop in operand.axes)
+    return all(operand.is_one(outer, inner) for outer, inner in pairs)
+
+
 def values(
-    found: Contraction, row: Row, parameters: str, follows: Epilogue | None, library: KernelLibrary
+    found: Contraction,
+    row: Row,
+    parameters: str,
+    follows: Epilogue | None,
+    extras: Sequence[Extra],
+    library: KernelLibrary,
 ) -> dict[str, object]:
-    """What the template of ``row`` is filled with. ``parameters``: those of the function."""
+    """What the template of ``row`` is filled with. ``parameters``: of the function, with ``extras``."""
     numbers = {"rows": found.extent("m") or 1, **row.numbers}
     rows, columns = numbers["rows"], numbers["columns"]
     of, result = found.element, found.c.element
@@ -97,7 +106,7 @@ def values(
         "ZERO_OF_SUM": zero(of),
         "BLOCK": f"vector<{rows}x{columns}x{of}>",
         "LINE": f"vector<{columns}x{of}>",
-        "END": _end(found, columns, follows),
+        "END": _end(found, columns, follows, extras),
         "ELEMENT_OF_B": found.b.element,
         "ZERO_OF_B": zero(found.b.element),
     }
@@ -174,7 +183,7 @@ def _panel(name: str, local: str, line: str, operand: Operand, width: int) -> st
             %{name}_behind = arith.muli %{name}_number, %{name}_panel : index
             %{name}_begin = arith.muli %slot, %{name}_size : index
             %{name}_at = arith.addi %{name}_begin, %{name}_behind : index"""
-    # Panels of all steps of k, one behind the other: [lines / width][K][width], and `line` is a multiple of the width.
+    # Panels of all steps of k, [lines / width][K][width]; `line` is a multiple of the width.
     return f"""%{name}_steps = arith.muli {line}, %K : index
         %{name}_width = arith.constant {width} : index
         %{name}_behind = arith.muli %k0, %{name}_width : index
@@ -183,13 +192,14 @@ def _panel(name: str, local: str, line: str, operand: Operand, width: int) -> st
 
 def _read_panel(to: str, name: str, operand: Operand, width: int, found: Contraction) -> str:
     """The elements of one step of k."""
+    of = f"vector<{width}x{operand.element if operand.packed else found.element}>"
     at = f"""%{name}_line = arith.muli %k, %{"rows" if name == "a" else "columns"} : index
         %{name}_index = arith.addi %{name}_at, %{name}_line : index"""
     if not operand.packed:
         return f"""{at}
-            {to} = vector.load %packed_{name}[%{name}_index] : memref<?x{found.element}>, vector<{width}x{found.element}>"""
+            {to} = vector.load %packed_{name}[%{name}_index] : memref<?x{found.element}>, {of}"""
     return f"""{at}
-        %{name}_packed = vector.load %{name.upper()}[%b, %{name}_index] : {operand_type(operand)}, vector<{width}x{operand.element}>
+        %{name}_packed = vector.load %{name.upper()}[%b, %{name}_index] : {operand_type(operand)}, {of}
         {_extended(to, f"%{name}_packed", operand.element, found, f"{width}")}"""
 
 
@@ -211,8 +221,8 @@ def _rows_of_a(found: Contraction, rows: int, k: str) -> dict[str, object]:
     return {"PANEL_OF_A": "\n".join(before), "READ_A": "\n".join(loads)}
 
 
-def _end(found: Contraction, columns: int, follows: Epilogue | None) -> str:
-    """A row of sums, ``%part_sums``, is added to what the result holds and written. The epilogue is for all sums."""
+def _end(found: Contraction, columns: int, follows: Epilogue | None, extras: Sequence[Extra]) -> str:
+    """A row of sums, ``%part_sums``, is added to what the result holds and written: all sums with the epilogue."""
     of, result, type_ = found.element, found.c.element, matrix_type(found.c.element)
     line, written = f"vector<{columns}x{of}>", f"vector<{columns}x{result}>"
     read = f"%held = vector.transfer_read %C[%b, %at, %column], %nothing : {type_}, {written}"
@@ -231,7 +241,7 @@ def _end(found: Contraction, columns: int, follows: Epilogue | None) -> str:
     write = f"vector.transfer_write {sums}, %C[%b, %at, %column] : {written}, {type_}"
     if follows is None:
         return f"{text}\n{write}"
-    steps = [_read_extra(number, extra, columns) for number, extra in enumerate(extras(found, follows))]
+    steps = [_read_extra(number, extra, columns) for number, extra in enumerate(extras)]
     steps += [step.replace("$block", f"{columns}x").replace("%sums", sums) for step in follows.steps]
     lines, done = "\n".join(steps), follows.done.replace("%sums", sums)
     return f"""{text}
@@ -247,10 +257,11 @@ def _end(found: Contraction, columns: int, follows: Epilogue | None) -> str:
 def _read_extra(number: int, extra: Extra, columns: int) -> str:
     block = f"vector<{columns}x{extra.element}>"
     if not extra.columns:
-        return f"""%element{number} = memref.load %extra{number}[%b, %at, %column] : {extra.type}
+        return f"""%element{number} = memref.load %extra{number}[%b, %at, %column] : {extra.kernel_type}
             %operand{number} = vector.broadcast %element{number} : {extra.element} to {block}"""
     return f"""%pad{number} = arith.constant {zero(extra.element)} : {extra.element}
-        %operand{number} = vector.transfer_read %extra{number}[%b, %at, %column], %pad{number} : {extra.type}, {block}"""
+        %operand{number} = vector.transfer_read %extra{number}[%b, %at, %column], %pad{number}
+          : {extra.kernel_type}, {block}"""
 
 
 def _pack_call(found: Contraction, operand: Operand, name: str, row: Row, library: KernelLibrary) -> str:
@@ -282,7 +293,8 @@ def _pack_call(found: Contraction, operand: Operand, name: str, row: Row, librar
         %{name}_offset = arith.addi %{name}_begin, %{name}_behind : index
         %{name}_in_block = arith.muli {number}, %{width} : index
         %{name}_first = arith.addi %{first}, %{name}_in_block : index
-        func.call @{pack}(%{name.upper()}, %b, %packed_{name}, %{name}_offset, %{width}, %{name}_first, %{extent}, %k0, %steps, %{name}_lines) : ({types}) -> ()"""
+        func.call @{pack}(%{name.upper()}, %b, %packed_{name}, %{name}_offset, %{width}, %{name}_first, %{extent},
+          %k0, %steps, %{name}_lines) : ({types}) -> ()"""
 
 
 def _lines(rows: int, columns: int) -> int:
@@ -314,7 +326,9 @@ def _transpose(found: Contraction, source: str, lines: int, depth: int) -> str:
         names = []
         for one, other in pairs:
             names.append(f"%i{size}_{len(names)}")
-            text.append(f"{names[-1]} = vector.interleave {one}, {other} : vector<{size}x{of}> -> vector<{2 * size}x{of}>")
+            text.append(
+                f"{names[-1]} = vector.interleave {one}, {other} : vector<{size}x{of}> -> vector<{2 * size}x{of}>"
+            )
         size *= 2
     for step in range(depth):
         text.append(

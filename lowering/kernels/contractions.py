@@ -1,4 +1,4 @@
-"""Contractions on buffers become calls of kernels, each with the zeros before it and the elementwise work behind it."""
+"""Contractions on buffers become calls of kernels, which take zeros before and elementwise work behind along."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_calls import CallText
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, match
-from devscope.lowering.kernels.contraction_values import extras, values
+from devscope.lowering.kernels.contraction_values import Extra, extras, values
 from devscope.lowering.kernels.epilogue import epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row, Schedules
@@ -34,13 +34,16 @@ def _replace(op: Any, found: Contraction, row: Row, schedules: Schedules, librar
         found.c = _wide_sums(op, found)
     fill = None if found.sums_outside else _zeros_before(op, found.c.value)
     follows = epilogue_of(op, found.c.value) if fill is not None and not found.outer else None
+    read = [] if follows is None else extras(found, follows)
+    if read is None:
+        follows, read = None, list[Extra]()
     if follows is not None:
         found.c.value = follows.result
         schedules.include(follows.op, found.c.element, {name: found.extent(name) for name in "bmn"})
     place = op if follows is None else follows.op
-    call = CallText(found, row, fill is None, extras(found, follows))
+    call = CallText(found, row, fill is None, read)
     parameters = ", ".join(f"%{parameter.name}: {parameter.type}" for parameter in call.parameters)
-    symbol = library.symbol(row.template, values(found, row, parameters, follows, library))
+    symbol = library.symbol(row.template, values(found, row, parameters, follows, read, library))
     declaration, *made = mlir_util.insert(place, call.with_call(symbol), call.buffers)
     declaration.erase()
     library.declare(place, symbol, [parameter.type for parameter in call.parameters])

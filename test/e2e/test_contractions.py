@@ -1,0 +1,314 @@
+"""Contractions beside numpy: all layouts, element types, kinds of sizes, and what kernels take along."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import devscope
+
+Array = np.ndarray[Any, Any]
+
+DTYPES: dict[str, Any] = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i8": np.int8,
+    "i32": np.int32,
+    "i64": np.int64,
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """``spec``: as `numpy.einsum` has it, letters are loops. ``dynamic``: those whose sizes are not known.
+
+    ``adds``: to an argument, else the sums begin with zero.
+    """
+
+    spec: str
+    sizes: Mapping[str, int]
+    element: str = "f32"
+    result: str = ""
+    dynamic: str = ""
+    adds: bool = True
+    extend: str = "arith.extsi"
+
+    @property
+    def axes(self) -> list[str]:
+        inputs, result = self.spec.split("->")
+        return [*inputs.split(","), result]
+
+    @property
+    def elements(self) -> list[str]:
+        return [self.element, self.element, self.result or self.element]
+
+    def shape(self, axes: str) -> list[int]:
+        return [self.sizes[loop] for loop in axes]
+
+    def type(self, axes: str, element: str) -> str:
+        extents = ["?" if loop in self.dynamic else str(self.sizes[loop]) for loop in axes]
+        return f"tensor<{'x'.join([*extents, element])}>"
+
+    def maps(self, *axes: str) -> str:
+        loops = list(dict.fromkeys("".join(axes)))
+        maps = [f"affine_map<({', '.join(loops)}) -> ({', '.join(each)})>" for each in axes]
+        return f"indexing_maps = [{', '.join(maps)}]"
+
+    def function(self, name: str) -> str:
+        """As a generic: the most general form."""
+        a, b, c = self.axes
+        loops = list(dict.fromkeys("".join(self.axes)))
+        kinds = ", ".join('"parallel"' if loop in c else '"reduction"' for loop in loops)
+        one, _, sum_ = self.elements
+        is_float = not sum_.startswith("i")
+        kind = "f" if is_float else "i"
+        extend = "arith.extf" if is_float else self.extend
+        types = [self.type(axes, element) for axes, element in zip(self.axes, self.elements, strict=True)]
+        extends = [f"%{x}w = {extend} %{x} : {one} to {sum_}" for x in "xy"] if one != sum_ else []
+        x, y = ("%xw", "%yw") if extends else ("%x", "%y")
+        arguments = ", ".join(f"%{name}: {type_}" for name, type_ in zip("abc", types, strict=True))
+        start = "%c" if self.adds else "%fill"
+        return f"""
+            func.func @{name}({arguments}) -> {types[2]} {{
+              %zero = arith.constant {"0.0" if is_float else "0"} : {sum_}
+              %fill = linalg.fill ins(%zero : {sum_}) outs(%c : {types[2]}) -> {types[2]}
+              %r = linalg.generic {{{self.maps(a, b, c)}, iterator_types = [{kinds}]}}
+                  ins(%a, %b : {types[0]}, {types[1]}) outs({start} : {types[2]}) {{
+              ^bb0(%x: {one}, %y: {one}, %sum: {sum_}):
+                {" ".join(f"{line}{chr(10)}" for line in extends)}
+                %product = arith.mul{kind} {x}, {y} : {sum_}
+                %more = arith.add{kind} %sum, %product : {sum_}
+                linalg.yield %more : {sum_}
+              }} -> {types[2]}
+              return %r : {types[2]}
+            }}
+        """
+
+    def arguments(self, rng: np.random.Generator) -> list[Array]:
+        """Small whole numbers, whose sums are exact in every order."""
+        most = 3 if self.elements[2] in ("f16", "bf16") else 100
+        pairs = zip(self.axes, self.elements, strict=True)
+        return [rng.integers(-most, most + 1, self.shape(axes)).astype(DTYPES[element]) for axes, element in pairs]
+
+    def expected(self, a: Array, b: Array, c: Array) -> Array:
+        wide = np.int64 if self.elements[2].startswith("i") else np.float64
+        start = c.astype(wide) if self.adds else 0
+        return np.asarray(np.einsum(self.spec, a.astype(wide), b.astype(wide)) + start).astype(c.dtype)
+
+
+def check(cases: Sequence[Case]) -> None:
+    """All cases as entries of one program, which give exactly what numpy gives."""
+    source = "\n".join(case.function(f"case_{number}") for number, case in enumerate(cases))
+    rng = np.random.default_rng(0)
+    with devscope.compile(source, cache=False) as executable:
+        for number, case in enumerate(cases):
+            arguments = case.arguments(rng)
+            result = executable.run(f"case_{number}", *arguments)
+            np.testing.assert_array_equal(result, case.expected(*arguments), str(case))
+
+
+MNK = {"m": 37, "n": 70, "k": 45}
+
+
+def test_layouts() -> None:
+    """Each operand either way round, batches of each, several loops of a kind, side by side in memory and not."""
+    layouts = [Case(f"{a},{b}->{c}", MNK) for a in ("mk", "km") for b in ("kn", "nk") for c in ("mn", "nm")]
+    sizes = {**MNK, "b": 3, "d": 2, "p": 5, "q": 4, "r": 3}
+    specs = [
+        *("bmk,bkn->bmn", "mbk,bnk->mbn", "bkm,kn->bmn", "mk,bkn->bnm", "bdmk,bdkn->bdmn", "bmdk,bndk->bdmn"),
+        *("mpk,kn->mpn", "pmk,nk->mpn", "mk,knq->mnq", "mk,kqn->mnq", "mkr,krn->mn", "mkr,rkn->mn", "mkr,nkr->mn"),
+        *("bmpkr,bkrnq->bmpnq", "mpkr,rnkq->mnpq", "k,kn->n", "mk,k->m", "bmk,bk->bm", "mk,kn->mn"),
+    ]
+    check([*layouts, *(Case(spec, sizes) for spec in specs)])
+
+
+def test_few_rows_or_columns() -> None:
+    sizes = {"n": 200, "k": 130}
+    check(
+        [
+            Case(spec, {**sizes, "m": m})
+            for m in (1, 2, 3, 4, 5)
+            for spec in ("mk,kn->mn", "mk,nk->mn", "km,nk->mn")
+        ]
+        + [
+            Case(spec, {"m": 130, "k": 70, "n": n})
+            for n in (1, 2, 10, 16, 17)
+            for spec in ("mk,kn->mn", "mk,nk->mn")
+        ]
+        + [Case("mk,kn->nm", {**sizes, "m": 3}), Case("mk,kn->nm", {"m": 200, "k": 130, "n": 3})]
+    )
+
+
+def test_sizes_that_are_not_known() -> None:
+    """Nothing, one, and more than the parts that kernels work in."""
+    cases = [
+        Case("mk,kn->mn", {"m": m, "n": n, "k": k}, dynamic="mnk", adds=adds)
+        for m, n, k in ((0, 5, 7), (5, 0, 7), (5, 7, 0), (1, 1, 1), (9, 33, 17), (70, 130, 600), (2050, 3, 2))
+        for adds in (False, True)
+    ]
+    sizes = {"b": 9, "m": 20, "n": 40, "k": 30, "p": 3, "q": 2, "r": 5}
+    more = [Case("bmk,bnk->bmn", {**sizes, "b": b}, dynamic="bm") for b in (0, 1, 9)]
+    specs = ("mpkr,krnq->mpnq", "mpkr,rknq->npmq", "mk,knq->mqn")
+    check([*cases, *more, *(Case(spec, sizes, dynamic="mnkpqr") for spec in specs)])
+
+
+def test_nothing_to_sum() -> None:
+    sizes = {"m": 70, "n": 90, "k": 0}
+    check([Case("mk,kn->mn", sizes, adds=adds) for adds in (False, True)])
+
+
+TYPES = [
+    *(("f16", "f16"), ("bf16", "bf16"), ("f16", "f32"), ("bf16", "f32"), ("f64", "f64"), ("f32", "f64")),
+    *(("i8", "i32"), ("i8", "i64"), ("i32", "i32"), ("i64", "i64")),
+]
+
+
+@pytest.mark.parametrize(("element", "result"), TYPES)
+def test_element_types(element: str, result: str) -> None:
+    sizes = {**MNK, "b": 2, "r": 3}
+    specs = ("mk,kn->mn", "km,nk->mn", "mkr,rkn->mn") + (("bmk,bnk->bmn",) if element == "f16" else ())
+    few = [Case(spec, {**MNK, "m": 1}, element, result) for spec in ("mk,kn->mn", "mk,nk->mn")]
+    check([*(Case(spec, sizes, element, result, dynamic="k" * (spec[0] == "k")) for spec in specs), *few])
+
+
+def test_unsigned_elements() -> None:
+    case = Case("mk,kn->mn", MNK, "i8", "i32", extend="arith.extui")
+    a, b, c = case.arguments(np.random.default_rng(0))
+    with devscope.compile(case.function("main")) as executable:
+        result = executable(a, b, c)
+    wide = [x.view(np.uint8).astype(np.int32) for x in (a, b)]
+    np.testing.assert_array_equal(result, wide[0] @ wide[1] + c)
+
+
+def test_sums_of_low_precision_are_computed_in_f32() -> None:
+    """4096 ones would stop at 2048 in f16 and at 256 in bf16, also where loops of k are not one for the kernel."""
+    for element in ("f16", "bf16"):
+        cases = [
+            Case("mk,kn->mn", {"m": 8, "n": 40, "k": 4096}, element),
+            Case("mkr,rkn->mn", {"m": 8, "n": 40, "k": 64, "r": 64}, element),
+            Case("mk,kn->mn", {"m": 1, "n": 40, "k": 4096}, element),
+        ]
+        source = "\n".join(case.function(f"case_{number}") for number, case in enumerate(cases))
+        with devscope.compile(source, cache=False) as executable:
+            for number, case in enumerate(cases):
+                a, b, c = (np.ones_like(x) for x in case.arguments(np.random.default_rng(0)))
+                result = executable.run(f"case_{number}", a, b, 0 * c)
+                np.testing.assert_array_equal(result.astype(np.float32), 4096)
+
+
+def test_special_values() -> None:
+    """Infinities and NaNs get into the sums that they belong to, and into no others."""
+    case = Case("mk,kn->mn", {"m": 33, "n": 67, "k": 70}, dynamic="m", adds=False)
+    a, b, c = case.arguments(np.random.default_rng(0))
+    a[3, 5], a[32, 69], b[69, 66], b[1, 0] = np.nan, np.inf, -np.inf, np.nan
+    with devscope.compile(case.function("main")) as executable, np.errstate(all="ignore"):
+        np.testing.assert_array_equal(executable(a, b, c), a.astype(np.float64) @ b)
+
+
+M, N, K = 61, 70, 300
+EPILOGUES: dict[str, tuple[str, Callable[..., Array]]] = {
+    "bias": ("%r = arith.addf %p, %bias : f32", lambda p, **x: p + x["bias"]),
+    "relu": ("%r = arith.maximumf %p, %zero : f32", lambda p, **x: np.maximum(p, 0)),
+    "residual": ("%r = arith.subf %p, %residual : f32", lambda p, **x: p - x["residual"]),
+    "column": ("%r = arith.mulf %p, %column : f32", lambda p, **x: p * x["column"][:, None]),
+    "scalar": ("%r = arith.addf %p, %scalar : f32", lambda p, **x: p + x["scalar"]),
+    "all": (
+        """%1 = arith.addf %p, %bias : f32
+           %2 = arith.maximumf %1, %zero : f32
+           %3 = arith.addf %2, %residual : f32
+           %4 = arith.mulf %3, %column : f32
+           %5 = arith.cmpf olt, %4, %scalar : f32
+           %r = arith.select %5, %p, %4 : f32""",
+        lambda p, **x: np.where(
+            (y := (np.maximum(p + x["bias"], 0) + x["residual"]) * x["column"][:, None]) < x["scalar"], p, y
+        ),
+    ),
+    "square": ("%r = arith.mulf %p, %p : f32", lambda p, **x: p * p),
+    "exponential": ("%r = math.exp %p : f32", lambda p, **x: np.exp(p)),
+}
+
+
+def epilogue_function(name: str, lines: str, in_place: bool, rows: str) -> str:
+    result = f"tensor<{rows}x{N}xf32>"
+    init = "%product" if in_place else "%empty"
+    maps = ["(i, j)", "(j)", "(i, j)", "(i)", "()", "(i, j)"]
+    return f"""
+        func.func @{name}(%a: tensor<{rows}x{K}xf32>, %b: tensor<{K}x{N}xf32>, %bias: tensor<{N}xf32>,
+            %residual: {result}, %column: tensor<{rows}xf32>, %scalar: tensor<f32>) -> {result} {{
+          %zero = arith.constant 0.0 : f32
+          %0 = arith.constant 0 : index
+          %m = tensor.dim %a, %0 : tensor<{rows}x{K}xf32>
+          %empty = tensor.empty({"%m" if rows == "?" else ""}) : {result}
+          %zeros = linalg.fill ins(%zero : f32) outs(%empty : {result}) -> {result}
+          %product = linalg.matmul ins(%a, %b : tensor<{rows}x{K}xf32>, tensor<{K}x{N}xf32>)
+            outs(%zeros : {result}) -> {result}
+          %done = linalg.generic {{indexing_maps = [{", ".join(f"affine_map<(i, j) -> {m}>" for m in maps)}],
+              iterator_types = ["parallel", "parallel"]}}
+              ins(%product, %bias, %residual, %column, %scalar
+                : {result}, tensor<{N}xf32>, {result}, tensor<{rows}xf32>, tensor<f32>) outs({init} : {result}) {{
+          ^bb0(%p: f32, %bias_: f32, %residual_: f32, %column_: f32, %scalar_: f32, %old: f32):
+            {
+        lines.replace("%bias", "%bias_")
+        .replace("%residual", "%residual_")
+        .replace("%column", "%column_")
+        .replace("%scalar", "%scalar_")
+    }
+            linalg.yield %r : f32
+          }} -> {result}
+          return %done : {result}
+        }}
+    """
+
+
+def test_epilogues() -> None:
+    cases = [(name, in_place, rows) for name in EPILOGUES for in_place, rows in ((False, "?"), (True, str(M)))]
+    source = "\n".join(
+        epilogue_function(f"case_{number}", EPILOGUES[name][0], in_place, rows)
+        for number, (name, in_place, rows) in enumerate(cases)
+    )
+    rng = np.random.default_rng(0)
+    shapes = {"a": (M, K), "b": (K, N), "bias": (N,), "residual": (M, N), "column": (M,), "scalar": ()}
+    data = {name: np.asarray(rng.standard_normal(shape, dtype=np.float32)) for name, shape in shapes.items()}
+    data["a"][:] /= 10
+    with devscope.compile(source, cache=False) as executable:
+        for number, (name, *_) in enumerate(cases):
+            result = executable.run(f"case_{number}", *data.values())
+            expected = EPILOGUES[name][1](data["a"] @ data["b"], **data)
+            np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-4, err_msg=name)
+
+
+def test_an_epilogue_that_loops_of_the_kernel_cannot_go_through() -> None:
+    """Its operand has one of two axes that are one loop for the kernel."""
+    source = """
+        func.func @main(%a: tensor<3x20x40xf32>, %b: tensor<40x50xf32>, %t: tensor<20x50xf32>,
+            %e: tensor<3x20x50xf32>) -> tensor<3x20x50xf32> {
+          %zero = arith.constant 0.0 : f32
+          %fill = linalg.fill ins(%zero : f32) outs(%e : tensor<3x20x50xf32>) -> tensor<3x20x50xf32>
+          %p = linalg.contract indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>,
+              affine_map<(b, m, n, k) -> (k, n)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+            ins(%a, %b : tensor<3x20x40xf32>, tensor<40x50xf32>)
+            outs(%fill : tensor<3x20x50xf32>) -> tensor<3x20x50xf32>
+          %r = linalg.generic {indexing_maps = [affine_map<(b, m, n) -> (b, m, n)>,
+              affine_map<(b, m, n) -> (m, n)>, affine_map<(b, m, n) -> (b, m, n)>],
+              iterator_types = ["parallel", "parallel", "parallel"]}
+              ins(%p, %t : tensor<3x20x50xf32>, tensor<20x50xf32>) outs(%e : tensor<3x20x50xf32>) {
+          ^bb0(%x: f32, %y: f32, %o: f32):
+            %s = arith.addf %x, %y : f32
+            linalg.yield %s : f32
+          } -> tensor<3x20x50xf32>
+          return %r : tensor<3x20x50xf32>
+        }
+    """
+    rng = np.random.default_rng(0)
+    a, b, t = (rng.standard_normal(s, dtype=np.float32) for s in ((3, 20, 40), (40, 50), (20, 50)))
+    with devscope.compile(source) as executable:
+        np.testing.assert_allclose(
+            executable(a, b, t, np.zeros((3, 20, 50), "f4")), a @ b + t, rtol=1e-4, atol=1e-4
+        )
