@@ -112,14 +112,7 @@ class CallText:
         """A view of A, B or C with the axes that the kernel wants, k or the lines' axis last."""
         if operand.packed:
             batch = "%c0" if operand.type.shape[0] == 1 else f"%strides{number}#0"
-            self._view(
-                number,
-                "%c0",
-                [self._extents["b"], f"%sizes{number}#1"],
-                [batch],
-                operand.value.type,
-                operand_type(operand),
-            )
+            self._view(number, "%c0", [self._extents["b"], f"%sizes{number}#1"], [batch], operand_type(operand))
             return
         at = f"%offset{number}"
         for loop in self._found.outer:

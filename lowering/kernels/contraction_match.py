@@ -51,7 +51,7 @@ class Operand:
     def innermost(self) -> int | None:
         """The loop along which elements stand side by side."""
         strides, _ = self.type.get_strides_and_offset()
-        return next((loop for loop, axis in reversed(self.axes.items()) if strides[axis] == 1), None)
+        return next((loop for loop, axis in reversed(list(self.axes.items())) if strides[axis] == 1), None)
 
     def is_one(self, outer: int, inner: int) -> bool:
         """Whether each step of ``outer`` goes as far as all steps of ``inner``."""
@@ -146,7 +146,7 @@ def _one_loop(loops: Sequence[int], operands: Sequence[Operand], *innermost: int
     if not loops:
         return ()
     order = sorted(loops, key=lambda loop: operands[0].axes[loop])
-    group = [next((loop for loop in innermost if loop in loops), order[-1])]
+    group = [next((loop for loop in innermost if loop is not None and loop in loops), order[-1])]
     while True:
         joined = next((x for x in order if x not in group and all(o.is_one(x, group[0]) for o in operands)), None)
         if joined is None:
