@@ -30,6 +30,10 @@ module {
 
   llvm.func @devscope_host_alloc(i64) -> (!llvm.ptr {llvm.noalias, llvm.nonnull})
       attributes {memory_effects = #allocates}
+  llvm.func @devscope_result_alloc(i64, i64) -> (!llvm.ptr {llvm.noalias, llvm.nonnull})
+      attributes {memory_effects = #allocates}
+  llvm.func @devscope_result_data(!llvm.ptr) -> (!llvm.ptr {llvm.noalias, llvm.nonnull})
+      attributes {memory_effects = #allocates}
   // The names by which MLIR calls allocation and release.
   llvm.func @_mlir_memref_to_llvm_alloc(i64) -> (!llvm.ptr {llvm.noalias, llvm.nonnull})
       attributes {memory_effects = #allocates}
@@ -116,6 +120,15 @@ module {
     %end = llvm.getelementptr %memory[63] : (!llvm.ptr) -> !llvm.ptr, i8
     %aligned = llvm.intr.ptrmask %end, %mask : (!llvm.ptr, i64) -> !llvm.ptr
     %buffer = call @devscope_wrap(%memory, %aligned, %bytes) : (!llvm.ptr, !llvm.ptr, index) -> memref<?xi8>
+    return %buffer : memref<?xi8>
+  }
+
+  // Memory for a result of the entry: the caller's, which may not be aligned, or new.
+  func.func private @devscope_result_buffer(%position: i64, %bytes: index) -> memref<?xi8> {
+    %size = arith.index_cast %bytes : index to i64
+    %memory = llvm.call @devscope_result_alloc(%position, %size) : (i64, i64) -> !llvm.ptr
+    %data = llvm.call @devscope_result_data(%memory) : (!llvm.ptr) -> !llvm.ptr
+    %buffer = call @devscope_wrap(%memory, %data, %bytes) : (!llvm.ptr, !llvm.ptr, index) -> memref<?xi8>
     return %buffer : memref<?xi8>
   }
 

@@ -23,6 +23,7 @@ from devscope.lowering.memory.buffers import has_plain_type, static_bytes
 from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WRITTEN
 from devscope.lowering.memory.plan import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.results import RESULT_ATTR
 from devscope.lowering.target import HOST_SLOT
 
 _FLUSH = "device.flush"
@@ -122,7 +123,10 @@ def _alloc(op: Any, where: list[int]) -> None:
     type_ = ir.MemRefType(op.results[0].type)
     dynamic = list(op.operands)
     size = build.allocation_bytes(type_, dynamic)
-    if where == [HOST_SLOT]:
+    if RESULT_ATTR in op.attributes:
+        position = _number(build, ir.IntegerAttr(op.attributes[RESULT_ATTR]).value)
+        raw = build.runtime_bytes("devscope_result_buffer", [position, size])
+    elif where == [HOST_SLOT]:
         raw = build.runtime_bytes("devscope_host_buffer", [size])
     else:
         raw = build.runtime_buffer("devscope_alloc", [_number(build, where[0]), size], size)

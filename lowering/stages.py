@@ -25,6 +25,7 @@ from devscope.lowering.legal import check_names
 from devscope.lowering.memory.link_functions import hidden_launches, link_functions, merge_modules
 from devscope.lowering.memory.plan import MemoryOptions, memory_of_devices, plan_memory
 from devscope.lowering.pipelines import pipeline
+from devscope.lowering.results import mark_results
 from devscope.lowering.runtime_calls import lower_to_runtime_calls, mark_flushes
 from devscope.lowering.target import HOST_SLOT, DeviceBinary, HostTarget, Options, Target, find_target
 from devscope.rewriting.functions import taken_names
@@ -133,6 +134,7 @@ def _compile(
 
             shared = share_memory(module, spaces, slot_pairs(names, memory_options.shared))
         arenas = plan_memory(module, spaces, roots, memory_options.planned)
+        mark_results(module, roots.values())
         observe("memory", module)
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
     lower_to_runtime_calls(module, slots, kernels, checks.messages)

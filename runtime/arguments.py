@@ -43,6 +43,10 @@ class ArgumentList:
             raise self._error(f"takes {count} {'argument' if count == 1 else 'arguments'}, got {len(values)}")
         return [check(value) for check, value in zip(self._checks, values, strict=True)]
 
+    def has(self, name: str) -> bool:
+        """Whether an argument has this name."""
+        return any(spec.name == name for spec in self._specs)
+
     def _with_named(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
         names = [spec.name for spec in self._specs]
         for name in named:
@@ -58,6 +62,44 @@ class ArgumentList:
     def _error(self, what: str) -> ArgumentError:
         specs = ", ".join(f"{spec.name}: {spec}" if spec.name else str(spec) for spec in self._specs)
         return ArgumentError(f"'{self._name}' {what}", notes=[f"its arguments are: ({specs})"])
+
+
+def out_arrays(name: str, specs: Sequence[TensorSpec], given: Any) -> list[Array | None]:
+    """An array or None for each result of the entry ``name``, from what the caller gave: one, or a sequence.
+
+    Empty if there are none. Raises :class:`InputError` for what a result cannot be written to.
+    """
+    if given is None:
+        return []
+    outs: list[Any] = list(given) if isinstance(given, list | tuple) else [given]  # pyright: ignore[reportUnknownArgumentType]
+    if len(outs) != len(specs):
+        count = f"{len(specs)} {'result' if len(specs) == 1 else 'results'}"
+        raise InputError(f"'{name}' has {count}, 'out' has {len(outs)}", notes=["give an array or None for each"])
+    for position, (spec, out) in enumerate(zip(specs, outs, strict=True)):
+        if out is not None and (problem := _problem(spec, out)):
+            raise InputError(f"out {position}: {problem}")
+    arrays = [out for out in outs if out is not None]
+    for number, array in enumerate(arrays):
+        if any(np.may_share_memory(array, other) for other in arrays[:number]):
+            raise InputError("two arrays of 'out' share memory")
+    return outs
+
+
+def _problem(spec: TensorSpec, out: Any) -> str:
+    """Why a result cannot be written to ``out``; empty if it can."""
+    dtype, shape = DTYPES[spec.dtype], tuple(spec.shape)
+    if spec.scalar:
+        return "the result is a scalar, for which there is no array"
+    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
+        return f"expected a numpy array, got {type(out).__name__}"
+    array: Array = out
+    if array.dtype != dtype and not (spec.dtype == "bf16" and array.dtype.name == "bfloat16"):
+        return f"expected dtype {dtype.name}, got {array.dtype.name}"
+    if not _fits(shape, array.shape):
+        return f"expected shape {_shape(shape)}, got {_shape(array.shape)}"
+    if not (array.flags.c_contiguous and array.flags.aligned and array.flags.writeable):
+        return "the array must be contiguous (in C order), aligned and writable"
+    return ""
 
 
 class ArgumentCheck:
@@ -81,7 +123,7 @@ class ArgumentCheck:
         if array.dtype != self.dtype and not self._is_bf16(array):
             got = array.dtype.name if array.dtype.isnative else f"{array.dtype.name} in foreign byte order"
             raise self._error(f"expected dtype {self._dtype_name()}, got {got}", self._advice())
-        if array.shape != self.shape and not self._fits(array.shape):
+        if array.shape != self.shape and not _fits(self.shape, array.shape):
             raise self._error(f"expected shape {_shape(self.shape)}, got {_shape(array.shape)}")
         if not (array.flags.c_contiguous and array.flags.aligned):
             array = np.array(array, order="C", copy=True)
@@ -140,11 +182,6 @@ class ArgumentCheck:
     def _is_bf16(self, array: Array) -> bool:
         return self.spec.dtype == "bf16" and array.dtype.name == "bfloat16"
 
-    def _fits(self, shape: tuple[int, ...]) -> bool:
-        return len(shape) == len(self.shape) and all(
-            expected is None or expected == size for expected, size in zip(self.shape, shape, strict=True)
-        )
-
     def _dtype_name(self) -> str:
         return "bfloat16 (or its bits as uint16)" if self.spec.dtype == "bf16" else self.dtype.name
 
@@ -157,6 +194,12 @@ class ArgumentCheck:
     def _error(self, what: str, note: str | None = None) -> InputError:
         name = f" '{self.spec.name}'" if self.spec.name else ""
         return InputError(f"argument {self.position}{name}: {what}", notes=[note] if note else ())
+
+
+def _fits(wanted: tuple[int | None, ...], shape: tuple[int, ...]) -> bool:
+    return len(shape) == len(wanted) and all(
+        expected is None or expected == size for expected, size in zip(wanted, shape, strict=True)
+    )
 
 
 def _interface(value: Any) -> Mapping[str, Any]:

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from devscope.errors import DeviceError
+from devscope.errors import DeviceError, InputError
 from devscope.runtime.arguments import Array
 from devscope.runtime.device_error import negative_size
 from devscope.runtime.linker import HostLibrary
-from devscope.runtime.native.abi import RETURNED_BLOCKS, Block
+from devscope.runtime.native.abi import RETURNED_BLOCKS, Block, Out
 from devscope.runtime.program import DTYPES, Entry, TensorSpec
 
 _HEADER = 3  # allocated, aligned, offset
@@ -39,6 +39,7 @@ class EntryCaller:
     def __init__(self, name: str, entry: Entry, library: HostLibrary) -> None:
         self.name = name
         self._outputs = entry.outputs
+        self._outs = (Out * max(len(entry.outputs), 1))()
         self._result_at, results_end = _offsets(entry.outputs, 0)
         self._argument_at, end = _offsets(entry.inputs, results_end)
         self._is_static = [None not in spec.shape for spec in entry.inputs]
@@ -55,29 +56,43 @@ class EntryCaller:
         # Memory that an entry returns was allocated this many bytes before its allocated pointer.
         self._header = ctypes.sizeof(Block)
 
-    def call(self, context: int, arrays: Sequence[Array]) -> bool:
+    def call(self, context: Any, arrays: Sequence[Array], outs: Sequence[Array | None] = ()) -> bool:
         """Runs the function in a native context; other Python threads run meanwhile.
 
-        Its results stay in the descriptors. False when it failed: there are none, and the context has the error.
+        Its results stay in the descriptors, or go to the memory of ``outs``, which may be that of arguments. False
+        when it failed: there are none, and the context has the error.
         """
+        context.out_count = len(outs)
+        if outs:
+            self._offer(context, arrays, outs)
         cells = self._cells
         for is_static, at, array in zip(self._is_static, self._argument_at, arrays, strict=True):
             cells[at] = cells[at + 1] = array.__array_interface__["data"][0]
             if not is_static:
                 self._write_sizes(at, array.shape)
-        return self._call(context, self._address, self._pointers_at) == 0
+        return self._call(ctypes.addressof(context), self._address, self._pointers_at) == 0
 
-    def take_results(self, give_back: Callable[[int], None]) -> list[Any]:
+    def _offer(self, context: Any, arrays: Sequence[Array], outs: Sequence[Array | None]) -> None:
+        """Memory that is no argument's is written by the function itself."""
+        context.outs = ctypes.addressof(self._outs)
+        for place, out in zip(self._outs, outs, strict=True):
+            is_free = out is not None and not any(np.may_share_memory(out, array) for array in arrays)
+            place.memory, place.bytes = (out.ctypes.data, out.nbytes) if out is not None and is_free else (0, 0)
+
+    def take_results(self, give_back: Callable[[int], None], outs: Sequence[Array | None] = ()) -> list[Any]:
         """The results of the last call, now the caller's; ``give_back`` gets their blocks in the end.
 
-        Memory that belongs to an argument or that was returned twice must not be freed twice, whatever the
-        compiled code says about ownership. Raises :class:`DeviceError` for a shape that no array can have.
+        Those that ``outs`` has an array for are there, and are that array; :class:`InputError` if its shape is not
+        the result's. Memory that belongs to an argument or that was returned twice must not be freed twice,
+        whatever the compiled code says about ownership. Raises :class:`DeviceError` for a shape that no array can
+        have.
         """
         cells = self._cells
         given = {cells[at] for at in self._argument_at}
+        kept = given | ({place.memory for place in self._outs} if outs else set[int]())
         # All of them first: if a result cannot be made, the others must be freed nevertheless.
         owners = {
-            allocated: HostMemory(0 if allocated in given else allocated - self._header, give_back)
+            allocated: HostMemory(0 if allocated in kept else allocated - self._header, give_back)
             for allocated in {cells[at] for at in self._result_at}
         }
         results: list[Any] = []
@@ -96,7 +111,21 @@ class EntryCaller:
                     f"result {position} of '{self.name}', of shape {sizes}, cannot be an array: {error}"
                 ) from None
             results.append(array.copy() if allocated in given else array)
+        for position, out in enumerate(outs):
+            if out is not None:
+                results[position] = self._put(position, results[position], out)
         return results
+
+    def _put(self, position: int, array: Array, out: Array) -> Array:
+        if array.shape != out.shape:
+            raise InputError(
+                f"result {position} of '{self.name}' has shape {list(array.shape)}, the array for it "
+                f"{list(out.shape)}",
+                notes=["what that array contains now is not defined"],
+            )
+        if array.size and array.ctypes.data != out.ctypes.data:
+            np.copyto(out, array.view(out.dtype))
+        return out
 
     def _write_sizes(self, at: int, sizes: Sequence[int]) -> None:
         """Sizes and strides of a contiguous array into the descriptor that starts at cell ``at``."""

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
-from devscope.runtime.arguments import ArgumentList
+from devscope.runtime.arguments import ArgumentList, out_arrays
 from devscope.runtime.cache import DiskCache, open_cache
 from devscope.runtime.devices import check_shared_memory, resolve_devices
 from devscope.runtime.file_format import read_program, save_program
@@ -139,16 +139,22 @@ class Executable:
         """Calls an entry: an array for one result, a tuple for several, None for none.
 
         Arguments may be ``named`` as in the source of the program; so are the attributes of a tuple of results.
+        Unless one is called so, ``out`` is an array for the result, or a sequence of an array or None for each:
+        the results are written there, and these arrays returned (docs/memory.md).
+
         Raises :class:`ArgumentError` for a wrong number or name of arguments (which is a TypeError, too),
         :class:`InputError` for a wrong entry, dtype or shape; :class:`DeviceError` when a device
         fails, when memory runs out, on the host too, or when a tensor would get a negative size;
         :class:`ExecutionError` when an assertion of the program does not hold. The executable stays usable.
         """
         entry = self.entry(name)
+        outs: list[Any] = []
+        if "out" in named and not self._arguments[name].has("out"):
+            outs = out_arrays(name, entry.outputs, named.pop("out"))
         arrays = self._arguments[name](arguments, named)
         held: list[Instance] = []
         try:
-            results = self._pool.take(held).run(name, arrays)
+            results = self._pool.take(held).run(name, arrays, outs)
         finally:
             try:
                 self._pool.give_back(held)

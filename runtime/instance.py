@@ -84,14 +84,17 @@ class Instance:
             }
             self._made = made.pop_all()
 
-    def run(self, name: str, arrays: Sequence[Any]) -> list[Any]:
-        """Calls an entry with checked arguments. Raises what :meth:`Executable.run` raises."""
+    def run(self, name: str, arrays: Sequence[Any], outs: Sequence[Any] = ()) -> list[Any]:
+        """Calls an entry with checked arguments; ``outs``: for each result an array that was checked, or None.
+
+        Raises what :meth:`Executable.run` raises.
+        """
         caller = self._callers[name]
         if name not in self._prepared:
             self._prepare_arenas(name)
         self._returned.hand_over(self._context)
         self._context.interpreter = interpreter_address()
-        if caller.call(self._address, arrays):
+        if caller.call(self._context, arrays, outs):
             self.abandoned = False
         else:
             if self._context.error.origin == abi.Origin.RUNTIME and self._context.error.code in _LEFT:
@@ -101,7 +104,7 @@ class Instance:
             error = describe_error(self._context.error, self.specs, self._physical)
             self._context.error = abi.Error()
             raise error
-        return caller.take_results(self._returned.give)
+        return caller.take_results(self._returned.give, outs)
 
     def end(self) -> None:
         """Makes the call that runs, in another thread, end soon, and those that follow."""

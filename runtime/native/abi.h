@@ -144,6 +144,12 @@ typedef struct {
   int64_t bytes;
 } Constant;
 
+/* Memory of the caller for a result; of 0 bytes where there is none. */
+typedef struct {
+  void *memory;
+  int64_t bytes;
+} Out;
+
 /* ------------------------------------------------------------------------------------------------- devices */
 
 /* Stands for the size of workgroup-local memory whose amount the launch says. */
@@ -265,6 +271,8 @@ struct Context {
   void *raised[3];                /* what a handler raised, for the loader to raise */
   RunTasks *run_tasks;            /* devscope_pool_run of the copy of the runtime that has the threads */
   int64_t threads;                /* how many a call may use */
+  int64_t out_count;
+  const Out *outs; /* of the first results of the entry that is called */
 };
 
 /* ------------------------------------------------------------------------------ what the loader calls */
@@ -292,6 +300,8 @@ EXPORT extern const char devscope_sources[];
  * lowering/runtime_calls.mlir declares these once more, with what LLVM may assume. */
 
 EXPORT void *devscope_host_alloc(int64_t bytes);
+EXPORT void *devscope_result_alloc(int64_t position, int64_t bytes);
+EXPORT void *devscope_result_data(void *memory);
 EXPORT void *_mlir_memref_to_llvm_alloc(int64_t bytes);
 EXPORT void _mlir_memref_to_llvm_free(void *memory);
 EXPORT void *devscope_host_place(int64_t number);

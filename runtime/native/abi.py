@@ -35,6 +35,7 @@ Arena = struct("Arena", "bytes separate whole places place_count")
 FreeBuffer = struct("FreeBuffer", "handle bytes")
 FreeList = struct("FreeList", "count capacity bytes limit entries")
 Constant = struct("Constant", "data bytes")
+Out = struct("Out", "memory bytes")
 Kernel = struct("Kernel", "handle argument_count sizes local_count")
 Counters = struct("Counters", "launches allocations driver_allocations")
 Device = struct(
@@ -56,5 +57,5 @@ Context = struct(
     {"returned": ctypes.c_int64 * RETURNED_BLOCKS},
     "stop ended interpreter",
     {"raised": ctypes.c_int64 * 3},
-    "run_tasks threads",
+    "run_tasks threads out_count outs",
 )

@@ -1,0 +1,56 @@
+"""Finds the allocations whose memory an entry returns, so that callers can say where results go.
+
+The runtime asks for each whether the caller has an array for it (``devscope_result_alloc``). What is not found
+here is copied there after the call, which is always right.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+
+RESULT_ATTR = "devscope.result"
+"""Of a ``memref.alloc``: which result of its entry it is."""
+
+# The memory that they give is all of their operand's.
+_CASTS = {"memref.cast", "memref.expand_shape", "memref.collapse_shape"}
+
+
+def mark_results(module: Any, entries: Iterable[str]) -> None:
+    """Mark the allocations that the functions ``entries`` return on all paths, made there once per call."""
+    functions = {mlir_util.symbol_name(function): function for function in mlir_util.functions(module)}
+    calls = Counter(_callee(op) for op in mlir_util.walk(module.operation) if op.name in _CALLEES)
+    i64 = ir.IntegerType.get_signless(64, module.context)
+    for name in entries:
+        count = 0 if calls[name] else len(mlir_util.function_type(functions[name]).results)
+        for position in range(count):
+            made = _maker(functions[name], position)
+            while made is not None and made[0].name == "func.call" and calls[_callee(made[0])] == 1:
+                made = _maker(functions[_callee(made[0])], made[1])
+            if made is not None and made[0].name == "memref.alloc" and RESULT_ATTR not in made[0].attributes:
+                made[0].attributes[RESULT_ATTR] = ir.IntegerAttr.get(i64, position)
+
+
+_CALLEES = {"func.call": "callee", "func.constant": "value"}
+
+
+def _callee(op: Any) -> str:
+    return ir.FlatSymbolRefAttr(op.attributes[_CALLEES[op.name]]).value
+
+
+def _maker(function: Any, position: int) -> tuple[Any, int] | None:
+    """What makes the memory of a result, with the number of its own result; None where a path does not run it."""
+    blocks = function.regions[0].blocks
+    if len(blocks) != 1:
+        return None
+    value = mlir_util.children(function)[-1].operands[position]
+    while not isinstance(value.owner, ir.Block):
+        op = value.owner.operation
+        if op.parent.operation != function.operation:
+            return None
+        if op.name not in _CASTS:
+            return op, ir.OpResult(value).result_number
+        value = op.operands[0]
+    return None
