@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from devscope.errors import OptionError, option_note
+from devscope.errors import DevscopeWarning, OptionError, option_note
 
 if TYPE_CHECKING:
     from devscope.lowering.kernels.table import Row
@@ -24,6 +26,12 @@ LEGAL = {
 
 _FILES = ("machine", "schedules")
 """Options that are paths."""
+
+_CONTENTS = ("machine_text", "rows", "tuned_text")
+"""What files say."""
+
+TUNED = "tuned on this machine"
+"""Where rows of ``devscope tune`` come from, for people."""
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)?", re.ASCII)
 _UNITS = {
@@ -97,7 +105,7 @@ class CompileOptions:
 
     def to_json(self) -> dict[str, object]:
         """The options as programs record them; of files, their paths."""
-        plain = {name: value for name, value in vars(self).items() if name not in ("machine_text", "rows")}
+        plain = {name: value for name, value in vars(self).items() if name not in _CONTENTS}
         return {
             **plain,
             "targets": dict(self.targets),
@@ -105,9 +113,38 @@ class CompileOptions:
             **{name: None if (path := plain[name]) is None else os.fspath(path) for name in _FILES},
         }
 
+    @cached_property
+    def tuned_text(self) -> str:
+        """The rows that ``devscope tune`` found on this machine, as they are kept; read once."""
+        from devscope.runtime.cache import open_cache
+
+        store = open_cache()
+        return (store.load_schedules() if store is not None else None) or ""
+
+    def all_rows(self) -> Sequence[Row]:
+        """Those of ``schedules``, then the tuned ones, which are left out with a warning if they are no rows."""
+        if not self.tuned_text:
+            return self.rows
+        from devscope.lowering.cpu.kernel_tables import user_rows
+
+        try:
+            return [*self.rows, *user_rows(self.tuned_text, TUNED, TUNED)]
+        except OptionError as error:
+            message = f"tuned schedules are not used: {error.message}; remove them: devscope tune --clear"
+            warnings.warn(DevscopeWarning(message), stacklevel=2)
+            return self.rows
+
     def key(self) -> str:
         mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
-        rest = self.completion, self.machine_text, self.storage, self.chunks, self.checks, self.rows
+        rest = (
+            self.completion,
+            self.machine_text,
+            self.storage,
+            self.chunks,
+            self.checks,
+            self.rows,
+            self.tuned_text,
+        )
         return repr((self.default, self.arguments, *mappings, *rest))
 
 

@@ -105,6 +105,10 @@ class MachineFileError(OptionError):
     """A machine description that cannot be read, or that says what no machine is like."""
 
 
+class ScheduleFileError(OptionError):
+    """A file of schedules that cannot be read, or that says what no kernel can be made with."""
+
+
 class PlanError(DevscopeError):
     """The program demands two scopes for one value."""
 

@@ -147,7 +147,7 @@ def compile_source(
         memory,
         types,
         options.checks == "on",
-        options.rows,
+        options.all_rows(),
     )
     program.report["plan"] = report
     program.report["options"] = options.to_json()

@@ -20,6 +20,7 @@ import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -31,7 +32,7 @@ DIRECTORY_VARIABLE = "DEVSCOPE_CACHE_DIR"
 
 DEFAULT_MAX_BYTES = 1 << 30
 
-Entry = TypeVar("Entry", bytes, Program)
+Entry = TypeVar("Entry", bytes, str, Program)
 Result = TypeVar("Result")
 
 _VERSION = "v2"
@@ -73,6 +74,7 @@ _PROCESSOR_LINE = re.compile(
 )
 
 
+@cache
 def _processor() -> str:
     """This CPU with its features: from the kernel where it tells, else from LLVM, which is large to load."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -128,6 +130,21 @@ class DiskCache:
         from devscope.runtime.file_format import write_archive
 
         self._store(_name(key, "dsx"), lambda file: write_archive(program, file))
+
+    def load_schedules(self) -> str | None:
+        """The schedules that were tuned on this processor, as they were stored; None when there are none."""
+        return self._load(_schedules_name(), _read_text)
+
+    def store_schedules(self, text: str) -> None:
+        """Stores schedules for this processor. They are no entry: only `remove_schedules` removes them."""
+        self._store(_schedules_name(), lambda file: file.write(text.encode()))
+
+    def remove_schedules(self) -> None:
+        self._in_folder(lambda folder: _remove(_schedules_name(), folder))
+
+    @property
+    def schedules_path(self) -> Path:
+        return self.root / _schedules_name()
 
     def entries(self) -> list[CacheEntry]:
         """The user's entries, the least recently used first; not the files that are being written."""
@@ -289,6 +306,17 @@ def _read_blob(file: BinaryIO) -> bytes:
     if data[:head] != _BLOB_MAGIC + hashlib.sha256(blob).digest():
         raise ExecutableFormatError("an entry of the cache is damaged")
     return blob
+
+
+def _schedules_name() -> str:
+    return f"schedules-{hashlib.sha256(_processor().encode()).hexdigest()[:16]}.toml"
+
+
+def _read_text(file: BinaryIO) -> str:
+    try:
+        return file.read().decode()
+    except UnicodeDecodeError:
+        raise ExecutableFormatError("schedules in the cache are damaged") from None
 
 
 def _remove(name: str, folder: int) -> None:

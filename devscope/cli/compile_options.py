@@ -65,6 +65,10 @@ def add_compile_arguments(
     parser: argparse.ArgumentParser, file_help: str = "MLIR text or bytecode", names: Iterable[str] = OPTIONS
 ) -> None:
     parser.add_argument("file", metavar="FILE", help=f"{file_help}; '-': from standard input")
+    add_compile_options(parser, names)
+
+
+def add_compile_options(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
     for name in names:
         metavar, text = OPTIONS[name]
         if name in _LISTS:

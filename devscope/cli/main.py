@@ -13,6 +13,7 @@ from devscope.cli import (
     command_lower,
     command_plan,
     command_run,
+    command_tune,
 )
 from devscope.cli.command_line import Parser, run_tool, watch_output
 from devscope.cli.guard import guarded, works_on
@@ -24,6 +25,7 @@ _COMMANDS = (
     command_lower,
     command_inspect,
     command_devices,
+    command_tune,
     command_cache,
 )
 

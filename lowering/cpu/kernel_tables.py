@@ -1,5 +1,6 @@
 """Where the host's schedules come from: a table for each set of vector instructions. Free of MLIR."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +22,6 @@ def templates() -> dict[str, Template]:
     return dict(read_templates(FOLDER / "templates.toml"))
 
 
-def user_rows(text: str, path: str) -> list[Row]:
-    """The rows of a user's file. Raises OptionError."""
-    return checked_rows(text, path, templates(), INSTRUCTIONS)
+def user_rows(text: str, path: str, name: str = "") -> list[Row]:
+    """The rows of a user's file, shown as of ``name``, or the file's own. Raises ScheduleFileError."""
+    return checked_rows(text, path, name or os.path.basename(path), templates(), INSTRUCTIONS)

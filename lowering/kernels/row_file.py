@@ -4,12 +4,11 @@ docs/schedules.md documents the format, which is that of the built-in tables.
 """
 
 import json
-import os
 import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from devscope.errors import OptionError
+from devscope.errors import ScheduleFileError
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.templates import Template
 
@@ -20,32 +19,31 @@ _SEE = "docs/schedules.md says what a row is"
 
 
 def rows_text(path: str) -> str:
-    """The text of a file of schedules. Raises OptionError when it cannot be read."""
+    """The text of a file of schedules. Raises ScheduleFileError when it cannot be read."""
     try:
         with open(path, "rb") as file:
             data = file.read(_MOST_BYTES + 1)
         text = data.decode()
     except UnicodeDecodeError:
-        raise OptionError(f"the schedules '{path}' are not UTF-8 text") from None
+        raise ScheduleFileError(f"the schedules '{path}' are not UTF-8 text") from None
     except OSError as error:
-        raise OptionError(f"cannot read the schedules '{path}': {error.strerror or error}") from None
+        raise ScheduleFileError(f"cannot read the schedules '{path}': {error.strerror or error}") from None
     if len(data) > _MOST_BYTES:
-        raise OptionError(f"the schedules '{path}' are longer than 16 MiB")
+        raise ScheduleFileError(f"the schedules '{path}' are longer than 16 MiB")
     return text
 
 
 def checked_rows(
-    text: str, path: str, templates: Mapping[str, Template], instructions: Sequence[str]
+    text: str, path: str, name: str, templates: Mapping[str, Template], instructions: Sequence[str]
 ) -> list[Row]:
-    """The rows of a file's text. Raises OptionError, which says file, row and key, for what no row is.
+    """The rows of a file's text. Raises ScheduleFileError, which says file, row and key, for what no row is.
 
-    ``instructions``: the legal values of that key.
+    ``name`` is that of the file where rows are shown, ``instructions`` are the legal values of that key.
     """
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise OptionError(f"{path}: {error}", notes=["schedules are TOML", _SEE]) from None
-    name = os.path.basename(path)
+        raise ScheduleFileError(f"{path}: {error}", notes=["schedules are TOML", _SEE]) from None
     kinds = sorted({template.kind for template in templates.values()})
     rows: list[Row] = []
     for kind, found in tables.items():
@@ -61,7 +59,7 @@ def checked_rows(
 
 
 def _fail(path: str, where: str, message: str, *notes: str) -> NoReturn:
-    raise OptionError(f"{path}: {where}: {message}", notes=notes)
+    raise ScheduleFileError(f"{path}: {where}: {message}", notes=notes)
 
 
 class _Checker:

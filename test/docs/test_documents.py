@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +17,9 @@ from devscope.analysis.machine_file import parse_machine
 from devscope.cli import main, opt
 from devscope.dialects import op_facts
 from devscope.lowering import target
+from devscope.lowering.cpu.kernel_tables import templates, user_rows
 
+KINDS = {template.kind for template in templates().values()}
 INPUTS = Path(__file__).parent / "Inputs"
 _PAIR = ("cpu:0", "opencl:0")
 MACHINE = Machine(
@@ -81,7 +84,10 @@ def test_document(
             assert status == 0, f"{block}: {capfd.readouterr().err}"
         elif block.language == "toml":
             (tmp_path / (block.name or "block.toml")).write_text(block.text)
-            parse_machine(block.text, block.name)
+            if tomllib.loads(block.text).keys() <= KINDS:
+                user_rows(block.text, block.name)
+            else:
+                parse_machine(block.text, block.name)
         elif block.language == "python":
             exec(compile("\n" * block.line + block.text, document, "exec"), names)
             if behind is not None and behind.language == "text":

@@ -175,3 +175,13 @@ def test_options_are_checked_at_once(tmp_path: Path) -> None:
         CompileOptions(schedules=path)
     with pytest.raises(OptionError, match="'schedules' is 3, which is no path"):
         CompileOptions(schedules=3)  # pyright: ignore[reportArgumentType]
+
+
+def test_every_number_is_documented() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "schedules.md").read_text()
+    for name, template in templates().items():
+        section = document.partition(f"\nTemplate `{name}`: ")[2].partition("\nTemplate ")[0].partition("\n#")[0]
+        cells = {
+            number for row in re.findall(r"^\| (`.*?) \|", section, re.M) for number in re.findall(r"`(\w+)`", row)
+        }
+        assert cells == set(template.numbers), name
