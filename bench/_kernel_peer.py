@@ -35,6 +35,20 @@ STACK = ["--iree-llvmcpu-stack-allocation-limit=262144"]
 """The transformer block needs 48 KiB of it; IREE's default limit is 32."""
 
 
+def aligned(shape: tuple[int, ...], dtype: Any) -> Any:
+    """Memory at a multiple of 64 bytes, as torch and IREE allocate it; numpy's own is at one of 16."""
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    memory = np.empty(size + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def aligned_copy(array: Any) -> Any:
+    copy = aligned(array.shape, array.dtype)
+    copy[...] = array
+    return copy
+
+
 class Side:
     """What makes functions; ``threads`` were told to libraries by the environment."""
 
@@ -44,7 +58,7 @@ class Side:
     def function(self, work: Work, number: int, arrays: list[Any], result: Any) -> Run:
         """A function of no arguments that computes ``work``, and reuses memory for its result where it can."""
         if self.kind == "numpy":
-            return work.numpy(np.empty(result.shape, result.dtype), *arrays)
+            return work.numpy(aligned(result.shape, result.dtype), *arrays)
         if self.kind in ("torch", "compile"):
             return self._torch(work, arrays, result)
         if self.kind == "devscope":
@@ -157,7 +171,7 @@ def main() -> None:
                 function = None  # the one before keeps no memory
                 work, number = table[request["load"]], numbers[request["load"]]
                 with np.load(directory / f"{number}.npz") as file:
-                    arrays = [file[f"arr_{n}"] for n in range(len(file.files) - 1)]
+                    arrays = [aligned_copy(file[f"arr_{n}"]) for n in range(len(file.files) - 1)]
                     result = file["result"]
                 function = side.function(work, number, arrays, result)
                 error = difference(np.asarray(function()), result)

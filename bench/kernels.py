@@ -8,8 +8,9 @@ ratios of rounds, and a row's that to the best peer. Before a time counts, resul
     python bench/kernels.py [--rows matmul conv ...] [--threads 1 2] [--rounds 5] [--seconds 0.1] [--small]
                             [--peers numpy torch compile iree iree-dt] [--torch PYTHON] [--json FILE]
 
-Sides keep what they can: numpy and torch write to arrays that are there (``out=``), inputs of IREE are on its
-device, whose allocator caches; devscope's caller drops each result. IREE runs at -O3 for this CPU, `iree-dt` with
+Peers keep the memory of results: numpy and torch write to arrays that are there (``out=``), and their allocator
+gives nothing back to the system; inputs of IREE are on its device, whose allocator caches. devscope's caller drops
+each result. IREE runs at -O3 for this CPU, `iree-dt` with
 data tiling and microkernels too; `compile` is torch.compile, a peer of the whole models. Rows that memory limits
 have a second target: a share of the bandwidth of copying 64 MiB, done in turn with them.
 
@@ -45,6 +46,8 @@ TARGET_SPEED_UP = 1.7
 BUSY = 0.5
 """A load average from which the machine is called busy."""
 
+KEEP = {"MALLOC_MMAP_THRESHOLD_": "4294967296", "MALLOC_TRIM_THRESHOLD_": "4294967296"}
+"""For peers, whose large results are fresh pages for every call otherwise: up to four times as slow."""
 SETTLE = 0.03
 """Seconds before a turn of several threads: those of the turn before may spin so long for more work."""
 
@@ -62,6 +65,7 @@ class Side:
         self._environment = {
             **{name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"},
             **dict.fromkeys(names, str(threads)),
+            **(KEEP if kind in PEERS else {}),
             "DEVSCOPE_CACHE_DIR": f"{directory}/devscope",
             "TORCHINDUCTOR_CACHE_DIR": f"{directory}/inductor",
         }
