@@ -44,6 +44,7 @@ LIMIT = 4.0
 LIMITS: dict[str, float] = {
     **dict.fromkeys(("absf", "ceil", "copysign", "floor", "round", "roundeven", "trunc"), 0.0),
     "clampf": 0.0,
+    "exp": 1.0,
     "fma": 0.51,  # of half precision is one of f32, rounded again
     "sqrt": 0.5,
 }

@@ -371,26 +371,36 @@ def _cbrt(x: Value) -> Value:
     return a.test("oeq", 0.0).choose(x, finite.signed(x))
 
 
-def _erfc(x: Value) -> Value:
-    a = x.size()
-    end = {"f32": 11.0, "f64": 30.0}[x.element]
+def _large_erfc(a: Value) -> Value:
+    """Of a number that is not negative; near 0 it has few digits."""
+    end = {"f32": 11.0, "f64": 30.0}[a.element]
     a = a.test("ogt", end).choose(end, a)
     t = (a - 3.75) / (a + 3.75)
     square = a * (0.0 - a)
     power = _exp(square, (0.0 - a).fma(a, 0.0 - square))
-    value = _polynomial(t, "erfc") / (a * 2.0 + 1.0) * power
-    return x.test("olt", 0.0).choose(2.0 - value, value)
+    return _polynomial(t, "erfc") / (a * 2.0 + 1.0) * power
+
+
+def _small_erf(x: Value) -> Value:
+    """Between -1 and 1."""
+    return x * _polynomial(x * x, "erf")
+
+
+def _erfc(x: Value) -> Value:
+    a = x.size()
+    large = _large_erfc(a)
+    value = x.test("olt", 0.0).choose(2.0 - large, large)
+    return a.test("olt", 0.5).choose(1.0 - _small_erf(x), value)
 
 
 def _erf(x: Value) -> Value:
-    a, z = x.size(), x * x
-    small = a * _polynomial(z, "erf")
+    a = x.size()
     if x.element == "f32":
         nearer = a.test("ogt", 4.0).choose(4.0, a)  # beyond, the result is 1
         large = 0.0 - _moderate_expm1(_polynomial(nearer, "log erfc"))
     else:
-        large = 1.0 - _erfc(a)
-    return a.test("olt", 1.0).choose(small, large).signed(x)
+        large = 1.0 - _large_erfc(a)
+    return a.test("olt", 1.0).choose(_small_erf(a), large).signed(x)
 
 
 OF_ONE: dict[str, Callable[[Value], Value]] = {

@@ -139,7 +139,7 @@ def _compile(
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
     lower_to_runtime_calls(module, slots, kernels, checks.messages)
     observe("host", module)
-    texts = host.to_llvm(module, kernels_of_host, session.run_passes)
+    texts = host.to_llvm(module, schedules, kernels_of_host, session.run_passes)
     observe("host-llvm", "\n".join(texts))
     code = host.compile_object(texts, list(symbols.values()), options)
     program = Program(

@@ -143,7 +143,7 @@ class HostTarget(Target):
 
     read_schedules: Callable[[Options, Sequence[Row]], Schedules]
     call_kernels: Callable[[Any, Schedules], KernelLibrary]
-    to_llvm: Callable[[Any, KernelLibrary, RunPasses], Sequence[str]]
+    to_llvm: Callable[[Any, Schedules, KernelLibrary, RunPasses], Sequence[str]]
     compile_object: Callable[[Sequence[str], Sequence[str], Options], Any]
 
 

@@ -98,7 +98,8 @@ def compile_host_object(
 
 def _hide(module: Any, exported: Collection[str]) -> None:
     for value in [*module.functions, *module.global_variables]:
-        if not value.is_declaration and value.name not in exported:
+        is_ours = not value.is_declaration and not value.name.startswith("llvm.")
+        if is_ours and value.name not in exported:
             value.linkage = "internal"
 
 

@@ -16,6 +16,7 @@ from devscope.lowering.codegen.host_object import (
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
+from devscope.lowering.cpu import math_functions
 from devscope.lowering.cpu.kernel_tables import FOLDER, built_in_rows
 from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.interop.bindings import ir
@@ -49,7 +50,12 @@ _SCHEDULES = (
 _EXPM1 = "math.expm1"
 _LIBM = {"f32": "expm1f", "f64": "expm1"}
 _EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: expansions.by_wide_elements}
+_EXPANSIONS_WITH_FMA = {**_EXPANSIONS, **math_functions.WITH_FMA}
+#: By the instructions that the processor has for vectors.
+_EXPANSIONS_BY_INSTRUCTIONS = {"avx2": _EXPANSIONS_WITH_FMA, "avx512": _EXPANSIONS_WITH_FMA, "other": _EXPANSIONS}
 
+
+_VECTOR_BYTES = {"avx2": 32, "avx512": 64, "other": 16}
 
 #: Functions that LLVM computes by itself. C's library has the others, but of these types not everywhere.
 _OF_F128 = {
@@ -98,11 +104,13 @@ def _call_kernels(module: Any, schedules: Schedules) -> KernelLibrary:
     return library
 
 
-def _to_llvm(module: Any, library: KernelLibrary, run_passes: RunPasses) -> list[str]:
+def _to_llvm(module: Any, schedules: Schedules, library: KernelLibrary, run_passes: RunPasses) -> list[str]:
     """LLVM IR of a bufferised host module without memory spaces or device operations; of its kernels, if any."""
     ops = lower_complex(module, run_passes)
     _check_wide_floats(ops)
-    ops = expansions.expand(ops, _EXPANSIONS)
+    expanded = _EXPANSIONS_BY_INSTRUCTIONS[schedules.instructions]
+    ops = expansions.expand(ops, expanded)
+    has_far = math_functions.has_far_functions(ops)
     guard_rounding(ops)
     copies = [op for op in ops if op.name == "memref.copy"]
     is_parallel = any(op.name in ("scf.forall", "scf.parallel") for op in ops)
@@ -116,12 +124,14 @@ def _to_llvm(module: Any, library: KernelLibrary, run_passes: RunPasses) -> list
     poll_in_scalar_loops(module)
     run_passes(module.operation, pipeline("cpu/to_loops"))
     poll_in_loops(module)
+    far = math_functions.call_far_functions(module, _VECTOR_BYTES[schedules.instructions]) if has_far else ""
     kernels = library.definitions(module.context)
-    expansions.expand(mlir_util.walk(kernels.operation), _EXPANSIONS)
+    expansions.expand(mlir_util.walk(kernels.operation), expanded)
     run_passes(kernels.operation, pipeline("cpu/kernels"))
     outline_tasks(kernels, "devscope_kernel_task")
     parts = [module, kernels] if kernels.body.operations else [module]
-    return [_to_llvm_ir(part, run_passes) for part in parts]
+    host, *rest = [_to_llvm_ir(part, run_passes) for part in parts]
+    return [host + far, *rest]
 
 
 def _to_llvm_ir(module: Any, run_passes: RunPasses) -> str:

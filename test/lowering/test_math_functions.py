@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import minimax
 
+import devscope
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.gpu.math_functions import math_function
 from devscope.lowering.interop.session import Session
@@ -164,3 +165,36 @@ def test_every_polynomial_has_a_fit() -> None:
     assert {name: len(terms) - 1 for name, terms in COEFFICIENTS.items()} == {
         name: fit.degree for name, fit in minimax.FITS.items()
     }
+
+
+def test_sines_of_the_host_in_vectorised_loops() -> None:
+    """Numbers that libm computes stand among others, in whole vectors and in what is left of them."""
+    columns = "tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf64>, tensor<?xf64>"
+    text = f"""
+        func.func @main(%x: tensor<?xf32>, %y: tensor<?xf64>) -> ({columns}) {{
+          %sin = math.sin %x : tensor<?xf32>
+          %cos = math.cos %x : tensor<?xf32>
+          %tan = math.tan %x : tensor<?xf32>
+          %sin_y = math.sin %y : tensor<?xf64>
+          %cos_y = math.cos %y : tensor<?xf64>
+          return %sin, %cos, %tan, %sin_y, %cos_y : {columns}
+        }}
+    """
+    rng = np.random.default_rng(7)
+    turns = (np.arange(1, 2**15, 7) * (np.pi / 2)).astype(np.float32)
+    with devscope.compile(text) as executable:
+        for count in (0, 1, 7, 16, 37, 3000):
+            x = np.concatenate([rng.standard_normal(count).astype(np.float32), turns[: count // 2]])
+            far = rng.integers(0, max(count, 1), count // 5)
+            x[far] = 10.0 ** rng.uniform(0, 38, len(far))
+            x[: count // 7] = np.resize([np.inf, np.nan, -0.0, -np.inf, 1e30], count // 7)
+            y = x.astype(np.float64)
+            y[count // 2 : count // 2 + count // 9] *= 1e50
+            found = executable.run("main", x, y)
+            with np.errstate(all="ignore"):
+                wide = x.astype(np.float64)
+                expected = [np.sin(wide), np.cos(wide), np.tan(wide), np.sin(y), np.cos(y)]
+            for got, right in zip(found, expected, strict=True):
+                np.testing.assert_allclose(got, right.astype(got.dtype), rtol=4 * np.finfo(got.dtype).eps)
+                zeros = right == 0
+                np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(right[zeros]))

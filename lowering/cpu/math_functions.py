@@ -1,0 +1,130 @@
+"""Functions of the host: arithmetic that LLVM vectorises, where the processor has fma; others are libm's."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from devscope.lowering import expansions, mlir_util
+from devscope.lowering.arithmetic import Value
+from devscope.lowering.elementary_functions import OF_ONE, OF_TWO, is_far
+from devscope.lowering.expansions import Expansion
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.link_functions import merge_modules
+
+#: In f64, libm computes the others nearly exactly, and as fast where it is called for one number after the other.
+_OF_F64 = {"cos", "erf", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "sin", "tanh"}
+_PERIODIC = ("sin", "cos", "tan")
+_FAR = "devscope.far"
+"""Marks a function of an argument that is so large that libm computes it."""
+
+
+def _function(op: Any) -> str:
+    type_ = op.results[0].type
+    element, name = str(expansions.element_type(type_)), op.name.partition(".")[2]
+    if element in ("f16", "bf16"):
+        return expansions.in_single(op)
+    if _FAR in op.attributes or (element != "f32" and (element != "f64" or name not in _OF_F64)):
+        return ""
+    if isinstance(type_, ir.VectorType):
+        shape = "x".join(map(str, ir.VectorType(type_).shape))
+        return expansions.by_elements(op) if name in _PERIODIC else _text(name, element, shape)
+    return _text(name, element, "")
+
+
+@cache
+def _text(name: str, element: str, shape: str) -> str:
+    lines: list[str] = []
+    x, y = (Value(lines, f"%{number}", element, shape) for number in range(2))
+    result = OF_ONE[name](x) if name in OF_ONE else OF_TWO[name](x, y)
+    if name in _PERIODIC:
+        # A branch of its own: LLVM makes one for each element of a vector, and would call libm for all otherwise.
+        lines += [
+            f"%result = scf.if {is_far(x).name} -> {element} {{",
+            f"%far = math.{name} %0 {{{_FAR}}} : {element}",
+            f"scf.yield %far : {element} }} else {{ scf.yield {result.name} : {element} }}",
+        ]
+    return "\n".join(lines)
+
+
+#: For processors that have fma, which is a slow function of libm on others.
+WITH_FMA: Mapping[str, Expansion] = {
+    **{f"math.{name}": _function for name in (*OF_ONE, *OF_TWO)},
+    "math.sincos": expansions.sincos,
+}
+
+
+def has_far_functions(ops: Iterable[Any]) -> bool:
+    return any(_FAR in op.attributes for op in ops)
+
+
+def call_far_functions(module: Any, bytes_: int) -> str:
+    """Functions of large arguments become calls of functions that LLVM neither inlines nor computes ahead.
+
+    ``bytes_``: the size of a vector. Where LLVM vectorises a loop, it calls the same function of a vector and of a
+    mask, mostly of zeros. Returns what is to be appended to the LLVM IR: nothing else there needs these.
+    """
+    names: list[str] = []
+    made: set[str] = set()
+    for op in mlir_util.walk(module):
+        if _FAR not in op.attributes:
+            continue
+        function, (type_,) = op.name, (result.type for result in op.results)
+        name = f"devscope_far_{function.partition('.')[2]}_{type_}"
+        if name not in made:
+            made.add(name)
+            most = bytes_ * 8 // ir.FloatType(type_).width
+            counts = {count: f"{name}_{count}" for count in (most, most // 2)}
+            names += counts.values()
+            functions = ir.Module.parse(_far_functions(name, function, str(type_), counts), module.context)
+            merge_modules(module, functions)
+        mlir_util.replace_op(op, mlir_util.Builder(op).call(name, op.operands, [type_]).results)
+    if not names:
+        return ""
+    pointers = ", ".join(f"ptr @{name}" for name in names)
+    return f'\n@llvm.compiler.used = appending global [{len(names)} x ptr] [{pointers}], section "llvm.metadata"\n'
+
+
+_PURE = "llvm.readnone, llvm.no_inline, llvm.no_unwind, llvm.will_return"
+
+
+def _far_functions(name: str, function: str, type_: str, counts: Mapping[int, str]) -> str:
+    """The function ``name`` and, for each of ``counts``, one of a vector of so many numbers."""
+    variants = ",".join(f"_ZGV_LLVM_M{count}v_{name}({variant})" for count, variant in counts.items())
+    known = f'llvm.passthrough = [["vector-function-abi-variant", "{variants}"]]'
+    texts = [
+        f"""
+        func.func private @{name}(%x: {type_}) -> {type_} attributes {{{_PURE}, {known}}} {{
+          %y = {function} %x : {type_}
+          return %y : {type_}
+        }}
+        """
+    ]
+    for count, variant in counts.items():
+        vector, mask = f"vector<{count}x{type_}>", f"vector<{count}xi1>"
+        texts.append(f"""
+        func.func private @{variant}(%x: {vector}, %mask: {mask}) -> {vector} attributes {{{_PURE}}} {{
+          %any = vector.reduction <or>, %mask : {mask} into i1
+          %all = scf.if %any -> {vector} {{
+            %zero = arith.constant 0 : index
+            %one = arith.constant 1 : index
+            %count = arith.constant {count} : index
+            %found = scf.for %i = %zero to %count step %one iter_args(%so_far = %x) -> {vector} {{
+              %is_far = vector.extract %mask[%i] : i1 from {mask}
+              %number = vector.extract %x[%i] : {type_} from {vector}
+              %y = scf.if %is_far -> {type_} {{
+                %far = func.call @{name}(%number) : ({type_}) -> {type_}
+                scf.yield %far : {type_}
+              }} else {{
+                scf.yield %number : {type_}
+              }}
+              %with = vector.insert %y, %so_far[%i] : {type_} into {vector}
+              scf.yield %with : {vector}
+            }}
+            scf.yield %found : {vector}
+          }} else {{
+            scf.yield %x : {vector}
+          }}
+          return %all : {vector}
+        }}
+        """)
+    return "".join(texts)
