@@ -11,7 +11,6 @@ from devscope.lowering.kernels.contraction_values import (
     Extra,
     matrix_type,
     operand_type,
-    packs,
     steps_of_k,
 )
 from devscope.lowering.kernels.table import Row
@@ -150,7 +149,7 @@ class CallText:
     def _scratch(self) -> None:
         """Memory for what the kernel packs, and how many matrices of a batch it works on at once."""
         found, numbers = self._found, self._row.numbers
-        packed = {"a": packs(found.a, numbers.get("pack_a", 1)), "b": packs(found.b)}
+        packs = {"a": not found.a.packed, "b": not found.b.packed}
         limits = {
             "m": (numbers["most_rows"], numbers["rows"]),
             "n": (numbers["most_columns"], numbers["columns"]),
@@ -174,7 +173,7 @@ class CallText:
         ]
         self.parameters.append(Parameter("slots", "index", "%slots"))
         for name, operand in (("m", "a"), ("n", "b")):
-            if not packed[operand]:
+            if not packs[operand]:
                 continue
             type_ = f"memref<?x{found.element}>"
             size, depth = amounts[name], amounts["k"]

@@ -113,8 +113,7 @@ def values(
     if row.template == PACKED:
         return made | _of_packed(found, row, library)
     if row.template == "narrow":
-        convert = _extended("%b_row", "%b_read", found.b.element, found, f"{columns}")
-        return made | _rows_of_a(found, rows, "%k") | {"CONVERT_B": convert}
+        return made | _of_narrow(found, rows, columns, row.numbers["steps"])
     lanes = row.numbers["lanes"]
     products = f"vector<{columns}x{lanes}x{of}>"
     multiply_add = f"%more = vector.fma %a_rows, %b_rows, %so_far : {products}"
@@ -134,10 +133,9 @@ def values(
 
 
 def _of_packed(found: Contraction, row: Row, library: KernelLibrary) -> dict[str, object]:
-    """Where panels of A and of B come from: packed by the kernel, packed as constants, or A as it is."""
+    """Where panels of A and of B come from: packed by the kernel, or before, as constants."""
     rows, columns = row.numbers["rows"], row.numbers["columns"]
-    pack_a = packs(found.a, row.numbers.get("pack_a", 1))
-    pack_b = packs(found.b)
+    pack_a, pack_b = not found.a.packed, not found.b.packed
     calls = {
         name: _pack_call(found, operand, name, row, library)
         for name, operand, here in (("a", found.a, pack_a), ("b", found.b, pack_b))
@@ -168,12 +166,7 @@ def _of_packed(found: Contraction, row: Row, library: KernelLibrary) -> dict[str
         "PANEL_OF_A": _panel("a", "%i", "%row", found.a, rows),
         "READ_A": _read_panel("%a", "a", found.a, rows, found),
     }
-    return made if pack_a or found.a.packed else made | _rows_of_a(found, rows, "%k_of_a")
-
-
-def packs(operand: Operand, wanted: int = 1) -> bool:
-    """Whether the kernel packs ``operand``."""
-    return bool(wanted) and not operand.packed
+    return made
 
 
 def _panel(name: str, local: str, line: str, operand: Operand, width: int) -> str:
@@ -203,22 +196,48 @@ def _read_panel(to: str, name: str, operand: Operand, width: int, found: Contrac
         {_extended(to, f"%{name}_packed", operand.element, found, f"{width}")}"""
 
 
-def _rows_of_a(found: Contraction, rows: int, k: str) -> dict[str, object]:
-    """A block of A is read where it is; rows behind the last are like that one."""
-    before: list[str] = []
-    loads = [f"{k} = arith.addi %k0, %k : index"] if k != "%k" else []
+def _of_narrow(found: Contraction, rows: int, columns: int, steps: int) -> dict[str, object]:
+    """Products of so many steps of k are added to a block of sums in one go; A is read before."""
+
+    def add(step: int) -> str:
+        block = f"vector<{rows}x{found.element}>, vector<{columns}x{found.element}>"
+        return f"""%b_read{step} = vector.transfer_read %B[%b, %at_k{step}, %column], %no_column
+              : {operand_type(found.b)}, vector<{columns}x{found.b.element}>
+            {_extended(f"%b{step}", f"%b_read{step}", found.b.element, found, f"{columns}")}
+            %sums{step + 1} = vector.outerproduct %a{step}, %b{step}, %sums{step} : {block}"""
+
+    return {
+        "PANEL_OF_A": _rows_of_block(rows),
+        "READ_ALL_A": "\n".join(_read_rows(found, rows, step) for step in range(steps)),
+        "ADD_ALL": "\n".join(map(add, range(steps))),
+        "READ_A": _read_rows(found, rows, 0),
+        "ADD": add(0),
+    }
+
+
+def _rows_of_block(rows: int) -> str:
+    """Rows behind the last are like that one."""
+    lines: list[str] = []
     for number in range(rows):
-        before += [
+        lines += [
             f"%number{number} = arith.constant {number} : index",
             f"%wanted{number} = arith.addi %row, %number{number} : index",
             f"%row{number} = arith.minsi %wanted{number}, %last_row : index",
         ]
-        at = f"%row{number}, {k}" if found.is_lines(found.a) else f"{k}, %row{number}"
-        loads.append(f"%e{number} = memref.load %A[%b, {at}] : {operand_type(found.a)}")
-        loads.append(_extended(f"%a{number}", f"%e{number}", found.a.element, found, ""))
-    elements = ", ".join(f"%a{number}" for number in range(rows))
-    loads.append(f"%a = vector.from_elements {elements} : vector<{rows}x{found.element}>")
-    return {"PANEL_OF_A": "\n".join(before), "READ_A": "\n".join(loads)}
+    return "\n".join(lines)
+
+
+def _read_rows(found: Contraction, rows: int, step: int) -> str:
+    """The elements of a block of A, where it is, for a step of k behind ``%k0``."""
+    lines = [f"%step{step} = arith.constant {step} : index", f"%at_k{step} = arith.addi %k0, %step{step} : index"]
+    for number in range(rows):
+        at = f"%row{number}, %at_k{step}" if found.is_lines(found.a) else f"%at_k{step}, %row{number}"
+        name = f"{step}_{number}"
+        lines.append(f"%e{name} = memref.load %A[%b, {at}] : {operand_type(found.a)}")
+        lines.append(_extended(f"%a{name}", f"%e{name}", found.a.element, found, ""))
+    elements = ", ".join(f"%a{step}_{number}" for number in range(rows))
+    lines.append(f"%a{step} = vector.from_elements {elements} : vector<{rows}x{found.element}>")
+    return "\n".join(lines)
 
 
 def _end(found: Contraction, columns: int, follows: Epilogue | None, extras: Sequence[Extra]) -> str:

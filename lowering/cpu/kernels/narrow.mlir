@@ -1,16 +1,18 @@
-// contraction.mlir for the few rows of A that a block has: B is read once and where it is. The last axis of B is n.
+// contraction.mlir for the few rows of A that a block has. B, whose last axis is n, is read once and where it is:
+// ${STEPS} rows of it side by side, all their columns that a task has, the sums of which it keeps.
 func.func private @${NAME}(${PARAMETERS}) {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index
-  %zeros = arith.constant dense<${ZERO_OF_SUM}> : ${BLOCK}
+  %zeros = arith.constant dense<${ZERO_OF_SUM}> : ${LINE}
   %no_sums = arith.constant dense<${ZERO_OF_SUM}> : ${LINE}
   %nothing = arith.constant ${ZERO} : ${RESULT}
   %no_column = arith.constant ${ZERO_OF_B} : ${ELEMENT_OF_B}
   %columns = arith.constant ${COLUMNS} : index
   %part = arith.constant ${PART_COLUMNS} : index
+  %together = arith.constant ${STEPS} : index
+  %zero = arith.constant ${ZERO_OF_SUM} : ${SUM}
   %row = arith.constant 0 : index
-  %k0 = arith.constant 0 : index
   %is_last = arith.constant true
   %is_first = arith.xori %adds, %is_last : i1
   %batch = memref.dim %C, %0 : ${C}
@@ -19,25 +21,44 @@ func.func private @${NAME}(${PARAMETERS}) {
   %last_row = arith.subi %M, %1 : index
   %parts = arith.ceildivui %N, %part : index
   %tasks = arith.muli %parts, %batch : index
+  %behind = arith.remui %K, %together : index
+  %in_parts = arith.subi %K, %behind : index
   scf.parallel (%task) = (%0) to (%tasks) step (%1) {
-    %room = memref.alloca() {alignment = 64 : i64} : memref<${ROWS}x${COLUMNS}x${SUM}>
+    %room = memref.alloca() {alignment = 64 : i64} : memref<${ROWS}x${PART_COLUMNS}x${SUM}>
     %b = arith.divui %task, %parts : index
     %number = arith.remui %task, %parts : index
     %j_begin = arith.muli %number, %part : index
-    %j_next = arith.addi %j_begin, %part : index
-    %j_end = arith.minsi %j_next, %N : index
-    ${PANEL_OF_A}
-    scf.for %column = %j_begin to %j_end step %columns {
-      %sums = scf.for %k = %0 to %K step %1 iter_args(%so_far = %zeros) -> (${BLOCK}) {
-        ${READ_A}
-        %b_read = vector.transfer_read %B[%b, %k, %column], %no_column : ${B}, vector<${COLUMNS}x${ELEMENT_OF_B}>
-        ${CONVERT_B}
-        %more = vector.outerproduct %a, %b_row, %so_far : vector<${ROWS}x${SUM}>, vector<${COLUMNS}x${SUM}>
-        scf.yield %more : ${BLOCK}
+    %rest = arith.subi %N, %j_begin : index
+    %n = arith.minsi %rest, %part : index
+    %all = arith.constant ${ROWS} : index
+    scf.for %at = %0 to %all step %1 {
+      scf.for %j = %0 to %n step %columns {
+        vector.store %zeros, %room[%at, %j] : memref<${ROWS}x${PART_COLUMNS}x${SUM}>, ${LINE}
       }
-      vector.transfer_write %sums, %room[%0, %0] {in_bounds = [true, true]} : ${BLOCK}, memref<${ROWS}x${COLUMNS}x${SUM}>
-      scf.for %at = %0 to %M step %1 {
-        %part_sums = vector.load %room[%at, %0] : memref<${ROWS}x${COLUMNS}x${SUM}>, ${LINE}
+    }
+    ${PANEL_OF_A}
+    scf.for %k0 = %0 to %in_parts step %together {
+      ${READ_ALL_A}
+      scf.for %j = %0 to %n step %columns {
+        %column = arith.addi %j_begin, %j : index
+        %sums0 = vector.transfer_read %room[%0, %j], %zero {in_bounds = [true, true]} : memref<${ROWS}x${PART_COLUMNS}x${SUM}>, ${BLOCK}
+        ${ADD_ALL}
+        vector.transfer_write %sums${STEPS}, %room[%0, %j] {in_bounds = [true, true]} : ${BLOCK}, memref<${ROWS}x${PART_COLUMNS}x${SUM}>
+      }
+    }
+    scf.for %k0 = %in_parts to %K step %1 {
+      ${READ_A}
+      scf.for %j = %0 to %n step %columns {
+        %column = arith.addi %j_begin, %j : index
+        %sums0 = vector.transfer_read %room[%0, %j], %zero {in_bounds = [true, true]} : memref<${ROWS}x${PART_COLUMNS}x${SUM}>, ${BLOCK}
+        ${ADD}
+        vector.transfer_write %sums1, %room[%0, %j] {in_bounds = [true, true]} : ${BLOCK}, memref<${ROWS}x${PART_COLUMNS}x${SUM}>
+      }
+    }
+    scf.for %at = %0 to %M step %1 {
+      scf.for %j = %0 to %n step %columns {
+        %column = arith.addi %j_begin, %j : index
+        %part_sums = vector.load %room[%at, %j] : memref<${ROWS}x${PART_COLUMNS}x${SUM}>, ${LINE}
         ${END}
       }
     }
