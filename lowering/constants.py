@@ -6,7 +6,7 @@ is written; compiled code asks the runtime for it by number. Device constants ar
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -34,18 +34,34 @@ class ConstantTable:
     def __init__(self, literals: Mapping[str, memoryview]) -> None:
         self._literals = literals
         self._numbers: dict[Any, int] = {}
+        self._elements: list[str] = []
         self.arrays: list[np.ndarray[Any, Any]] = []
 
     def number(self, attribute: Any) -> int:
         """The number of a constant. Raises LoweringError, without a location, when its data cannot be read."""
         if attribute not in self._numbers:
-            self.arrays.append(constant_array(attribute, self._literals))
-            self._numbers[attribute] = len(self._numbers)
+            type_ = ir.ShapedType(attribute.type)
+            array = constant_array(attribute, self._literals).reshape(type_.shape)
+            self._numbers[attribute] = self.add(array, str(type_.element_type))
         return self._numbers[attribute]
 
+    def add(self, array: np.ndarray[Any, Any], element: str) -> int:
+        """The number of a new constant, of elements of a type."""
+        self.arrays.append(array)
+        self._elements.append(element)
+        return len(self.arrays) - 1
+
+    def keep(self, numbers: Collection[int]) -> dict[int, int]:
+        """Remove all constants but those of ``numbers``; returns which numbers these have then."""
+        new = {old: number for number, old in enumerate(sorted(numbers))}
+        self.arrays = [self.arrays[old] for old in new]
+        self._elements = [self._elements[old] for old in new]
+        self._numbers = {attribute: new[old] for attribute, old in self._numbers.items() if old in new}
+        return new
+
     def specs(self) -> list[ConstantSpec]:
-        types = [ir.ShapedType(attribute.type) for attribute in self._numbers]
-        return [ConstantSpec(str(type_.element_type), list(type_.shape)) for type_ in types]
+        pairs = zip(self.arrays, self._elements, strict=True)
+        return [ConstantSpec(element, list(array.shape)) for array, element in pairs]
 
 
 def extract_constants(module: Any, table: ConstantTable, most_inline: int) -> None:

@@ -105,7 +105,7 @@ def _compile(
     module = session.to_mlir(host_part)
     to_buffers(module, host, options, session.run_passes, constants, checks)
     schedules = host.read_schedules(options, rows)
-    kernels_of_host = host.call_kernels(module, schedules)
+    kernels_of_host = host.call_kernels(module, schedules, constants)
     observe("schedule", ScheduleReport(module, schedules))
     if devices:
         copy_directly(module)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
 from devscope.dialects.target import OptionValue, TargetKind
+from devscope.lowering.constants import ConstantTable
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row, Schedules
@@ -142,7 +143,7 @@ class HostTarget(Target):
     bufferised code with these, ``compile_object`` its object code with named entries."""
 
     read_schedules: Callable[[Options, Sequence[Row]], Schedules]
-    call_kernels: Callable[[Any, Schedules], KernelLibrary]
+    call_kernels: Callable[[Any, Schedules, ConstantTable], KernelLibrary]
     to_llvm: Callable[[Any, Schedules, KernelLibrary, RunPasses], Sequence[str]]
     compile_object: Callable[[Sequence[str], Sequence[str], Options], Any]
 

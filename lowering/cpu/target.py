@@ -15,6 +15,7 @@ from devscope.lowering.codegen.host_object import (
 )
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.complex_functions import lower_complex
+from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.cpu import math_functions
 from devscope.lowering.cpu.kernel_tables import FOLDER, built_in_rows
@@ -23,6 +24,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.kernels.contractions import call_contractions
 from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
@@ -98,9 +100,9 @@ def _read_schedules(options: Options, rows: Sequence[Row]) -> Schedules:
     return Schedules([*rows, *built_in_rows(instructions)], instructions)
 
 
-def _call_kernels(module: Any, schedules: Schedules) -> KernelLibrary:
+def _call_kernels(module: Any, schedules: Schedules, constants: ConstantTable) -> KernelLibrary:
     library = KernelLibrary(FOLDER)
-    call_contractions(module, schedules, library)
+    call_contractions(module, schedules, library, PackedConstants(module, constants))
     return library
 
 

@@ -7,16 +7,19 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_calls import CallText
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, match
-from devscope.lowering.kernels.contraction_values import Extra, extras, values
+from devscope.lowering.kernels.contraction_values import PACKED, Extra, extras, values
 from devscope.lowering.kernels.epilogue import epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.memory.effects import mark_written
 
 KIND = "contraction"
 
 
-def call_contractions(module: Any, schedules: Schedules, library: KernelLibrary) -> None:
+def call_contractions(
+    module: Any, schedules: Schedules, library: KernelLibrary, constants: PackedConstants
+) -> None:
     """Replace the contractions of ``module``, bufferised host code, for which there are rows."""
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
     for op in mlir_util.walk(module.operation):
@@ -26,7 +29,21 @@ def call_contractions(module: Any, schedules: Schedules, library: KernelLibrary)
         if found is not None:
             row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous_of_b())
             if row is not None:
+                if row.template == PACKED:
+                    _pack_constants(op, found, row, constants)
                 _replace(op, found, row, schedules, library)
+    constants.finish()
+
+
+def _pack_constants(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> None:
+    """One operand at most: the other has the extents of the loops."""
+    packed = constants.pack(op, found, found.b, "n", row.numbers["columns"])
+    if packed is not None:
+        found.b = packed
+        return
+    packed = constants.pack(op, found, found.a, "m", row.numbers["rows"])
+    if packed is not None:
+        found.a = packed
 
 
 def _replace(op: Any, found: Contraction, row: Row, schedules: Schedules, library: KernelLibrary) -> None:

@@ -312,3 +312,79 @@ def test_an_epilogue_that_loops_of_the_kernel_cannot_go_through() -> None:
         np.testing.assert_allclose(
             executable(a, b, t, np.zeros((3, 20, 50), "f4")), a @ b + t, rtol=1e-4, atol=1e-4
         )
+
+
+def constant_program() -> tuple[str, dict[str, Array]]:
+    """Constants as either operand, of a batch, read by others, too, twice, and of f16."""
+    rng = np.random.default_rng(0)
+    data = {
+        "w": rng.standard_normal((90, 70), dtype=np.float32),
+        "v": rng.standard_normal((40, 90), dtype=np.float32),
+        "u": rng.standard_normal((3, 50, 33), dtype=np.float32),
+        "h": rng.integers(-3, 4, (90, 40)).astype(np.float16),
+    }
+    texts = {
+        name: f'dense<"0x{array.tobytes().hex()}"> : '
+        f"tensor<{'x'.join(map(str, array.shape))}xf{8 * array.itemsize}>"
+        for name, array in data.items()
+    }
+
+    def product(spec: str, constant: str, types: Sequence[str], swapped: bool = False) -> str:
+        loops = list(dict.fromkeys(spec.replace(",", "").replace("->", "")))
+        maps = ", ".join(
+            f"affine_map<({', '.join(loops)}) -> ({', '.join(axes)})>"
+            for axes in spec.replace("->", ",").split(",")
+        )
+        x, k, r = types
+        operands = (f"%k, %x : {k}, {x}") if swapped else (f"%x, %k : {x}, {k}")
+        return f"""(%x: {x}, %init: {r}) -> {r} {{
+          %k = arith.constant {texts[constant]}
+          %r = linalg.contract indexing_maps = [{maps}] ins({operands}) outs(%init : {r}) -> {r}
+          return %r : {r}
+        }}"""
+
+    w, v, u = "tensor<90x70xf32>", "tensor<40x90xf32>", "tensor<3x50x33xf32>"
+    functions = {
+        "right": product("mk,kn->mn", "w", ("tensor<?x90xf32>", w, "tensor<?x70xf32>")),
+        "turned": product("mk,nk->mn", "w", ("tensor<?x70xf32>", w, "tensor<?x90xf32>")),
+        "left": product("mk,kn->mn", "v", ("tensor<90x50xf32>", v, "tensor<40x50xf32>"), swapped=True),
+        "again": product("mk,kn->mn", "v", ("tensor<90x80xf32>", v, "tensor<40x80xf32>"), swapped=True),
+        "batch": product(
+            "bmk,bnk->bmn", "u", ("tensor<3x20x33xf32>", "tensor<3x50x33xf32>", "tensor<3x20x50xf32>")
+        ),
+        "half": product("mk,kn->mn", "h", ("tensor<20x90xf16>", "tensor<90x40xf16>", "tensor<20x40xf16>")),
+    }
+    plain = f"""func.func @plain() -> {w} {{
+      %k = arith.constant {texts["w"]}
+      return %k : {w}
+    }}"""
+    return "\n".join([*(f"func.func @{name}{text}" for name, text in functions.items()), plain]), data
+
+
+def test_constants_are_packed_beforehand(tmp_path: Any) -> None:
+    source, data = constant_program()
+    rng = np.random.default_rng(1)
+    with devscope.compile(source, cache=False) as executable:
+        executable.save(tmp_path / "program.dsx")
+        # w turned, and as it is for `plain`; right: 90 steps of 3 panels of 32; v once for both; u; h.
+        assert len(executable.program.constants) == 6
+        assert [90, 70] in [spec.shape for spec in executable.program.constants]
+        assert not {(40, 90), (3, 50, 33)} & {tuple(spec.shape) for spec in executable.program.constants}
+    with devscope.Executable.load(tmp_path / "program.dsx") as executable:
+        np.testing.assert_array_equal(executable.run("plain"), data["w"])
+        for m in (0, 1, 37):
+            x, y = (rng.standard_normal((m, size), dtype=np.float32) for size in (90, 70))
+            result = executable.run("right", x, np.ones((m, 70), np.float32))
+            np.testing.assert_allclose(result, x @ data["w"] + 1, rtol=1e-4, atol=1e-4)
+            result = executable.run("turned", y, np.ones((m, 90), np.float32))
+            np.testing.assert_allclose(result, y @ data["w"].T + 1, rtol=1e-4, atol=1e-4)
+        for name, n in (("left", 50), ("again", 80)):
+            z = rng.standard_normal((90, n), dtype=np.float32)
+            result = executable.run(name, z, np.zeros((40, n), np.float32))
+            np.testing.assert_allclose(result, data["v"] @ z, rtol=1e-4, atol=1e-4)
+        x = rng.standard_normal((3, 20, 33), dtype=np.float32)
+        result = executable.run("batch", x, np.zeros((3, 20, 50), np.float32))
+        np.testing.assert_allclose(result, x @ data["u"].transpose(0, 2, 1), rtol=1e-4, atol=1e-4)
+        x = rng.integers(-3, 4, (20, 90)).astype(np.float16)
+        result = executable.run("half", x, np.zeros((20, 40), np.float16))
+        np.testing.assert_array_equal(result, x.astype(np.float32) @ data["h"].astype(np.float32))

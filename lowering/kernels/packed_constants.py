@@ -1,0 +1,94 @@
+"""Constants that a kernel reads in panels stand packed in the table of constants: nothing packs them in a call.
+
+A constant of which nobody else reads the plain form has only the packed one.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from devscope.lowering import mlir_util
+from devscope.lowering.constants import CONSTANT_PREFIX, ConstantTable, constant_number
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.contraction_match import Contraction, Operand
+
+_GET = "memref.get_global"
+
+
+class PackedConstants:
+    """Of one module, whose constants are in ``table``, and no other module's."""
+
+    def __init__(self, module: Any, table: ConstantTable) -> None:
+        self._module = module
+        self._table = table
+        self._packed: dict[tuple[int, tuple[int, ...], int], str] = {}
+
+    def pack(self, op: Any, found: Contraction, operand: Operand, lines: str, width: int) -> Operand | None:
+        """``operand`` of ``op`` packed for a kernel, in panels of ``width`` of its ``lines``, "m" or "n": as
+        [b][panels][k][width] in a buffer of rank 2, with zeros behind the last line.
+
+        None if it is no constant, if there are loops around the kernel that it has, or if zeros would be more than
+        half of it.
+        """
+        number = _number(operand.value)
+        if number is None or any(loop in operand.axes for loop in found.outer):
+            return None
+        groups = [[operand.axes[x] for x in found.loops[name] if x in operand.axes] for name in ("b", lines, "k")]
+        shape = operand.type.shape
+        batch, count, steps = (math.prod(shape[axis] for axis in group) for group in groups)
+        panels = -(-count // width)
+        if batch * count * steps == 0 or panels * width > 2 * count:
+            return None
+        order = tuple(axis for group in groups for axis in group)
+        size = panels * steps * width
+        key = number, order, width
+        if key not in self._packed:
+            plain = self._table.arrays[number].reshape(shape).transpose(order).reshape(batch, count, steps)
+            padded = np.zeros((batch, panels * width, steps), plain.dtype)
+            padded[:, :count] = plain
+            packed = padded.reshape(batch, panels, width, steps).transpose(0, 1, 3, 2)
+            made = self._table.add(np.ascontiguousarray(packed).reshape(batch, size), operand.element)
+            self._packed[key] = f"{CONSTANT_PREFIX}{made}"
+            first, *_ = mlir_util.children(self._module.operation)
+            text = f'memref.global "private" @{self._packed[key]} : memref<{batch}x{size}x{operand.element}>'
+            mlir_util.insert(first, text)
+        type_ = mlir_util.buffer_type([batch, size], operand.type.element_type)
+        symbol = ir.FlatSymbolRefAttr.get(self._packed[key], op.context)
+        return Operand(mlir_util.Builder(op).value(_GET, [], type_, {"name": symbol}), {}, packed=True)
+
+    def finish(self) -> None:
+        """Leave out of the table what nobody reads any more."""
+        if not self._packed:
+            return
+        reads, globals_ = list[Any](), list[Any]()
+        for op in mlir_util.walk(self._module.operation):
+            if op.name == _GET and _number(op.results[0]) is not None:
+                if any(True for _ in op.results[0].uses):
+                    reads.append(op)
+                else:
+                    op.erase()
+            elif op.name == "memref.global" and mlir_util.symbol_name(op).startswith(CONSTANT_PREFIX):
+                globals_.append(op)
+        numbers = self._table.keep({number for op in reads if (number := _number(op.results[0])) is not None})
+        for op in reads:
+            name = f"{CONSTANT_PREFIX}{numbers[constant_number(_symbol(op))]}"
+            op.attributes["name"] = ir.FlatSymbolRefAttr.get(name, op.context)
+        for op in globals_:
+            number = numbers.get(constant_number(mlir_util.symbol_name(op)))
+            if number is None:
+                op.erase()
+            else:
+                op.attributes["sym_name"] = ir.StringAttr.get(f"{CONSTANT_PREFIX}{number}", op.context)
+
+
+def _symbol(op: Any) -> str:
+    return ir.FlatSymbolRefAttr(op.attributes["name"]).value
+
+
+def _number(value: Any) -> int | None:
+    """That of the constant in the table that ``value``, a buffer, is."""
+    if isinstance(value.owner, ir.Block) or value.owner.operation.name != _GET:
+        return None
+    symbol = _symbol(value.owner.operation)
+    return constant_number(symbol) if symbol.startswith(CONSTANT_PREFIX) else None
