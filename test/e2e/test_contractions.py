@@ -349,9 +349,7 @@ def constant_program() -> tuple[str, dict[str, Array]]:
         "turned": product("mk,nk->mn", "w", ("tensor<?x70xf32>", w, "tensor<?x90xf32>")),
         "left": product("mk,kn->mn", "v", ("tensor<90x50xf32>", v, "tensor<40x50xf32>"), swapped=True),
         "again": product("mk,kn->mn", "v", ("tensor<90x80xf32>", v, "tensor<40x80xf32>"), swapped=True),
-        "batch": product(
-            "bmk,bnk->bmn", "u", ("tensor<3x20x33xf32>", "tensor<3x50x33xf32>", "tensor<3x20x50xf32>")
-        ),
+        "batch": product("bmk,bnk->bmn", "u", ("tensor<3x20x33xf32>", u, "tensor<3x20x50xf32>")),
         "half": product("mk,kn->mn", "h", ("tensor<20x90xf16>", "tensor<90x40xf16>", "tensor<20x40xf16>")),
     }
     plain = f"""func.func @plain() -> {w} {{
