@@ -130,7 +130,7 @@ def best_times(function: Run, seconds: float) -> dict[str, float]:
     repeats = max(1, int(BATCH / max(once, 1e-7)))
     wall = cpu = float("inf")
     calls = 0
-    while calls < 2 or time.perf_counter() - start < seconds:
+    while not calls or time.perf_counter() - start < seconds:
         before, used = time.perf_counter(), time.process_time()
         for _ in range(repeats):
             function()

@@ -295,6 +295,8 @@ def main() -> int:
                 row["errors"] = {kind: error for (kind, number), error in errors.items() if number == threads}
                 rows.append(row)
                 show(row)
+            if options.json:  # after every work: they take long
+                Path(options.json).write_text(json.dumps({"load": load, "rows": rows}, indent=1) + "\n")
         for side in sides:
             side.close()
     for row in rows:
@@ -306,8 +308,6 @@ def main() -> int:
         f"{TARGET_BANDWIDTH} of a copy's bandwidth where that is the limit, x{TARGET_SPEED_UP} by a second thread "
         "where cores are"
     )
-    if options.json:
-        Path(options.json).write_text(json.dumps({"load": load, "rows": rows}, indent=1) + "\n")
     return 1 if missed else 0
 
 
