@@ -149,7 +149,7 @@ class Tuner:
                         path.append(row)
             finally:
                 if now is not before:
-                    gain = ratio_of_times(call, before, now)
+                    gain = ratio_of_times(call, before, now, self._threads == 1)
                     now.close()
                     if gain >= LEAST_GAIN:
                         found.row, found.gain = path[-1], gain
@@ -170,9 +170,9 @@ class Tuner:
             if not agree(expected, call(other)):
                 found.problems.append(f"{_text(row)}: other results")
                 return None, None
-            ratio = ratio_of_times(call, now, other)
+            ratio = ratio_of_times(call, now, other, self._threads == 1)
             if ratio >= LEAST_GAIN:
-                ratio = min(ratio, ratio_of_times(call, now, other))
+                ratio = min(ratio, ratio_of_times(call, now, other, self._threads == 1))
             taken = ratio >= LEAST_GAIN
         except BaseException:
             other.close()
@@ -255,18 +255,23 @@ def _text(row: Row) -> str:
     return f"{row.template} with {named_sizes(row.numbers)}"
 
 
-def ratio_of_times(call: Call, first: Executable, second: Executable) -> float:
-    """How many times as fast as the ``first`` the ``second`` is: the median of calls that alternate, both warm."""
-    begin = time.perf_counter()
+def ratio_of_times(call: Call, first: Executable, second: Executable, is_alone: bool) -> float:
+    """How many times as fast as the ``first`` the ``second`` is: the median of calls that alternate, both warm.
+
+    ``is_alone``: they have one thread.
+    """
+    # Of one thread, the processor's time: other work of the machine is not in it.
+    clock = time.process_time if is_alone else time.perf_counter
+    begin = clock()
     call(second)
     call(first)
-    calls = max(1, math.ceil(_LONG_ENOUGH / max((time.perf_counter() - begin) / 2, 1e-6)))
+    calls = max(1, math.ceil(_LONG_ENOUGH / max((clock() - begin) / 2, 1e-6)))
 
     def seconds(executable: Executable) -> float:
-        begin = time.perf_counter()
+        begin = clock()
         for _ in range(calls):
             call(executable)
-        return time.perf_counter() - begin
+        return clock() - begin
 
     ratios: list[float] = []
     for number in range(_PAIRS):
