@@ -71,7 +71,7 @@ def _sources(maps: Iterable[Any], shapes: Sequence[Sequence[int]]) -> dict[int, 
 
 def _loops_left(expression: Any, extents: dict[int, int]) -> list[int] | None:
     """The loops of an index once those of one iteration are taken out; None if that leaves more than one loop."""
-    terms = _terms(expression)
+    terms = sum_of_loops(expression)
     if terms is None or not any(extents.get(loop) == 1 for loop, _ in terms):
         return None
     left = [(loop, factor) for loop, factor in terms if extents.get(loop) != 1]
@@ -80,15 +80,15 @@ def _loops_left(expression: Any, extents: dict[int, int]) -> list[int] | None:
     return [loop for loop, _ in left]
 
 
-def _terms(expression: Any) -> list[tuple[int, int]] | None:
+def sum_of_loops(expression: Any) -> list[tuple[int, int]] | None:
     """Loops and their factors in a sum of them; None for anything else."""
     if isinstance(expression, ir.AffineDimExpr):
         return [(expression.position, 1)]
     if isinstance(expression, ir.AffineAddExpr):
-        left, right = _terms(expression.lhs), _terms(expression.rhs)
+        left, right = sum_of_loops(expression.lhs), sum_of_loops(expression.rhs)
         return None if left is None or right is None else left + right
     if isinstance(expression, ir.AffineMulExpr) and isinstance(expression.rhs, ir.AffineConstantExpr):
-        terms = _terms(expression.lhs)
+        terms = sum_of_loops(expression.lhs)
         return None if terms is None else [(loop, factor * expression.rhs.value) for loop, factor in terms]
     return None
 

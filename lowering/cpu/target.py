@@ -23,6 +23,7 @@ from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.kernels.contractions import call_contractions
+from devscope.lowering.kernels.convolutions import call_convolutions
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.table import Row, Schedules
@@ -42,10 +43,6 @@ _SCHEDULES = (
     _loops((0, 2, 1), "matmul"),
     _loops((0, 1, 3, 2), "batch_matmul"),
     _loops((1, 0), "vecmat"),
-    _loops((0, 1, 4, 5, 6, 2, 3), "conv_2d_nchw_fchw"),
-    _loops((0, 1, 2, 4, 5, 6, 3), "conv_2d_nhwc_hwcf"),
-    _loops((0, 1, 4, 5, 2, 3), "pooling_nchw_max", "pooling_nchw_sum"),
-    _loops((0, 1, 2, 4, 5, 3), "pooling_nhwc_max", "pooling_nhwc_sum"),
 )
 
 
@@ -103,6 +100,7 @@ def _read_schedules(options: Options, rows: Sequence[Row]) -> Schedules:
 def _call_kernels(module: Any, schedules: Schedules, constants: ConstantTable) -> KernelLibrary:
     library = KernelLibrary(FOLDER)
     call_contractions(module, schedules, library, PackedConstants(module, constants))
+    call_convolutions(module, schedules, library)
     return library
 
 

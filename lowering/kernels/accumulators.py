@@ -1,0 +1,41 @@
+"""What kernels begin with: what a buffer is filled with before they add to it."""
+
+from typing import Any
+
+from devscope.lowering.interop.bindings import ir
+
+
+def filled_before(op: Any, buffer: Any) -> tuple[Any, str] | None:
+    """The operation that fills ``buffer``, a new one, right before ``op`` adds to it, and the constant's text."""
+    if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
+        return None
+    users = [use.owner.operation for use in buffer.uses]
+    earlier: Any = None
+    for other in op.block.operations:
+        if other.operation == op:
+            break
+        if other.operation in users:
+            earlier = other.operation
+    if earlier is None or earlier.name != "linalg.fill" or isinstance(earlier.operands[0].owner, ir.Block):
+        return None
+    constant = earlier.operands[0].owner.operation
+    if constant.name != "arith.constant" or earlier.operands[1] != buffer:
+        return None
+    return earlier, str(constant.attributes["value"]).rpartition(" : ")[0]
+
+
+def zeros_before(op: Any, buffer: Any) -> Any | None:
+    """The operation that makes ``buffer`` zero right before ``op`` adds to it."""
+    found = filled_before(op, buffer)
+    if found is None:
+        return None
+    fill, text = found
+    return fill if text and is_zero(text) else None
+
+
+def is_zero(number: str) -> bool:
+    """Whether the text of a constant of MLIR is zero of some kind."""
+    try:
+        return float(number) == 0
+    except ValueError:  # a pattern of bits
+        return False

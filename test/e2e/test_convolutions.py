@@ -1,0 +1,294 @@
+"""Convolutions and pooling by kernels compute what numpy does: layouts, element types, groups, padding that is not
+copied, holes between elements (transposed convolutions), sizes that are no multiples of blocks, nothing to sum.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from dataclasses import dataclass, replace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import devscope
+from devscope.runtime.executable import Executable
+
+Array = np.ndarray[Any, np.dtype[Any]]
+_TYPES: dict[str, Any] = {
+    **{"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64},
+    **{"i8": np.int8, "i32": np.int32, "i64": np.int64},
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """``layouts``: of image, filters and result, a letter per axis: n, g, c, f, and d, h, w for space.
+
+    ``low``, ``high``: padding along each axis of space; ``holes``: one more than the zeros between two elements.
+    """
+
+    layouts: tuple[str, str, str]
+    size: int = 11
+    window: int = 3
+    strides: int = 1
+    dilations: int = 1
+    low: int = 0
+    high: int = 0
+    holes: int = 1
+    batch: int = 2
+    channels: int = 5
+    filters: int = 9
+    groups: int = 1
+    types: tuple[str, str, str] = ("f32", "f32", "f32")
+    fill: bool = True
+    relu: bool = False
+    dynamic: bool = False
+
+    def padded(self) -> int:
+        return self.low + self.high + max(0, (self.size - 1) * self.holes + 1)
+
+    def extent(self, letter: str, operand: int) -> int:
+        if letter in "dhw":
+            result = (self.padded() - (self.window - 1) * self.dilations - 1) // self.strides + 1
+            return (self.size, self.window, result)[operand]
+        return {"n": self.batch, "g": self.groups, "c": self.channels, "f": self.filters}[letter]
+
+    def shape(self, operand: int) -> list[int]:
+        return [self.extent(letter, operand) for letter in self.layouts[operand]]
+
+    def text(self, symbol: str) -> str:
+        letters = sorted(set("".join(self.layouts)))
+        space = [letter for letter in letters if letter in "dhw"]
+        loops = [letter.upper() for letter in space] + letters  # an upper case letter is a pixel of the result
+        image = [
+            f"{a.upper()} * {self.strides} + {a} * {self.dilations}" if a in space else a for a in self.layouts[0]
+        ]
+        dims = ", ".join(f"{loop}{loop}" for loop in loops)
+        maps = ", ".join(
+            f"affine_map<({dims}) -> ({', '.join(_named(i) for i in indices)})>"
+            for indices in (image, self.layouts[1], [a.upper() if a in space else a for a in self.layouts[2]])
+        )
+        result_loops = {a.upper() if a in space else a for a in self.layouts[2]}
+        kinds = ", ".join('"parallel"' if loop in result_loops else '"reduction"' for loop in loops)
+        inside = [self.padded() if a in space else self.extent(a, 0) for a in self.layouts[0]]
+        x, w, c = self.types
+
+        def tensor(shape: list[int], layout: str, element: str) -> str:
+            sizes = [
+                "?" if self.dynamic and a in space else str(size) for a, size in zip(layout, shape, strict=True)
+            ]
+            return f"tensor<{'x'.join([*sizes, element])}>"
+
+        types = [tensor(self.shape(n), self.layouts[n], self.types[n]) for n in range(3)]
+        padded = tensor(inside, self.layouts[0], x)
+        zero = "0" if x.startswith("i") else "0.0"
+        lines = [f"%pad = arith.constant {zero} : {x}", f"%zero = arith.constant {zero} : {c}"]
+        begin = [self.low if a in space else 0 for a in self.layouts[0]]
+        read = "%x"
+        if self.low or self.high or self.holes > 1:
+            dims = [n for n, a in enumerate(self.layouts[0]) if a in space and self.dynamic]
+            lines += [
+                f"%n{n} = arith.constant {n} : index\n%dim{n} = tensor.dim %x, %n{n} : {types[0]}" for n in dims
+            ]
+        if self.holes > 1:
+            assert not self.dynamic
+            steps = [self.holes if a in space else 1 for a in self.layouts[0]]
+            lines += [
+                f"%room = tensor.empty() : {padded}",
+                f"%full = linalg.fill ins(%pad : {x}) outs(%room : {padded}) -> {padded}",
+                f"%padded = tensor.insert_slice %x into %full{begin} {self.shape(0)} {steps}",
+                f": {types[0]} into {padded}",
+            ]
+            read = "%padded"
+        elif self.low or self.high:
+            end = [self.high if a in space else 0 for a in self.layouts[0]]
+            indices = ", ".join(f"%i{n}: index" for n in range(len(begin)))
+            lines += [
+                f"%padded = tensor.pad %x low{begin} high{end} {{",
+                f"^bb0({indices}):\n tensor.yield %pad : {x}\n}} : {types[0]} to {padded}",
+            ]
+            read = "%padded"
+        start = "%init"
+        if self.fill:
+            sizes = "%init"
+            lines.append(f"%filled = linalg.fill ins(%zero : {c}) outs({sizes} : {types[2]}) -> {types[2]}")
+            start = "%filled"
+        integer = c.startswith("i")
+        extend = "arith.extsi" if integer else "arith.extf"
+        long = [
+            f"%{n}l = {extend} %{n}e : {t} to {c}" if t != c else f"%{n}l = arith.bitcast %{n}e : {t} to {c}"
+            for n, t in (("x", x), ("w", w))
+        ]
+        suffix = "i" if integer else "f"
+        lines += [
+            f"%sums = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}",
+            f"ins({read}, %w : {padded}, {types[1]}) outs({start} : {types[2]}) {{",
+            f"^bb0(%xe: {x}, %we: {w}, %ce: {c}):",
+            *long,
+            f"%p = arith.mul{suffix} %xl, %wl : {c}\n%s = arith.add{suffix} %ce, %p : {c}",
+            f"linalg.yield %s : {c}\n}} -> {types[2]}",
+        ]
+        last = "%sums"
+        if self.relu:
+            maximum = "maxsi" if integer else "maximumf"
+            axes = ", ".join(f"a{n}" for n in range(len(self.layouts[2])))
+            same = f"affine_map<({axes}) -> ({axes})>"
+            parallel = ", ".join(['"parallel"'] * len(self.layouts[2]))
+            lines += [
+                f"%relu = linalg.generic {{indexing_maps = [{same}, {same}], iterator_types = [{parallel}]}}",
+                f"ins(%sums : {types[2]}) outs(%init : {types[2]}) {{",
+                f"^bb0(%a: {c}, %b: {c}):\n%r = arith.{maximum} %a, %zero : {c}",
+                f"linalg.yield %r : {c}\n}} -> {types[2]}",
+            ]
+            last = "%relu"
+        body = "\n".join(lines)
+        return (
+            f"func.func @{symbol}(%x: {types[0]}, %w: {types[1]}, %init: {types[2]}) -> {types[2]} {{\n"
+            f"{body}\nreturn {last} : {types[2]}\n}}\n"
+        )
+
+    def reference(self, x: Array, w: Array, init: Array) -> Array:
+        image, filters, result = self.layouts
+        inside = np.zeros([self.padded() if a in "dhw" else self.extent(a, 0) for a in image])
+        part = tuple(
+            slice(self.low, self.low + max(0, (self.size - 1) * self.holes + 1), self.holes)
+            if a in "dhw"
+            else slice(None)
+            for a in image
+        )
+        inside[part] = x
+        out = np.zeros(self.shape(2)) if self.fill else init.astype(np.float64)
+        space = [a for a in image if a in "dhw"]
+        for position in itertools.product(range(self.window), repeat=len(space)):
+            at = dict(zip(space, position, strict=True))
+            seen = tuple(self._read(a, at[a]) if a in at else slice(None) for a in image)
+            factor = w[tuple(at.get(a, slice(None)) for a in filters)].astype(np.float64)
+            rest = "".join(a for a in filters if a not in at)
+            out += np.einsum(f"{image},{rest}->{result}", inside[seen], factor)
+        return np.maximum(out, 0) if self.relu else out
+
+    def _read(self, letter: str, at: int) -> slice:
+        first = at * self.dilations
+        return slice(first, first + (self.extent(letter, 2) - 1) * self.strides + 1, self.strides)
+
+
+def _named(index: str) -> str:
+    return "".join(character * 2 if character.isalpha() else character for character in index)
+
+
+_NHWC, _NCHW = ("nhwc", "hwcf", "nhwf"), ("nchw", "fchw", "nfhw")
+_CASES = {
+    "nhwc": Case(_NHWC, relu=True),
+    "nhwc_padded": Case(_NHWC, low=1, high=1, channels=20, filters=40),
+    "nhwc_strided": Case(_NHWC, size=12, window=5, strides=2, low=2, high=1, channels=3, fill=False),
+    "nhwc_dilated": Case(_NHWC, dilations=3, low=3, high=3, channels=17),
+    "nhwc_holes": Case(_NHWC, window=4, holes=2, low=2, high=3, size=6, channels=6),
+    "nhwc_dynamic": Case(_NHWC, low=2, high=1, dynamic=True, channels=17),
+    "nhwc_deep": Case(_NHWC, size=3, channels=70, low=1, high=1, relu=True),
+    "nhwc_fhwc": Case(("nhwc", "fhwc", "nhwf"), low=1, filters=33),
+    "nchw": Case(_NCHW, relu=True, fill=True),
+    "nchw_padded": Case(_NCHW, low=1, high=1, filters=17, fill=False),
+    "nchw_strided": Case(_NCHW, size=12, window=5, strides=2, low=2, high=1),
+    "nchw_dilated": Case(_NCHW, dilations=2, strides=3, low=2, high=3),
+    "nchw_holes": Case(_NCHW, window=4, holes=2, low=2, high=3, size=6),
+    "nchw_dynamic": Case(_NCHW, low=2, high=1, dynamic=True),
+    "nchw_deep": Case(_NCHW, size=3, channels=70, low=1, high=1, relu=True),
+    "nchw_hwcf": Case(("nchw", "hwcf", "nfhw"), low=1),
+    "nhwc_to_nchw": Case(("nhwc", "hwcf", "nfhw"), low=1, high=1),
+    "nchw_to_nhwc": Case(("nchw", "fchw", "nhwf"), low=1, high=1, strides=2),
+    "pointwise": Case(_NHWC, window=1, channels=40, filters=24),
+    "groups_nhwc": Case(("nhwgc", "hwgcf", "nhwgf"), groups=3, low=1, high=1),
+    "groups_nchw": Case(("ngchw", "gfchw", "ngfhw"), groups=3, low=1, high=1),
+    "depthwise_nhwc": Case(("nhwc", "hwc", "nhwc"), channels=37, low=1, high=1, strides=2),
+    "depthwise_nchw": Case(("nchw", "chw", "nchw"), low=1, high=2, dilations=2),
+    "depthwise_nchw_strided": Case(("nchw", "chw", "nchw"), low=1, high=1, strides=2, size=41),
+    "depthwise_holes": Case(("nchw", "chw", "nchw"), holes=3, low=2, high=2, size=7),
+    "multiplied": Case(("nhwc", "hwcf", "nhwcf"), low=1, high=1, filters=3),
+    "plain": Case(("hw", "hw", "hw"), size=40, low=1, high=1),
+    "line": Case(("nwc", "wcf", "nwf"), size=50, low=2, window=5),
+    "space": Case(("ndhwc", "dhwcf", "ndhwf"), size=6, low=1, high=1, channels=3),
+    "space_ncdhw": Case(("ncdhw", "fcdhw", "nfdhw"), size=6, low=1, high=1, channels=3),
+    "nothing": Case(_NHWC, channels=0, fill=False),
+    "no_image": Case(_NCHW, batch=0),
+    "f64": Case(_NHWC, types=("f64",) * 3, low=1, high=1),
+    "f16": Case(_NHWC, types=("f16",) * 3, low=1, high=1, channels=3),
+    "bf16": Case(_NCHW, types=("bf16", "bf16", "f32"), low=1, high=1),
+    "i8": Case(_NHWC, types=("i8", "i8", "i32"), low=1, high=1),
+    "i8_nchw": Case(_NCHW, types=("i8", "i8", "i32"), low=1, high=1),
+    "i64": Case(_NCHW, types=("i64",) * 3, low=1, high=1),
+}
+
+
+@functools.cache
+def _compiled() -> Executable:
+    return devscope.compile("".join(case.text(name) for name, case in _CASES.items()))
+
+
+@pytest.mark.parametrize("name", _CASES)
+def test_convolutions(name: str) -> None:
+    case, rng = _CASES[name], np.random.default_rng(7)
+    arguments = [rng.integers(-2, 3, case.shape(n)).astype(_TYPES[case.types[n]]) for n in range(3)]
+    found = _compiled().run(name, *arguments)
+    np.testing.assert_array_equal(found.astype(np.float64), case.reference(*arguments))
+
+
+def test_what_is_outside_is_multiplied() -> None:
+    """A zero of the padding times infinity is no number."""
+    for name in ("nhwc_padded", "nchw_padded", "depthwise_nhwc"):
+        case = _CASES[name]
+        arguments = [np.ones(case.shape(n), np.float32) for n in range(3)]
+        arguments[1][...] = np.inf
+        with np.errstate(invalid="ignore"):
+            expected = case.reference(*arguments)
+        np.testing.assert_array_equal(_compiled().run(name, *arguments), expected)
+
+
+_POOLING = """
+func.func @pool(%x: tensor<2x9x9x5xf32>) -> tensor<2x5x5x5xf32> {
+  %least = arith.constant 0xFF800000 : f32
+  %window = tensor.empty() : tensor<3x3xf32>
+  %padded = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %least : f32
+  } : tensor<2x9x9x5xf32> to tensor<2x11x11x5xf32>
+  %room = tensor.empty() : tensor<2x5x5x5xf32>
+  %full = linalg.fill ins(%least : f32) outs(%room : tensor<2x5x5x5xf32>) -> tensor<2x5x5x5xf32>
+  %0 = linalg.pooling_nhwc_max {strides = dense<2> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+    ins(%padded, %window : tensor<2x11x11x5xf32>, tensor<3x3xf32>) outs(%full : tensor<2x5x5x5xf32>)
+    -> tensor<2x5x5x5xf32>
+  return %0 : tensor<2x5x5x5xf32>
+}
+func.func @quantised(%x: tensor<1x9x9x4xi8>, %w: tensor<3x3x4x8xi8>, %x_zero: i32, %w_zero: i32,
+                     %init: tensor<1x7x7x8xi32>) -> tensor<1x7x7x8xi32> {
+  %0 = linalg.conv_2d_nhwc_hwcf_q {strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+    ins(%x, %w, %x_zero, %w_zero : tensor<1x9x9x4xi8>, tensor<3x3x4x8xi8>, i32, i32)
+    outs(%init : tensor<1x7x7x8xi32>) -> tensor<1x7x7x8xi32>
+  return %0 : tensor<1x7x7x8xi32>
+}
+"""
+
+
+@functools.cache
+def _others() -> Executable:
+    return devscope.compile(_POOLING)
+
+
+def test_padded_pooling_of_special_values() -> None:
+    x = np.random.default_rng(3).standard_normal((2, 9, 9, 5)).astype(np.float32)
+    x[0, 2, 3, 1], x[1, 0, 0, 4], x[1, 8, 8] = np.nan, np.inf, -np.inf
+    inside = np.full((2, 11, 11, 5), -np.inf, np.float32)
+    inside[:, 1:-1, 1:-1] = x
+    windows = [inside[:, i : i + 9 : 2, j : j + 9 : 2] for i in range(3) for j in range(3)]
+    np.testing.assert_array_equal(_others().run("pool", x), functools.reduce(np.maximum, windows))
+
+
+def test_zero_points() -> None:
+    case = replace(_CASES["i8"], size=9, channels=4, filters=8, batch=1, low=0, high=0, fill=False)
+    rng = np.random.default_rng(4)
+    x, w = (rng.integers(-128, 128, case.shape(n)).astype(np.int8) for n in (0, 1))
+    init = np.ones(case.shape(2), np.int32)
+    expected = case.reference(x - np.float64(3), w - np.float64(-5), init)
+    np.testing.assert_array_equal(_others().run("quantised", x, w, np.int32(3), np.int32(-5), init), expected)

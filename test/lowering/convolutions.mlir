@@ -1,0 +1,48 @@
+// RUN: devscope lower %s --stage host-buffers | filecheck %s
+
+// Padding is not made: the kernel reads the argument, and takes what follows along. Without filters, as for pooling
+// and a convolution of each channel by itself, windows are computed where they are.
+
+// CHECK-LABEL: func.func @padded
+// CHECK-NOT:     memref.copy
+// CHECK-NOT:     linalg.
+// CHECK:         call @devscope_convolution_0
+// CHECK-NOT:     linalg.
+// CHECK:         return
+func.func @padded(%x: tensor<2x8x8x16xf32>, %w: tensor<3x3x16x32xf32>, %b: tensor<32xf32>) -> tensor<2x8x8x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %p = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %zero : f32
+  } : tensor<2x8x8x16xf32> to tensor<2x10x10x16xf32>
+  %e = tensor.empty() : tensor<2x8x8x32xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<2x8x8x32xf32>) -> tensor<2x8x8x32xf32>
+  %c = linalg.conv_2d_nhwc_hwcf {strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+    ins(%p, %w : tensor<2x10x10x16xf32>, tensor<3x3x16x32xf32>) outs(%f : tensor<2x8x8x32xf32>)
+    -> tensor<2x8x8x32xf32>
+  %r = linalg.generic {
+    indexing_maps = [affine_map<(n, h, w, f) -> (n, h, w, f)>, affine_map<(n, h, w, f) -> (f)>,
+                     affine_map<(n, h, w, f) -> (n, h, w, f)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%c, %b : tensor<2x8x8x32xf32>, tensor<32xf32>) outs(%e : tensor<2x8x8x32xf32>) {
+  ^bb0(%u: f32, %v: f32, %o: f32):
+    %s = arith.addf %u, %v : f32
+    %m = arith.maximumf %s, %zero : f32
+    linalg.yield %m : f32
+  } -> tensor<2x8x8x32xf32>
+  return %r : tensor<2x8x8x32xf32>
+}
+
+// CHECK-LABEL: func.func @pooled
+// CHECK-NOT:     linalg.
+// CHECK:         call @devscope_window_1
+func.func @pooled(%x: tensor<2x16x16x16xf32>) -> tensor<2x8x8x16xf32> {
+  %least = arith.constant 0xFF800000 : f32
+  %window = tensor.empty() : tensor<2x2xf32>
+  %e = tensor.empty() : tensor<2x8x8x16xf32>
+  %f = linalg.fill ins(%least : f32) outs(%e : tensor<2x8x8x16xf32>) -> tensor<2x8x8x16xf32>
+  %0 = linalg.pooling_nhwc_max {strides = dense<2> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+    ins(%x, %window : tensor<2x16x16x16xf32>, tensor<2x2xf32>) outs(%f : tensor<2x8x8x16xf32>)
+    -> tensor<2x8x8x16xf32>
+  return %0 : tensor<2x8x8x16xf32>
+}
