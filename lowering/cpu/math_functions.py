@@ -53,6 +53,10 @@ WITH_FMA: Mapping[str, Expansion] = {
 }
 
 
+#: Of these, LLVM makes no loop over the elements of a vector, whatever its element type.
+OF_VECTORS = frozenset(f"math.{name}" for name in _OF_F64.difference(_PERIODIC))
+
+
 def has_far_functions(ops: Iterable[Any]) -> bool:
     return any(_FAR in op.attributes for op in ops)
 

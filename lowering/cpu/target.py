@@ -1,7 +1,8 @@
 """The host: bufferised functions -> loops -> LLVM dialect -> LLVM IR -> an object."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
@@ -20,6 +21,7 @@ from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.cpu import math_functions
 from devscope.lowering.cpu.kernel_tables import FOLDER, built_in_rows
 from devscope.lowering.divisions import guard_rounding
+from devscope.lowering.expansions import Expansion
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.kernels.contractions import call_contractions
@@ -49,12 +51,24 @@ _SCHEDULES = (
 _EXPM1 = "math.expm1"
 _LIBM = {"f32": "expm1f", "f64": "expm1"}
 _EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: expansions.by_wide_elements}
-_EXPANSIONS_WITH_FMA = {**_EXPANSIONS, **math_functions.WITH_FMA}
-#: By the instructions that the processor has for vectors.
-_EXPANSIONS_BY_INSTRUCTIONS = {"avx2": _EXPANSIONS_WITH_FMA, "avx512": _EXPANSIONS_WITH_FMA, "other": _EXPANSIONS}
 
 
-_VECTOR_BYTES = {"avx2": 32, "avx512": 64, "other": 16}
+@dataclass(frozen=True)
+class _Instructions:
+    """``vector_bytes``: of a register. ``expansions``: of functions, too, where arithmetic computes them faster.
+    ``functions``: those of them that kernels may have."""
+
+    vector_bytes: int
+    expansions: Mapping[str, Expansion]
+    functions: Collection[str] = ()
+
+
+_WITH_FMA = {**_EXPANSIONS, **math_functions.WITH_FMA}
+_INSTRUCTIONS = {
+    "avx512": _Instructions(64, _WITH_FMA, math_functions.OF_VECTORS),
+    "avx2": _Instructions(32, _WITH_FMA, math_functions.OF_VECTORS),
+    "other": _Instructions(16, _EXPANSIONS),
+}
 
 #: Functions that LLVM computes by itself. C's library has the others, but of these types not everywhere.
 _OF_F128 = {
@@ -98,7 +112,7 @@ def _read_schedules(options: Options, rows: Sequence[Row]) -> Schedules:
 
 
 def _call_kernels(module: Any, schedules: Schedules, constants: ConstantTable) -> KernelLibrary:
-    library = KernelLibrary(FOLDER)
+    library = KernelLibrary(FOLDER, _INSTRUCTIONS[schedules.instructions].functions)
     call_contractions(module, schedules, library, PackedConstants(module, constants))
     call_convolutions(module, schedules, library)
     return library
@@ -108,8 +122,8 @@ def _to_llvm(module: Any, schedules: Schedules, library: KernelLibrary, run_pass
     """LLVM IR of a bufferised host module without memory spaces or device operations; of its kernels, if any."""
     ops = lower_complex(module, run_passes)
     _check_wide_floats(ops)
-    expanded = _EXPANSIONS_BY_INSTRUCTIONS[schedules.instructions]
-    ops = expansions.expand(ops, expanded)
+    machine = _INSTRUCTIONS[schedules.instructions]
+    ops = expansions.expand(ops, machine.expansions)
     has_far = math_functions.has_far_functions(ops)
     guard_rounding(ops)
     copies = [op for op in ops if op.name == "memref.copy"]
@@ -124,9 +138,9 @@ def _to_llvm(module: Any, schedules: Schedules, library: KernelLibrary, run_pass
     poll_in_scalar_loops(module)
     run_passes(module.operation, pipeline("cpu/to_loops"))
     poll_in_loops(module)
-    far = math_functions.call_far_functions(module, _VECTOR_BYTES[schedules.instructions]) if has_far else ""
+    far = math_functions.call_far_functions(module, machine.vector_bytes) if has_far else ""
     kernels = library.definitions(module.context)
-    expansions.expand(mlir_util.walk(kernels.operation), expanded)
+    expansions.expand(mlir_util.walk(kernels.operation), machine.expansions)
     run_passes(kernels.operation, pipeline("cpu/kernels"))
     outline_tasks(kernels, "devscope_kernel_task")
     parts = [module, kernels] if kernels.body.operations else [module]

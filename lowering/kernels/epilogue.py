@@ -1,5 +1,6 @@
 """What is done with each element of a kernel's result before it is stored: an elementwise operation behind it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,9 +33,9 @@ class Epilogue:
     done: str
 
 
-def epilogue_of(op: Any, buffer: Any) -> Epilogue | None:
+def epilogue_of(op: Any, buffer: Any, functions: Collection[str]) -> Epilogue | None:
     """The elementwise operation right behind ``op``, with what writes zeros before it the only user of ``buffer``,
-    or the one that overwrites it."""
+    or the one that overwrites it. ``functions``: operations that vectors have arithmetic for."""
     if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
         return None
     follower = _next_user(op, buffer)
@@ -55,7 +56,7 @@ def epilogue_of(op: Any, buffer: Any) -> Epilogue | None:
         return None
     if not all(map_.is_projected_permutation for map_ in maps):
         return None
-    steps = _steps(follower, reads)
+    steps = _steps(follower, reads, _OPERATIONS.union(functions))
     others = {number for number in range(inputs) if number not in reads}
     if steps is None or any(not mlir_util.is_memref(operands[number].type) for number in others):
         return None
@@ -94,7 +95,7 @@ class _Steps:
     """Positions of the operands that are used."""
 
 
-def _steps(op: Any, sums: list[int]) -> _Steps | None:  # noqa: C901
+def _steps(op: Any, sums: list[int], allowed: Collection[str]) -> _Steps | None:  # noqa: C901
     block = mlir_util.entry_block(op)
     names: dict[Any, str] = {}
     count = 0
@@ -128,7 +129,7 @@ def _steps(op: Any, sums: list[int]) -> _Steps | None:  # noqa: C901
             if done is None:
                 return None
             return _Steps(tuple(lines), done, frozenset(read))
-        if len(inner.results) != 1 or list(inner.regions) or not _allowed(inner):
+        if len(inner.results) != 1 or list(inner.regions) or not _is_allowed(inner, allowed):
             return None
         operands = [name_of(value) for value in inner.operands]
         if any(operand is None for operand in operands):
@@ -143,6 +144,6 @@ def _steps(op: Any, sums: list[int]) -> _Steps | None:  # noqa: C901
     return None
 
 
-def _allowed(op: Any) -> bool:
+def _is_allowed(op: Any, names: Collection[str]) -> bool:
     types = [value.type for value in (*op.operands, *op.results)]
-    return op.name in _OPERATIONS and all(isinstance(type_, ir.IntegerType | ir.FloatType) for type_ in types)
+    return op.name in names and all(isinstance(type_, ir.IntegerType | ir.FloatType) for type_ in types)

@@ -1,6 +1,6 @@
 """The functions of kernels that a program calls, and the templates that they are made from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from string import Template
@@ -11,10 +11,14 @@ from devscope.lowering.interop.bindings import ir
 
 
 class KernelLibrary:
-    """``folder``: where the target has its templates, ``NAME.mlir`` with ``${VALUE}``s in them."""
+    """``folder``: where the target has its templates, ``NAME.mlir`` with ``${VALUE}``s in them.
 
-    def __init__(self, folder: Path) -> None:
+    ``functions``: operations of `math` that the target has arithmetic for, of vectors of any shape.
+    """
+
+    def __init__(self, folder: Path, functions: Collection[str] = ()) -> None:
         self._folder = folder
+        self.functions = functions
         self._symbols: dict[tuple[str, tuple[tuple[str, object], ...]], str] = {}
         self._texts: list[str] = []
 

@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from scipy import special
 
 import devscope
 
@@ -231,7 +232,25 @@ EPILOGUES: dict[str, tuple[str, Callable[..., Array]]] = {
         ),
     ),
     "square": ("%r = arith.mulf %p, %p : f32", lambda p, **x: p * p),
-    "exponential": ("%r = math.exp %p : f32", lambda p, **x: np.exp(p)),
+    "sigmoid": (
+        """%1 = arith.negf %p : f32
+           %2 = math.exp %1 : f32
+           %one = arith.constant 1.0 : f32
+           %3 = arith.addf %2, %one : f32
+           %r = arith.divf %one, %3 : f32""",
+        lambda p, **x: 1 / (1 + np.exp(-p)),
+    ),
+    "gelu": (
+        """%root = arith.constant 0.70710678 : f32
+           %half = arith.constant 0.5 : f32
+           %1 = arith.mulf %p, %root : f32
+           %2 = math.erf %1 : f32
+           %3 = arith.mulf %p, %half : f32
+           %r = math.fma %2, %3, %3 : f32""",
+        lambda p, **x: p / 2 * (1 + special.erf(p / np.sqrt(2))),
+    ),
+    "tanh": ("%r = math.tanh %p : f32", lambda p, **x: np.tanh(p)),
+    "sine": ("%r = math.sin %p : f32", lambda p, **x: np.sin(p)),
 }
 
 
