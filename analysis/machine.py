@@ -20,13 +20,15 @@ TRIP_COUNT = 10
 @dataclass(frozen=True)
 class Device:
     """``flops``: floating-point operations per second; ``bandwidth``: bytes per second of its memory;
-    ``launch``: seconds before an operation begins; ``memory``: bytes, None when unknown."""
+    ``launch``: seconds before an operation begins; ``memory``: bytes, None when unknown; ``cores``: of the host's
+    processor, those that the device computes with."""
 
     name: str
     flops: float
     bandwidth: float
     launch: float = 0.0
     memory: float | None = None
+    cores: int | None = None
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,10 @@ class _Reader:
             host,
             source=self._source,
             shared=tuple(self._group(group, f"shared[{index}]", known) for index, group in groups),
-            **{name: self._count(name, assumed.get(name, default)) for name, default in _ASSUMED.items()},
+            **{
+                name: self._count(f"assume.{name}", assumed.get(name, default))
+                for name, default in _ASSUMED.items()
+            },
         )
 
     def _group(self, data: object, key: str, known: str) -> tuple[str, ...]:
@@ -103,8 +106,10 @@ class _Reader:
             check_device_type(name.partition(":")[0])
         except OptionError as error:
             self._fail(key, error.message, *error.notes)
-        table = self._table(data, key, _DEVICE, {"flops", "bandwidth"})
-        return Device(name, **self._quantities(table, key, _DEVICE))
+        table = self._table(data, key, (*_DEVICE, "cores"), {"flops", "bandwidth"})
+        least = int(name.startswith("cpu:"))
+        cores = self._count(f"{key}.cores", table["cores"], least) if "cores" in table else None
+        return Device(name, **self._quantities(table, key, _DEVICE), cores=cores)
 
     def _links(self, data: list[Any], host: str) -> dict[tuple[str, str], Link]:
         links: dict[tuple[str, str], Link] = {}
@@ -158,9 +163,9 @@ class _Reader:
                 self._fail(_join(key, name), f"must be {known[name]}, not {table[name]!r}")
         return found
 
-    def _count(self, name: str, value: object) -> int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            self._fail(f"assume.{name}", f"must be a whole number of 1 or more, not {value!r}")
+    def _count(self, key: str, value: object, least: int = 1) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            self._fail(key, f"must be a whole number of {least} or more, not {value!r}")
         return value
 
     def _fail(self, key: str, message: str, *notes: str) -> NoReturn:
@@ -215,6 +220,6 @@ def _text(key: str, value: str | float) -> str:
     """As TOML writes floats, which need a point or an exponent; three digits are all that a measurement has."""
     if isinstance(value, str):
         return json.dumps(value)
-    if key == "memory":
+    if key in ("memory", "cores"):
         return f"{value:.0f}"
     return f"{value:.3g}" if math.isinf(value) else f"{value:.2e}"

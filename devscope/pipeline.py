@@ -151,6 +151,9 @@ def compile_source(
     )
     program.report["plan"] = report
     program.report["options"] = options.to_json()
+    if planned.machine is not None:
+        described = planned.machine.devices.values()
+        program.report["cores"] = {device.name: device.cores for device in described if device.cores is not None}
     if closed:
         program.report["closed"] = closed
     return program

@@ -16,7 +16,7 @@ from devscope.runtime.pool import Builds, Counters, InstancePool, end_calls_at_e
 from devscope.runtime.program import Entry, Program, find_entry, signatures
 from devscope.runtime.program_check import check_program
 from devscope.runtime.signatures import Key
-from devscope.runtime.threads import thread_count
+from devscope.runtime.threads import described_cores, thread_count
 
 MAIN = "main"
 
@@ -67,8 +67,6 @@ class Executable:
         trusted: bool = True,
         threads: int | None = None,
     ) -> None:
-        self.threads = thread_count(threads)
-        """The most threads that a call uses on the host."""
         check_program(program)
         self.program = program
         virtual = {spec.name: spec.compiled_for for spec in program.slots()}
@@ -76,6 +74,12 @@ class Executable:
         self.devices: dict[str, str] = {name: device.name for name, device in physical.items()}
         """The physical device of every virtual device."""
         check_shared_memory(program, physical)
+        cores = described_cores(program.report)
+        taken = {
+            device.name: cores.get(name, device.cores) for name, device in physical.items() if device.type != "cpu"
+        }
+        self.threads = thread_count(threads, cores.get("cpu:0"), sum(taken.values()))
+        """The most threads that a call uses on the host."""
         slots = [physical[spec.name] for spec in program.slots()]
         on_host = all(device.type == "cpu" for device in slots)
         builds = Builds(open_cache if cache == "default" else lambda: cache, trusted)

@@ -2,7 +2,9 @@
 
 import math
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from devscope.errors import OptionError
 
@@ -14,8 +16,10 @@ MOST = 1024
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
 
 
-def thread_count(wanted: int | None = None) -> int:
+def thread_count(wanted: int | None = None, described: int | None = None, taken: int = 0) -> int:
     """``wanted``; else what the environment variable ``DEVSCOPE_THREADS`` says; else the cores of this process.
+
+    The latter are at most ``described``, less those that are ``taken`` by devices, and at least one.
 
     Raises :class:`OptionError` for what is no number from 1 to :data:`MOST`.
     """
@@ -25,7 +29,7 @@ def thread_count(wanted: int | None = None) -> int:
         return wanted
     text = os.environ.get(VARIABLE, "")
     if not text:
-        return _cores()
+        return max(1, min(_cores(), described or MOST) - taken)
     if not (text.isascii() and text.isdigit() and len(text) < 10 and 0 < int(text) <= MOST):
         raise _error(f"{VARIABLE}: {text!r}")
     return int(text)
@@ -43,3 +47,10 @@ def _cores() -> int:
         return max(1, min(cores, math.ceil(int(quota) / int(period))))
     except (OSError, ValueError):  # no control group, or no limit
         return cores
+
+
+def described_cores(report: Mapping[str, Any]) -> dict[str, int]:
+    """The cores that a program's machine description gives to devices, as far as its report makes sense."""
+    cores = report.get("cores")
+    found: dict[Any, Any] = cores if isinstance(cores, dict) else {}  # pyright: ignore[reportUnknownVariableType]
+    return {name: count for name, count in found.items() if isinstance(count, int) and 0 <= count <= MOST}

@@ -97,6 +97,11 @@ class Device(DeviceInfo, ABC):
         """The device in messages."""
         return f"{self.name} ({self.description})"
 
+    @property
+    def cores(self) -> int:
+        """How many of the host's cores are the device's, as long as a program uses it; 0: no certain ones."""
+        return 0
+
     @abstractmethod
     def shares_memory_with(self, other: Device) -> bool:
         """Whether this device uses the other one's memory as its own."""

@@ -66,6 +66,10 @@ class OpenCLDevice(Device):
     shared_context: SharedContext
     polled: bool = False
 
+    @property
+    def cores(self) -> int:
+        return int(self.polled and bool(self.device_type & cl.DEVICE_TYPE_CPU))
+
     def shares_memory_with(self, other: Device) -> bool:
         if other.type == "cpu":
             return self.shares_memory

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,14 +25,14 @@ def test_reads_all_keys(tmp_path: Path) -> None:
     file.write_text(
         'format = 1\nhost = "cpu:0"\n[assume]\ndynamic_size = 7\ntrip_count = 3\n'
         + HOST
-        + "launch = 1e-6\nmemory = 4096\n"
+        + "launch = 1e-6\nmemory = 4096\ncores = 3\n"
         + DEVICE
         + THERE
         + "latency = 1e-5\n"
         + BACK
     )
     machine = read_machine(file)
-    assert machine.devices["cpu:0"] == Device("cpu:0", 1e10, 2e10, 1e-6, 4096)
+    assert machine.devices["cpu:0"] == Device("cpu:0", 1e10, 2e10, 1e-6, 4096, 3)
     assert machine.devices["opencl:0"] == Device("opencl:0", 1e12, 2e11, 0.0, None)
     assert machine.links["cpu:0", "opencl:0"] == Link("cpu:0", "opencl:0", 1e10, 1e-5)
     assert (machine.dynamic_size, machine.trip_count, machine.source) == (7, 3, str(file))
@@ -41,6 +42,7 @@ def test_reads_all_keys(tmp_path: Path) -> None:
 def test_reads_what_is_written(write: object) -> None:
     assert callable(write)
     machine = nominal_machine(["opencl:0", "cuda:1"], "cpu:0")
+    machine = replace(machine, devices={**machine.devices, "cuda:1": Device("cuda:1", 1e9, 1e9, cores=0)})
     read = parse_machine(write(machine), "m")
     assert (read.devices, read.links, read.host) == (machine.devices, machine.links, machine.host)
 
@@ -86,6 +88,9 @@ def test_devices_without_a_link_copy_through_the_host() -> None:
         ("[]", "m.toml: ", ""),
         ("devices = 3", "m.toml: devices: must be a table", ""),
         ("format = 2\n" + GOOD, "m.toml: format: must be 1", ""),
+        (HOST + "cores = 0", """m.toml: devices."cpu:0".cores: must be a whole number of 1""", ""),
+        (HOST + DEVICE + "cores = -1", """m.toml: devices."opencl:0".cores: must be a whole number of 0""", ""),
+        (HOST + "cores = 1.5", """m.toml: devices."cpu:0".cores: must be a whole number of 1""", ""),
         ("speed = 2\n" + GOOD, "m.toml: speed: unknown key", "assume, devices, format, host, links, shared"),
         ('host = "cpu:1"\n' + GOOD, "m.toml: host: there is no device 'cpu:1'", "described are: cpu:0, opencl:0"),
         ("host = []\n" + GOOD, "m.toml: host: there is no device []", ""),

@@ -249,3 +249,16 @@ def test_results_of_devices_in_arrays_of_the_caller() -> None:
         assert np.array_equal(out, 2 * x)
         right = 2 * x
         assert np.array_equal(exe(x, out=x), right)
+
+
+def test_cores_of_the_machine_description(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DEVSCOPE_THREADS", raising=False)
+    machine = tmp_path / "machine.toml"
+    machine.write_text('[devices."cpu:0"]\nflops = 1e9\nbandwidth = 1e9\ncores = 1\n')
+    with devscope.compile(SOURCE, machine=machine) as exe:
+        assert exe.threads == 1
+        exe.save(tmp_path / "saved.dsx")
+    with devscope.load(tmp_path / "saved.dsx") as exe:
+        assert exe.threads == 1
+    with devscope.load(tmp_path / "saved.dsx", threads=3) as exe:
+        assert exe.threads == 3

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from handmade import program, symbol, vector
+from handmade import add_program, program, symbol, vector
 
 from devscope.errors import DeviceError, OptionError
-from devscope.runtime import threads
+from devscope.runtime import devices, threads
 from devscope.runtime.executable import Executable
 from devscope.runtime.program import Entry, TensorSpec
 
@@ -232,3 +232,28 @@ def test_default_number(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
         assert threads.thread_count() == count
     monkeypatch.setenv("DEVSCOPE_THREADS", "5")
     assert threads.thread_count() == 5
+
+
+def test_cores_that_devices_take(monkeypatch: pytest.MonkeyPatch, device: Any) -> None:
+    monkeypatch.delenv("DEVSCOPE_THREADS", raising=False)
+    monkeypatch.setattr(threads, "_cores", lambda: 8)
+    add = add_program()
+    for cores, count in [
+        (None, 8),
+        ({"opencl:0": 3}, 5),
+        ({"opencl:0": 9}, 1),
+        ({"opencl:0": 1, "cpu:0": 4}, 3),
+        ({"cpu:0": 64, "opencl:1": 5}, 8),
+        ({"cpu:0": "2", "opencl:0": -3}, 8),
+        ([3], 8),
+    ]:
+        add.report = {"cores": cores}
+        with Executable(add) as exe:
+            assert exe.threads == count
+    with Executable(add, threads=6) as exe:
+        assert exe.threads == 6
+    unit = next(iter(devices.list_devices()[1:])).name + ".0"
+    if (found := devices.resolve_devices({"opencl:0": "opencl"}, {"opencl:0": unit})["opencl:0"]).cores:
+        add.report = {}
+        with Executable(add, {"opencl:0": found.name}) as exe:
+            assert exe.threads == 7
