@@ -93,9 +93,10 @@ def _condition(type_: Any) -> str:
 
 def _constants(ops: Sequence[Any], name: str) -> Mapping[Any, int]:
     """Values of constants among ``ops`` that are one integer."""
-    values = {op.results[0]: op.attributes["value"] for op in ops if op.name == name}
+    values = ((op, op.attributes["value"]) for op in ops if op.name == name)
+    # Other results are not asked for: for one of a type of LLVM's the bindings would import all of its dialect.
     return {
-        value: ir.IntegerAttr(attribute).value
-        for value, attribute in values.items()
+        op.results[0]: ir.IntegerAttr(attribute).value
+        for op, attribute in values
         if isinstance(attribute, ir.IntegerAttr)
     }

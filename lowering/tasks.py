@@ -36,21 +36,23 @@ def _outline(module: Any, loop: Any, name: str) -> None:
     captured = [value for value in used if value not in constants]
     types = [_converted(value.type) for value in captured]
     environment = f"!llvm.struct<({', '.join(types)})>"
-    begin = mlir_util.entry_block(function).operations[0].operation
-    one, room = mlir_util.insert(
+    begin, *_ = mlir_util.children(function)  # not the block's operations: the bindings would import their dialects
+    # As an index: the bindings would import all of LLVM's dialect for a value that is a pointer.
+    *_, room = mlir_util.insert(
         begin,
         f"""%one = llvm.mlir.constant(1 : i64) : i64
-            %room = llvm.alloca %one x {environment} : (i64) -> {_POINTER}""",
+            %room = llvm.alloca %one x {environment} : (i64) -> {_POINTER}
+            %cast = builtin.unrealized_conversion_cast %room : {_POINTER} to index""",
     )
-    del one
     lines = [
         f"%task = func.constant @{name} : ({_POINTER}, i64) -> ()",
         f"%count = arith.index_cast %{len(captured)} : index to i64",
+        f"%room = builtin.unrealized_conversion_cast %{len(captured) + 1} : index to {_POINTER}",
     ]
     for number, (value, type_) in enumerate(zip(captured, types, strict=True)):
         lines += [
             f"%c{number} = builtin.unrealized_conversion_cast %{number} : {value.type} to {type_}",
-            f"%p{number} = {_field(f'%{len(captured) + 1}', number, environment)}",
+            f"%p{number} = {_field('%room', number, environment)}",
             f"llvm.store %c{number}, %p{number} : {type_}, {_POINTER}",
         ]
     body = [f"func.func private @{name}(%environment: {_POINTER}, %number: i64) {{"]
@@ -75,7 +77,7 @@ def _outline(module: Any, loop: Any, name: str) -> None:
         mlir_util.remap_operands(op, mapping)
     call = [
         *lines,
-        f"func.call @{_RUN}(%task, %{len(captured) + 1}, %count)"
+        f"func.call @{_RUN}(%task, %room, %count)"
         f" : (({_POINTER}, i64) -> (), {_POINTER}, i64) -> ()",
     ]
     # The text is verified as a module of its own, in which the functions are declared.

@@ -8,7 +8,8 @@
 //
 // %a_lines, %b_lines: whether elements stand side by side along k. %slots: how many matrices of a batch are worked on
 // at once; %packed_a and %packed_b have room for so many.
-func.func private @${NAME}(${PARAMETERS}) {
+// The function itself is not optimised, which would take long: tasks do the work.
+func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optimize_none} {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index

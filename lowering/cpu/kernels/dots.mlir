@@ -1,6 +1,7 @@
 // contraction.mlir for a row of A and a B whose last axis is k: ${COLUMNS} sums of products at a time, ${LANES} steps of
 // k side by side, which are added up in the end.
-func.func private @${NAME}(${PARAMETERS}) {
+// The function itself is not optimised, which would take long: tasks do the work.
+func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optimize_none} {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index

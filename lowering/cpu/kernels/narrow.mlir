@@ -1,6 +1,7 @@
 // contraction.mlir for the few rows of A that a block has. B, whose last axis is n, is read once and where it is:
 // ${STEPS} rows of it side by side, all their columns that a task has, the sums of which it keeps.
-func.func private @${NAME}(${PARAMETERS}) {
+// The function itself is not optimised, which would take long: tasks do the work.
+func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optimize_none} {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %2 = arith.constant 2 : index
