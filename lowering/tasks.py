@@ -36,7 +36,7 @@ def _outline(module: Any, loop: Any, name: str) -> None:
     captured = [value for value in used if value not in constants]
     types = [_converted(value.type) for value in captured]
     environment = f"!llvm.struct<({', '.join(types)})>"
-    begin, *_ = mlir_util.children(function)  # not the block's operations: the bindings would import their dialects
+    begin, *_ = mlir_util.children(function)
     # As an index: the bindings would import all of LLVM's dialect for a value that is a pointer.
     *_, room = mlir_util.insert(
         begin,
@@ -77,8 +77,7 @@ def _outline(module: Any, loop: Any, name: str) -> None:
         mlir_util.remap_operands(op, mapping)
     call = [
         *lines,
-        f"func.call @{_RUN}(%task, %room, %count)"
-        f" : (({_POINTER}, i64) -> (), {_POINTER}, i64) -> ()",
+        f"func.call @{_RUN}(%task, %room, %count) : (({_POINTER}, i64) -> (), {_POINTER}, i64) -> ()",
     ]
     # The text is verified as a module of its own, in which the functions are declared.
     declared = [
