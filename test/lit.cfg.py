@@ -45,6 +45,8 @@ lit.TestRunner.subprocess.Popen = importlib.import_module("preloaded").preload(l
 for variable in ("HOME", "XDG_CACHE_HOME", "OCL_ICD_VENDORS", "OCL_ICD_FILENAMES", "DEVSCOPE_MLIR"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
+# Schedules that were tuned on this machine are in it.
+config.environment["DEVSCOPE_CACHE_DIR"] = str(ROOT / "build" / "lit" / "cache")
 config.environment["NO_COLOR"] = "1"
 config.environment["COLUMNS"] = "110"
 

@@ -186,10 +186,11 @@ class _Lines:
 class _Bar:
     def __init__(self, bar: Any) -> None:
         self._bar, self._task, self._tried = bar, bar.add_task("", total=1), 0
-        self._what, self._before, self._count = "", 0, 1
+        self._before, self._count = 0, 1
 
     def begin(self, what: str, number: int, count: int) -> None:
-        self._what, self._before, self._count, self._tried = what, number, count, 0
+        self._before, self._count, self._tried = number, count, 0
+        self._bar.console.print(f"{number + 1} of {count}: {what}", markup=False, highlight=False)
         self._show()
 
     def tried(self, row: Row, ratio: float | None) -> None:
@@ -199,5 +200,6 @@ class _Bar:
     def _show(self) -> None:
         # How many rows a search tries is not known before.
         part = self._tried / (self._tried + 20)
-        text = f"{self._what}: {self._tried} tried"
-        self._bar.update(self._task, completed=(self._before + part) / self._count, description=text)
+        self._bar.update(
+            self._task, completed=(self._before + part) / self._count, description=f"{self._tried} tried"
+        )
