@@ -185,3 +185,51 @@ def test_every_number_is_documented() -> None:
             number for row in re.findall(r"^\| (`.*?) \|", section, re.M) for number in re.findall(r"`(\w+)`", row)
         }
         assert cells == set(template.numbers), name
+
+
+ODD = """
+func.func @main(%a: tensor<131x150xf32>, %b: tensor<150x101xf32>, %x: tensor<3x150xf32>, %bt: tensor<101x150xf32>,
+                %c: tensor<131x101xf32>, %y: tensor<3x101xf32>, %z: tensor<3x101xf32>)
+    -> (tensor<131x101xf32>, tensor<3x101xf32>, tensor<3x101xf32>) {
+  %0 = linalg.matmul ins(%a, %b : tensor<131x150xf32>, tensor<150x101xf32>)
+    outs(%c : tensor<131x101xf32>) -> tensor<131x101xf32>
+  %1 = linalg.matmul ins(%x, %b : tensor<3x150xf32>, tensor<150x101xf32>)
+    outs(%y : tensor<3x101xf32>) -> tensor<3x101xf32>
+  %2 = linalg.contract indexing_maps = [
+      affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>, affine_map<(m, n, k) -> (m, n)>]
+    ins(%x, %bt : tensor<3x150xf32>, tensor<101x150xf32>) outs(%z : tensor<3x101xf32>) -> tensor<3x101xf32>
+  return %0, %1, %2 : tensor<131x101xf32>, tensor<3x101xf32>, tensor<3x101xf32>
+}
+"""
+
+
+def test_every_legal_number_computes_the_same(tmp_path: Path) -> None:
+    """Numbers that divide neither sizes nor each other, where a template does not need that."""
+    rows: list[Row] = []
+    for name in ("narrow", "dots", "contraction"):
+        template = templates()[name]
+        numbers = {
+            number: min(max(legal.least, value), legal.most)
+            for (number, legal), value in zip(
+                template.numbers.items(), (5, 7, 3, 37, 3, 11, 2, 5) * 3, strict=False
+            )
+        }
+        for number, legal in template.numbers.items():
+            if legal.multiple_of:
+                numbers[number] = 3 * numbers[legal.multiple_of]
+        at_most = {"m": 4} if name != "contraction" else {}
+        rows.append(Row("contraction", name, "f32", numbers, at_most, contiguous=template.must.contiguous))
+    path = tmp_path / "odd.toml"
+    path.write_text("\n".join(map(row_toml, rows)))
+    texts: list[str] = []
+    options = CompileOptions(schedules=path)
+    compile_source(ODD, options, lambda stage, seen: texts.append(str(seen)) if stage == "schedule" else None)
+    assert all(f"(odd.toml, contraction {number})" in texts[0] for number in (1, 2, 3)), texts[0]
+    rng = np.random.default_rng(0)
+    shapes = ((131, 150), (150, 101), (3, 150), (101, 150), (131, 101), (3, 101), (3, 101))
+    a, b, x, bt, c, y, z = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    with devscope.compile(ODD, schedules=path, cache=False) as executable:
+        for result, expected in zip(
+            executable(a, b, x, bt, c, y, z), (c + a @ b, y + x @ b, z + x @ bt.T), strict=True
+        ):
+            np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
