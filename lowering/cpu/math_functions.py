@@ -53,7 +53,7 @@ WITH_FMA: Mapping[str, Expansion] = {
 }
 
 
-#: Of these, LLVM makes no loop over the elements of a vector, whatever its element type.
+#: Those that are arithmetic without branches for every element type.
 OF_VECTORS = frozenset(f"math.{name}" for name in _OF_F64.difference(_PERIODIC))
 
 
@@ -76,10 +76,9 @@ def call_far_functions(module: Any, bytes_: int) -> str:
         name = f"devscope_far_{function.partition('.')[2]}_{type_}"
         if name not in made:
             made.add(name)
-            most = bytes_ * 8 // ir.FloatType(type_).width
-            counts = {count: f"{name}_{count}" for count in (most, most // 2)}
-            names += counts.values()
-            functions = ir.Module.parse(_far_functions(name, function, str(type_), counts), module.context)
+            count = bytes_ * 8 // ir.FloatType(type_).width
+            names.append(f"{name}_{count}")
+            functions = ir.Module.parse(_far_functions(name, function, str(type_), count), module.context)
             merge_modules(module, functions)
         mlir_util.replace_op(op, mlir_util.Builder(op).call(name, op.operands, [type_]).results)
     if not names:
@@ -91,21 +90,15 @@ def call_far_functions(module: Any, bytes_: int) -> str:
 _PURE = "llvm.readnone, llvm.no_inline, llvm.no_unwind, llvm.will_return"
 
 
-def _far_functions(name: str, function: str, type_: str, counts: Mapping[int, str]) -> str:
-    """The function ``name`` and, for each of ``counts``, one of a vector of so many numbers."""
-    variants = ",".join(f"_ZGV_LLVM_M{count}v_{name}({variant})" for count, variant in counts.items())
-    known = f'llvm.passthrough = [["vector-function-abi-variant", "{variants}"]]'
-    texts = [
-        f"""
+def _far_functions(name: str, function: str, type_: str, count: int) -> str:
+    """The function ``name``, and the one of a vector of ``count`` numbers."""
+    vector, mask, variant = f"vector<{count}x{type_}>", f"vector<{count}xi1>", f"{name}_{count}"
+    known = f'llvm.passthrough = [["vector-function-abi-variant", "_ZGV_LLVM_M{count}v_{name}({variant})"]]'
+    return f"""
         func.func private @{name}(%x: {type_}) -> {type_} attributes {{{_PURE}, {known}}} {{
           %y = {function} %x : {type_}
           return %y : {type_}
         }}
-        """
-    ]
-    for count, variant in counts.items():
-        vector, mask = f"vector<{count}x{type_}>", f"vector<{count}xi1>"
-        texts.append(f"""
         func.func private @{variant}(%x: {vector}, %mask: {mask}) -> {vector} attributes {{{_PURE}}} {{
           %any = vector.reduction <or>, %mask : {mask} into i1
           %all = scf.if %any -> {vector} {{
@@ -130,5 +123,4 @@ def _far_functions(name: str, function: str, type_: str, counts: Mapping[int, st
           }}
           return %all : {vector}
         }}
-        """)
-    return "".join(texts)
+    """
