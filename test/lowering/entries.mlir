@@ -13,7 +13,7 @@ func.func @main(%x: tensor<?xf32>, %s: f32) -> (tensor<?xf32>, index) {
 // CHECK:         call @devscope_copy(
 // CHECK:         call @devscope_function_main(
 // CHECK:         call @devscope_free(
-// CHECK:         call @devscope_host_buffer
+// CHECK:         call @devscope_result_buffer
 // CHECK:         call @devscope_copy(
 // CHECK:         memref.store {{.*}} : memref<index>
 // CHECK:         call @devscope_free(

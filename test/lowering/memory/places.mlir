@@ -23,7 +23,7 @@ func.func @chain(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
   return %3 : tensor<8x8xf32>
 }
 // CHECK-LABEL: func.func @devscope_function_chain(
-// CHECK:         %[[R:.*]] = memref.alloc() {alignment = 64 : i64} : memref<8x8xf32>
+// CHECK:         %[[R:.*]] = memref.alloc() {alignment = 64 : i64, devscope.result = 0 : i64} : memref<8x8xf32>
 // CHECK:         %[[A:.*]] = memref.alloc() {{.*}}devscope.storage = array<i64: 0, 0, 256>
 // CHECK:         memref.dealloc %[[A]] {devscope.storage = array<i64: 0>}
 // CHECK-NEXT:    %[[B:.*]] = memref.alloc() {{.*}}devscope.storage = array<i64: 0, 0, 256>
@@ -33,6 +33,6 @@ func.func @chain(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // DYNAMIC-NOT: devscope.storage
 
 // CALLS-LABEL: func.func @devscope_function_chain(
-// CALLS:         call @devscope_host_buffer
+// CALLS:         call @devscope_result_buffer
 // CALLS:         call @devscope_place_on_host
 // CALLS:         call @devscope_done_on_host
