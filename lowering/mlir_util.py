@@ -265,6 +265,10 @@ class Builder:
     ) -> Any:
         return self.op(name, operands, [result], attributes).results[0]
 
+    def clone(self, op: Any) -> Any:
+        """A copy of an operation, with the same operands."""
+        return op.clone(ip=ir.InsertionPoint(self._before)).operation
+
     def constant(self, number: int, type_: Any | None = None) -> Any:
         type_ = self.index if type_ is None else type_
         return self.value("arith.constant", [], type_, {"value": ir.IntegerAttr.get(type_, number)})

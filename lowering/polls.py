@@ -6,6 +6,7 @@ that as before. Loops that linalg becomes ask where they are outermost. Function
 call.
 """
 
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -44,7 +45,7 @@ def _poll_in_recursion(module: Any) -> None:
 
 class _Loops:
     def __init__(self, module: Any) -> None:
-        ops = mlir_util.walk(module)
+        ops = list(_outside_of_tasks(module.operation))
         self._loops = [op for op in ops if op.name in _LOOPS]
         self._constants = mlir_util.constants(module) if self._loops else {}
         self._polled = {op.block for op in ops if _is_question(op)} if self._loops else set[Any]()
@@ -62,7 +63,10 @@ class _Loops:
                 continue
             if loop.name == "scf.while":
                 self._ask(loop.regions[1].blocks[0])
-            elif loop.name == "scf.parallel" or self._work(loop) > _MUCH:  # parallel ones that have results
+            elif loop.name == "scf.parallel":
+                if list(loop.results):  # others become tasks
+                    self._ask(mlir_util.entry_block(loop))
+            elif self._work(loop) > _MUCH:
                 self._ask(mlir_util.entry_block(loop))
             elif self._count(loop) > _AT_ONCE and loop.parent.name == "func.func":
                 self._ask_in_parts(loop)
@@ -127,6 +131,14 @@ class _Loops:
         end = inner.value("arith.addi", [start, inner.value("arith.minui", [left, length], index)], index)
         for number, value in enumerate([start, end, step, *values]):
             loop.operands[number] = value
+
+
+def _outside_of_tasks(root: Any) -> Iterator[Any]:
+    """All operations under ``root`` but those that become tasks, between which the runtime asks."""
+    yield root
+    if root.name != "scf.parallel" or list(root.results):
+        for op in mlir_util.children(root):
+            yield from _outside_of_tasks(op)
 
 
 def _may_be_long(op: Any) -> bool:

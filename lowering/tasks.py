@@ -19,7 +19,8 @@ def outline_tasks(module: Any, prefix: str = "devscope_task") -> None:
 
     ``prefix``: of the names of the functions.
     """
-    loops = [op for op in mlir_util.walk(module.operation) if op.name == "scf.parallel"]
+    ops = mlir_util.walk(module.operation)
+    loops = [op for op in ops if op.name == "scf.parallel" and not list(op.results)]
     if not loops:
         return
     mlir_util.append(module, f"func.func private @{_RUN}(({_POINTER}, i64) -> (), {_POINTER}, i64)")
@@ -107,4 +108,6 @@ def _converted(type_: Any) -> str:
         rank = ir.MemRefType(type_).rank
         sizes = f", array<{rank} x i64>, array<{rank} x i64>" if rank else ""
         return f"!llvm.struct<(ptr, ptr, i64{sizes})>"
+    if isinstance(type_, ir.ComplexType):
+        return f"!llvm.struct<({type_.element_type}, {type_.element_type})>"
     return "i64" if isinstance(type_, ir.IndexType) else str(type_)

@@ -27,8 +27,11 @@ from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.kernels.contractions import call_contractions
 from devscope.lowering.kernels.convolutions import call_convolutions
 from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.nests import lower_nests
 from devscope.lowering.kernels.packed_constants import PackedConstants
+from devscope.lowering.kernels.rows import fuse_rows
 from devscope.lowering.kernels.table import Row, Schedules
+from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.polls import poll_in_loops, poll_in_scalar_loops
@@ -112,14 +115,16 @@ def _read_schedules(options: Options, rows: Sequence[Row]) -> Schedules:
 
 
 def _call_kernels(module: Any, schedules: Schedules, constants: ConstantTable) -> KernelLibrary:
-    library = KernelLibrary(FOLDER, _INSTRUCTIONS[schedules.instructions].functions)
+    library = KernelLibrary(FOLDER, schedules.loops, _INSTRUCTIONS[schedules.instructions].functions)
     call_contractions(module, schedules, library, PackedConstants(module, constants))
     call_convolutions(module, schedules, library)
+    fuse_rows(module, library)
     return library
 
 
 def _to_llvm(module: Any, schedules: Schedules, library: KernelLibrary, run_passes: RunPasses) -> list[str]:
     """LLVM IR of a bufferised host module without memory spaces or device operations; of its kernels, if any."""
+    merge_modules(module, library.of_operations(module.context))
     ops = lower_complex(module, run_passes)
     _check_wide_floats(ops)
     machine = _INSTRUCTIONS[schedules.instructions]
@@ -136,12 +141,14 @@ def _to_llvm(module: Any, schedules: Schedules, library: KernelLibrary, run_pass
     if is_parallel:
         run_passes(module.operation, pipeline("cpu/one_after_the_other"))
     poll_in_scalar_loops(module)
+    lower_nests(module, library.loops)
     run_passes(module.operation, pipeline("cpu/to_loops"))
     poll_in_loops(module)
     far = math_functions.call_far_functions(module, machine.vector_bytes) if has_far else ""
     kernels = library.definitions(module.context)
     expansions.expand(mlir_util.walk(kernels.operation), machine.expansions)
     run_passes(kernels.operation, pipeline("cpu/kernels"))
+    outline_tasks(module, "devscope_task")
     outline_tasks(kernels, "devscope_kernel_task")
     parts = [module, kernels] if kernels.body.operations else [module]
     host, *rest = [_to_llvm_ir(part, run_passes) for part in parts]

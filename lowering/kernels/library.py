@@ -13,14 +13,17 @@ from devscope.lowering.interop.bindings import ir
 class KernelLibrary:
     """``folder``: where the target has its templates, ``NAME.mlir`` with ``${VALUE}``s in them.
 
-    ``functions``: operations of `math` that the target has arithmetic for, of vectors of any shape.
+    ``loops``: the numbers of its schedule for operations that become loops. ``functions``: operations of `math`
+    that the target has arithmetic for, of vectors of any shape.
     """
 
-    def __init__(self, folder: Path, functions: Collection[str] = ()) -> None:
+    def __init__(self, folder: Path, loops: Mapping[str, int], functions: Collection[str] = ()) -> None:
         self._folder = folder
+        self.loops = loops
         self.functions = functions
         self._symbols: dict[tuple[str, tuple[tuple[str, object], ...]], str] = {}
         self._texts: list[str] = []
+        self._functions: Any = None
 
     def symbol(self, template: str, values: Mapping[str, object]) -> str:
         """The function that ``template`` becomes with ``values``, beside which it knows its ``NAME``."""
@@ -33,6 +36,22 @@ class KernelLibrary:
     def definitions(self, context: Any) -> Any:
         """A module with all functions."""
         return ir.Module.parse("\n".join(self._texts), context)
+
+    def of_operations(self, context: Any) -> Any:
+        """A module with the functions that are made of operations of the program."""
+        if self._functions is None:
+            self._functions = ir.Module.create(ir.Location.unknown(context))
+        return self._functions
+
+    def add_function(self, function: Any) -> str:
+        """The name of ``function``, the last one of `of_operations`; if there is an equal one already, of that one."""
+        key = mlir_util.text_but_name(function), ()
+        if key in self._symbols:
+            function.erase()
+        else:
+            self._symbols[key] = f"devscope_rows_{len(self._symbols)}"
+            ir.SymbolTable.set_symbol_name(function, self._symbols[key])
+        return self._symbols[key]
 
     @staticmethod
     def declare(op: Any, symbol: str, types: Sequence[str]) -> None:

@@ -74,6 +74,11 @@ class Schedules:
         self.instructions = instructions
         self.chosen: list[Choice] = []
 
+    @property
+    def loops(self) -> Mapping[str, int]:
+        """The numbers of the loops that all operations without a kernel become."""
+        return next(row.numbers for row in self.rows if row.kind == "loops")
+
     def choose(
         self,
         op: Any,

@@ -97,15 +97,15 @@ def mark_written(call: Any, positions: Sequence[int]) -> None:
 
 def mark_elementwise(call: Any, op: Any) -> None:
     """Note on ``call``, whose operands are buffers that ``op`` uses, which of them may share memory."""
+    mark_pairs(call, elementwise_pairs(op))
+
+
+def mark_pairs(call: Any, pairs: Sequence[tuple[Any, Any]]) -> None:
+    """Note on ``call`` inputs with outputs that may be in their memory."""
     positions = {value: number for number, value in enumerate(call.operands)}
-    pairs = [
-        positions[value]
-        for pair in elementwise_pairs(op)
-        if all(value in positions for value in pair)
-        for value in pair
-    ]
-    if pairs:
-        call.attributes[_ELEMENTWISE] = ir.DenseI64ArrayAttr.get(pairs, call.context)
+    numbers = [positions[value] for pair in pairs if all(v in positions for v in pair) for value in pair]
+    if numbers:
+        call.attributes[_ELEMENTWISE] = ir.DenseI64ArrayAttr.get(numbers, call.context)
 
 
 def elementwise_pairs(op: Any) -> list[tuple[Any, Any]]:

@@ -25,7 +25,8 @@ def test_built_in_rows_are_legal(instructions: str) -> None:
 
 def test_every_template_is_described() -> None:
     helpers = {"pack"}  # what templates call
-    assert {path.stem for path in FOLDER.glob("*.mlir")} - helpers == set(templates())
+    loops = {"nests"}  # no text: made of the program's own operations
+    assert {path.stem for path in FOLDER.glob("*.mlir")} - helpers == set(templates()) - loops
     used = {row.template for name in INSTRUCTIONS for row in built_in_rows(name)}
     assert used == set(templates())
 

@@ -1,0 +1,283 @@
+"""Operations on buffers that go over the same rows, such as the steps of a softmax, become one pass over them.
+
+A row of a buffer is what its first axes are indexed to. Operations that stand side by side are done row by row
+where each buffer that one of them writes and another uses is used by rows of the same number: a row is in the
+cache, then, while all steps are done to it. Buffers that are only used in between hold one row, of each task.
+
+The operations of a group become a function, which `nests` makes loops of; equal groups share it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from devscope.dialects.op_facts import facts
+from devscope.lowering import mlir_util
+from devscope.lowering.interop import bindings
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.nests import ROWS, SCRATCH, Nest, Operand, is_on_stack, match
+from devscope.lowering.memory.effects import elementwise_pairs, mark_pairs, mark_written
+from devscope.lowering.mlir_util import Builder
+
+_LEAST_ROWS = 8
+_LEAST_COLUMNS = 16
+"""Of fewer of both, as far as they are known, loops over whole buffers are faster."""
+
+
+def fuse_rows(module: Any, library: KernelLibrary) -> None:
+    """Replace groups of operations of ``module``, bufferised host code, by calls of functions of ``library``."""
+    _, *ops = mlir_util.walk(module.operation)
+    if sum(op.name.startswith("linalg.") and len(op.regions) > 0 for op in ops) < 2:
+        return
+    linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
+    # To ask values for their makers and users would have the bindings load the Python modules of all dialects.
+    code = _Code(ops)
+    found: list[_Group] = []
+    for block in mlir_util.by_block(ops):
+        group = _Group(code)
+        groups = [group]
+        for op in block:
+            if _is_quiet(op):
+                continue
+            nest = _nest(op, linalg)
+            if nest is None or not group.take(nest):
+                group = _Group(code)
+                groups.append(group)
+                if nest is not None:
+                    group.take(nest)
+        found += [group for group in groups if group.pays()]
+    for group, temporaries, pairs in [(group, group.temporaries(), list(_shared_pairs(group))) for group in found]:
+        _replace(group, temporaries, pairs, library)
+
+
+class _Code:
+    """Who makes and who uses the values of operations."""
+
+    def __init__(self, ops: Sequence[Any]) -> None:
+        self.makers = {result: op for op in ops for result in op.results}
+        self.users: dict[Any, list[Any]] = {}
+        for op in ops:
+            for value in op.operands:
+                self.users.setdefault(value, []).append(op)
+
+    def maker_name(self, value: Any) -> str:
+        return self.makers[value].name if value in self.makers else ""
+
+    def root(self, value: Any) -> Any:
+        """The buffer that ``value`` is a part of."""
+        while value in self.makers:
+            op = self.makers[value]
+            source = facts(op.name).view_of
+            if source is None:
+                break
+            value = op.operands[source]
+        return value
+
+
+def _is_quiet(op: Any) -> bool:
+    """Whether the memory of buffers is the same before and behind ``op``, and nothing of it is read."""
+    known = facts(op.name)
+    harmless = (
+        known.allocates or known.view_of is not None or known.query or op.name.startswith(("arith.", "math."))
+    )
+    return harmless and not list(op.regions)
+
+
+def _nest(op: Any, linalg: Any) -> Nest | None:
+    if op.name == "memref.copy":
+        rank = ir.MemRefType(op.operands[0].type).rank
+        operands = [Operand(value, tuple(range(rank))) for value in op.operands]
+        nest = Nest(op, operands, 1, [True] * rank, True)
+    elif op.name.startswith("linalg."):
+        nest = match(op, linalg)
+    else:
+        nest = None
+    if nest is None or not nest.is_pure or any(mlir_util.is_on_device(o.value) for o in nest.operands):
+        return None
+    return nest
+
+
+def _rows(nest: Nest) -> int:
+    """How many of the first axes of all results can be those of rows."""
+    count = 0
+    for loops in zip(*(result.dims for result in nest.results), strict=False):
+        if len(set(loops)) > 1 or not nest.parallel[loops[0]]:
+            break
+        count += 1
+    return count
+
+
+@dataclass
+class _Group:
+    """``rows``: how many axes say which row. ``uses``: of buffers, how the members index them by rows."""
+
+    code: _Code
+    nests: list[Nest] = field(default_factory=list[Nest])
+    rows: int = 0
+
+    def take(self, nest: Nest) -> bool:
+        """Add an operation, which stands behind all others, if it can be done row by row with them."""
+        rows = _rows(nest)
+        if not self.nests:
+            self.nests, self.rows = [nest], rows
+            return rows > 0
+        # As many axes as all buffers agree on that are written.
+        root = self.code.root
+        written = {root(o.value) for member in (*self.nests, nest) for o in member.results}
+        values: dict[Any, Any] = {}
+        common = 0
+        for count in range(min(rows, self.rows), 0, -1):
+            if all(self._agrees(nest, member, written, count) for member in self.nests):
+                common = count
+                break
+        for member in (*self.nests, nest):
+            for value in _used(member):
+                if root(value) in written and values.setdefault(root(value), value) != value:
+                    return False
+        if not common or not self._is_connected(nest, common):
+            return False
+        self.nests.append(nest)
+        self.rows = common
+        return True
+
+    def _agrees(self, nest: Nest, member: Nest, written: set[Any], rows: int) -> bool:
+        theirs = {self.code.root(value) for value in _used(member)}
+        ours = {self.code.root(value) for value in _used(nest)}
+        shared = theirs & ours & written
+        return all(self.is_by_rows(each, root, rows) for root in shared for each in (member, nest))
+
+    def is_by_rows(self, nest: Nest, root: Any, rows: int) -> bool:
+        """Whether ``nest`` uses of the buffer ``root`` only the row that it writes."""
+        loads = {value for child in mlir_util.children(nest.op) for value in mlir_util.captured_values(child)}
+        if any(mlir_util.is_memref(value.type) and self.code.root(value) == root for value in loads):
+            return False
+        first = nest.results[0].dims[:rows]
+        own = [o for o in nest.operands if o.is_buffer and self.code.root(o.value) == root]
+        return all(o.dims[:rows] == first for o in own)
+
+    def _is_connected(self, nest: Nest, rows: int) -> bool:
+        """Whether the number of rows is the same."""
+        ours = {o.value for o in nest.operands if o.is_buffer and o.dims[:rows] == nest.results[0].dims[:rows]}
+        return any(
+            o.value in ours and o.dims[:rows] == member.results[0].dims[:rows]
+            for member in self.nests
+            for o in member.operands
+            if o.is_buffer
+        )
+
+    def temporaries(self) -> list[Any]:
+        """Buffers that are made in the same block and used by nothing else."""
+        members = [nest.op for nest in self.nests]
+        values = dict.fromkeys(value for nest in self.nests for value in _used(nest))
+        return [
+            value
+            for value in values
+            if self.code.maker_name(value) == "memref.alloc"
+            and self.code.makers[value].block == members[0].block
+            and all(user in members for user in self.code.users[value])
+        ]
+
+    def pays(self) -> bool:
+        if len(self.nests) < 2:
+            return False
+        if all(len(nest.parallel) == self.rows for nest in self.nests):
+            self.rows -= 1
+        if self.rows == 0:
+            return False
+        seen: dict[Any, int] = {}
+        for nest in self.nests:
+            for value in {o.value for o in nest.operands if o.is_buffer and len(o.dims) > self.rows}:
+                seen[value] = seen.get(value, 0) + 1
+        first = self.nests[0]
+        around = [first.static_extent(loop) for loop in first.results[0].dims[: self.rows]]
+        if None not in around and prod(filter(None, around)) < _LEAST_ROWS:
+            return False
+        return any(count > 1 and _is_long(value, self.rows) for value, count in seen.items())
+
+
+def _is_long(value: Any, rows: int) -> bool:
+    inside = ir.MemRefType(value.type).shape[rows:]
+    return ir.ShapedType.get_dynamic_size() in inside or prod(inside) >= _LEAST_COLUMNS
+
+
+def _used(nest: Nest) -> list[Any]:
+    return [value for value in mlir_util.captured_values(nest.op) if mlir_util.is_memref(value.type)]
+
+
+def _replace(
+    group: _Group, rows_only: Sequence[Any], shared: Sequence[tuple[Any, Any]], library: KernelLibrary
+) -> None:
+    nests, rows, code = group.nests, group.rows, group.code
+    last = nests[-1].op
+    ops: list[Any] = []
+    for nest in nests:
+        if nest.op.name == "memref.copy":
+            source, target = nest.op.operands
+            text = f"linalg.copy ins(%0 : {source.type}) outs(%1 : {target.type})"
+            (copy,) = mlir_util.insert(nest.op, text, [source, target])
+            last = copy if nest.op == last else last
+            nest.op.erase()
+            nest.op = copy
+        ops.append(nest.op)
+    used = list(dict.fromkeys(value for op in ops for value in mlir_util.captured_values(op)))
+    used += [size for value in rows_only for size in code.makers[value].operands if size not in used]
+    constants = [value for value in used if code.maker_name(value) == "arith.constant"]
+    arguments = list(dict.fromkeys(value for value in used if value not in constants and value not in rows_only))
+    pairs = [pair for pair in shared if not set(pair) & set(rows_only)]
+    written = {o.value for nest in nests for o in nest.results}
+
+    build = Builder(last)
+    scratch = [
+        _scratch(build, code.makers[value], rows, library)
+        for value in rows_only
+        if not is_on_stack(value.type, rows)
+    ]
+    types = [value.type for value in (*arguments, *scratch)]
+    attributes = f"{ROWS} = {rows} : i64, {SCRATCH} = {len(arguments)} : i64"
+    parameters = ", ".join(f"%{number}: {type_}" for number, type_ in enumerate(types))
+    text = f"func.func private @rows({parameters}) attributes {{{attributes}}} {{ return }}"
+    function = mlir_util.append(library.of_operations(last.context), text, last.location)
+    (end,) = mlir_util.children(function)
+    inside = Builder(end)
+    mapping = dict(zip(arguments, mlir_util.entry_block(function).arguments, strict=False))
+    for value in (*constants, *rows_only):
+        copy = inside.clone(code.makers[value])
+        mlir_util.remap_operands(copy, mapping)
+        mapping[value] = copy.results[0]
+    for op in ops:
+        mlir_util.remap_operands(inside.clone(op), mapping)
+    symbol = library.add_function(function)
+    operands = [*arguments, *scratch]
+    library.declare(last, symbol, [str(type_) for type_ in types])
+    call = build.call(symbol, operands)
+    mark_written(call, [n for n, value in enumerate(operands) if n >= len(arguments) or value in written])
+    mark_pairs(call, pairs)
+    for op in ops:
+        op.erase()
+    for value in rows_only:
+        code.makers[value].erase()
+
+
+def _scratch(build: Builder, alloc: Any, rows: int, library: KernelLibrary) -> Any:
+    """A buffer for one row of what ``alloc`` makes for each task."""
+    type_ = ir.MemRefType(alloc.results[0].type)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    sizes = list(alloc.operands)[sum(extent == dynamic for extent in type_.shape[:rows]) :]
+    shape = [library.loops["row_tasks"], *type_.shape[rows:]]
+    return build.alloc(mlir_util.buffer_type(shape, type_.element_type), sizes)
+
+
+def _shared_pairs(group: _Group) -> Iterable[tuple[Any, Any]]:
+    """Inputs with results that may be in their memory: of a row, all is read before anything is written."""
+    nests, rows, root = group.nests, group.rows, group.code.root
+    written = {root(o.value) for nest in nests for o in nest.results}
+    for number, nest in enumerate(nests):
+        for source, target in elementwise_pairs(nest.op):
+            if root(source) in written or any(target in _used(earlier) for earlier in nests[:number]):
+                continue
+            if any(source in _used(later) for later in nests[number + 1 :]):
+                continue
+            if all(group.is_by_rows(each, root(source), rows) for each in nests if source in _used(each)):
+                yield source, target

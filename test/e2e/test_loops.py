@@ -1,0 +1,176 @@
+"""Loops of the host: random elementwise operations, reductions and choices over up to three axes, beside numpy.
+
+Parts and tasks are so small that a few elements have several of each.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import devscope
+
+Array = NDArray[np.float32]
+
+SMALL = """
+[[loops]]
+template = "nests"
+element = "any"
+[loops.numbers]
+grain = 16
+most_tasks = 64
+most_parts = 5
+row_tasks = 3
+columns = 4
+row_part = 8
+block = 4
+guard = 4
+"""
+SHAPES = [(3, 5, 7), (1, 1, 1), (0, 4, 2), (4, 0, 3), (5, 3, 0), (2, 3, 40), (9, 17, 33)]
+
+
+class Program:
+    """``values``: names with their axes, letters of ``abc``; ``steps`` make them of arrays."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.values = {"x": "abc", "y": "bc", "z": "c", "w": "ca"}
+        self.lines: list[str] = []
+        self.steps: list[Callable[[dict[str, Array]], None]] = []
+
+    def type_(self, axes: str, element: str = "f32") -> str:
+        return f"tensor<{'?x' * len(axes)}{element}>"
+
+    def _map(self, loops: str, axes: str) -> str:
+        return f"affine_map<({', '.join(loops)}) -> ({', '.join(axes)})>"
+
+    def _empty(self, name: str, axes: str, element: str = "f32") -> None:
+        sizes = ", ".join(f"%n{axis}" for axis in axes)
+        self.lines.append(f"%{name} = tensor.empty({sizes}) : {self.type_(axes, element)}")
+
+    def _fill(self, name: str, axes: str, value: str, element: str = "f32") -> None:
+        self._empty(f"{name}e", axes, element)
+        type_ = self.type_(axes, element)
+        self.lines.append(f"%{name}c = arith.constant {value} : {element}")
+        self.lines.append(f"%{name}i = linalg.fill ins(%{name}c : {element}) outs(%{name}e : {type_}) -> {type_}")
+
+    def _generic(
+        self, name: str, loops: str, inputs: list[str], outputs: list[tuple[str, str, str]], body: str
+    ) -> None:
+        maps = [self._map(loops, axes) for axes in [*(self.values[v] for v in inputs), *(o[1] for o in outputs)]]
+        kinds = ", ".join('"parallel"' if axis in outputs[0][1] else '"reduction"' for axis in loops)
+        ins = f"{', '.join('%' + v for v in inputs)} : {', '.join(self.type_(self.values[v]) for v in inputs)}"
+        types = [self.type_(axes, element) for _, axes, element in outputs]
+        outs = f"{', '.join('%' + v for v, _, _ in outputs)} : {', '.join(types)}"
+        count = "" if len(outputs) == 1 else f":{len(outputs)}"
+        self.lines.append(
+            f"%{name}{count} = linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{kinds}]}}"
+            f" ins({ins}) outs({outs}) {{ {body} }} -> ({', '.join(types)})"
+        )
+
+    def add(self) -> None:
+        name = f"v{len(self.lines)}"
+        kind = self.random.choice(["two", "two", "two", "sum", "max", "argmax"])
+        first = self.random.choice([v for v, axes in self.values.items() if axes or kind == "two"])
+        axes = self.values[first]
+        if kind == "two":
+            second = self.random.choice(list(self.values))
+            union = "".join(dict.fromkeys(axes + self.values[second]))
+            out = "".join(self.random.sample(union, len(union)))
+            self._empty(f"{name}e", out)
+            operation = self.random.choice(["subf", "maximumf"])
+            body = f"^bb0(%p: f32, %q: f32, %o: f32): %r = arith.{operation} %p, %q : f32 linalg.yield %r : f32"
+            loops = "".join(self.random.sample(out, len(out)))
+            self._generic(name, loops, [first, second], [(f"{name}e", out, "f32")], body)
+            compute = np.subtract if operation == "subf" else np.maximum
+            self._step(name, out, lambda v, s=second: compute(self.spread(v, first, out), self.spread(v, s, out)))
+            return
+        summed = "".join(self.random.sample(axes, self.random.randint(1, len(axes)) if kind != "argmax" else 1))
+        out = "".join(axis for axis in axes if axis not in summed)
+        loops = "".join(self.random.sample(axes, len(axes)))
+        over = tuple(axes.index(axis) for axis in summed)
+        if kind == "argmax":
+            self._fill(f"{name}v", out, "0xFF800000")
+            self._fill(f"{name}n", out, "-1", "i64")
+            body = f"""^bb0(%p: f32, %v: f32, %n: i64):
+                %i = linalg.index {loops.index(summed)} : index
+                %j = arith.index_cast %i : index to i64
+                %g = arith.cmpf ogt, %p, %v : f32
+                %nv = arith.select %g, %p, %v : f32
+                %nn = arith.select %g, %j, %n : i64
+                linalg.yield %nv, %nn : f32, i64"""
+            outputs = [(f"{name}vi", out, "f32"), (f"{name}ni", out, "i64")]
+            self._generic(f"{name}t", loops, [first], outputs, body)
+            self._empty(f"{name}e", out)
+            type_ = self.type_(out)
+            self.lines.append(
+                f"%{name} = linalg.map ins(%{name}t#1 : {self.type_(out, 'i64')}) outs(%{name}e : {type_})"
+                f" (%n: i64, %o: f32) {{ %f = arith.sitofp %n : i64 to f32 linalg.yield %f : f32 }}"
+            )
+
+            def place(v: dict[str, Array]) -> Array:
+                array = v[first]
+                if array.shape[over[0]] == 0:
+                    return np.full(array.max(over, initial=0).shape, -1, np.float32)
+                return array.argmax(over[0]).astype(np.float32)
+
+            self._step(name, out, place)
+            return
+        self._fill(name, out, "0.0" if kind == "sum" else "-8.0")
+        operation = "addf" if kind == "sum" else "maximumf"
+        body = f"^bb0(%p: f32, %o: f32): %r = arith.{operation} %p, %o : f32 linalg.yield %r : f32"
+        self._generic(name, loops, [first], [(f"{name}i", out, "f32")], body)
+        if kind == "sum":
+            self._step(name, out, lambda v: v[first].sum(over))
+        else:
+            self._step(name, out, lambda v: v[first].max(over, initial=-8))
+
+    def _step(self, name: str, axes: str, compute: Callable[[dict[str, Array]], Array]) -> None:
+        self.values[name] = axes
+        self.steps.append(lambda v: v.__setitem__(name, np.asarray(compute(v))))
+
+    def spread(self, values: dict[str, Array], name: str, out: str) -> Array:
+        """The array of a value with the axes ``out``."""
+        axes = self.values[name]
+        array = values[name].transpose([axes.index(axis) for axis in out if axis in axes])
+        return array.reshape([values["sizes"][axis] if axis in axes else 1 for axis in out])  # type: ignore[index]
+
+    def text(self, results: list[str]) -> str:
+        arguments = ", ".join(f"%{v}: {self.type_(self.values[v])}" for v in "xyzw")
+        types = ", ".join(self.type_(self.values[v]) for v in results)
+        sizes = "\n".join(
+            f"%d{n} = arith.constant {n} : index\n%n{axis} = tensor.dim %x, %d{n} : tensor<?x?x?xf32>"
+            for n, axis in enumerate("abc")
+        )
+        returned = f"return {', '.join('%' + v for v in results)} : {types}"
+        body = "\n".join([sizes, *self.lines, returned])
+        return f"func.func @main({arguments}) -> ({types}) {{\n{body}\n}}"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_loops(seed: int, tmp_path: Path) -> None:
+    program = Program(seed)
+    for _ in range(7):
+        program.add()
+    made = [name for name in program.values if name.startswith("v")]
+    results = sorted({*program.random.sample(made, 3), made[-1]})
+    (tmp_path / "small.toml").write_text(SMALL)
+    generator = np.random.default_rng(seed)
+    small = devscope.compile(program.text(results), schedules=tmp_path / "small.toml", threads=2)
+    for shape in SHAPES:
+        sizes = dict(zip("abc", shape, strict=True))
+        values = {
+            name: generator.integers(-4, 5, [sizes[a] for a in program.values[name]]).astype(np.float32)
+            for name in "xyzw"
+        }
+        got = small(*(values[name] for name in "xyzw"))
+        values["sizes"] = sizes  # type: ignore[assignment]
+        for step in program.steps:
+            step(values)
+        for name, array in zip(results, got, strict=True):
+            np.testing.assert_array_equal(array, values[name], err_msg=f"{name} {shape}\n{program.text(results)}")
