@@ -44,7 +44,7 @@ class KernelLibrary:
         return self._functions
 
     def add_function(self, function: Any) -> str:
-        """The name of ``function``, the last one of `of_operations`; if there is an equal one already, of that one."""
+        """The name of ``function``, the last one of `of_operations`, or of an equal one that is there already."""
         key = mlir_util.text_but_name(function), ()
         if key in self._symbols:
             function.erase()
