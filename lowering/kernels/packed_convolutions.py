@@ -9,6 +9,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.epilogue import Epilogue, epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.phases import Phase, phases
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.kernels.windowed import (
     Arguments,
@@ -95,7 +96,12 @@ class _Plan:
     def replace(self, row: Row, schedules: Schedules, library: KernelLibrary) -> None:
         found, op = self.found, self.found.op
         fill = zeros_before(op, found.result)
-        follows = epilogue_of(op, found.result) if fill is not None and not self.outer else None
+        if fill is not None and element_of(found.result) == found.element and (parts := phases(found)) is not None:
+            self._call_phases(parts, row, library)
+            for old in (fill, op):
+                old.erase()
+            return
+        follows = epilogue_of(op, found.result, library.functions) if fill is not None and not self.outer else None
         if element_of(found.result) != found.element:
             follows = None
         if follows is not None and any(self._places(axes) is None for _, axes in follows.operands):
@@ -115,6 +121,14 @@ class _Plan:
         for old in (fill, op, None if follows is None else follows.op):
             if old is not None:
                 old.erase()
+
+    def _call_phases(self, parts: Sequence[Phase], row: Row, library: KernelLibrary) -> None:
+        op = self.found.op
+        for part in parts:
+            made = plan(part.found)
+            assert made is not None
+            made._call(op, part.found.result, row, False, None, library)
+            mlir_util.Builder(op).op("memref.copy", [part.found.result, part.place])
 
     def _places(self, axes: Sequence[int]) -> tuple[bool, bool, bool] | None:
         """Whether an operand with these axes of the result has pixels and filters, and is all of a batch."""
@@ -739,14 +753,26 @@ class _Plan:
         if scale == 1 and stride == 1 and axis.place.holes == 1:
             return [
                 *lines,
-                f"scf.for %j_ = {low} to {high} step %lanes {{",
-                f"%c_left = arith.subi {high}, %j_ : index",
-                f"%c_mask = vector.create_mask %c_left : {mask}",
+                f"%c_all = arith.subi {high}, {low} : index",
+                "%c_vectors = arith.divsi %c_all, %lanes : index",
+                "%c_in_vectors = arith.muli %c_vectors, %lanes : index",
+                f"%c_whole = arith.addi {low}, %c_in_vectors : index",
+                f"scf.for %j_ = {low} to %c_whole step %lanes {{",
                 f"%c_from = arith.addi {off}, %j_ : index",
+                f"%c_read = vector.load %X[%c_from] : {buffer}, {source}",
+                *converted("%c_made", "%c_read", x, of, str(lanes), found.x),
+                "%c_to = arith.addi %to, %j_ : index",
+                f"vector.store %c_made, %packed_x[%c_to] : memref<?x{of}>, {target}",
+                "}",
+                f"%c_left = arith.subi {high}, %c_whole : index",
+                "%c_some = arith.cmpi sgt, %c_left, %0 : index",
+                "scf.if %c_some {",
+                f"%c_mask = vector.create_mask %c_left : {mask}",
+                f"%c_from = arith.addi {off}, %c_whole : index",
                 f"%c_read = vector.maskedload %X[%c_from], %c_mask, %pad : {buffer}, {mask}, {source} "
                 f"into {source}",
                 *converted("%c_made", "%c_read", x, of, str(lanes), found.x),
-                "%c_to = arith.addi %to, %j_ : index",
+                "%c_to = arith.addi %to, %c_whole : index",
                 f"vector.maskedstore %packed_x[%c_to], %c_mask, %c_made : memref<?x{of}>, {mask}, {target}",
                 "}",
             ]
