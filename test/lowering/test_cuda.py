@@ -36,8 +36,8 @@ CASES = [(name, list(ARCHES)[number % len(ARCHES)]) for number, name in enumerat
 def host_code_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here looks at the host's code, or runs it."""
 
-    def compile_fast(*arguments: Any, level: int) -> HostObject:
-        return compile_host_object(*arguments, level=0)
+    def compile_fast(*arguments: Any, level: int, kernels: str) -> HostObject:
+        return compile_host_object(*arguments, level=0, kernels=kernels)
 
     monkeypatch.setattr(host_target, "compile_host_object", compile_fast)
 
