@@ -4,7 +4,7 @@ A row of a buffer is what its first axes are indexed to. Operations that stand s
 where each buffer that one of them writes and another uses is used by rows of the same number: a row is in the
 cache, then, while all steps are done to it. Buffers that are only used in between hold one row, of each task.
 
-The operations of a group become a function, which `nests` makes loops of; equal groups share it.
+The operations of a group become a function, which `row_passes` makes loops of; equal groups share it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,8 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
-from devscope.lowering.kernels.nests import ROWS, SCRATCH, Nest, Operand, is_on_stack, match
+from devscope.lowering.kernels.nest import Nest, Operand, match
+from devscope.lowering.kernels.row_passes import ROWS, SCRATCH, is_on_stack
 from devscope.lowering.memory.effects import elementwise_pairs, mark_pairs, mark_written
 from devscope.lowering.mlir_util import Builder
 

@@ -1,0 +1,198 @@
+"""Operations of linalg on buffers that index each operand by single loops, and in which order to do those."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
+
+Numbers = Mapping[str, int]
+
+TASK = -1
+"""What indexes the first axis of a buffer that each task has a part of."""
+
+_PURE = frozenset({"arith", "math", "complex", "index", "ub"})
+_PURE_OPS = frozenset(
+    {"affine.apply", "affine.min", "affine.max", "linalg.index", "linalg.yield", "scf.if", "scf.yield"}
+    | {"memref.load", "memref.dim"}
+)
+
+
+@dataclass
+class Operand:
+    """``dims``: the loop that indexes each axis; none for a scalar that is no buffer."""
+
+    value: Any
+    dims: tuple[int, ...]
+
+    @property
+    def is_buffer(self) -> bool:
+        return mlir_util.is_memref(self.value.type)
+
+    def contiguous(self) -> int | None:
+        """The loop along which elements stand side by side."""
+        if not self.is_buffer:
+            return None
+        type_ = ir.MemRefType(self.value.type)
+        strides, _ = type_.get_strides_and_offset()
+        axes = (axis for axis in reversed(range(type_.rank)) if strides[axis] == 1 and type_.shape[axis] != 1)
+        return next((self.dims[axis] for axis in axes), None)
+
+
+@dataclass
+class Nest:
+    """An operation: ``operands`` are first the ``inputs`` ones that are read, then the results.
+
+    ``parallel``: for each loop, whether its iterations can be done in any order. ``is_pure``: whether the body
+    neither fails nor allocates.
+    """
+
+    op: Any
+    operands: list[Operand]
+    inputs: int
+    parallel: list[bool]
+    is_pure: bool
+    temporaries: Mapping[Any, Any] = field(default_factory=dict[Any, Any])
+    """Buffers that hold a row of each task in the end, and what makes them."""
+
+    @property
+    def results(self) -> list[Operand]:
+        return self.operands[self.inputs :]
+
+    def place(self, loop: int) -> tuple[Operand, int]:
+        """An operand and its axis that say how often ``loop`` runs."""
+        return next((o, o.dims.index(loop)) for o in reversed(self.operands) if o.is_buffer and loop in o.dims)
+
+    def static_extent(self, loop: int) -> int | None:
+        dynamic = ir.ShapedType.get_dynamic_size()
+        buffers = [o for o in self.operands if o.is_buffer and loop in o.dims]
+        extents = (ir.MemRefType(o.value.type).shape[o.dims.index(loop)] for o in buffers)
+        return next((extent for extent in extents if extent != dynamic), None)
+
+    def extent(self, build: Builder, loop: int) -> Any:
+        if (static := self.static_extent(loop)) is not None:
+            return build.constant(static)
+        operand, axis = self.place(loop)
+        if operand.value not in self.temporaries:
+            return build.dim(operand.value, axis)
+        shape = ir.MemRefType(operand.value.type).shape
+        before = sum(size == ir.ShapedType.get_dynamic_size() for size in shape[:axis])
+        return self.temporaries[operand.value].operands[before]
+
+    def cost(self) -> int:
+        """Of one iteration, in operations; functions count as much as they have, about."""
+        body = [inner.name for child in mlir_util.children(self.op) for inner in mlir_util.walk(child)]
+        return 1 + sum(16 if name.startswith("math.") else 1 for name in body)
+
+
+def match(op: Any, linalg: Any) -> Nest | None:
+    """None for what is no nest of this kind, such as a convolution."""
+    operands = list(op.operands)
+    if len(op.regions) != 1 or list(op.results) or len(operands) < 2:
+        return None
+    inputs = len(operands) // 2 if op.name == "linalg.reduce" else len(operands) - 1
+    if "operandSegmentSizes" in op.attributes:
+        inputs, _ = ir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
+    maps = linalg.get_indexing_maps(op)
+    if maps is None or len(mlir_util.entry_block(op).arguments) != len(operands):
+        return None
+    maps = [ir.AffineMapAttr(map_).value for map_ in maps]
+    if not all(map_.is_projected_permutation and map_.n_symbols == 0 for map_ in maps):
+        return None
+    dims: list[tuple[int, ...]] = []
+    for value, map_ in zip(operands, maps, strict=True):
+        results = list(map_.results)
+        if isinstance(value.type, ir.ShapedType) and not mlir_util.is_memref(value.type):
+            return None
+        dims.append(tuple(ir.AffineDimExpr(expr).position for expr in results))
+    parallel = [all(loop in used for used in dims[inputs:]) for loop in range(maps[0].n_dims)]
+    if "iterator_types" in op.attributes:
+        text = str(op.attributes["iterator_types"])  # as objects they would load all of linalg
+        kinds = re.findall("parallel|reduction|window", text)
+        parallel = [p and kind == "parallel" for p, kind in zip(parallel, kinds, strict=True)]
+    found = [Operand(value, used) for value, used in zip(operands, dims, strict=True)]
+    if not all(any(loop in o.dims for o in found if o.is_buffer) for loop in range(len(parallel))):
+        return None
+    body = [inner for child in mlir_util.children(op) for inner in mlir_util.walk(child)]
+    is_pure = all(inner.name.partition(".")[0] in _PURE or inner.name in _PURE_OPS for inner in body)
+    return Nest(op, found, inputs, parallel, is_pure)
+
+
+def collapse_loops(nest: Nest) -> None:
+    """Neighbouring loops that index neighbouring axes of all operands that they index become one."""
+    if any(inner.name == "linalg.index" for c in mlir_util.children(nest.op) for inner in mlir_util.walk(c)):
+        return
+    if not all(mlir_util.is_whole_buffer(o.value.type) for o in nest.operands if o.is_buffer):
+        return
+    count = len(nest.parallel)
+    order = next((o.dims for o in nest.results if len(o.dims) == count), tuple(range(count)))
+    groups: list[list[int]] = []
+    for loop in order:
+        last = groups[-1][-1] if groups else None
+        if last is not None and nest.parallel[last] == nest.parallel[loop] and _are_neighbours(nest, last, loop):
+            groups[-1].append(loop)
+        else:
+            groups.append([loop])
+    if len(groups) == count:
+        return
+    number_of = {loop: number for number, group in enumerate(groups) for loop in group}
+    firsts = {group[0] for group in groups}
+    build = Builder(nest.op)
+    for operand in nest.operands:
+        axes: list[list[int]] = []
+        for axis, loop in enumerate(operand.dims):
+            if loop in firsts:
+                axes.append([])
+            axes[-1].append(axis)
+        if operand.is_buffer and len(axes) < len(operand.dims):
+            operand.value = _collapsed(build, operand.value, axes)
+        operand.dims = tuple(dict.fromkeys(number_of[loop] for loop in operand.dims))
+    nest.parallel = [nest.parallel[group[0]] for group in groups]
+
+
+def _are_neighbours(nest: Nest, first: int, second: int) -> bool:
+    for operand in nest.operands:
+        has = (first in operand.dims, second in operand.dims)
+        if has[0] != has[1] or (has[0] and operand.dims.index(second) != operand.dims.index(first) + 1):
+            return False
+    return True
+
+
+def _collapsed(build: Builder, value: Any, axes: list[list[int]]) -> Any:
+    type_ = ir.MemRefType(value.type)
+    dynamic = ir.ShapedType.get_dynamic_size()
+    shape = [
+        dynamic
+        if any(type_.shape[axis] == dynamic for axis in group)
+        else prod(type_.shape[axis] for axis in group)
+        for group in axes
+    ]
+    i64 = build.i64
+    reassociation = ir.ArrayAttr.get(
+        [ir.ArrayAttr.get([ir.IntegerAttr.get(i64, axis) for axis in group]) for group in axes], value.context
+    )
+    result = mlir_util.buffer_type(shape, type_.element_type, type_.memory_space)
+    return build.value("memref.collapse_shape", [value], result, {"reassociation": reassociation})
+
+
+def order_loops(nest: Nest, fixed: int = 0) -> list[int]:
+    """The loops, outermost first; ``fixed`` of them, which are around them already, are left out."""
+    around = set(nest.results[0].dims[:fixed])
+    loops = [loop for loop in range(len(nest.parallel)) if loop not in around]
+    if not loops:
+        return []
+    scores = dict.fromkeys(loops, 0)
+    for number, operand in enumerate(nest.operands):
+        loop = operand.contiguous()
+        if loop in scores:  # what has an element for each iteration counts most
+            scores[loop] += (2 if number >= nest.inputs else 1) * (
+                8 if len(operand.dims) == len(nest.parallel) else 1
+            )
+    innermost = max(loops, key=lambda loop: (scores[loop], loop))
+    results = [loop for loop in nest.results[0].dims if loop in loops and nest.parallel[loop]]
+    others = [loop for loop in loops if not nest.parallel[loop]]
+    return [*(loop for loop in (*results, *others) if loop != innermost), innermost]
