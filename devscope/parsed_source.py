@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from devscope.errors import InputError, Note
-from devscope.lowering.interop.bindings import children, not_text
+from devscope.lowering.interop.bindings import children, not_text, without_dialect_modules
 from devscope.lowering.interop.literals import detach_literals
 from devscope.lowering.interop.parse_apart import parsed_apart
 from devscope.lowering.interop.parsing import BYTECODE_MAGIC, bytecode, make_mlir_context, parse_file, parse_text
@@ -28,6 +28,7 @@ class ParsedSource:
     """Text that is in no file, by the name that locations have for it."""
 
 
+@without_dialect_modules()
 def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     """The module of a path, text, bytecode, or a module of the bindings.
 

@@ -21,6 +21,7 @@ from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
 from devscope.lowering.entries import Names, described_entries, entry_names, entry_signatures, require_entries
 from devscope.lowering.input_forms import bring_into_form, is_in_form
+from devscope.lowering.interop.bindings import without_dialect_modules
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
 from devscope.lowering.stages import Observer, compile_split_module
@@ -71,6 +72,7 @@ def _depth_reported() -> Generator[None]:
 
 
 @_depth_reported()
+@without_dialect_modules()
 def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     parsed = source if isinstance(source, ParsedSource) else parse_source(source)
     session = Session(make_planning_context(), parsed.context)
@@ -105,6 +107,7 @@ Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], None]
 
 
 @_depth_reported()
+@without_dialect_modules()
 def compile_source(
     source: Any, options: CompileOptions, observe: Observer | None = None, admit: Admission | None = None
 ) -> Program:

@@ -163,10 +163,7 @@ CONSTANTS = frozenset({"arith.constant", "complex.constant"})
 
 
 def constants(root: Any) -> dict[Any, Any]:
-    """The values of the constants under ``root``, and these operations.
-
-    To ask a value for its owner would have the bindings import the module of the owner's dialect.
-    """
+    """The values of the constants under ``root``, and these operations."""
     return {op.results[0]: op for op in walk(root) if op.name in CONSTANTS}
 
 

@@ -147,6 +147,7 @@ class OptMain(xDSLOptMain):
 
     def _process(self, chunk: str | bytes) -> bytes | None:
         """The output of one module; None when it failed, or when its diagnostics are not those expected."""
+        from devscope.lowering.interop.bindings import without_dialect_modules
         from devscope.lowering.interop.session import Session
 
         self._diagnostics, output = [], b""
@@ -155,7 +156,8 @@ class OptMain(xDSLOptMain):
             session = Session()
         handler = session.context.attach_diagnostic_handler(self._on_diagnostic)
         try:
-            output = self._transformed(session, chunk)
+            with without_dialect_modules():
+                output = self._transformed(session, chunk)
         except DevscopeError as error:
             if not self.args.verify_diagnostics:
                 report(error, self.args.traceback)

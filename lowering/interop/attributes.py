@@ -22,7 +22,6 @@ from xdsl.dialects.builtin import (
     SymbolRefAttr,
     TensorType,
     UnitAttr,
-    UnregisteredAttr,
     i32,
     i64,
 )
@@ -31,7 +30,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from devscope.errors import LoweringError
-from devscope.lowering.interop.bindings import HEAVY_DIALECT, dictionary_items, ir, with_repaired_casters
+from devscope.lowering.interop.bindings import dictionary_items, ir, with_repaired_casters
 from devscope.lowering.interop.payload import HANDLE_PREFIX, PayloadAttr, PayloadTable, PayloadType
 
 MAX_HELD_ELEMENTS = 16
@@ -77,8 +76,7 @@ class AttributeBridge:
     """Converts between one ``ir.Context`` and xDSL, both ways: known kinds through the bindings, the rest as text.
 
     A converted attribute is kept only if exporting it gives the identical MLIR attribute; otherwise xDSL gets
-    a payload that stands for it. ``types`` and ``attributes`` take MLIR objects; so does ``enumerators``,
-    which is ``attributes`` for arrays of a dialect's enumerators, such as linalg's iterator types.
+    a payload that stands for it. ``types`` and ``attributes`` take MLIR objects.
 
     ``mlir_types`` and ``mlir_attributes`` are indexed by xDSL's. An xDSL type can stand where MLIR has a type and
     where it has an attribute that holds a type; the two have different twins.
@@ -91,7 +89,6 @@ class AttributeBridge:
         # The bindings hash by identity in the context.
         self.types: Callable[[Any], Any] = cache(self._import_type)
         self.attributes: Callable[[Any], Any] = cache(self._import_attribute)
-        self.enumerators: Callable[[Any], Any] = cache(self._import_enumerators)
         self.mlir_types = _Twins(self._build_type)
         self.mlir_attributes = _Twins(self._build_attribute)
         self._readers: dict[type, Callable[[Any], Attribute]] = {
@@ -150,11 +147,6 @@ class AttributeBridge:
             if result is not None:
                 return result
         return twins.remember(self._payload(attribute), attribute)
-
-    def _import_enumerators(self, array: Any) -> Attribute:
-        """As text: a look at an item would have the bindings import the dialect's module (``HEAVY_DIALECT``)."""
-        result = self._held(self.mlir_attributes, self._from_text, array)
-        return self.attributes(array) if result is None else result
 
     def _held(self, twins: _Twins, read: Callable[[Any], Attribute], mlir: Any) -> Attribute | None:
         """What ``read`` makes of ``mlir``; None if that fails, or is not exported as ``mlir`` again."""
@@ -223,9 +215,6 @@ class AttributeBridge:
         return self._parse(ir.Attribute, attribute)
 
     def _build_array(self, attribute: ArrayAttr[Attribute]) -> Any:
-        """As text where an item of its own would have the bindings import ``HEAVY_DIALECT``."""
-        if any(_dialect(item) == HEAVY_DIALECT for item in attribute.data):
-            return self._parse(ir.Attribute, attribute)
         return ir.ArrayAttr.get([self.mlir_attributes[item] for item in attribute.data], self.context)
 
     def _build_dense_array(self, attribute: Any) -> Any:
@@ -278,8 +267,3 @@ _ARRAYS = (
     ir.DenseF32ArrayAttr,
     ir.DenseF64ArrayAttr,
 )
-
-
-def _dialect(attribute: Attribute) -> str:
-    name = attribute.attr_name.data if isinstance(attribute, UnregisteredAttr) else attribute.name
-    return name.partition(".")[0]

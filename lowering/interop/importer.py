@@ -30,8 +30,6 @@ from devscope.lowering.interop.unregister_incompatible import (
 )
 
 _UNKNOWN: type = ir.UnknownLoc
-_ENUMERATORS = "iterator_types"
-"""Where structured operations keep an array of enumerators."""
 _SYMBOL = "sym_name"
 
 
@@ -107,7 +105,6 @@ class _Import:
         self._importer = importer
         self._types = importer.bridge.types
         self._attributes = importer.bridge.attributes
-        self._enumerators = importer.bridge.enumerators
         self._values: dict[Any, SSAValue] = {}
         self._forward: dict[Any, SSAValue] = {}
         self._samples: dict[Signature, Operation] = {}
@@ -167,8 +164,7 @@ class _Import:
         for name, value in items:
             if name == _SYMBOL:
                 _require_text(value)
-            memo = self._enumerators if name == _ENUMERATORS else converted
-            (properties if name in declared else attributes)[name] = memo(value)
+            (properties if name in declared else attributes)[name] = converted(value)
         if known.hidden:
             for name, value in self._importer.hidden.read(op).items():
                 if name in attributes and known.registered:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from devscope.dialects.op_facts import facts
 from devscope.lowering.interop.bindings import ir
 
 
@@ -9,19 +10,30 @@ def filled_before(op: Any, buffer: Any) -> tuple[Any, str] | None:
     """The operation that fills ``buffer``, a new one, right before ``op`` adds to it, and the constant's text."""
     if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
         return None
-    users = [use.owner.operation for use in buffer.uses]
+    users = {_inside(use.owner.operation, op.block) for use in buffer.uses}
     earlier: Any = None
     for other in op.block.operations:
         if other.operation == op:
             break
         if other.operation in users:
             earlier = other.operation
+            if facts(earlier.name).view_of is not None:
+                return None
     if earlier is None or earlier.name != "linalg.fill" or isinstance(earlier.operands[0].owner, ir.Block):
         return None
     constant = earlier.operands[0].owner.operation
     if constant.name != "arith.constant" or earlier.operands[1] != buffer:
         return None
     return earlier, str(constant.attributes["value"]).rpartition(" : ")[0]
+
+
+def _inside(op: Any, block: Any) -> Any | None:
+    """The operation of ``block`` that is or has ``op``; None if there is none."""
+    while op.block != block:
+        op = op.parent
+        if op.name == "func.func":
+            return None
+    return op
 
 
 def zeros_before(op: Any, buffer: Any) -> Any | None:

@@ -5,6 +5,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.contraction_calls import CallText
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, match
 from devscope.lowering.kernels.contraction_values import PACKED, Extra, extras, values
@@ -49,7 +50,7 @@ def _pack_constants(op: Any, found: Contraction, row: Row, constants: PackedCons
 def _replace(op: Any, found: Contraction, row: Row, schedules: Schedules, library: KernelLibrary) -> None:
     if found.sums_outside and found.c.element != found.element:
         found.c = _wide_sums(op, found)
-    fill = None if found.sums_outside else _zeros_before(op, found.c.value)
+    fill = None if found.sums_outside else zeros_before(op, found.c.value)
     follows = epilogue_of(op, found.c.value, library.functions) if fill is not None and not found.outer else None
     read = [] if follows is None else extras(found, follows)
     if read is None:
@@ -97,21 +98,3 @@ def _convert(before: Any, name: str, source: Any, target: Any, rank: int) -> Non
           linalg.yield %made : {other}
         }}"""
     mlir_util.insert(before, text, [source, target])
-
-
-def _zeros_before(op: Any, buffer: Any) -> Any | None:
-    """The operation that makes ``buffer`` zero right before ``op`` adds to it."""
-    if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
-        return None
-    users = {use.owner.operation for use in buffer.uses}
-    earlier: Any = None
-    for other in op.block.operations:
-        if other.operation == op:
-            break
-        if other.operation in users:
-            earlier = other.operation
-    if earlier is None or earlier.name != "linalg.fill" or isinstance(earlier.operands[0].owner, ir.Block):
-        return None
-    constant = earlier.operands[0].owner.operation
-    is_zero = constant.name == "arith.constant" and float(constant.attributes["value"].value) == 0
-    return earlier if is_zero else None

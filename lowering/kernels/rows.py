@@ -33,7 +33,6 @@ def fuse_rows(module: Any, library: KernelLibrary) -> None:
     if sum(op.name.startswith("linalg.") and len(op.regions) > 0 for op in ops) < 2:
         return
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
-    # To ask values for their makers and users would have the bindings load the Python modules of all dialects.
     code = _Code(ops)
     found: list[_Group] = []
     for block in mlir_util.by_block(ops):

@@ -98,3 +98,20 @@ def test_attributes_that_the_bindings_do_not_know_end_no_process():
     """In a process of its own: the bindings' casters are repaired once for the whole process."""
     result = subprocess.run([sys.executable, "-P", "-c", _COMPLEX], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+_CLASSES = """
+from devscope.lowering.interop.bindings import ir, without_dialect_modules
+module = ir.Module.parse("func.func private @f()", ir.Context())
+with without_dialect_modules():
+    with without_dialect_modules():
+        pass
+    print(type(next(iter(module.body.operations))).__name__)
+print(type(next(iter(module.body.operations))).__name__)
+"""
+
+
+def test_users_of_the_bindings_have_the_classes_of_operations():
+    """In a process of its own: the bindings import the module of a dialect once."""
+    result = subprocess.run([sys.executable, "-P", "-c", _CLASSES], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["OpView", "FuncOp"]

@@ -32,11 +32,11 @@ def modules_for(place):
 
 
 @pytest.mark.parametrize("place", ["", "{device.scope = #device}"], ids=["host", "opencl"])
-def test_the_bindings_large_modules_are_not_imported(place):
-    """linalg's takes longer than all else; it is enough to look at one of its operations or attributes."""
+def test_the_modules_of_dialects_in_the_bindings_are_not_imported(place):
+    """They take longer than all else; it is enough to look at one of their operations or attributes."""
     modules = modules_for(place)
     assert "devscope.pipeline" in modules
-    assert not {f"{p}.dialects.{name}" for p in ("mlir", "torch_mlir") for name in ("linalg", "llvm")} & modules
+    assert not [name for name in modules if name.startswith(("mlir.dialects.", "torch_mlir.dialects."))]
 
 
 def test_xdsl_s_dialects_are_not_imported_for_a_program_of_the_host():
