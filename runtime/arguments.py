@@ -43,6 +43,10 @@ class ArgumentList:
             raise self._error(f"takes {count} {'argument' if count == 1 else 'arguments'}, got {len(values)}")
         return [check(value) for check, value in zip(self._checks, values, strict=True)]
 
+    def with_out(self, values: Sequence[Any], named: Mapping[str, Any]) -> bool:
+        """Whether all arguments are given by position, and ``out`` besides."""
+        return len(named) == 1 and "out" in named and len(values) == len(self._checks) and not self.has("out")
+
     def has(self, name: str) -> bool:
         """Whether an argument has this name."""
         return any(spec.name == name for spec in self._specs)

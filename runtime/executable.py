@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 from devscope.runtime.arguments import ArgumentList, out_arrays
 from devscope.runtime.cache import DiskCache, open_cache
 from devscope.runtime.devices import check_shared_memory, resolve_devices
+from devscope.runtime.entry import ARGUMENTS, CHECKED, WITH_OUT
 from devscope.runtime.file_format import read_program, save_program
 from devscope.runtime.instance import Instance
 from devscope.runtime.pool import Builds, Counters, InstancePool, end_calls_at_exit
@@ -85,6 +86,7 @@ class Executable:
         builds = Builds(open_cache if cache == "default" else lambda: cache, trusted)
         limit = max(os.cpu_count() or 1, 2) if on_host else 1
         self._pool = InstancePool(program, slots, builds, self.threads, limit)
+        self._main = MAIN if MAIN in program.entries or len(program.entries) != 1 else next(iter(program.entries))
         self._arguments = {name: ArgumentList(name, entry) for name, entry in program.entries.items()}
         self._release = weakref.finalize(self, self._pool.close)
         end_calls_at_exit()
@@ -135,9 +137,7 @@ class Executable:
 
     def __call__(self, /, *arguments: Any, **named: Any) -> Any:
         """Runs ``main``, or the only entry of the program. See :meth:`run`."""
-        if MAIN in self.entries or len(self.entries) != 1:
-            return self.run(MAIN, *arguments, **named)
-        return self.run(next(iter(self.entries)), *arguments, **named)
+        return self._run(self._main, arguments, named)
 
     def run(self, name: str, /, *arguments: Any, **named: Any) -> Any:
         """Calls an entry: an array for one result, a tuple for several, None for none.
@@ -151,23 +151,41 @@ class Executable:
         fails, when memory runs out, on the host too, or when a tensor would get a negative size;
         :class:`ExecutionError` when an assertion of the program does not hold. The executable stays usable.
         """
+        return self._run(name, arguments, named)
+
+    def _run(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """As :meth:`run`. What needs no conversion is checked in native code only, which refuses the rest."""
+        results: Any = NotImplemented
+        if not named:
+            if name.__class__ is str and name in self._arguments:
+                results = self._call(name, given, ARGUMENTS)
+        elif name in self._arguments and self._arguments[name].with_out(given, named):
+            out = named["out"]
+            several = out if isinstance(out, list | tuple) else (out,)  # pyright: ignore[reportUnknownVariableType]
+            results = self._call(name, (*given, *several), WITH_OUT)
+        if results is NotImplemented:
+            results = self._call(name, self._checked(name, given, named), CHECKED)
+        if len(results) == 1:
+            return results[0]
+        return Results(results, [spec.name for spec in self.entries[name].outputs]) if results else None
+
+    def _checked(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         entry = self.entry(name)
         outs: list[Any] = []
         if "out" in named and not self._arguments[name].has("out"):
             outs = out_arrays(name, entry.outputs, named.pop("out"))
-        arrays = self._arguments[name](arguments, named)
+        return [*self._arguments[name](given, named), *(outs or [None] * len(entry.outputs))]
+
+    def _call(self, name: str, values: Sequence[Any], way: int) -> Any:
         held: list[Instance] = []
         try:
-            results = self._pool.take(held).run(name, arrays, outs)
+            return self._pool.take(held).run(name, values, way)
         finally:
             try:
                 self._pool.give_back(held)
             finally:
                 if held:  # the handler of a signal raised an exception on the way
                     self._pool.give_back(held)
-        if len(results) == 1:
-            return results[0]
-        return Results(results, [spec.name for spec in entry.outputs]) if results else None
 
     def memory(self) -> dict[str, dict[str, int]]:
         """What the compiler planned for the memory of each virtual device, in bytes: see docs/memory.md."""

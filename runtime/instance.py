@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from devscope.errors import DeviceError
+from devscope.errors import DeviceError, DevscopeError
 from devscope.runtime.device_error import describe_error
 from devscope.runtime.drivers import Device, DeviceProgram
-from devscope.runtime.entry import EntryCaller, ReturnedMemory
+from devscope.runtime.entry import ARGUMENTS, EntryCaller
 from devscope.runtime.format_bytes import format_bytes
-from devscope.runtime.interrupts import interpreter_address, leave
-from devscope.runtime.linker import HostLibrary, thread_pool
+from devscope.runtime.interrupts import leave
+from devscope.runtime.linker import HostLibrary, shared_runtime
 from devscope.runtime.native import abi
 from devscope.runtime.program import ArenaSpec, DeviceSpec, KernelSpec, Program, memory_of
 
@@ -51,7 +51,6 @@ class Instance:
         self._physical = physical
         self._build = build
         self._keep: list[Any] = []
-        self._returned = ReturnedMemory()
         self._arenas = program.arenas
         self._prepared: set[str] = set()
         count = len(self.specs)
@@ -59,6 +58,9 @@ class Instance:
         self.traffic = (abi.Traffic * (count * count))()
         self._arena_records = (abi.Arena * count)()
         with contextlib.ExitStack() as made:
+            shared = shared_runtime()
+            returned = ctypes.CFUNCTYPE(ctypes.c_void_p)(shared["devscope_open_returned"])()
+            made.callback(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(shared["devscope_close_returned"]), returned)
             self._library = HostLibrary(program, sorted({device.type for device in physical} | {"cpu"}))
             made.callback(self._library.close)
             self._context = abi.Context(
@@ -68,8 +70,9 @@ class Instance:
                 constants=self._constants(program),
                 traffic=ctypes.addressof(self.traffic),
                 arenas=ctypes.addressof(self._arena_records),
-                run_tasks=thread_pool() if self._library.has_tasks else 0,
+                run_tasks=shared["devscope_pool_run"],
                 threads=threads,
+                returned=returned,
             )
             self._address = ctypes.addressof(self._context)
             for arena in program.arenas:
@@ -80,31 +83,37 @@ class Instance:
             for spec, device, record in zip(self.specs, physical, self.records, strict=True):
                 self._open(spec, device, record, made)
             self._callers = {
-                name: EntryCaller(name, entry, self._library) for name, entry in program.entries.items()
+                name: EntryCaller(name, entry, self._library, self._address)
+                for name, entry in program.entries.items()
             }
             self._made = made.pop_all()
 
-    def run(self, name: str, arrays: Sequence[Any], outs: Sequence[Any] = ()) -> list[Any]:
-        """Calls an entry with checked arguments; ``outs``: for each result an array that was checked, or None.
+    def run(self, name: str, values: Sequence[Any], way: int = ARGUMENTS) -> tuple[Any, ...]:
+        """Calls an entry in a ``way``, see :attr:`EntryCaller.calls`; NotImplemented if that says so.
 
         Raises what :meth:`Executable.run` raises.
         """
         caller = self._callers[name]
         if name not in self._prepared:
             self._prepare_arenas(name)
-        self._returned.hand_over(self._context)
-        self._context.interpreter = interpreter_address()
-        if caller.call(self._context, arrays, outs):
-            self.abandoned = False
-        else:
-            if self._context.error.origin == abi.Origin.RUNTIME and self._context.error.code in _LEFT:
-                self._context.error = abi.Error()
-                self.abandoned = True
-                leave(self._context)
-            error = describe_error(self._context.error, self.specs, self._physical)
-            self._context.error = abi.Error()
-            raise error
-        return caller.take_results(self._returned.give, outs)
+        try:
+            results = caller.calls[way](*values)
+        except ValueError as error:
+            if (problem := caller.problem(values, error)) is None:  # the handler of a signal raised it
+                raise
+            raise problem from None
+        if results is None:
+            raise caller.problem(values) or self._error()
+        self.abandoned = False
+        return results
+
+    def _error(self) -> DevscopeError:
+        """The error of a call that failed; raises that of a call that was left."""
+        error, self._context.error = abi.Error.from_buffer_copy(self._context.error), abi.Error()
+        if error.origin == abi.Origin.RUNTIME and error.code in _LEFT:
+            self.abandoned = True
+            leave(self._context)
+        return describe_error(error, self.specs, self._physical)
 
     def end(self) -> None:
         """Makes the call that runs, in another thread, end soon, and those that follow."""
@@ -118,7 +127,6 @@ class Instance:
 
     def close(self) -> None:
         """Waits for the devices and releases everything, last things first."""
-        self._returned.close()
         self._library.close_context(self._address)
         self._made.close()
 

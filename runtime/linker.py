@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from devscope.errors import ExecutableFormatError
+from devscope.runtime.interpreter import interpreter
 from devscope.runtime.native import runtime_object
 from devscope.runtime.object_file import check_object, runtime_symbols
 from devscope.runtime.program import Program
@@ -56,10 +57,9 @@ class HostLibrary:
         """Whether the program has work for several threads."""
         self.drivers = {type_: self[symbol] for type_, symbol in drivers.items()}
         """Address of the native driver for each type of devices."""
-        call, close, set_arena = (self[name] for name in _FUNCTIONS)
+        self.call, close, set_arena = (self[name] for name in _FUNCTIONS)
         pointer, i64 = ctypes.c_void_p, ctypes.c_int64
         # Other Python threads run while one of these does.
-        self.call = ctypes.CFUNCTYPE(ctypes.c_int32, pointer, pointer, pointer)(call)
         self.close_context = ctypes.CFUNCTYPE(None, pointer)(close)
         self.set_arena = ctypes.CFUNCTYPE(None, pointer, i64, i64, pointer)(set_arena)
 
@@ -73,13 +73,13 @@ class HostLibrary:
         self._jit.close()
 
 
-def thread_pool() -> int:
-    """The address of the function that runs tasks on the threads which all programs of the process share.
+def shared_runtime() -> dict[str, int]:
+    """The addresses of functions of a copy of the runtime that all programs of the process share.
 
-    They are those of a copy of the runtime that is never unloaded, not even as the interpreter ends: they may be
-    between two tasks then.
+    It has the threads, and what gives the memory of results back. It is never unloaded, not even as the
+    interpreter ends: threads may be between two tasks then, and arrays be left. Raises :class:`DevscopeError`.
     """
-    if not _pool:
+    if not _shared:
         import llvmlite.binding as llvm
 
         _setup()
@@ -87,18 +87,29 @@ def thread_pool() -> int:
         builder.add_object_img(runtime_object())
         for symbol, address in _library_functions(frozenset()).items():
             builder.import_symbol(symbol, address)
-        builder.export_symbol(_POOL)
+        for symbol in _SHARED:
+            builder.export_symbol(symbol)
         jit: Any = llvm.create_lljit_compiler(suppress_errors=True)
-        tracker: Any = builder.link(jit, _POOL)
-        address = tracker[_POOL]
+        tracker: Any = builder.link(jit, _SHARED[0])
+        found = {symbol: tracker[symbol] for symbol in _SHARED}
         for kept in (tracker, jit):
             kept.detach()
-        _pool.setdefault(_POOL, address)  # another thread may have been faster: there is one pool
-    return _pool[_POOL]
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(found["devscope_set_interpreter"])(ctypes.addressof(interpreter()))
+        _shared.append(found)  # another thread may have been faster: the first one is used
+    return _shared[0]
 
 
-_RUN_TASKS, _POOL = "devscope_run_tasks", "devscope_pool_run"
-_pool: dict[str, int] = {}
+_RUN_TASKS = "devscope_run_tasks"
+_SHARED = (
+    "devscope_pool_run",
+    "devscope_python_call",
+    "devscope_python_call_out",
+    "devscope_python_call_checked",
+    "devscope_open_returned",
+    "devscope_close_returned",
+    "devscope_set_interpreter",
+)
+_shared: list[dict[str, int]] = []
 
 
 @cache

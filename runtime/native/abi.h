@@ -29,8 +29,6 @@
 enum {
   /* Changes whenever compiled code or a loader of another version would misunderstand this one. */
   ABI_VERSION = 9,
-  /* Most blocks of results that can be given back at the start of one call. */
-  RETURNED_BLOCKS = 64,
 };
 
 /* 0 for success, else the driver's own error code. */
@@ -42,6 +40,8 @@ typedef void *Handle;
 typedef struct Arena Arena;
 typedef struct Context Context;
 typedef struct Device Device;
+typedef struct Returned Returned; /* see python.c */
+typedef struct Object Object;     /* of Python */
 
 /* ------------------------------------------------------------------------------------------------- errors */
 
@@ -231,13 +231,40 @@ typedef struct {
   int64_t bytes;
 } Traffic;
 
-/* The functions by which a call that takes long lets the interpreter handle signals (CPython's PyGILState_Ensure,
- * PyGILState_Release, PyErr_CheckSignals and PyErr_Fetch). */
+/* What the runtime uses of the interpreter and of numpy: nothing here needs their headers, or is linked with them. */
 typedef struct {
+  /* CPython's PyGILState_Ensure, PyGILState_Release, PyErr_CheckSignals and PyErr_Fetch: a call that takes long lets
+   * the interpreter handle signals. */
   int32_t (*lock)(void);
   void (*unlock)(int32_t state);
   int32_t (*handle_signals)(void);
   void (*take_exception)(void **type, void **value, void **traceback);
+  /* PyEval_SaveThread, PyEval_RestoreThread and PyThread_get_thread_ident. */
+  void *(*release)(void);
+  void (*acquire)(void *thread);
+  uint64_t (*thread)(void);
+  /* Py_IncRef, Py_DecRef, PyTuple_New, PyTuple_SetItem, PyLong_AsVoidPtr, PyCapsule_New and PyCapsule_GetPointer. */
+  void (*keep)(Object *);
+  void (*drop)(Object *);
+  Object *(*new_tuple)(intptr_t count);
+  int (*set_item)(Object *tuple, intptr_t index, Object *item);
+  void *(*address)(Object *number);
+  Object *(*new_capsule)(void *memory, const char *name, void (*finalize)(Object *));
+  void *(*memory)(Object *capsule, const char *name);
+  /* numpy's PyArray_NewFromDescr, PyArray_SetBaseObject, PyArray_NewCopy, PyArray_CopyInto, PyArray_Return and
+   * PyArray_EquivTypes. */
+  Object *(*new_array)(Object *type, Object *dtype, int rank, const intptr_t *sizes, const intptr_t *strides,
+                       void *data, int flags, Object *like);
+  int (*set_base)(Object *array, Object *base);
+  Object *(*copy)(Object *array, int order);
+  int (*copy_to)(Object *target, Object *source);
+  Object *(*number_of)(Object *array);
+  unsigned char (*same_dtype)(Object *one, Object *other);
+  Object *none;
+  Object *not_implemented;
+  Object *array_type;
+  int64_t header;      /* bytes of an object before what its type adds */
+  uint64_t main_thread; /* which handles signals */
 } Interpreter;
 
 /* A part of the work of a loop whose iterations are independent. */
@@ -262,9 +289,7 @@ struct Context {
   Arena *arenas;    /* one for each slot */
   int64_t calls;    /* how many were begun */
   Block blocks;     /* the host memory that the current call made */
-  /* Blocks of results that nobody uses any more, for the next call to use; the loader puts them there. */
-  int64_t returned_count;
-  Block *returned[RETURNED_BLOCKS];
+  Returned *returned; /* what became of the blocks of results */
   jmp_buf *stop;                  /* where a call goes that is left */
   int64_t ended;                  /* another thread sets it: the call is to be left */
   const Interpreter *interpreter; /* null in threads that handle no signals */
@@ -275,14 +300,50 @@ struct Context {
   const Out *outs; /* of the first results of the entry that is called */
 };
 
-/* ------------------------------------------------------------------------------ what the loader calls */
+/* ------------------------------------------------------------------------------------- calls from Python */
 
 /* A function of the program; it takes the arguments of an entry as an array. */
 typedef void Entry(void **pointers);
 
+/* devscope_call of a program. */
+typedef int32_t Call(Context *context, Entry *entry, void **pointers);
+
+/* An argument or a result of an entry. */
+typedef struct {
+  Object *dtype;
+  int64_t rank;
+  int64_t item_bytes;
+  int64_t is_scalar;
+  const int64_t *shape; /* -1: known at run time */
+  int64_t *descriptor;  /* allocated, aligned, offset, sizes[rank], strides[rank] */
+  intptr_t *strides;    /* room for those of an array */
+  Object *owner;        /* of a result's memory while its array is made */
+} Value;
+
+/* Why a call has no results: the context has an error; result `position` cannot be an array, which is an exception
+ * of numpy's; or the array for it has another shape. */
+enum Problem { PROBLEM_NONE, PROBLEM_FAILED, PROBLEM_NO_ARRAY, PROBLEM_OUT_SHAPE };
+
+/* An entry of a program as Python calls it, one call at a time. */
+typedef struct {
+  Context *context;
+  Call *call;
+  Entry *entry;
+  void **pointers;
+  int64_t argument_count;
+  Value *arguments;
+  int64_t result_count;
+  Value *results;
+  Out *outs;
+  int64_t problem;
+  int64_t position;
+} PythonEntry;
+
+/* ------------------------------------------------------------------------------ what the loader calls */
+
 /* Calls an entry. 0: its results belong to the loader. 1: it failed; the error is in the context, there are no
  * results, and what the call had made is freed. */
-EXPORT int32_t devscope_call(Context *context, Entry *entry, void **pointers);
+EXPORT Call devscope_call;
 
 /* Gives the arena of a slot, which nothing uses, another size. memory: of that size, on the host. */
 EXPORT void devscope_set_arena(Context *context, int64_t slot, int64_t bytes, void *memory);
@@ -290,8 +351,22 @@ EXPORT void devscope_set_arena(Context *context, int64_t slot, int64_t bytes, vo
 /* Waits for the devices and releases all that the runtime made. */
 EXPORT void devscope_close(Context *context);
 
-/* The threads of the process are those of one copy of the runtime. */
+/* Of one copy of the runtime, which is never unloaded: the threads of the process, and what outlives programs. */
+
 EXPORT RunTasks devscope_pool_run;
+
+EXPORT void devscope_set_interpreter(const Interpreter *interpreter);
+
+/* Functions for the interpreter (METH_FASTCALL), whose `self` is the address of a PythonEntry as a number. They give a
+ * tuple of results, None where there is a problem, and NotImplemented for what Python has to check or to convert first.
+ * The last two take arrays or None for the results, too; the last one what was checked. */
+typedef Object *Method(Object *self, Object *const *given, intptr_t count);
+EXPORT Method devscope_python_call;
+EXPORT Method devscope_python_call_out;
+EXPORT Method devscope_python_call_checked;
+
+EXPORT Returned *devscope_open_returned(void);
+EXPORT void devscope_close_returned(Returned *returned);
 
 /* Identifies the sources, see compile_native.py. */
 EXPORT extern const char devscope_sources[];

@@ -8,7 +8,6 @@ from enum import IntEnum
 from typing import Any
 
 ABI_VERSION = 9
-RETURNED_BLOCKS = 64
 
 Origin = IntEnum("Origin", "NONE RUNTIME DRIVER", start=0)
 Operation = IntEnum("Operation", "ALLOC FREE COPY CONSTANT LAUNCH ASSERT")
@@ -17,6 +16,7 @@ Code = IntEnum(
     "BAD_SLOT BAD_KERNEL BAD_ARGUMENT_COUNT BAD_CONSTANT NEGATIVE_SIZE OUT_OF_HOST_MEMORY ASSERTION_FAILED "
     "TOO_MUCH_LOCAL_MEMORY TOO_MANY_WORK_ITEMS BAD_LAUNCH_SIZE INTERRUPTED ENDED FORKED",
 )
+Problem = IntEnum("Problem", "NONE FAILED NO_ARRAY OUT_SHAPE", start=0)
 
 
 def struct(name: str, *fields: str | dict[str, Any]) -> type[ctypes.Structure]:
@@ -46,16 +46,24 @@ Device = struct(
     {"counters": Counters},
     "most_work_items most_local status reports unread",
 )
-Interpreter = struct("Interpreter", "lock unlock handle_signals take_exception")
+Interpreter = struct(
+    "Interpreter",
+    "lock unlock handle_signals take_exception release acquire thread keep drop new_tuple set_item address",
+    "new_capsule memory new_array set_base copy copy_to number_of same_dtype none not_implemented array_type",
+    "header main_thread",
+)
 Traffic = struct("Traffic", "copies bytes")
 Context = struct(
     "Context",
     {"error": Error},
     "device_count devices constant_count constants traffic arenas calls",
     {"blocks": Block},
-    "returned_count",
-    {"returned": ctypes.c_int64 * RETURNED_BLOCKS},
-    "stop ended interpreter",
+    "returned stop ended interpreter",
     {"raised": ctypes.c_int64 * 3},
     "run_tasks threads out_count outs",
+)
+Value = struct("Value", "dtype rank item_bytes is_scalar shape descriptor strides owner")
+PythonEntry = struct(
+    "PythonEntry",
+    "context call entry pointers argument_count arguments result_count results outs problem position",
 )

@@ -110,8 +110,6 @@ static void copy_strided(int64_t rank, int64_t element_bytes, const int64_t *siz
   }
 }
 
-enum { ALIGNED = 1, OFFSET = 2, SIZES = 3 }; /* cells of a descriptor */
-
 static char *first_element(const int64_t *descriptor, int64_t element_bytes) {
   return (char *)(intptr_t)descriptor[ALIGNED] + descriptor[OFFSET] * element_bytes;
 }

@@ -118,9 +118,10 @@ void _mlir_memref_to_llvm_free(void *memory) {
 
 /* Results of earlier calls that nobody uses any more. */
 static void host_take_back(void) {
-  for (int64_t index = 0; index < devscope_context->returned_count; index++)
-    recycle(devscope_context->returned[index]);
-  devscope_context->returned_count = 0;
+  for (Block *block = take_returned(devscope_context->returned), *next; block; block = next) {
+    next = block->next;
+    recycle(block);
+  }
 }
 
 /* What the call made that has failed. */

@@ -22,6 +22,9 @@ static inline int64_t round_up(int64_t bytes) {
 static inline int64_t min(int64_t one, int64_t two) { return one < two ? one : two; }
 static inline int64_t max(int64_t one, int64_t two) { return one > two ? one : two; }
 
+/* Cells of a descriptor. */
+enum { ALLOCATED, ALIGNED, OFFSET, SIZES };
+
 /* errors and devices: context.c */
 
 static inline bool failed(void) { return devscope_context->error.origin != ORIGIN_NONE; }
@@ -43,6 +46,10 @@ static void begin_interrupts(void);
 static bool interrupted(void);
 static bool must_finish;
 static void leave_if_interrupted(void);
+
+/* blocks that Python has: python.c */
+
+static Block *take_returned(Returned *returned);
 
 /* host memory: host_memory.c */
 

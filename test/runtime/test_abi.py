@@ -7,10 +7,12 @@ import re
 from enum import IntEnum
 from pathlib import Path
 
+import numpy as np
 import pytest
 from test_sanitizers import build
 
 from devscope.runtime.drivers import opencl_device
+from devscope.runtime.interpreter import NUMPY
 from devscope.runtime.native import abi, compile_native
 from devscope.runtime.program import DYNAMIC_LOCAL_SIZE
 
@@ -23,11 +25,10 @@ def assertions() -> list[str]:
         f"{name} == {value}"
         for name, value in (
             ("ABI_VERSION", abi.ABI_VERSION),
-            ("RETURNED_BLOCKS", abi.RETURNED_BLOCKS),
             ("-DYNAMIC_LOCAL_SIZE - 1", -DYNAMIC_LOCAL_SIZE - 1),  # C has no literal of the value itself
         )
     ]
-    enums: list[type[IntEnum]] = [abi.Origin, abi.Operation, abi.Code]
+    enums: list[type[IntEnum]] = [abi.Origin, abi.Operation, abi.Code, abi.Problem]
     found += [f"{enum.__name__.upper()}_{item.name} == {item.value}" for enum in enums for item in enum]
     for module in MODULES.values():
         for name, struct in vars(module).items():
@@ -46,8 +47,14 @@ def test_structs_and_constants(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
 
 
-@pytest.mark.parametrize("enum", [abi.Origin, abi.Operation, abi.Code])
+@pytest.mark.parametrize("enum", [abi.Origin, abi.Operation, abi.Code, abi.Problem])
 def test_enumerations_are_complete(enum: type[IntEnum]) -> None:
     text = (compile_native.FOLDER / "abi.h").read_text(encoding="utf-8")
     found = re.findall(rf"\b{enum.__name__.upper()}_([A-Z_]+)\b", text)
     assert set(found) == {item.name for item in enum}
+
+
+def test_functions_of_numpy() -> None:
+    header = Path(np.get_include(), "numpy", "__multiarray_api.h").read_text(encoding="utf-8")
+    for place, name in NUMPY.values():
+        assert re.search(rf"#define {name} \\\n[^#]*PyArray_API\[{place}\]\)", header), name

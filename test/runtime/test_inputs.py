@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import pickle
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from handmade import program, symbol, vector
 
 from devscope.errors import InputError
 from devscope.runtime.arguments import ArgumentCheck
-from devscope.runtime.entry import HostMemory, result_array
 from devscope.runtime.executable import Executable
 from devscope.runtime.program import Entry, TensorSpec
 
@@ -261,16 +261,44 @@ def test_bf16_results_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch) -> None
 
     entry._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setitem(sys.modules, "ml_dtypes", None)
-    data = np.array([0x3F80], np.uint16)
-    result = result_array(vector("bf16"), HostMemory(0, lambda block: None), data.ctypes.data, [1], [1])
-    entry._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
-    assert result.dtype == np.uint16
-    assert result[0] == 0x3F80
+    with Executable(program(ROWS, {"main": Entry(symbol("rows"), [vector("bf16", 12)], [ROWS_OF_BITS])})) as exe:
+        entry._bfloat16.cache_clear()  # pyright: ignore[reportPrivateUsage]
+        result = exe(np.arange(12, dtype=np.uint16))
+        assert (result.dtype, result.shape) == (np.uint16, (3, 2))
+
+
+# rows(x: 12xT) -> 3x2xT, every other element of three rows; elements have two bytes.
+ROWS = """
+define void @_mlir_ciface_devscope_entry_rows(ptr %result, ptr %x) {
+  %from = call ptr @data(ptr %x)
+  %memory = call ptr @devscope_host_alloc(i64 24)
+  call void @devscope_copy(i64 0, ptr %from, i64 0, i64 0, ptr %memory, i64 0, i64 24)
+  call void @give(ptr %result, ptr %memory)
+  %sizes = getelementptr i64, ptr %result, i64 3
+  store <4 x i64> <i64 3, i64 2, i64 4, i64 2>, ptr %sizes, align 8
+  ret void
+}
+"""
+ROWS_OF_BITS = TensorSpec("bf16", [3, 2])
 
 
 def test_strided_results() -> None:
-    data = np.arange(12, dtype=np.int32)
-    result = result_array(
-        TensorSpec("i32", [3, 2]), HostMemory(0, lambda block: None), data.ctypes.data, [3, 2], [4, 2]
-    )
-    assert result.tolist() == [[0, 2], [4, 6], [8, 10]]
+    spec = TensorSpec("i16", [3, 2])
+    with Executable(program(ROWS, {"main": Entry(symbol("rows"), [vector("i16", 12)], [spec])})) as exe:
+        result = exe(np.arange(12, dtype=np.int16))
+        out = np.empty((3, 2), np.int16)
+        assert exe(np.arange(12, dtype=np.int16), out=out) is out
+    assert result.tolist() == out.tolist() == [[0, 2], [4, 6], [8, 10]]
+    assert result.strides == (8, 4)
+    assert result.flags.writeable
+    assert result.flags.aligned
+    assert not result.flags.c_contiguous
+
+
+def test_arrays_whose_dtype_is_an_equal_one(total: Executable) -> None:
+    """As of arrays that were pickled."""
+    x = pickle.loads(pickle.dumps(numbers()))
+    assert x.dtype is not np.dtype(np.float32)
+    assert total(x) == numbers().sum()
+    with pytest.raises(InputError, match="foreign byte order"):
+        total(x.astype(">f4"))

@@ -22,7 +22,6 @@ from devscope.errors import ExecutionError, InputError
 from devscope.runtime import devices, object_file
 from devscope.runtime.executable import Executable
 from devscope.runtime.instance import Instance
-from devscope.runtime.native.abi import RETURNED_BLOCKS
 from devscope.runtime.program import Entry, TensorSpec
 
 
@@ -299,14 +298,12 @@ def test_no_interrupt_is_lost_between_calls(host: Executable) -> None:
     assert host.run("double", x).tolist() == [2.0, 2.0]
 
 
-def test_results_that_nobody_needs_are_freed_by_the_next_call(host: Executable) -> None:
+def test_results_that_nobody_needs_are_used_by_the_next_calls(host: Executable) -> None:
     kept = [host.run("double", np.ones(2, np.float32)) for _ in range(100)]
-    (instance,) = host._pool.instances  # pyright: ignore[reportPrivateUsage]
-    blocks = instance._returned._blocks  # pyright: ignore[reportPrivateUsage]
+    host.reset_counters()
     kept.clear()
-    assert len(blocks) > RETURNED_BLOCKS
-    host.run("double", np.ones(2, np.float32))
-    assert len(blocks) <= RETURNED_BLOCKS
+    kept = [host.run("double", np.ones(2, np.float32)) for _ in range(100)]
+    assert host.counters().driver_allocations["cpu:0"] == 0
 
 
 def test_an_instance_whose_making_was_interrupted_is_waited_for_by_nobody(host: Executable) -> None:

@@ -113,14 +113,35 @@ static void fails_on_the_host(void **pointers) {
   }
 }
 
+/* A part of an interpreter, whose objects are blocks of memory. */
+static Object *new_capsule(void *memory, const char *name, void (*finalize)(Object *)) {
+  (void)name, (void)finalize;
+  return memory;
+}
+static void *memory_of_capsule(Object *capsule, const char *name) {
+  (void)name;
+  return capsule;
+}
+static Object *no_capsule(void *memory, const char *name, void (*finalize)(Object *)) {
+  (void)memory, (void)name, (void)finalize;
+  return NULL;
+}
+
 static void test_host_memory(void) {
   open_context();
+  Interpreter parts = {.new_capsule = new_capsule, .memory = memory_of_capsule};
+  devscope_set_interpreter(&parts);
+  Returned *returned = context.returned = devscope_open_returned();
+  char *kept;
   for (int round = 0; round < 3; round++) {
-    char *kept;
     assert(call(host_memory, &kept) == 0);
-    /* As the loader does it: kept until the array is gone, then given back. */
-    context.returned[context.returned_count++] = (Block *)kept - 1;
+    finalize(own((Block *)kept - 1, returned)); /* an array is gone */
   }
+  assert(call(host_memory, &kept) == 0);
+  Object *last = own((Block *)kept - 1, returned);
+  assert(call(host_memory, &kept) == 0);
+  parts.new_capsule = no_capsule;
+  assert(own((Block *)kept - 1, returned) == NULL);
   assert(devices[HOST].free_list.count <= 4);
   for (intptr_t what = 0; what < 4; what++) {
     assert(call(fails_on_the_host, (void *)what) == 1);
@@ -130,6 +151,8 @@ static void test_host_memory(void) {
     expect_error(ORIGIN_RUNTIME, codes[what], what ? OPERATION_ALLOC : OPERATION_ASSERT, HOST);
   }
   close_context();
+  devscope_close_returned(returned);
+  finalize(last); /* an array that outlives the program */
 }
 
 /* ---------------------------------------------------------------------------------- buffers and constants */
