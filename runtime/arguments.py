@@ -117,6 +117,7 @@ class ArgumentCheck:
         self.position = position
         self.dtype = DTYPES[spec.dtype]
         self.shape = tuple(spec.shape)
+        self._most = float(np.finfo(self.dtype).max) if self.dtype.kind in "fc" else 0.0
 
     def __call__(self, value: Any) -> Array:
         """The value as an aligned C-contiguous array of the parameter's dtype and shape.
@@ -136,12 +137,14 @@ class ArgumentCheck:
     def _import(self, value: Any) -> Array:
         if self.spec.scalar and isinstance(value, _NUMBERS) and not isinstance(value, np.generic):
             return self._number(value)
+        if isinstance(value, np.generic):
+            return np.asarray(value)
         if isinstance(value, np.ma.MaskedArray) or _interface(value).get("mask") is not None:
             raise self._error(
                 "a masked array is not accepted: its masked elements would be computed with like others",
                 "pass x.filled(value), or x.data to mean all of it",
             )
-        if isinstance(value, np.ndarray | np.generic):
+        if isinstance(value, np.ndarray):
             return np.asarray(value)
         if hasattr(value, "__dlpack__"):
             return self._from_dlpack(value)
@@ -174,6 +177,8 @@ class ArgumentCheck:
         fits = is_complex if isinstance(value, complex) else is_float or not isinstance(value, float)
         if isinstance(value, bool) != (kind == "i1") or not fits:
             raise self._error(f"expected a value of type {kind}, got {value!r} of type {type(value).__name__}")
+        if is_float and abs(value) <= self._most:
+            return np.array(value, self.dtype)
         with np.errstate(over="ignore"):
             try:
                 number = np.array(value, self.dtype)

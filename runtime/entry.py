@@ -62,9 +62,9 @@ class EntryCaller:
         ]
         """Called in one of the ways :data:`ARGUMENTS`, :data:`WITH_OUT`, :data:`CHECKED`: the results.
 
-        None where there is a problem; NotImplemented for anything but numpy's arrays of the right dtypes and
-        shapes, contiguous and aligned: those that are checked are taken as they are. ValueError for results that
-        cannot be arrays. Other Python threads run meanwhile."""
+        None where there is a problem; NotImplemented for anything but numbers, and numpy's arrays, of the right
+        dtypes and shapes, contiguous and aligned: those that are checked are taken as they are. ValueError for
+        results that cannot be arrays. Other Python threads run meanwhile."""
 
     def problem(self, values: Sequence[Any], error: ValueError | None = None) -> DevscopeError | None:
         """What to raise where a call with ``values`` cannot give its results, maybe for an ``error`` of numpy's.
@@ -110,6 +110,8 @@ class EntryCaller:
                     shape=self._array(ctypes.c_int64, [-1 if size is None else size for size in spec.shape]),
                     descriptor=descriptor,
                     strides=self._array(ctypes.c_int64, [0] * len(spec.shape)),
+                    kind=ord(dtype.kind),
+                    number_type=id(dtype.type),
                 )
                 for spec, dtype, descriptor in zip(specs, dtypes, descriptors, strict=True)
             ],

@@ -29,9 +29,11 @@ _CPYTHON = {
     "drop": "Py_DecRef",
     "new_tuple": "PyTuple_New",
     "set_item": "PyTuple_SetItem",
-    "address": "PyLong_AsVoidPtr",
     "new_capsule": "PyCapsule_New",
     "memory": "PyCapsule_GetPointer",
+    "address": "PyLong_AsVoidPtr",
+    "integer": "PyLong_AsLongLongAndOverflow",
+    "real": "PyFloat_AsDouble",
 }
 
 NUMPY = {
@@ -41,6 +43,7 @@ NUMPY = {
     "copy_to": (50, "PyArray_CopyInto"),
     "number_of": (76, "PyArray_Return"),
     "same_dtype": (182, "PyArray_EquivTypes"),
+    "value_of": (62, "PyArray_ScalarAsCtype"),
 }
 """Places in the table of numpy's C interface."""
 
@@ -70,7 +73,8 @@ def interpreter() -> Any:
     table = _numpy_table()
     for name, (place, _) in NUMPY.items():
         setattr(found, name, table[place])
-    found.none, found.not_implemented, found.array_type = id(None), id(NotImplemented), id(np.ndarray)
+    found.none, found.not_implemented = id(None), id(NotImplemented)
+    found.array_type, found.integer_type, found.real_type = id(np.ndarray), id(int), id(float)
     found.header = object.__basicsize__
     found.main_thread = threading.main_thread().ident or 0
     return found

@@ -231,10 +231,11 @@ typedef struct {
   int64_t bytes;
 } Traffic;
 
-/* What the runtime uses of the interpreter and of numpy: nothing here needs their headers, or is linked with them. */
+/* What the runtime uses of the interpreter and of numpy: nothing here needs their headers, or is linked with them.
+ */
 typedef struct {
-  /* CPython's PyGILState_Ensure, PyGILState_Release, PyErr_CheckSignals and PyErr_Fetch: a call that takes long lets
-   * the interpreter handle signals. */
+  /* CPython's PyGILState_Ensure, PyGILState_Release, PyErr_CheckSignals and PyErr_Fetch: a call that takes long
+   * lets the interpreter handle signals. */
   int32_t (*lock)(void);
   void (*unlock)(int32_t state);
   int32_t (*handle_signals)(void);
@@ -243,16 +244,19 @@ typedef struct {
   void *(*release)(void);
   void (*acquire)(void *thread);
   uint64_t (*thread)(void);
-  /* Py_IncRef, Py_DecRef, PyTuple_New, PyTuple_SetItem, PyLong_AsVoidPtr, PyCapsule_New and PyCapsule_GetPointer. */
+  /* Py_IncRef, Py_DecRef, PyTuple_New, PyTuple_SetItem, PyCapsule_New and PyCapsule_GetPointer. */
   void (*keep)(Object *);
   void (*drop)(Object *);
   Object *(*new_tuple)(intptr_t count);
   int (*set_item)(Object *tuple, intptr_t index, Object *item);
-  void *(*address)(Object *number);
   Object *(*new_capsule)(void *memory, const char *name, void (*finalize)(Object *));
   void *(*memory)(Object *capsule, const char *name);
-  /* numpy's PyArray_NewFromDescr, PyArray_SetBaseObject, PyArray_NewCopy, PyArray_CopyInto, PyArray_Return and
-   * PyArray_EquivTypes. */
+  /* PyLong_AsVoidPtr, PyLong_AsLongLongAndOverflow and PyFloat_AsDouble. */
+  void *(*address)(Object *number);
+  long long (*integer)(Object *number, int *overflow);
+  double (*real)(Object *number);
+  /* numpy's PyArray_NewFromDescr, PyArray_SetBaseObject, PyArray_NewCopy, PyArray_CopyInto, PyArray_Return,
+   * PyArray_EquivTypes and PyArray_ScalarAsCtype. */
   Object *(*new_array)(Object *type, Object *dtype, int rank, const intptr_t *sizes, const intptr_t *strides,
                        void *data, int flags, Object *like);
   int (*set_base)(Object *array, Object *base);
@@ -260,10 +264,13 @@ typedef struct {
   int (*copy_to)(Object *target, Object *source);
   Object *(*number_of)(Object *array);
   unsigned char (*same_dtype)(Object *one, Object *other);
+  void (*value_of)(Object *number, void *out);
   Object *none;
   Object *not_implemented;
   Object *array_type;
-  int64_t header;      /* bytes of an object before what its type adds */
+  Object *integer_type;
+  Object *real_type;
+  int64_t header;       /* bytes of an object before what its type adds */
   uint64_t main_thread; /* which handles signals */
 } Interpreter;
 
@@ -285,11 +292,11 @@ struct Context {
   Device *devices;
   int64_t constant_count;
   const Constant *constants;
-  Traffic *traffic; /* [source * device_count + target] */
-  Arena *arenas;    /* one for each slot */
-  int64_t calls;    /* how many were begun */
-  Block blocks;     /* the host memory that the current call made */
-  Returned *returned; /* what became of the blocks of results */
+  Traffic *traffic;               /* [source * device_count + target] */
+  Arena *arenas;                  /* one for each slot */
+  int64_t calls;                  /* how many were begun */
+  Block blocks;                   /* the host memory that the current call made */
+  Returned *returned;             /* what became of the blocks of results */
   jmp_buf *stop;                  /* where a call goes that is left */
   int64_t ended;                  /* another thread sets it: the call is to be left */
   const Interpreter *interpreter; /* null in threads that handle no signals */
@@ -318,6 +325,11 @@ typedef struct {
   int64_t *descriptor;  /* allocated, aligned, offset, sizes[rank], strides[rank] */
   intptr_t *strides;    /* room for those of an array */
   Object *owner;        /* of a result's memory while its array is made */
+  int64_t bytes;        /* of an argument */
+  /* Of a scalar argument: numpy's letter for what it is, numpy's type of such a number, and room for one. */
+  int64_t kind;
+  Object *number_type;
+  double number[2];
 } Value;
 
 /* Why a call has no results: the context has an error; result `position` cannot be an array, which is an exception
@@ -357,9 +369,9 @@ EXPORT RunTasks devscope_pool_run;
 
 EXPORT void devscope_set_interpreter(const Interpreter *interpreter);
 
-/* Functions for the interpreter (METH_FASTCALL), whose `self` is the address of a PythonEntry as a number. They give a
- * tuple of results, None where there is a problem, and NotImplemented for what Python has to check or to convert first.
- * The last two take arrays or None for the results, too; the last one what was checked. */
+/* Functions for the interpreter (METH_FASTCALL), whose `self` is the address of a PythonEntry as a number. They
+ * give a tuple of results, None where there is a problem, and NotImplemented for what Python has to check or to
+ * convert first. The last two take arrays or None for the results, too; the last one what was checked. */
 typedef Object *Method(Object *self, Object *const *given, intptr_t count);
 EXPORT Method devscope_python_call;
 EXPORT Method devscope_python_call_out;

@@ -48,9 +48,9 @@ Device = struct(
 )
 Interpreter = struct(
     "Interpreter",
-    "lock unlock handle_signals take_exception release acquire thread keep drop new_tuple set_item address",
-    "new_capsule memory new_array set_base copy copy_to number_of same_dtype none not_implemented array_type",
-    "header main_thread",
+    "lock unlock handle_signals take_exception release acquire thread keep drop new_tuple set_item new_capsule",
+    "memory address integer real new_array set_base copy copy_to number_of same_dtype value_of none",
+    "not_implemented array_type integer_type real_type header main_thread",
 )
 Traffic = struct("Traffic", "copies bytes")
 Context = struct(
@@ -62,7 +62,11 @@ Context = struct(
     {"raised": ctypes.c_int64 * 3},
     "run_tasks threads out_count outs",
 )
-Value = struct("Value", "dtype rank item_bytes is_scalar shape descriptor strides owner")
+Value = struct(
+    "Value",
+    "dtype rank item_bytes is_scalar shape descriptor strides owner bytes kind number_type",
+    {"number": ctypes.c_double * 2},
+)
 PythonEntry = struct(
     "PythonEntry",
     "context call entry pointers argument_count arguments result_count results outs problem position",

@@ -26,8 +26,8 @@ static void recycle(Block *block) {
     free(block);
 }
 
-/* Sizes of blocks: eight from each power of two to the next, so that calls whose shapes differ a little use the same
- * blocks. What is too much is never written, and takes no memory. */
+/* Sizes of blocks: eight from each power of two to the next, so that calls whose shapes differ a little use the
+ * same blocks. What is too much is never written, and takes no memory. */
 static int64_t size_of_block(int64_t size) {
   if (size < 8 * ALIGNMENT || size >= (int64_t)1 << 48)
     return round_up(size);
@@ -35,8 +35,8 @@ static int64_t size_of_block(int64_t size) {
   return round_up((size + step - 1) & -step);
 }
 
-/* Memory of the C library. Its pages are made when they are touched, which takes longer than most of what is done with
- * them: large ones are asked for where there are many. */
+/* Memory of the C library. Its pages are made when they are touched, which takes longer than most of what is done
+ * with them: large ones are asked for where there are many. */
 static Block *new_block(int64_t size) {
   Block *block = malloc((size_t)size);
 #ifdef MADV_HUGEPAGE

@@ -1,12 +1,13 @@
 /* The threads that all programs of a process share.
  *
- * A job is a number of tasks. Its tasks are taken one after the other, by the thread whose job it is and by workers;
- * that thread waits only for tasks that somebody has begun, never for a worker to wake up. One job runs at a time: a
- * job of another thread meanwhile is done by its own thread until the pool is free, and one of a task by the thread of
- * that task. Threads that have jobs at the same time take up cores: there are so many workers less in a job.
+ * A job is a number of tasks. Its tasks are taken one after the other, by the thread whose job it is and by
+ * workers; that thread waits only for tasks that somebody has begun, never for a worker to wake up. One job runs
+ * at a time: a job of another thread meanwhile is done by its own thread until the pool is free, and one of a task
+ * by the thread of that task. Threads that have jobs at the same time take up cores: there are so many workers
+ * less in a job.
  *
- * Every program has a copy of this code, as of all of the runtime. The loader has one more copy, never unloaded, and
- * all programs use its threads (Context.run_tasks). Idle ones sleep. */
+ * Every program has a copy of this code, as of all of the runtime. The loader has one more copy, never unloaded,
+ * and all programs use its threads (Context.run_tasks). Idle ones sleep. */
 #include "runtime.h"
 
 #include <linux/futex.h>
@@ -88,7 +89,8 @@ static void add_done(uint32_t number, uint32_t count) {
     futex(&pool.done, FUTEX_WAKE_PRIVATE, 1);
 }
 
-/* Takes tasks of a job until there are none. `leave`, asked between tasks, is whether the rest is to be left out. */
+/* Takes tasks of a job until there are none. `leave`, asked between tasks, is whether the rest is to be left out.
+ */
 static bool take_tasks(uint32_t job, Leave *leave) {
   bool left = false;
   uint64_t next = atomic_load(&pool.next);
@@ -144,8 +146,8 @@ static void *work(void *argument) {
   return NULL;
 }
 
-/* As many workers as are wanted, or as the system gives. Handlers of signals are for the threads of others; those of
- * faults must find the thread that is at fault. */
+/* As many workers as are wanted, or as the system gives. Handlers of signals are for the threads of others; those
+ * of faults must find the thread that is at fault. */
 static void make_workers(pid_t here, int32_t wanted) {
   if (pool.process != here) { /* threads do not survive a fork */
     pool.process = here;
@@ -175,8 +177,8 @@ static void make_workers(pid_t here, int32_t wanted) {
 
 /* ---------------------------------------------------------------------------------------------------- jobs */
 
-/* Takes the pool if it is free. `more` threads have a job from now on, 1 at the begin. Of the threads of a process from
- * which this one was forked, none is here. */
+/* Takes the pool if it is free. `more` threads have a job from now on, 1 at the begin. Of the threads of a process
+ * from which this one was forked, none is here. */
 static bool enter(pid_t here, uint32_t more) {
   uint64_t old = atomic_load(&pool.users);
   uint32_t users;
@@ -188,7 +190,8 @@ static bool enter(pid_t here, uint32_t more) {
 
 static uint32_t users(void) { return (uint32_t)atomic_load(&pool.users); }
 
-/* False in a process that was forked in the middle of the job: threads that were at tasks are not there any more. */
+/* False in a process that was forked in the middle of the job: threads that were at tasks are not there any more.
+ */
 static bool wait_for_others(pid_t here, uint32_t count) {
   uint32_t done = atomic_load(&pool.done);
   const int64_t begin = done < count ? exact_time() : 0;
@@ -210,8 +213,8 @@ static bool wait_for_others(pid_t here, uint32_t count) {
 }
 
 /* The tasks from `first` on, with at most so many workers. This thread has the pool. */
-static int32_t run_job(Task *task, void *environment, uint32_t first, uint32_t count, uint32_t workers, Leave *leave,
-                       pid_t here) {
+static int32_t run_job(Task *task, void *environment, uint32_t first, uint32_t count, uint32_t workers,
+                       Leave *leave, pid_t here) {
   make_workers(here, (int32_t)workers);
   const uint32_t job = atomic_load(&pool.job) + 1;
   /* No tasks: a thread that is late in the job before takes none that it has read half of. */

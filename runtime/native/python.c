@@ -1,10 +1,12 @@
 /* Calls of entries from Python: arrays become descriptors, and descriptors arrays.
  *
- * What is common is done here: arguments that are numpy's arrays and need no conversion. The rest is Python's, which
- * then calls with arrays that it has checked. numpy's arrays are what its C interface says they are, of which the
- * loader checks the version. */
+ * What is common is done here: arguments that are numbers, or numpy's arrays that need no conversion. The rest is
+ * Python's, which then calls with arrays that it has checked. numpy's arrays are what its C interface says they
+ * are, of which the loader checks the version. */
 #include "runtime.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,8 +31,8 @@ void devscope_set_interpreter(const Interpreter *interpreter) { python = interpr
 
 /* ---------------------------------------------------------------------------------- memory of results */
 
-/* Blocks of results whose arrays are gone, for the next call; arrays go away in any thread and at any time, also while
- * a call runs and after the program was closed. */
+/* Blocks of results whose arrays are gone, for the next call; arrays go away in any thread and at any time, also
+ * while a call runs and after the program was closed. */
 struct Returned {
   _Atomic(Block *) blocks;
   _Atomic int64_t users; /* blocks that arrays have, and the program */
@@ -93,10 +95,10 @@ static Object *own(Block *block, Returned *returned) {
 
 static Array *array_of(Object *object) { return (Array *)((char *)object + python->header); }
 
+static Object *type_of(Object *object) { return *(Object **)((char *)object + python->header - sizeof(Object *)); }
+
 /* Neither a subclass of numpy's array nor anything else. */
-static bool is_array(Object *object) {
-  return *(Object **)((char *)object + python->header - sizeof(Object *)) == python->array_type;
-}
+static bool is_array(Object *object) { return type_of(object) == python->array_type; }
 
 /* Whether an array can be used as it is. */
 static bool fits(const Value *value, const Array *array, int flags) {
@@ -108,8 +110,47 @@ static bool fits(const Value *value, const Array *array, int flags) {
   return array->dtype == value->dtype || python->same_dtype(array->dtype, value->dtype);
 }
 
+/* An integer of Python's, if it is in range. */
+static bool take_integer(Value *value, Object *object) {
+  int overflow;
+  const int64_t number = python->integer(object, &overflow);
+  const int unused = 64 - 8 * (int)value->item_bytes;
+  if (overflow || (int64_t)((uint64_t)number << unused) >> unused != number)
+    return false;
+  memcpy(value->number, &number, sizeof number);
+  return true;
+}
+
+static bool take_real(Value *value, Object *object) {
+  const double number = python->real(object);
+  const float rounded = (float)number;
+  if (value->item_bytes == sizeof number)
+    memcpy(value->number, &number, sizeof number);
+  else if (value->item_bytes == sizeof rounded && (fabs(number) <= FLT_MAX || !isfinite(number)))
+    memcpy(value->number, &rounded, sizeof rounded);
+  else
+    return false;
+  return true;
+}
+
+static bool take_number(Value *value, Object *object) {
+  Object *const type = type_of(object);
+  if (!value->is_scalar)
+    return false;
+  if (type == value->number_type)
+    python->value_of(object, value->number);
+  else if (!(type == python->real_type && value->kind == 'f' && take_real(value, object)) &&
+           !(type == python->integer_type && value->kind == 'i' && take_integer(value, object)))
+    return false;
+  value->descriptor[ALLOCATED] = value->descriptor[ALIGNED] = (intptr_t)value->number;
+  value->bytes = value->item_bytes;
+  return true;
+}
+
 static bool take_argument(Value *value, Object *object, bool checked) {
-  if (!checked && (!is_array(object) || !fits(value, array_of(object), ARRAY_CONTIGUOUS | ARRAY_ALIGNED)))
+  if (!checked && !is_array(object))
+    return take_number(value, object);
+  if (!checked && !fits(value, array_of(object), ARRAY_CONTIGUOUS | ARRAY_ALIGNED))
     return false;
   const Array *array = array_of(object);
   int64_t *sizes = value->descriptor + SIZES, *strides = sizes + value->rank;
@@ -120,6 +161,7 @@ static bool take_argument(Value *value, Object *object, bool checked) {
     strides[index] = (int64_t)stride;
     stride *= (uint64_t)array->sizes[index];
   }
+  value->bytes = (int64_t)stride * value->item_bytes;
   return true;
 }
 
@@ -130,7 +172,7 @@ static int64_t bytes_of(const Value *value, const Array *array) {
   return bytes;
 }
 
-static bool overlap(const char *one, int64_t bytes, const char *other, int64_t other_bytes) {
+static bool overlap(intptr_t one, int64_t bytes, intptr_t other, int64_t other_bytes) {
   return one < other + other_bytes && other < one + bytes;
 }
 
@@ -143,18 +185,19 @@ static bool take_out(PythonEntry *entry, int64_t position, Object *const *given,
   if (object == python->none)
     return true;
   const Array *array = array_of(object);
-  if (!checked && (value->is_scalar || !is_array(object) || !fits(value, array, ARRAY_CONTIGUOUS | ARRAY_ALIGNED | ARRAY_WRITABLE)))
+  if (!checked && (value->is_scalar || !is_array(object) ||
+                   !fits(value, array, ARRAY_CONTIGUOUS | ARRAY_ALIGNED | ARRAY_WRITABLE)))
     return false;
   const int64_t bytes = bytes_of(value, array);
   for (int64_t index = 0; index < position && !checked; index++) {
     Object *const other = given[entry->argument_count + index];
-    if (other != python->none &&
-        overlap(array->data, bytes, array_of(other)->data, bytes_of(&entry->results[index], array_of(other))))
+    if (other != python->none && overlap((intptr_t)array->data, bytes, (intptr_t)array_of(other)->data,
+                                         bytes_of(&entry->results[index], array_of(other))))
       return false;
   }
   for (int64_t index = 0; index < entry->argument_count; index++) {
-    const Array *argument = array_of(given[index]);
-    if (overlap(array->data, bytes, argument->data, bytes_of(&entry->arguments[index], argument)))
+    const Value *argument = &entry->arguments[index];
+    if (overlap((intptr_t)array->data, bytes, argument->descriptor[ALLOCATED], argument->bytes))
       return true;
   }
   *out = (Out){.memory = array->data, .bytes = bytes};
@@ -212,8 +255,9 @@ static Object *make_array(const PythonEntry *entry, const Value *value, Object *
   }
   char *data = (char *)(intptr_t)value->descriptor[ALIGNED] + value->descriptor[OFFSET] * value->item_bytes;
   python->keep(dtype);
-  Object *array = python->new_array(python->array_type, dtype, (int)value->rank, (const intptr_t *)sizes,
-                                    empty ? NULL : value->strides, empty ? NULL : data, ARRAY_ALIGNED | ARRAY_WRITABLE, NULL);
+  Object *array =
+      python->new_array(python->array_type, dtype, (int)value->rank, (const intptr_t *)sizes,
+                        empty ? NULL : value->strides, empty ? NULL : data, ARRAY_ALIGNED | ARRAY_WRITABLE, NULL);
   Object *owner = owner_of(entry, value->descriptor[ALLOCATED]);
   if (!array || empty || !owner)
     return array;

@@ -194,6 +194,24 @@ def test_arrays_are_not_copied() -> None:
     assert np.shares_memory(check(Exporter(data)), data)
 
 
+SAME = """
+define void @_mlir_ciface_devscope_entry_same(ptr %result, ptr %x) {
+  %data = call ptr @data(ptr %x)
+  call void @give(ptr %result, ptr %data)
+  ret void
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def same() -> Executable:
+    """Entries for scalars, by their types, that give their arguments back."""
+    specs = [
+        TensorSpec(dtype, [], True, "s") for dtype in ("i1", "i8", "i32", "i64", "index", "f16", "f32", "f64")
+    ]
+    return Executable(program(SAME, {spec.dtype: Entry(symbol("same"), [spec], [spec]) for spec in specs}))
+
+
 def check_scalar(dtype: str, value: Any) -> Any:
     result = ArgumentCheck(TensorSpec(dtype, [], True, "s"), 2)(value)
     assert result.shape == ()
@@ -216,9 +234,12 @@ def check_scalar(dtype: str, value: Any) -> Any:
         ("f32", np.array(4, np.float32), np.float32),
     ],
 )
-def test_scalars(dtype: str, value: Any, numpy_type: type) -> None:
+def test_scalars(same: Executable, dtype: str, value: Any, numpy_type: type) -> None:
     result = check_scalar(dtype, value)
     assert result.dtype == numpy_type
+    assert result == value or np.isnan(value)
+    result = same.run(dtype, value)
+    assert type(result) is numpy_type
     assert result == value or np.isnan(value)
 
 
@@ -235,12 +256,36 @@ def test_scalars(dtype: str, value: Any, numpy_type: type) -> None:
         ("f32", np.float64(1), "expected dtype float32, got float64"),
         ("f32", np.zeros(1, np.float32), r"expected shape \[\], got \[1\]"),
         ("f32", "1", "expected a number, a numpy array or"),
-        ("bf16", 1.0, "cannot be given for a bf16 parameter"),
     ],
 )
-def test_wrong_scalars(dtype: str, value: Any, message: str) -> None:
+def test_wrong_scalars(same: Executable, dtype: str, value: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         check_scalar(dtype, value)
+    with pytest.raises(InputError, match=message.replace("argument 2", "argument 0")):
+        same.run(dtype, value)
+
+
+@pytest.mark.parametrize("dtype", ["i8", "i32", "i64", "f32", "f64"])
+def test_numbers_at_the_ends_of_ranges(same: Executable, dtype: str) -> None:
+    """As what numpy makes of them, or refused."""
+    kind = np.dtype({"i": "int", "f": "float"}[dtype[0]] + dtype[1:])
+    limits = np.iinfo(kind) if kind.kind == "i" else np.finfo(kind)
+    ends = [int(limits.min), int(limits.max)] if kind.kind == "i" else [float(limits.min), float(limits.max)]
+    least = 1 if kind.kind == "i" else ends[1] * 1e-7
+    for value in [*ends, 0, -1]:
+        assert same.run(dtype, value) == kind.type(value)
+    for value in [ends[0] - least, ends[1] + least] if dtype != "f64" else [10**400]:
+        with pytest.raises(InputError, match="outside the range"):
+            same.run(dtype, value)
+    if kind.kind == "f":
+        assert np.isnan(same.run(dtype, float("nan")))
+        assert same.run(dtype, float("-inf")) == -np.inf
+        assert np.signbit(same.run(dtype, -0.0))
+
+
+def test_no_number_is_a_bf16() -> None:
+    with pytest.raises(InputError, match="cannot be given for a bf16 parameter"):
+        check_scalar("bf16", 1.0)
 
 
 def test_numbers_are_for_scalars_only() -> None:

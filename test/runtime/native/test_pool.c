@@ -1,5 +1,5 @@
-/* The threads of the process, under ThreadSanitizer where the compiler has it. Compiled behind the runtime's sources,
- * in which pthread_create is give_thread. */
+/* The threads of the process, under ThreadSanitizer where the compiler has it. Compiled behind the runtime's
+ * sources, in which pthread_create is give_thread. */
 #undef NDEBUG
 #undef pthread_create
 #include <assert.h>
@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
 
 int pthread_create(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 pid_t waitpid(pid_t, int *, int); /* its header has a "wait", as the runtime has */
