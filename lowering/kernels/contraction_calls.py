@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand
+from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand, Place
 from devscope.lowering.kernels.contraction_values import (
     PACKED,
     Extra,
+    element_bytes,
     matrix_type,
     operand_type,
     steps_of_k,
@@ -96,7 +97,9 @@ class CallText:
 
     def _extent(self, loop: int) -> str:
         operands = {2: self._found.c, 0: self._found.a, 1: self._found.b}
-        number, operand = next((n, x) for n, x in operands.items() if loop in x.axes and not x.packed)
+        number, operand = next(
+            (n, x) for n, x in operands.items() if loop in x.axes and x.place is not Place.PANELS
+        )
         return f"%sizes{number}#{operand.axes[loop]}"
 
     def _product(self, name: str, group: Group) -> str:
@@ -109,7 +112,7 @@ class CallText:
 
     def _matrix(self, number: int, operand: Operand, names: str) -> None:
         """A view of A, B or C with the axes that the kernel wants, k or the lines' axis last."""
-        if operand.packed:
+        if operand.place is Place.PANELS:
             batch = "%c0" if operand.type.shape[0] == 1 else f"%strides{number}#0"
             self._view(number, "%c0", [self._extents["b"], f"%sizes{number}#1"], [batch], operand_type(operand))
             return
@@ -149,7 +152,7 @@ class CallText:
     def _scratch(self) -> None:
         """Memory for what the kernel packs, and how many matrices of a batch it works on at once."""
         found, numbers = self._found, self._row.numbers
-        packs = {"a": not found.a.packed, "b": not found.b.packed}
+        packs = {"a": found.a.place is Place.TO_PACK, "b": found.b.place is Place.TO_PACK}
         limits = {
             "m": (numbers["most_rows"], numbers["rows"]),
             "n": (numbers["most_columns"], numbers["columns"]),
@@ -161,12 +164,11 @@ class CallText:
             for name, (most, step) in limits.items()
         }
         at_once = 1 if not found.loops["b"] else _AT_ONCE_UNKNOWN
-        m, n, k = amounts["m"], amounts["n"], amounts["k"]
-        if m is not None and n is not None and k is not None:
-            bytes_ = int(found.element.strip("bfi")) // 8
-            at_once = max(
-                1, min(_MOST_AT_ONCE, sizes["b"] or 1 << 30, _PACKED_BYTES // (bytes_ * max(1, k * (m + n))))
-            )
+        widths = [amounts[name] for name, operand in (("m", "a"), ("n", "b")) if packs[operand]]
+        known = [width * amounts["k"] for width in widths if width is not None and amounts["k"] is not None]
+        if len(known) == len(widths):
+            bytes_ = element_bytes(found.element) * sum(known)
+            at_once = max(1, min(_MOST_AT_ONCE, sizes["b"] or 1 << 30, _PACKED_BYTES // max(1, bytes_)))
         self._lines += [
             f"%most = arith.constant {at_once} : index",
             f"%slots = arith.minsi {self._extents['b']}, %most : index",

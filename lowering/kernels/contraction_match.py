@@ -8,6 +8,7 @@ call.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 from functools import reduce
 from operator import mul
 from typing import Any
@@ -24,16 +25,22 @@ LEAST_WORK = 4096
 _WIDE_SUMS = {"f16": "f32", "bf16": "f32"}
 
 
+class Place(Enum):
+    """Where a kernel reads an operand: in panels that it packs, in a constant's (`packed_constants`), or in the
+    buffer."""
+
+    TO_PACK = auto()
+    PANELS = auto()
+    IN_PLACE = auto()
+
+
 @dataclass
 class Operand:
-    """A buffer, and its axes by the loops of the contraction, in order of the axes.
-
-    ``packed``: it is a constant whose elements stand in panels (`packed_constants`).
-    """
+    """A buffer, and its axes by the loops of the contraction, in order of the axes."""
 
     value: Any
     axes: Mapping[int, int]
-    packed: bool = False
+    place: Place = Place.TO_PACK
 
     @property
     def type(self) -> Any:

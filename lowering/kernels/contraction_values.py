@@ -4,11 +4,11 @@ A block of sums is computed at once and ends row by row: a row is added to what 
 epilogue, is rounded and written. So the text of a kernel has all that once, whatever the block is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import gcd
 
-from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand
+from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand, Place
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row
@@ -17,6 +17,7 @@ ALL_STEPS = 1 << 40
 """A result that has fewer digits than its sums is not stored between two parts of a sum."""
 
 _MOST_LINES = 8
+_CACHE_LINE = 64
 
 PACKED = "contraction"
 """The template that packs its operands; it has numbers of its own, as docs/schedules.md says."""
@@ -34,7 +35,11 @@ def panels_type(element: str) -> str:
 
 def operand_type(operand: Operand) -> str:
     """How a kernel takes A or B."""
-    return panels_type(operand.element) if operand.packed else matrix_type(operand.element)
+    return panels_type(operand.element) if operand.place is Place.PANELS else matrix_type(operand.element)
+
+
+def element_bytes(element: str) -> int:
+    return max(8, int(element.strip("bfi"))) // 8
 
 
 def steps_of_k(found: Contraction, row: Row) -> int:
@@ -111,7 +116,7 @@ def values(
         "ZERO_OF_B": zero(found.b.element),
     }
     if row.template == PACKED:
-        return made | _of_packed(found, row, library)
+        return made | _of_packed(found, row, library, follows)
     if row.template == "narrow":
         return made | _of_narrow(found, rows, columns, row.numbers["steps"])
     lanes = row.numbers["lanes"]
@@ -132,15 +137,39 @@ def values(
     }
 
 
-def _of_packed(found: Contraction, row: Row, library: KernelLibrary) -> dict[str, object]:
-    """Where panels of A and of B come from: packed by the kernel, or before, as constants."""
+def _of_packed(
+    found: Contraction, row: Row, library: KernelLibrary, follows: Epilogue | None
+) -> dict[str, object]:
+    """Where the elements of A and of B are read, and how a whole block of sums ends."""
     rows, columns = row.numbers["rows"], row.numbers["columns"]
-    pack_a, pack_b = not found.a.packed, not found.b.packed
-    calls = {
+    to_pack = {
         name: _pack_call(found, operand, name, row, library)
-        for name, operand, here in (("a", found.a, pack_a), ("b", found.b, pack_b))
-        if here
+        for name, operand in (("a", found.a), ("b", found.b))
+        if operand.place is Place.TO_PACK
     }
+    panel_of_a, read_a = _rows_of_block(rows), _read_rows(found, rows, "%k_all", "")
+    if found.a.place is not Place.IN_PLACE:
+        panel_of_a, read_a = _panel("a", "%i", "%row", found.a, rows), _read_panel("%a", "a", found.a, rows, found)
+    block_of_b = f"{operand_type(found.b)}, vector<{columns}x{found.element}>"
+    panel_of_b, read_b = "", f"%b_row = vector.load %B[%b, %k_all, %column] : {block_of_b}"
+    if found.b.place is not Place.IN_PLACE:
+        panel_of_b = _panel("b", "%j", "%column", found.b, columns)
+        read_b = _read_panel("%b_row", "b", found.b, columns, found)
+    return {
+        "STEPS": steps_of_k(found, row),
+        "PACK": _pack(to_pack) if to_pack else "",
+        "PANEL_OF_B": panel_of_b,
+        "READ_B": read_b,
+        "PANEL_OF_A": panel_of_a,
+        "READ_A": f"%k_all = arith.addi %k0, %k : index\n{read_a}",
+        "PREFETCH": _prefetch(found, rows, columns),
+        "IS_PLAIN": _is_plain(found, follows),
+        "WHOLE_END": _whole_end(found, rows, columns),
+    }
+
+
+def _pack(calls: Mapping[str, str]) -> str:
+    """Tasks that pack panels; of B once for all rows. ``calls``: what packs a panel of A, of B, or both."""
     pack = "\n".join(calls.values())
     if len(calls) == 2:
         pack = f"""%is_a = arith.cmpi slt, %panel, %a_panels : index
@@ -149,29 +178,67 @@ def _of_packed(found: Contraction, row: Row, library: KernelLibrary) -> dict[str
             }} else {{
               {calls["b"]}
             }}"""
-    panels = """%a_panels = arith.ceildivui %m, %rows : index
+    panels_of_a = "arith.ceildivui %m, %rows" if "a" in calls else "arith.constant 0"
+    panels_of_b = "arith.select %is_new, %n_panels, %0" if "b" in calls else "arith.constant 0"
+    return f"""%a_panels = {panels_of_a} : index
         %n_panels = arith.ceildivui %n, %columns : index
-        %b_panels = arith.select %is_new, %n_panels, %0 : index"""
-    if not pack_a:
-        panels = panels.replace("arith.ceildivui %m, %rows", "arith.constant 0")
-    if not pack_b:
-        panels += "\n%no_panels = arith.constant 0 : index"
-        panels = panels.replace("arith.select %is_new, %n_panels, %0", "arith.constant 0")
-    made: dict[str, object] = {
-        "STEPS": steps_of_k(found, row),
-        "PANELS": panels,
-        "PACK": pack,
-        "PANEL_OF_B": _panel("b", "%j", "%column", found.b, columns),
-        "READ_B": _read_panel("%b_row", "b", found.b, columns, found),
-        "PANEL_OF_A": _panel("a", "%i", "%row", found.a, rows),
-        "READ_A": _read_panel("%a", "a", found.a, rows, found),
-    }
-    return made
+        %b_panels = {panels_of_b} : index
+        %panels = arith.addi %a_panels, %b_panels : index
+        %to_pack = arith.muli %panels, %together : index
+        %packers = arith.minsi %tasks, %to_pack : index
+        scf.parallel (%task) = (%0) to (%packers) step (%1) {{
+          scf.for %number = %task to %to_pack step %packers {{
+            %slot = arith.divui %number, %panels : index
+            %panel = arith.remui %number, %panels : index
+            %b = arith.addi %from, %slot : index
+            {pack}
+          }}
+          scf.reduce
+        }}"""
+
+
+def _prefetch(found: Contraction, rows: int, columns: int) -> str:
+    """The lines of the result that a whole block is written to, while its sums are computed."""
+    lines: list[str] = []
+    elements, type_ = _CACHE_LINE // element_bytes(found.c.element), matrix_type(found.c.element)
+    for row in range(rows):
+        lines += [f"%r{row} = arith.constant {row} : index", f"%row_of{row} = arith.addi %row, %r{row} : index"]
+        for column in range(0, columns, elements):
+            at = f"%at{row}_{column}"
+            lines += [
+                f"%c{row}_{column} = arith.constant {column} : index",
+                f"{at} = arith.addi %column, %c{row}_{column} : index",
+                f"memref.prefetch %C[%b, %row_of{row}, {at}], write, locality<3>, data : {type_}",
+            ]
+    return "\n".join(lines)
+
+
+def _is_plain(found: Contraction, follows: Epilogue | None) -> str:
+    """Whether sums are written as they are, or added to what is there: a block of them at once."""
+    if found.c.element != found.element:
+        return "%is_plain = arith.constant false"
+    return "%is_plain = arith.constant true" if follows is None else "%is_plain = arith.xori %is_last, %only : i1"
+
+
+def _whole_end(found: Contraction, rows: int, columns: int) -> str:
+    """`_end` for a whole block of sums without an epilogue."""
+    if found.c.element != found.element:
+        return ""
+    type_, block = matrix_type(found.element), f"vector<{rows}x{columns}x{found.element}>"
+    at, inside = "%C[%b, %row, %column]", "{in_bounds = [true, true]}"
+    add = "arith.addf" if _is_float(found.element) else "arith.addi"
+    return f"""scf.if %is_first {{
+          vector.transfer_write %sums, {at} {inside} : {block}, {type_}
+        }} else {{
+          %held = vector.transfer_read {at}, %nothing {inside} : {type_}, {block}
+          %all_sums = {add} %sums, %held : {block}
+          vector.transfer_write %all_sums, {at} {inside} : {block}, {type_}
+        }}"""
 
 
 def _panel(name: str, local: str, line: str, operand: Operand, width: int) -> str:
     """Where the panel of ``width`` lines begins: ``%a_at`` or ``%b_at``, in elements."""
-    if not operand.packed:
+    if operand.place is Place.TO_PACK:
         return f"""%{name}_number = arith.divui {local}, %{"rows" if name == "a" else "columns"} : index
             %{name}_behind = arith.muli %{name}_number, %{name}_panel : index
             %{name}_begin = arith.muli %slot, %{name}_size : index
@@ -185,10 +252,10 @@ def _panel(name: str, local: str, line: str, operand: Operand, width: int) -> st
 
 def _read_panel(to: str, name: str, operand: Operand, width: int, found: Contraction) -> str:
     """The elements of one step of k."""
-    of = f"vector<{width}x{operand.element if operand.packed else found.element}>"
+    of = f"vector<{width}x{operand.element if operand.place is Place.PANELS else found.element}>"
     at = f"""%{name}_line = arith.muli %k, %{"rows" if name == "a" else "columns"} : index
         %{name}_index = arith.addi %{name}_at, %{name}_line : index"""
-    if not operand.packed:
+    if operand.place is Place.TO_PACK:
         return f"""{at}
             {to} = vector.load %packed_{name}[%{name}_index] : memref<?x{found.element}>, {of}"""
     return f"""{at}
@@ -201,18 +268,28 @@ def _of_narrow(found: Contraction, rows: int, columns: int, steps: int) -> dict[
 
     def add(step: int) -> str:
         block = f"vector<{rows}x{found.element}>, vector<{columns}x{found.element}>"
-        return f"""%b_read{step} = vector.transfer_read %B[%b, %at_k{step}, %column], %no_column
-              : {operand_type(found.b)}, vector<{columns}x{found.b.element}>
-            {_extended(f"%b{step}", f"%b_read{step}", found.b.element, found, f"{columns}")}
+        return f"""{_read_columns(found, columns, f"%at_k{step}", f"%b{step}", f"{step}")}
             %sums{step + 1} = vector.outerproduct %a{step}, %b{step}, %sums{step} : {block}"""
+
+    def read(step: int) -> str:
+        return f"""%step{step} = arith.constant {step} : index
+            %at_k{step} = arith.addi %k0, %step{step} : index
+            {_read_rows(found, rows, f"%at_k{step}", f"{step}")}"""
 
     return {
         "PANEL_OF_A": _rows_of_block(rows),
-        "READ_ALL_A": "\n".join(_read_rows(found, rows, step) for step in range(steps)),
+        "READ_ALL_A": "\n".join(map(read, range(steps))),
         "ADD_ALL": "\n".join(map(add, range(steps))),
-        "READ_A": _read_rows(found, rows, 0),
+        "READ_A": read(0),
         "ADD": add(0),
     }
+
+
+def _read_columns(found: Contraction, columns: int, k: str, to: str, name: str) -> str:
+    """A row of B from ``%column`` on, where it is, for the step ``k``."""
+    read = f"""%b_read{name} = vector.transfer_read %B[%b, {k}, %column], %no_column
+              : {operand_type(found.b)}, vector<{columns}x{found.b.element}>"""
+    return f"{read}\n{_extended(to, f'%b_read{name}', found.b.element, found, f'{columns}')}"
 
 
 def _rows_of_block(rows: int) -> str:
@@ -227,16 +304,15 @@ def _rows_of_block(rows: int) -> str:
     return "\n".join(lines)
 
 
-def _read_rows(found: Contraction, rows: int, step: int) -> str:
-    """The elements of a block of A, where it is, for a step of k behind ``%k0``."""
-    lines = [f"%step{step} = arith.constant {step} : index", f"%at_k{step} = arith.addi %k0, %step{step} : index"]
+def _read_rows(found: Contraction, rows: int, k: str, name: str) -> str:
+    """The elements of a block of A, where it is, for the step ``k``: ``%a`` and ``name``."""
+    lines: list[str] = []
     for number in range(rows):
-        at = f"%row{number}, %at_k{step}" if found.is_lines(found.a) else f"%at_k{step}, %row{number}"
-        name = f"{step}_{number}"
-        lines.append(f"%e{name} = memref.load %A[%b, {at}] : {operand_type(found.a)}")
-        lines.append(_extended(f"%a{name}", f"%e{name}", found.a.element, found, ""))
-    elements = ", ".join(f"%a{step}_{number}" for number in range(rows))
-    lines.append(f"%a{step} = vector.from_elements {elements} : vector<{rows}x{found.element}>")
+        at = f"%row{number}, {k}" if found.is_lines(found.a) else f"{k}, %row{number}"
+        lines.append(f"%e{name}_{number} = memref.load %A[%b, {at}] : {operand_type(found.a)}")
+        lines.append(_extended(f"%a{name}_{number}", f"%e{name}_{number}", found.a.element, found, ""))
+    elements = ", ".join(f"%a{name}_{number}" for number in range(rows))
+    lines.append(f"%a{name} = vector.from_elements {elements} : vector<{rows}x{found.element}>")
     return "\n".join(lines)
 
 

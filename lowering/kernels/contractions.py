@@ -7,7 +7,7 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.contraction_calls import CallText
-from devscope.lowering.kernels.contraction_match import Contraction, Operand, match
+from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place, match
 from devscope.lowering.kernels.contraction_values import PACKED, Extra, extras, values
 from devscope.lowering.kernels.epilogue import epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
@@ -31,20 +31,27 @@ def call_contractions(
             row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous_of_b())
             if row is not None:
                 if row.template == PACKED:
-                    _pack_constants(op, found, row, constants)
+                    _place_operands(op, found, row, constants)
                 _replace(op, found, row, schedules, library)
     constants.finish()
 
 
-def _pack_constants(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> None:
-    """One operand at most: the other has the extents of the loops."""
-    packed = constants.pack(op, found, found.b, "n", row.numbers["columns"])
+def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> None:
+    """Where the kernel reads A and B."""
+    numbers = row.numbers
+    packed = constants.pack(op, found, found.b, "n", numbers["columns"])
     if packed is not None:
-        found.b = packed
-        return
-    packed = constants.pack(op, found, found.a, "m", row.numbers["rows"])
-    if packed is not None:
+        found.b = packed  # one at most: A has the extents of the loops
+    elif (packed := constants.pack(op, found, found.a, "m", numbers["rows"])) is not None:
         found.a = packed
+    can_be = [x.place is Place.TO_PACK and x.element == found.element for x in (found.a, found.b)]
+    if can_be[0] and numbers["a_in_place"]:
+        found.a.place = Place.IN_PLACE
+    n, k = found.extent("n"), found.extent("k")
+    if not can_be[1] or n is None or k is None or found.is_lines(found.b):
+        return
+    if n * k <= numbers["b_in_place"] and n % numbers["columns"] == 0:  # no mask
+        found.b.place = Place.IN_PLACE
 
 
 def _replace(op: Any, found: Contraction, row: Row, schedules: Schedules, library: KernelLibrary) -> None:

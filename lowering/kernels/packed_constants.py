@@ -11,7 +11,7 @@ import numpy as np
 from devscope.lowering import mlir_util
 from devscope.lowering.constants import CONSTANT_PREFIX, ConstantTable, constant_number
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.contraction_match import Contraction, Operand
+from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place
 
 _GET = "memref.get_global"
 
@@ -55,7 +55,7 @@ class PackedConstants:
             mlir_util.insert(first, text)
         type_ = mlir_util.buffer_type([batch, size], operand.type.element_type)
         symbol = ir.FlatSymbolRefAttr.get(self._packed[key], op.context)
-        return Operand(mlir_util.Builder(op).value(_GET, [], type_, {"name": symbol}), {}, packed=True)
+        return Operand(mlir_util.Builder(op).value(_GET, [], type_, {"name": symbol}), {}, Place.PANELS)
 
     def finish(self) -> None:
         """Leave out of the table what nobody reads any more."""

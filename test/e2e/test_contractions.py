@@ -130,6 +130,14 @@ def test_layouts() -> None:
     check([*layouts, *(Case(spec, sizes) for spec in specs)])
 
 
+def test_operands_that_are_read_where_they_are() -> None:
+    """Whole blocks of columns, with rows and steps of k behind the last whole ones."""
+    sizes = {"b": 2, "m": 37, "n": 96, "k": 530}
+    specs = ("mk,kn->mn", "km,kn->mn", "bmk,bkn->bmn", "bmk,bkn->mbn")
+    cases = [Case(spec, sizes, adds=adds) for spec in specs for adds in (False, True)]
+    check([*cases, Case("mk,kn->mn", sizes, "f64"), Case("mk,kn->mn", {**sizes, "m": 70}, "i32")])
+
+
 def test_few_rows_or_columns() -> None:
     sizes = {"n": 200, "k": 130}
     check(

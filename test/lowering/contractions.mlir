@@ -9,7 +9,7 @@
 // CHECK: memref.reinterpret_cast %{{.*}} sizes: [1, 50, 64], strides: [0, 64, 1]
 // CHECK: memref.reinterpret_cast %{{.*}} sizes: [1, 120, 50], strides: [0, 50, 1]
 // CHECK: memref.reinterpret_cast %{{.*}} sizes: [1, 120, 50], strides: [0, 0, 1]
-// CHECK: call @devscope_contraction_{{[0-9]+}}({{.*}}) {devscope.writes = array<i64: 2, 7, 9>}
+// CHECK: call @devscope_contraction_{{[0-9]+}}({{.*}}) {devscope.writes = array<i64: 2, 7>}
 // CHECK-NOT: linalg
 // CHECK-NOT: call @devscope_contraction
 // CHECK: return

@@ -16,6 +16,7 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
   %zeros = arith.constant dense<${ZERO_OF_SUM}> : ${BLOCK}
   %no_sums = arith.constant dense<${ZERO_OF_SUM}> : ${LINE}
   %nothing = arith.constant ${ZERO} : ${RESULT}
+  %no_column = arith.constant ${ZERO_OF_B} : ${ELEMENT_OF_B}
   %rows = arith.constant ${ROWS} : index
   %columns = arith.constant ${COLUMNS} : index
   %most_rows = arith.constant ${MOST_ROWS} : index
@@ -66,23 +67,12 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
         %keeps = arith.xori %adds, %only : i1
         %is_first = arith.andi %is_begin, %keeps : i1
         %is_last = arith.cmpi sle, %k_rest, %most_steps : index
+        ${IS_PLAIN}
         scf.for %m0 = %0 to %M step %most_rows {
           %m_rest = arith.subi %M, %m0 : index
           %m = arith.minsi %m_rest, %most_rows : index
           %is_new = arith.cmpi eq, %m0, %0 : index
-          ${PANELS}
-          %panels = arith.addi %a_panels, %b_panels : index
-          %to_pack = arith.muli %panels, %together : index
-          %packers = arith.minsi %tasks, %to_pack : index
-          scf.parallel (%task) = (%0) to (%packers) step (%1) {
-            scf.for %number = %task to %to_pack step %packers {
-              %slot = arith.divui %number, %panels : index
-              %panel = arith.remui %number, %panels : index
-              %b = arith.addi %from, %slot : index
-              ${PACK}
-            }
-            scf.reduce
-          }
+          ${PACK}
           %down = arith.ceildivui %m, %block_rows : index
           %across = arith.ceildivui %n, %block_columns : index
           %blocks = arith.muli %down, %across : index
@@ -104,9 +94,18 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
               %j_end = arith.minsi %j_next, %n : index
               scf.for %j = %j_begin to %j_end step %columns {
                 %column = arith.addi %n0, %j : index
+                %j_rest = arith.subi %N, %column : index
+                %has_columns = arith.cmpi sge, %j_rest, %columns : index
+                %is_wide = arith.andi %has_columns, %is_plain : i1
                 ${PANEL_OF_B}
                 scf.for %i = %i_begin to %i_end step %rows {
                   %row = arith.addi %m0, %i : index
+                  %i_rest = arith.subi %i_end, %i : index
+                  %has_rows = arith.cmpi sge, %i_rest, %rows : index
+                  %is_whole = arith.andi %has_rows, %is_wide : i1
+                  scf.if %is_whole {
+                    ${PREFETCH}
+                  }
                   ${PANEL_OF_A}
                   %sums = scf.for %k = %0 to %steps step %1 iter_args(%so_far = %zeros) -> (${BLOCK}) {
                     ${READ_A}
@@ -114,13 +113,16 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
                     %more = vector.outerproduct %a, %b_row, %so_far : vector<${ROWS}x${SUM}>, vector<${COLUMNS}x${SUM}>
                     scf.yield %more : ${BLOCK}
                   }
-                  vector.transfer_write %sums, %room[%0, %0] {in_bounds = [true, true]} : ${BLOCK}, memref<${ROWS}x${COLUMNS}x${SUM}>
-                  %i_rest = arith.subi %i_end, %i : index
-                  %lines = arith.minsi %i_rest, %rows : index
-                  scf.for %line = %0 to %lines step %1 {
-                    %at = arith.addi %row, %line : index
-                    %part_sums = vector.load %room[%line, %0] : memref<${ROWS}x${COLUMNS}x${SUM}>, ${LINE}
-                    ${END}
+                  scf.if %is_whole {
+                    ${WHOLE_END}
+                  } else {
+                    vector.transfer_write %sums, %room[%0, %0] {in_bounds = [true, true]} : ${BLOCK}, memref<${ROWS}x${COLUMNS}x${SUM}>
+                    %lines = arith.minsi %i_rest, %rows : index
+                    scf.for %line = %0 to %lines step %1 {
+                      %at = arith.addi %row, %line : index
+                      %part_sums = vector.load %room[%line, %0] : memref<${ROWS}x${COLUMNS}x${SUM}>, ${LINE}
+                      ${END}
+                    }
                   }
                 }
               }
