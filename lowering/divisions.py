@@ -94,7 +94,6 @@ def _condition(type_: Any) -> str:
 def _constants(ops: Sequence[Any], name: str) -> Mapping[Any, int]:
     """Values of constants among ``ops`` that are one integer."""
     values = ((op, op.attributes["value"]) for op in ops if op.name == name)
-    # Other results are not asked for: for one of a type of LLVM's the bindings would import all of its dialect.
     return {
         op.results[0]: ir.IntegerAttr(attribute).value
         for op, attribute in values

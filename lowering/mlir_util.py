@@ -197,14 +197,14 @@ def insert(before: Any, text: str, operands: Sequence[Any] = ()) -> list[Any]:
     """
     stand_ins = [f"%{n} = builtin.unrealized_conversion_cast to {v.type}" for n, v in enumerate(operands)]
     parsed = ir.Module.parse("\n".join([*stand_ins, text]), before.context)  # must outlive the moves below
-    made = children(parsed.operation)
+    made, location = children(parsed.operation), before.location
+    for op in walk(parsed.operation):
+        op.location = location
     for operand, stand_in in zip(operands, made, strict=False):
         replace_op(stand_in, [operand])
     del made[: len(operands)]
     for op in made:
         op.move_before(before)
-        for inner in walk(op):
-            inner.location = before.location
     return made
 
 

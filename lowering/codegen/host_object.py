@@ -70,7 +70,7 @@ def compile_host_object(
 
     ``entries`` are functions of ``text``; the loader calls them through their `call_symbol`. ``kernels``: a module
     of functions that ``text`` declares. Their vectors and unrolled loops are written out, so that LLVM only cleans
-    up, in half of the time that it takes to look for more.
+    up.
     ``cpu`` and ``features`` default to those of this machine, ``features`` to none when ``cpu`` is given.
     Raises OptionError for a CPU or features that do not exist, LoweringError if LLVM refuses the text.
     """
@@ -79,21 +79,28 @@ def compile_host_object(
 
     machine, cpu, features = _machine(cpu, features, level)
     try:
-        module = llvm.parse_assembly(text)
+        module = _parse(llvm, text, machine)
         counts = _parameter_counts(module, entries)
         module.link_in(llvm.parse_assembly(packed_entries(counts) + SEAL_IR))
         exported = {SEAL_SYMBOL, *map(call_symbol, entries)}
         _hide(module, exported)
         _optimize(llvm, module, machine, level)
         if kernels:
-            parsed = llvm.parse_assembly(kernels)
-            _optimize(llvm, parsed, machine, min(level, 1))
+            parsed = _parse(llvm, kernels, machine)
+            _clean_up(llvm, parsed, machine, level)
             module.link_in(parsed)
         _hide(module, exported)
         data = machine.emit_object(module)
     except RuntimeError as error:
         raise LoweringError("LLVM refused the host code", notes=[str(error)]) from None
     return HostObject(data, machine.triple, cpu, features)
+
+
+def _parse(llvm: Any, text: str, machine: Any) -> Any:
+    module = llvm.parse_assembly(text)
+    module.triple = machine.triple
+    module.data_layout = str(machine.target_data)
+    return module
 
 
 def _hide(module: Any, exported: Collection[str]) -> None:
@@ -177,9 +184,23 @@ def _quoted(name: str) -> str:
     return f'@"{plain}"'
 
 
+_CLEAN_UP = (
+    *("sroa", "simplify_cfg", "instruction_combine", "new_gvn", "loop_rotate"),
+    *("instruction_combine", "simplify_cfg"),
+)
+"""LLVM's passes for kernels: they take a third of the time of all that level 1 has, for code as fast."""
+
+
+def _clean_up(llvm: Any, module: Any, machine: Any, level: int) -> None:
+    if level == 0:
+        return
+    passes = llvm.create_new_module_pass_manager()
+    for name in _CLEAN_UP:
+        getattr(passes, f"add_{name}_pass")()
+    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)))
+
+
 def _optimize(llvm: Any, module: Any, machine: Any, level: int) -> None:
-    module.triple = machine.triple
-    module.data_layout = str(machine.target_data)
     tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = level > 1
     tuning.slp_vectorization = level > 1

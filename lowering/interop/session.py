@@ -69,7 +69,7 @@ class Session:
         return result
 
     def run_passes(self, module: Any, pipeline: str) -> None:
-        """Run MLIR passes over an ``ir.Module`` or ``ir.Operation`` of this session, in place.
+        """Run MLIR passes over an ``ir.Module`` or ``ir.Operation`` of this session, in place, and verify it.
 
         ``pipeline`` is MLIR's textual form, ``"builtin.module(canonicalize,cse)"``. Raises `OptionError` when it
         names an unknown pass or option, `LoweringError`, with MLIR's diagnostics, when a pass fails.
@@ -79,8 +79,11 @@ class Session:
             manager = passmanager.PassManager.parse(pipeline, self.context)
         except ValueError as error:
             raise _bad_pipeline(pipeline, str(error)) from None
+        op = getattr(module, "operation", module)
+        manager.enable_verifier(False)  # after each pass: it takes longer than most passes
         try:
-            manager.run(getattr(module, "operation", module))
+            manager.run(op)
+            op.verify()
         except ir.MLIRError as error:
             raise translate(error, LoweringError, f"a pass of {pipeline} failed") from None
 

@@ -5,7 +5,8 @@
 // %lines: elements stand side by side along k, and ${LINES} rows of them are transposed by interleaving.
 func.func private @${NAME}(
     %matrix: memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, %b: index, %packed: memref<?x${TO}>, %offset: index,
-    %width: index, %first: index, %extent: index, %begin: index, %steps: index, %lines: i1) {
+    %width: index, %first: index, %extent: index, %begin: index, %steps: index, %lines: i1
+) attributes {llvm.no_inline} {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %nothing = arith.constant ${ZERO} : ${FROM}
