@@ -153,11 +153,11 @@ def vector_instructions(cpu: str, features: str) -> str:
 
 
 def _parameter_counts(module: Any, entries: Sequence[str]) -> dict[str, int]:
-    counts = {function.name: len(list(function.arguments)) for function in module.functions}
-    missing = sorted(set(entries) - counts.keys())
+    functions = {function.name: function for function in module.functions}
+    missing = sorted(set(entries) - functions.keys())
     if missing:
         raise LoweringError(f"host code lacks the symbols {', '.join(missing)}")
-    return {entry: counts[entry] for entry in entries}
+    return {entry: len(list(functions[entry].arguments)) for entry in entries}
 
 
 def packed_entries(parameter_counts: Mapping[str, int]) -> str:
