@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
+from math import prod
 from typing import Any
 
 from devscope.lowering.interop.bindings import children, ir, walk
@@ -188,6 +189,13 @@ def element_bytes(type_: Any) -> int:
         return 2 * element_bytes(type_.element_type)
     bits = ir.IntegerType(type_).width if isinstance(type_, ir.IntegerType) else ir.FloatType(type_).width
     return 1 << ((max(bits, 1) - 1) // 8).bit_length()
+
+
+def static_bytes(memref: Any) -> int | None:
+    """What a buffer of a type takes, if its size is known."""
+    type_ = ir.MemRefType(memref)
+    is_known = ir.ShapedType.get_dynamic_size() not in type_.shape
+    return prod(type_.shape) * element_bytes(type_.element_type) if is_known else None
 
 
 def insert(before: Any, text: str, operands: Sequence[Any] = ()) -> list[Any]:

@@ -19,7 +19,7 @@ from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
 from devscope.lowering.gpu.local_memory import STATIC_LOCAL
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
-from devscope.lowering.memory.buffers import has_plain_type, static_bytes
+from devscope.lowering.memory.buffers import has_plain_type
 from devscope.lowering.memory.effects import END_VIEW, FILLED, PUBLISH, VIEW, WRITTEN
 from devscope.lowering.memory.plan import STORAGE_ATTR, PlaceCalls
 from devscope.lowering.mlir_util import Builder
@@ -208,11 +208,11 @@ def _constant(op: Any, where: list[int]) -> None:
     type_ = ir.MemRefType(op.results[0].type)
     if symbol.startswith(STATUS):
         operands = [_number(build, where[0]), _address(build, _REPORTS, op.context)]
-        raw = build.runtime_buffer("devscope_status", operands, build.constant(static_bytes(type_) or 0))
+        raw = build.runtime_buffer("devscope_status", operands, build.constant(mlir_util.static_bytes(type_) or 0))
         mlir_util.replace_op(op, [build.view(raw, [], type_)])
         return
     operands = [_number(build, n) for n in (where[0], constant_number(symbol))]
-    raw = build.runtime_buffer("devscope_constant", operands, build.constant(static_bytes(type_) or 0))
+    raw = build.runtime_buffer("devscope_constant", operands, build.constant(mlir_util.static_bytes(type_) or 0))
     mlir_util.replace_op(op, [build.view(raw, [], type_)])
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.memory.buffers import static_bytes
 from devscope.lowering.mlir_util import Builder
 from devscope.runtime.program import DYNAMIC_LOCAL_SIZE
 
@@ -52,7 +51,7 @@ def parameters(function: Any) -> list[Any]:
 def local_sizes(function: Any) -> list[int]:
     """The sizes of the local memory of a ``gpu.func``, as a `KernelSpec` has them."""
     attributions = list(mlir_util.entry_block(function).arguments)[len(parameters(function)) :]
-    sizes = [-(static_bytes(argument.type) or 0) for argument in attributions]
+    sizes = [-(mlir_util.static_bytes(argument.type) or 0) for argument in attributions]
     dynamic = any(op.name == _DYNAMIC_LOCAL for op in mlir_util.walk(function))
     return [*sizes, DYNAMIC_LOCAL_SIZE] if dynamic else sizes
 

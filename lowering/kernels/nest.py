@@ -43,7 +43,7 @@ class Operand:
         return next((self.dims[axis] for axis in axes), None)
 
 
-@dataclass
+@dataclass(eq=False)
 class Nest:
     """An operation: ``operands`` are first the ``inputs`` ones that are read, then the results.
 
@@ -62,6 +62,12 @@ class Nest:
     @property
     def results(self) -> list[Operand]:
         return self.operands[self.inputs :]
+
+    def replace(self, old: Any, new: Any, count: int | None = None) -> None:
+        """Use another buffer of the same type, in the first ``count`` operands or in all."""
+        for number, operand in enumerate(self.operands[:count]):
+            if operand.value == old:
+                operand.value = self.op.operands[number] = new
 
     def place(self, loop: int) -> tuple[Operand, int]:
         """An operand and its axis that say how often ``loop`` runs."""

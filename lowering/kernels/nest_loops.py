@@ -8,6 +8,8 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest, Numbers, Operand
 from devscope.lowering.kernels.nest_bodies import boolean, changes, clone_body, mostly_stays, uses
+from devscope.lowering.kernels.streams import store_line, streamed_lanes, whole_lines
+from devscope.lowering.kernels.vector_bodies import as_vector, clone_as_vectors, load_vector
 from devscope.lowering.mlir_util import Builder
 
 
@@ -40,9 +42,9 @@ class _Step:
 
 
 class Emitter:
-    """Makes the loops of one nest, in the order ``order``."""
+    """Makes the loops of one nest, in the order ``order``; ``again``: whether the task reads the result, too."""
 
-    def __init__(self, nest: Nest, order: Sequence[int], numbers: Numbers) -> None:
+    def __init__(self, nest: Nest, order: Sequence[int], numbers: Numbers, again: bool = False) -> None:
         self._nest = nest
         self._order = order
         self._block = mlir_util.entry_block(nest.op)
@@ -54,6 +56,8 @@ class Emitter:
         summed = set(order[len(order) - self._sums :])
         self._carried = [n for n, o in enumerate(nest.results) if self._sums and summed.isdisjoint(o.dims)]
         self._guard = numbers["guard"] if self._sums == 1 and mostly_stays(nest.op, len(self._carried)) else 0
+        self._lanes = streamed_lanes(nest, order[-1], numbers) if order and not self._sums and not again else 0
+        self._numbers = numbers
         used = uses(nest.op)
         self._used = [argument in used for argument in self._block.arguments]
 
@@ -117,6 +121,8 @@ class Emitter:
             return self._body(build, indices, loaded, carried or [])
         step, *rest = steps
         begin, end = self._ranges[step.loop]
+        if not rest and self._lanes:
+            return self._streamed(build, indices, loaded)
         if step.tile is None:
 
             def point(inside: Builder, index: Any, values: list[Any]) -> list[Any]:
@@ -135,6 +141,45 @@ class Emitter:
             return results
 
         return for_loop(build, (begin, end, tile), carried or [], part)
+
+    def _streamed(self, build: Builder, indices: dict[int, Any], loaded: dict[int, Any]) -> list[Any]:
+        """The innermost loop, whose result goes to memory by whole lines; then what is before and behind those."""
+        nest, loop, lanes = self._nest, self._order[-1], self._lanes
+        (begin, end), (result,) = self._ranges[loop], nest.results
+        at = self._at(result, {**indices, loop: begin})
+        first, stop = whole_lines(build, result.value, at, (begin, end), lanes, self._numbers)
+
+        def line(inside: Builder, index: Any, _: list[Any]) -> list[Any]:
+            here = {**indices, loop: index}
+            mapping: dict[Any, Any] = {}
+            for number, operand in enumerate(nest.operands):
+                if number in loaded:
+                    mapping[self._block.arguments[number]] = loaded[number]
+                elif self._used[number]:
+                    vector = load_vector(inside, operand.value, self._at(operand, here), lanes)
+                    mapping[self._block.arguments[number]] = vector
+            (value,) = clone_as_vectors(inside, nest.op, mapping, here, loop, lanes)
+            store_line(inside, as_vector(inside, value, lanes), result.value, self._at(result, here))
+            return []
+
+        for_loop(build, (first, stop, build.constant(lanes)), [], line)
+
+        def side(inside: Builder, number: Any, _: list[Any]) -> list[Any]:
+            is_first = inside.value(
+                "arith.cmpi",
+                [number, self._zero],
+                boolean(inside),
+                {"predicate": ir.IntegerAttr.get(inside.i64, 0)},
+            )
+            low = inside.value("arith.select", [is_first, begin, stop], inside.index)
+            high = inside.value("arith.select", [is_first, first, end], inside.index)
+
+            def point(build: Builder, index: Any, _: list[Any]) -> list[Any]:
+                return self._level(build, [], {**indices, loop: index}, loaded, None)
+
+            return for_loop(inside, (low, high, self._one), [], point)
+
+        return for_loop(build, (self._zero, build.constant(2), self._one), [], side)
 
     def _guarded(
         self,

@@ -1,12 +1,12 @@
 """One pass over the rows that several operations of a function share."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.nest import TASK, Nest, Numbers, order_loops
+from devscope.lowering.kernels.nest import TASK, Nest, Numbers, Operand, order_loops
 from devscope.lowering.kernels.nest_loops import Emitter, for_loop
 from devscope.lowering.kernels.nest_parts import Parts
 from devscope.lowering.mlir_util import Builder
@@ -44,6 +44,7 @@ def lower_rows(function: Any, nests: Sequence[Nest], numbers: Numbers) -> None:
     first = nests[0].results[0].dims[:rows]
     build = Builder(nests[0].op)
     extents = [nests[0].extent(build, loop) for loop in first]
+    again = [nest for nest in nests if _is_used(nest.results, made, (other for other in nests if other != nest))]
 
     def row(inside: Builder, indices: list[Any], task: Any, ranges: dict[int, tuple[Any, Any]]) -> None:
         if len(indices) < rows:
@@ -60,7 +61,8 @@ def lower_rows(function: Any, nests: Sequence[Nest], numbers: Numbers) -> None:
             outer = dict(zip(nest.results[0].dims, indices, strict=False))
             order = order_loops(nest, rows)
             _use_scratch(nest, scratch, rows)
-            Emitter(nest, order, numbers).emit(inside, {**outer, TASK: task}, {})
+            emitter = Emitter(nest, order, numbers, again=nest in again)
+            emitter.emit(inside, {**outer, TASK: task}, {})
 
     def part(inside: Builder, ranges: dict[int, tuple[Any, Any]], task: Any) -> None:
         for value, given in list(scratch.items()):
@@ -84,3 +86,9 @@ def _use_scratch(nest: Nest, scratch: Mapping[Any, Any], rows: int) -> None:
             operand.value, own = scratch[operand.value], operand.dims[rows:]
             on_stack = ir.MemRefType(operand.value.type).rank == len(own)
             operand.dims = own if on_stack else (TASK, *own)
+
+
+def _is_used(results: Sequence[Operand], made: Collection[Any], others: Iterable[Nest]) -> bool:
+    """Whether results are buffers that are ``made`` inside, or that ``others`` use."""
+    used = {*made, *(value for other in others for value in mlir_util.captured_values(other.op))}
+    return any(result.value in used for result in results)

@@ -18,6 +18,7 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.nest import Nest, Operand, match
+from devscope.lowering.kernels.nest_bodies import uses
 from devscope.lowering.kernels.row_passes import ROWS, SCRATCH, is_on_stack
 from devscope.lowering.memory.effects import elementwise_pairs, mark_pairs, mark_written
 from devscope.lowering.mlir_util import Builder
@@ -48,8 +49,13 @@ def fuse_rows(module: Any, library: KernelLibrary) -> None:
                 if nest is not None:
                     group.take(nest)
         found += [group for group in groups if group.pays()]
-    for group, temporaries, pairs in [(group, group.temporaries(), list(_shared_pairs(group))) for group in found]:
-        _replace(group, temporaries, pairs, library)
+    # Before operations are replaced, which others may use the results of.
+    pairs = [list(_shared_pairs(group)) for group in found]
+    for group in found:
+        group.write_results_once(library.loops["stream"])
+    temporaries = [group.temporaries() for group in found]
+    for group, rows_only, shared in zip(found, temporaries, pairs, strict=True):
+        _replace(group, rows_only, shared, library)
 
 
 class _Code:
@@ -61,6 +67,11 @@ class _Code:
         for op in ops:
             for value in op.operands:
                 self.users.setdefault(value, []).append(op)
+
+    def add(self, op: Any) -> Any:
+        """The result of a new operation."""
+        self.makers[op.results[0]] = op
+        return op.results[0]
 
     def maker_name(self, value: Any) -> str:
         return self.makers[value].name if value in self.makers else ""
@@ -179,6 +190,24 @@ class _Group:
             and all(user in members for user in self.code.users[value])
         ]
 
+    def write_results_once(self, least: int) -> None:
+        """Buffers of ``least`` bytes or more, in which steps before the last one keep rows: one row is enough."""
+        last = self.nests[-1]
+        for result in {o.value: o for o in last.results}.values():
+            earlier = [nest for nest in self.nests[:-1] if result.value in _used(nest)]
+            type_ = result.value.type
+            size = mlir_util.static_bytes(type_)
+            if not earlier or (size is not None and size < least) or not is_on_stack(type_, self.rows):
+                continue
+            if not all(_is_whole(nest, result.value) for nest in (earlier[0], last)):
+                continue
+            build = Builder(self.nests[0].op)
+            row = self.code.add(build.grouped("memref.alloc", [build.dynamic_sizes(result.value), []], [type_]))
+            for nest in earlier:
+                nest.replace(result.value, row)
+            last.replace(result.value, row, last.inputs)
+            self.code.users[row] = [nest.op for nest in (*earlier, last)]
+
     def pays(self) -> bool:
         if len(self.nests) < 2:
             return False
@@ -195,6 +224,23 @@ class _Group:
         if None not in around and prod(filter(None, around)) < _LEAST_ROWS:
             return False
         return any(count > 1 and _is_long(value, self.rows) for value, count in seen.items())
+
+
+def _is_whole(nest: Nest, value: Any) -> bool:
+    """Whether ``nest`` writes all elements of a buffer, and none because of what that held."""
+    if nest.op.name == "memref.copy":
+        return nest.results[0].value == value
+    arguments = mlir_util.entry_block(nest.op).arguments
+    own = [number for number, operand in enumerate(nest.operands) if operand.value == value]
+    results = [number for number in own if number >= nest.inputs]
+    return (
+        len(results) == 1
+        and all(nest.parallel)
+        and (
+            len(nest.operands[results[0]].dims) == len(nest.parallel)
+            and arguments[results[0]] not in uses(nest.op)
+        )
+    )
 
 
 def _is_long(value: Any, rows: int) -> bool:

@@ -5,7 +5,6 @@ over an input that nothing uses later. And a buffer whose size is known at run t
 that is not used any more, if both sizes are the same values.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,20 +52,13 @@ class Buffer:
     @property
     def bytes(self) -> int | None:
         """None if the size is known at run time only."""
-        return static_bytes(self.value.type)
+        return mlir_util.static_bytes(self.value.type)
 
 
 def space_text(buffer: Any) -> str:
     """The memory that a value is in: the text of its memory space, "" for the host's."""
     space = mlir_util.memory_space(buffer.type)
     return "" if space is None else str(space)
-
-
-def static_bytes(type_: Any) -> int | None:
-    memref = ir.MemRefType(type_)
-    if not memref.has_static_shape:
-        return None
-    return math.prod(memref.shape) * mlir_util.element_bytes(memref.element_type)
 
 
 def has_plain_type(alloc: Any) -> bool:

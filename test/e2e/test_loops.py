@@ -30,6 +30,7 @@ columns = 4
 row_part = 8
 block = 4
 guard = 4
+stream = 600
 """
 SHAPES = [(3, 5, 7), (1, 1, 1), (0, 4, 2), (4, 0, 3), (5, 3, 0), (2, 3, 40), (9, 17, 33)]
 
@@ -174,3 +175,60 @@ def test_random_loops(seed: int, tmp_path: Path) -> None:
             step(values)
         for name, array in zip(results, got, strict=True):
             np.testing.assert_array_equal(array, values[name], err_msg=f"{name} {shape}\n{program.text(results)}")
+
+
+TYPES = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f16": np.float16, "f32": np.float32}
+TYPES |= {"f64": np.float64}
+
+
+def test_streamed_results(tmp_path: Path) -> None:
+    """Results that go to memory by whole lines: of all types, wherever they begin, beside scalars and indices."""
+    (tmp_path / "small.toml").write_text(SMALL.replace("columns = 4", "columns = 100"))
+    maps = "affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>"
+    arguments, results, lines = [], [], []
+    for name in TYPES:
+        matrix, vector = f"tensor<?x?x{name}>", f"tensor<?x{name}>"
+        arguments += [f"%x{name}: {matrix}", f"%y{name}: {vector}"]
+        results.append(matrix)
+        add = f"arith.add{name[0]}"
+        cast = "arith.sitofp" if name[0] == "f" else "arith.extsi" if name == "i64" else "arith.trunci"
+        number = "%k = arith.addi %j, %j : i32" if name == "i32" else f"%k = {cast} %j : i32 to {name}"
+        lines.append(
+            f"""%e{name} = tensor.empty(%m, %n) : {matrix}
+            %r{name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}
+              ins(%x{name}, %y{name} : {matrix}, {vector}) outs(%e{name} : {matrix}) {{
+              ^bb0(%p: {name}, %q: {name}, %o: {name}):
+                %i = linalg.index 1 : index
+                %j = arith.index_cast %i : index to i32
+                {number}
+                %s = {add} %p, %q : {name}
+                %t = {add} %s, %k : {name}
+                linalg.yield %t : {name} }} -> {matrix}"""
+        )
+    returned = ", ".join(f"%r{name}" for name in TYPES)
+    text = f"""func.func @main({", ".join(arguments)}) -> ({", ".join(results)}) {{
+        %zero = arith.constant 0 : index
+        %one = arith.constant 1 : index
+        %m = tensor.dim %xi8, %zero : tensor<?x?xi8>
+        %n = tensor.dim %xi8, %one : tensor<?x?xi8>
+        {" ".join(lines)}
+        return {returned} : {", ".join(results)} }}"""
+    program = devscope.compile(text, schedules=tmp_path / "small.toml", threads=2)
+    generator = np.random.default_rng(0)
+    for shape in [(3, 700), (2, 65), (5, 1), (0, 9), (4, 129)]:
+        arrays = [generator.integers(-50, 50, s).astype(t) for t in TYPES.values() for s in (shape, shape[:1])]
+        # 0 to 63 bytes behind the beginning of a line
+        memory = [np.zeros((*shape, t(0).itemsize), np.uint8) for t in TYPES.values()]
+        outs = [np.zeros(m.size + 64, np.uint8) for m in memory]
+        expected: list[np.ndarray] = []
+        views: list[np.ndarray] = []
+        for number, (type_, out) in enumerate(zip(TYPES.values(), outs, strict=True)):
+            x, y = arrays[2 * number : 2 * number + 2]
+            index = 2 * np.arange(shape[1]) if type_ is np.int32 else np.arange(shape[1])
+            expected.append(x + y[:, None] + index.astype(type_))
+            size = type_(0).itemsize
+            begin = size * (number % (64 // size))
+            views.append(out[begin : begin + memory[number].size].view(type_).reshape(shape))
+        for got in (program(*arrays), program(*arrays, out=views)):
+            for array, right in zip(got, expected, strict=True):
+                np.testing.assert_array_equal(array, right, err_msg=f"{right.dtype} {shape}")
