@@ -116,8 +116,10 @@ def _read_schedules(options: Options, rows: Sequence[Row]) -> Schedules:
 
 def _call_kernels(module: Any, schedules: Schedules, constants: ConstantTable) -> KernelLibrary:
     library = KernelLibrary(FOLDER, schedules.loops, _INSTRUCTIONS[schedules.instructions].functions)
-    call_contractions(module, schedules, library, PackedConstants(module, constants))
-    call_convolutions(module, schedules, library)
+    packed = PackedConstants(module, constants)
+    call_contractions(module, schedules, library, packed)
+    call_convolutions(module, schedules, library, packed)
+    packed.finish()
     fuse_rows(module, library)
     return library
 

@@ -33,17 +33,14 @@ def call_contractions(
                 if row.template == PACKED:
                     _place_operands(op, found, row, constants)
                 _replace(op, found, row, schedules, library)
-    constants.finish()
 
 
 def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> None:
     """Where the kernel reads A and B."""
     numbers = row.numbers
-    packed = constants.pack(op, found, found.b, "n", numbers["columns"])
-    if packed is not None:
-        found.b = packed  # one at most: A has the extents of the loops
-    elif (packed := constants.pack(op, found, found.a, "m", numbers["rows"])) is not None:
-        found.a = packed
+    found.b = _packed(op, found, found.b, "n", numbers["columns"], constants)
+    if found.b.place is not Place.PANELS:  # one at most: A has the extents of the loops
+        found.a = _packed(op, found, found.a, "m", numbers["rows"], constants)
     can_be = [x.place is Place.TO_PACK and x.element == found.element for x in (found.a, found.b)]
     if can_be[0] and numbers["a_in_place"]:
         found.a.place = Place.IN_PLACE
@@ -52,6 +49,17 @@ def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedCons
         return
     if n * k <= numbers["b_in_place"] and n % numbers["columns"] == 0:  # no mask
         found.b.place = Place.IN_PLACE
+
+
+def _packed(
+    op: Any, found: Contraction, operand: Operand, lines: str, width: int, constants: PackedConstants
+) -> Operand:
+    """``operand`` in panels of its ``lines``, if it is a constant that no loops around the kernel go through."""
+    if any(loop in operand.axes for loop in found.outer):
+        return operand
+    groups = [[operand.axes[x] for x in found.loops[name] if x in operand.axes] for name in ("b", lines, "k")]
+    packed = constants.pack(op, operand.value, groups, width)
+    return operand if packed is None else Operand(packed, {}, Place.PANELS)
 
 
 def _replace(op: Any, found: Contraction, row: Row, schedules: Schedules, library: KernelLibrary) -> None:

@@ -2,7 +2,7 @@
 
 The loops of a convolution are pixels (in the image and the result), filters (in the filters and the result),
 groups (in all three) and sums (not in the result). With filters it is a contraction whose one matrix is read from
-the image as it is packed: `packed_convolutions`. Others, and pooling, are computed in place: `window_kernels`.
+the image as it is packed: `convolution_kernels`. Others, and pooling, are computed in place: `window_kernels`.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,11 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels import packed_convolutions, window_kernels
+from devscope.lowering.kernels import convolution_kernels, window_kernels
 from devscope.lowering.kernels.accumulators import is_zero
 from devscope.lowering.kernels.images import erase_unused, image_of
 from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.kernels.windowed import Axis, Element, Windowed
 from devscope.lowering.windows import sum_of_loops
@@ -35,14 +36,16 @@ _COMBINATIONS = frozenset(
 )
 
 
-def call_convolutions(module: Any, schedules: Schedules, library: KernelLibrary) -> None:
+def call_convolutions(
+    module: Any, schedules: Schedules, library: KernelLibrary, constants: PackedConstants
+) -> None:
     """Replace the convolutions and poolings of ``module``, bufferised host code, for which there are rows."""
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
     candidates = [op for op in mlir_util.walk(module.operation) if _has_windows(op, linalg)]
     for op in candidates:
         found = _match(op, linalg)
         if found is not None:
-            _replace(found, schedules, library)
+            _replace(found, schedules, library, constants)
 
 
 def _has_windows(op: Any, linalg: Any) -> bool:
@@ -53,15 +56,15 @@ def _has_windows(op: Any, linalg: Any) -> bool:
     return any(not isinstance(index, ir.AffineDimExpr) for map_ in maps for index in map_.results)
 
 
-def _replace(found: Windowed, schedules: Schedules, library: KernelLibrary) -> None:
+def _replace(found: Windowed, schedules: Schedules, library: KernelLibrary, constants: PackedConstants) -> None:
     op = found.op
-    for kernels in (packed_convolutions, window_kernels):
+    for kernels in (convolution_kernels, window_kernels):
         plan = kernels.plan(found)
         if plan is None:
             continue
         row = schedules.choose(op, kernels.KIND, found.element, plan.sizes())
         if row is not None:
-            plan.replace(row, schedules, library)
+            plan.replace(row, schedules, library, constants)
             erase_unused(found.image)
             return
 

@@ -4,6 +4,7 @@ A constant of which nobody else reads the plain form has only the packed one.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy as np
 from devscope.lowering import mlir_util
 from devscope.lowering.constants import CONSTANT_PREFIX, ConstantTable, constant_number
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place
 
 _GET = "memref.get_global"
 
@@ -22,40 +22,40 @@ class PackedConstants:
     def __init__(self, module: Any, table: ConstantTable) -> None:
         self._module = module
         self._table = table
-        self._packed: dict[tuple[int, tuple[int, ...], int], str] = {}
+        self._packed: dict[tuple[int, tuple[tuple[int, ...], ...], int], str] = {}
 
-    def pack(self, op: Any, found: Contraction, operand: Operand, lines: str, width: int) -> Operand | None:
-        """``operand`` of ``op`` packed for a kernel, in panels of ``width`` of its ``lines``, "m" or "n": as
-        [b][panels][k][width] in a buffer of rank 2, with zeros behind the last line.
+    def pack(self, op: Any, value: Any, groups: Sequence[Sequence[int]], width: int) -> Any | None:
+        """``value``, an operand of ``op``, packed for a kernel in panels of ``width`` lines: as
+        [batch][panels][k][width] in a buffer of rank 2, with zeros behind the last line. ``groups``: the axes that
+        are batch, lines and k.
 
-        None if it is no constant, if there are loops around the kernel that it has, or if zeros would be more than
-        half of it.
+        None if it is no constant, or if zeros would be more than half of it.
         """
-        number = _number(operand.value)
-        if number is None or any(loop in operand.axes for loop in found.outer):
+        number = _number(value)
+        if number is None:
             return None
-        groups = [[operand.axes[x] for x in found.loops[name] if x in operand.axes] for name in ("b", lines, "k")]
-        shape = operand.type.shape
+        operand = ir.MemRefType(value.type)
+        shape = operand.shape
         batch, count, steps = (math.prod(shape[axis] for axis in group) for group in groups)
         panels = -(-count // width)
         if batch * count * steps == 0 or panels * width > 2 * count:
             return None
         order = tuple(axis for group in groups for axis in group)
         size = panels * steps * width
-        key = number, order, width
+        key = number, tuple(map(tuple, groups)), width
         if key not in self._packed:
             plain = self._table.arrays[number].reshape(shape).transpose(order).reshape(batch, count, steps)
             padded = np.zeros((batch, panels * width, steps), plain.dtype)
             padded[:, :count] = plain
             packed = padded.reshape(batch, panels, width, steps).transpose(0, 1, 3, 2)
-            made = self._table.add(np.ascontiguousarray(packed).reshape(batch, size), operand.element)
+            made = self._table.add(np.ascontiguousarray(packed).reshape(batch, size), str(operand.element_type))
             self._packed[key] = f"{CONSTANT_PREFIX}{made}"
             first, *_ = mlir_util.children(self._module.operation)
-            text = f'memref.global "private" @{self._packed[key]} : memref<{batch}x{size}x{operand.element}>'
+            text = f'memref.global "private" @{self._packed[key]} : memref<{batch}x{size}x{operand.element_type}>'
             mlir_util.insert(first, text)
-        type_ = mlir_util.buffer_type([batch, size], operand.type.element_type)
+        type_ = mlir_util.buffer_type([batch, size], operand.element_type)
         symbol = ir.FlatSymbolRefAttr.get(self._packed[key], op.context)
-        return Operand(mlir_util.Builder(op).value(_GET, [], type_, {"name": symbol}), {}, Place.PANELS)
+        return mlir_util.Builder(op).value(_GET, [], type_, {"name": symbol})
 
     def finish(self) -> None:
         """Leave out of the table what nobody reads any more."""

@@ -1,14 +1,15 @@
 """Operations that move a window over an image, on buffers, and text that their kernels share."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.images import Image, ImageAxis
-from devscope.lowering.kernels.library import KernelLibrary
-from devscope.lowering.memory.effects import mark_written
+from devscope.lowering.kernels.index_text import Index, IndexText
+
+FLAT = "memref<?x{}, strided<[1], offset: ?>>"
+"""A buffer as one that is not ended, of elements of a type."""
 
 
 @dataclass(frozen=True)
@@ -118,193 +119,34 @@ def converted(to: str, value: str, element: str, of: str, shape: str, each: Elem
     return lines
 
 
-@dataclass
-class Arguments:
-    """Operands of a kernel beside its buffers: names and types in the kernel, and what they are in the caller."""
-
-    names: list[str] = field(default_factory=list[str])
-    types: list[str] = field(default_factory=list[str])
-    values: list[str] = field(default_factory=list[str])
-
-    def add(self, name: str, value: str, type_: str = "index") -> None:
-        self.names.append(name)
-        self.types.append(type_)
-        self.values.append(value)
-
-    def text(self) -> str:
-        return ", ".join(f"{name}: {type_}" for name, type_ in zip(self.names, self.types, strict=True))
+def mask_text(text: IndexText, high: Index, low: Index | None, lanes: int) -> str:
+    """A mask of lanes ``low`` to ``high``; None is all below ``high``."""
+    type_ = f"vector<{lanes}xi1>"
+    mask = text.define(f"vector.create_mask {text.value(high)} : {type_}")
+    if low is None:
+        return mask
+    before, every = (
+        text.define(f"vector.create_mask {text.value(low)} : {type_}"),
+        text.define(f"arith.constant dense<true> : {type_}"),
+    )
+    return text.define(f"arith.andi {mask}, {text.define(f'arith.xori {before}, {every} : {type_}')} : {type_}")
 
 
-class Caller:
-    """Lines of a call: ``%sizesN``, ``%stridesN`` and ``%offsetN`` are those of image, filters and result."""
-
-    def __init__(self, found: Windowed, weights: Any | None, result: Any) -> None:
-        self.found = found
-        self.operands: list[Any] = []
-        self.lines = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index"]
-        self.buffers = [found.image.value, weights, result]
-        self.count = 0
-        for number, value in enumerate(self.buffers):
-            if value is not None:
-                self.add_buffer(number, value)
-
-    def add_buffer(self, number: int, value: Any) -> str:
-        name = self.operand(value)
-        type_ = ir.MemRefType(value.type)
-        types = ", ".join([f"memref<{type_.element_type}>", *["index"] * (1 + 2 * type_.rank)])
-        parts = [f"%{part}{number}:{type_.rank}" for part in ("sizes", "strides") if type_.rank]
-        self.lines.append(
-            f"{', '.join([f'%base{number}', f'%offset{number}', *parts])} = "
-            f"memref.extract_strided_metadata {name} : {type_} -> {types}"
-        )
-        self.lines.append(f"%buffer{number} = memref.cast {name} : {type_} to {type_}")
-        return name
-
-    def operand(self, value: Any) -> str:
-        self.operands.append(value)
-        return f"%{len(self.operands) - 1}"
-
-    def name(self) -> str:
-        self.count += 1
-        return f"%v{self.count}"
-
-    def constant(self, number: int) -> str:
-        name = self.name()
-        self.lines.append(f"{name} = arith.constant {number} : index")
-        return name
-
-    def compute(self, operation: str, left: str, right: str) -> str:
-        name = self.name()
-        self.lines.append(f"{name} = arith.{operation} {left}, {right} : index")
-        return name
-
-    def extent(self, loop: int) -> str:
-        extent, place = self.found.extent(loop), self.found.place_of(loop)
-        assert place is not None
-        return f"%sizes{place[0]}#{place[1]}" if extent is None else self.constant(extent)
-
-    def product(self, values: Sequence[str]) -> str:
-        total = "%c1"
-        for value in values:
-            total = value if total == "%c1" else self.compute("muli", total, value)
-        return total
-
-    def low(self, place: ImageAxis) -> str:
-        total = "%c0"
-        for part in place.low:
-            value = self.constant(part) if isinstance(part, int) else self.operand(part)
-            total = value if total == "%c0" else self.compute("addi", total, value)
-        return total
-
-    def flat(self, number: int, offset: str) -> tuple[str, str]:
-        """A buffer as one that is not ended, from ``offset`` on, and its type."""
-        value = self.buffers[number]
-        assert value is not None
-        name, type_ = self.name(), f"memref<?x{element_of(value)}, strided<[1], offset: ?>>"
-        self.lines.append(
-            f"{name} = memref.reinterpret_cast %{self.operands.index(value)} to offset: [{offset}], "
-            f"sizes: [%c1], strides: [1] : {value.type} to {type_}"
-        )
-        return name, type_
-
-    def call(
-        self,
-        before: Any,
-        symbol: str,
-        operands: Sequence[tuple[str, str]],
-        written: Sequence[int],
-        library: KernelLibrary,
-        ends: str = "",
-    ) -> None:
-        """Put all lines and a call of ``symbol`` in front of ``before``; ``ends`` closes the loops around it."""
-        types = ", ".join(type_ for _, type_ in operands)
-        text = [
-            f"func.func private @{symbol}({types})",
-            *self.lines,
-            f"func.call @{symbol}({', '.join(name for name, _ in operands)}) : ({types}) -> ()",
-            ends,
-        ]
-        declaration, *made = mlir_util.insert(before, "\n".join(text), self.operands)
-        declaration.erase()
-        library.declare(before, symbol, [type_ for _, type_ in operands])
-        (call,) = (op for outer in made for op in mlir_util.walk(outer) if op.name == "func.call")
-        mark_written(call, list(written))
-
-
-def add_image(found: Windowed, caller: Caller, arguments: Arguments) -> None:
-    """What kernels are told of the image: strides, and where axes are checked, where they begin and end."""
-    for number, axis in enumerate(found.axes):
-        place = axis.place
-        stride = "%c0" if place.source is None else f"%strides0#{place.source}"
-        arguments.add(f"%stride{number}", stride)
-        if place.checked:
-            arguments.add(f"%size{number}", "%c1" if place.source is None else f"%sizes0#{place.source}")
-            arguments.add(f"%low{number}", caller.low(place))
-
-
-def checked_axes(found: Windowed) -> Iterator[tuple[int, Axis]]:
-    return ((number, axis) for number, axis in enumerate(found.axes) if axis.place.checked)
-
-
-def window_begin(found: Windowed, index_of: dict[int, str], into: str) -> list[str]:
-    """Lines for where the window of a pixel begins.
-
-    ``index_of``: what the indices of the loops of the result are in the kernel. The lines define ``%off{into}``,
-    to which axes without holes are added, and ``%u{axis}{into}`` for each axis that is checked.
-    """
-    lines: list[str] = []
-    at = "%0"
-    for number, axis in enumerate(found.axes):
-        index = None if axis.outer is None else index_of.get(axis.outer)
-        name = f"%u{number}{into}"
-        if index is not None:
-            lines.append(f"%step{number}{into} = arith.constant {axis.step} : index")
-            lines.append(f"{name}_ = arith.muli {index}, %step{number}{into} : index")
-        elif axis.place.checked:
-            lines.append(f"{name}_ = arith.constant 0 : index")
-        else:
-            continue
-        lines.append(f"{name} = arith.subi {name}_, {f'%low{number}' if axis.place.checked else '%0'} : index")
-        if axis.place.holes == 1:
-            lines.append(f"%o{number}{into} = arith.muli {name}, %stride{number} : index")
-            lines.append(f"%at{number}{into} = arith.addi {at}, %o{number}{into} : index")
-            at = f"%at{number}{into}"
-    lines.append(f"%off{into} = arith.addi {at}, %0 : index")
-    return lines
-
-
-def decode(flat: str, extents: Sequence[str], into: str) -> tuple[list[str], list[str]]:
-    """Lines, and the names of the indices of number ``flat`` in loops of ``extents``, the last one fastest."""
-    lines: list[str] = []
-    names: list[str] = []
-    rest = flat
-    for number in reversed(range(len(extents))):
-        if number == 0:
-            names.append(rest)
-            break
-        lines.append(f"%i{number}{into} = arith.remui {rest}, {extents[number]} : index")
-        lines.append(f"%r{number}{into} = arith.divui {rest}, {extents[number]} : index")
-        names.append(f"%i{number}{into}")
-        rest = f"%r{number}{into}"
-    return lines, names[::-1]
-
-
-def is_inside(index: str, number: int, axis: Axis, into: str) -> list[str]:
-    """Lines for ``%ok{number}{into}``: whether the image has an element at ``index`` of a checked axis.
-
-    For an axis with holes also ``%in{number}{into}``: its index in memory, times the stride.
-    """
-    if axis.place.holes == 1:  # one comparison: what is negative is a large unsigned number
-        return [f"%ok{number}{into} = arith.cmpi ult, {index}, %size{number} : index"]
-    return [
-        f"%holes{number}{into} = arith.constant {axis.place.holes} : index",
-        f"%index{number}{into} = arith.divui {index}, %holes{number}{into} : index",
-        f"%left{number}{into} = arith.remui {index}, %holes{number}{into} : index",
-        f"%full{number}{into} = arith.cmpi eq, %left{number}{into}, %0 : index",
-        # what is negative is a large number here, too, whatever is left
-        f"%low_ok{number}{into} = arith.cmpi sge, {index}, %0 : index",
-        f"%high_ok{number}{into} = arith.cmpi ult, %index{number}{into}, %size{number} : index",
-        f"%both{number}{into} = arith.andi %low_ok{number}{into}, %high_ok{number}{into} : i1",
-        f"%ok{number}{into} = arith.andi %both{number}{into}, %full{number}{into} : i1",
-        f"%in{number}{into} = arith.muli %index{number}{into}, %stride{number} : index",
-    ]
+def read_line(text: IndexText, buffer: str, at: Index, element: str, lanes: int, stride: Index) -> str:
+    """Elements ``stride`` apart, from ``at`` on, of a buffer that is flat; those that are not ``%inside`` are not
+    read."""
+    type_, flat = f"vector<{lanes}x{element}>", FLAT.format(element)
+    at = text.value(at)
+    if stride == 0:
+        one = text.define(f"memref.load {buffer}[{at}] : {flat}")
+        return text.define(f"vector.broadcast {one} : {element} to {type_}")
+    nothing = text.define(f"arith.constant dense<{zero(element)}> : {type_}")
+    mask = f"vector<{lanes}xi1>"
+    if stride == 1:
+        types = f"{flat}, {mask}, {type_} into {type_}"
+        return text.define(f"vector.maskedload {buffer}[{at}], %inside, {nothing} : {types}")
+    index = f"vector<{lanes}xindex>"
+    step = text.define(f"vector.broadcast {text.value(stride)} : index to {index}")
+    lane = text.define(f"arith.muli {text.define(f'vector.step : {index}')}, {step} : {index}")
+    types = f"{flat}, {index}, {mask}, {type_} into {type_}"
+    return text.define(f"vector.gather {buffer}[{at}][{lane}], %inside, {nothing} : {types}")

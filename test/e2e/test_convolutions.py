@@ -205,6 +205,12 @@ _CASES = {
     "depthwise_nhwc": Case(("nhwc", "hwc", "nhwc"), channels=37, low=1, high=1, strides=2),
     "depthwise_nchw": Case(("nchw", "chw", "nchw"), low=1, high=2, dilations=2),
     "depthwise_nchw_strided": Case(("nchw", "chw", "nchw"), low=1, high=1, strides=2, size=41),
+    "depthwise_relu": Case(("nhwc", "hwc", "nhwc"), channels=37, low=1, high=1, relu=True, types=("f16",) * 3),
+    "depthwise_many": Case(("nhwc", "hwc", "nhwc"), window=7, low=3, high=3, channels=6, size=9),
+    "depthwise_far": Case(("nchw", "chw", "nchw"), low=1, strides=5, size=43),
+    "batch_last": Case(
+        ("hwcn", "hwcf", "hwfn"), window=1, strides=3, low=2, high=3, holes=3, batch=3, channels=3, relu=True
+    ),
     "depthwise_holes": Case(("nchw", "chw", "nchw"), holes=3, low=2, high=2, size=7),
     "multiplied": Case(("nhwc", "hwcf", "nhwcf"), low=1, high=1, filters=3),
     "plain": Case(("hw", "hw", "hw"), size=40, low=1, high=1),
@@ -283,6 +289,18 @@ def test_padded_pooling_of_special_values() -> None:
     inside[:, 1:-1, 1:-1] = x
     windows = [inside[:, i : i + 9 : 2, j : j + 9 : 2] for i in range(3) for j in range(3)]
     np.testing.assert_array_equal(_others().run("pool", x), functools.reduce(np.maximum, windows))
+
+
+@pytest.mark.parametrize("layouts", [_NHWC, _NCHW])
+def test_constant_filters(layouts: tuple[str, str, str]) -> None:
+    """They are packed before: nothing is left of the plain ones."""
+    case, rng = Case(layouts, low=1, high=1, channels=8, filters=40, relu=True), np.random.default_rng(8)
+    x, w, init = (rng.integers(-2, 3, case.shape(n)).astype(np.float32) for n in range(3))
+    types = [f"tensor<{'x'.join(map(str, case.shape(n)))}xf32>" for n in range(3)]
+    text = case.text("main").replace(f", %w: {types[1]}", "", 1)
+    head, _, body = text.partition("\n")
+    executable = devscope.compile(f"{head}\n%w = arith.constant dense<{w.tolist()}> : {types[1]}\n{body}")
+    np.testing.assert_array_equal(executable.run("main", x, init), case.reference(x, w, init))
 
 
 def test_zero_points() -> None:

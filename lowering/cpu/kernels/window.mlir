@@ -1,29 +1,37 @@
 // Each element of the result from what a window covers at its place: pooling, and convolutions of which each channel
 // of the result has one of the image. ${LANES} elements that stand side by side in the result are computed at once.
-func.func private @${NAME}(%X: ${X}, ${INDICES}, ${WEIGHTS}%C: ${C}) {
+//
+// A task computes a block of the result: at most ${PIXELS} rows, whose offsets, from those of the block, are in %table:
+// in the image, or in the part of it that is packed for the block, in the result, and in what the epilogue reads.
+// %slots: how many tasks there are at most; %packed_x has a part for each.
+func.func private @${NAME}(${PARAMETERS}) {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
   %nothing = arith.constant dense<${ZERO_OF_C}> : vector<${LANES}x${RESULT}>
+  %no_x = arith.constant dense<${ZERO_OF_SUM}> : vector<${LANES}x${SUM}>
+  ${CONSTANTS}
   %lanes = arith.constant ${LANES} : index
-  %most = arith.constant ${PART} : index
-  ${ROWS}
-  %parts = arith.ceildivui %rows, %most : index
-  scf.parallel (%task) = (%0) to (%parts) step (%1) {
-    %pad = arith.constant dense<${PAD}> : vector<${LANES}x${ELEMENT_OF_X}>
-    ${CONSTANTS}
-    %first = arith.muli %task, %most : index
-    %next = arith.addi %first, %most : index
-    %last = arith.minsi %next, %rows : index
-    scf.for %row = %first to %last step %1 {
+  %pixels = arith.constant ${PIXELS} : index
+  %per_row = arith.constant ${RECORD} : index
+  scf.for %p = %0 to %pixels step %1 {
+    ${TABLE}
+  }
+  ${BLOCKS}
+  %workers = arith.minsi %slots, %blocks : index
+  scf.parallel (%task) = (%0) to (%workers) step (%1) {
+    scf.for %block = %task to %blocks step %workers {
       ${LOCATE}
-      scf.for %v = %0 to %extent_v step %lanes {
-        %rest = arith.subi %extent_v, %v : index
-        %count = arith.minsi %rest, %lanes : index
-        %inside = vector.create_mask %count : vector<${LANES}xi1>
-        %c_at = arith.addi %c_row, %v : index
-        ${BEGIN}
-        ${SUMS}
-        ${END}
+      ${OUTER}
+        ${HOISTED}
+        ${INNER}
+          %x_first = arith.addi %x_block, %x_behind : index
+          %x_at = arith.addi %x_first, ${AT_V} : index
+          %c_first = arith.addi %c_block, %c_behind : index
+          %c_at = arith.addi %c_first, %v : index
+          ${BEGIN}
+          ${SUMS}
+          ${END}
+        }
       }
     }
     scf.reduce

@@ -1,0 +1,129 @@
+"""Convolutions with a loop of filters, as products of an image's pixels and filters: their loops for a kernel."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from devscope.lowering import mlir_util
+from devscope.lowering.kernels.accumulators import zeros_before
+from devscope.lowering.kernels.convolution_calls import Call
+from devscope.lowering.kernels.epilogue import epilogue_of
+from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.packed_constants import PackedConstants
+from devscope.lowering.kernels.phases import Phase, phases
+from devscope.lowering.kernels.table import Row, Schedules
+from devscope.lowering.kernels.windowed import Windowed, element_of, strides_of
+
+KIND = "convolution"
+
+
+def plan(found: Windowed) -> "Plan | None":
+    """How ``found`` is a product of matrices; None if it is none."""
+    if found.w is None or found.weights is None or not found.combine.startswith("arith.add"):
+        return None
+    result, weights = found.axes_of_result, found.axes_of_weights
+    in_image = {loop for axis in found.axes for loop in (axis.outer, axis.inner) if loop is not None}
+    by_axis = sorted(result, key=lambda loop: result[loop])
+    pixels = [loop for loop in by_axis if loop in in_image and loop not in weights]
+    filters = [loop for loop in by_axis if loop not in in_image and loop in weights]
+    groups = [loop for loop in by_axis if loop in in_image and loop in weights]
+    sums = [loop for loop in sorted(weights, key=lambda loop: weights[loop]) if loop not in result]
+    if len(pixels) + len(filters) + len(groups) != len(result) or not filters or not pixels:
+        return None
+    if set(sums) != {axis.inner for axis in found.axes if axis.inner is not None} or not sums:
+        return None
+    last = by_axis[-1]
+    if strides_of(found.result)[-1] != 1 or last in groups:
+        return None
+    # Pixels that are side by side in the result are one axis of a matrix.
+    chain = [pixels[-1]]
+    whole = mlir_util.is_whole_buffer(found.result.type)
+    while whole and len(pixels) > len(chain) and result[pixels[-len(chain) - 1]] == result[chain[0]] - 1:
+        chain.insert(0, pixels[-len(chain) - 1])
+    if last not in (*filters, chain[-1]):
+        return None
+    others = pixels[: -len(chain)]
+    filter_ = last if last in filters else filters[-1]
+    batch = others[-1] if others else None
+    outer = [loop for loop in by_axis if loop not in (*chain, filter_, batch)]
+    for loop in outer:
+        number = found.axis_with(loop)
+        if number is not None and (found.axes[number].place.checked or found.axes[number].place.holes != 1):
+            return None
+    return Plan(found, chain, filter_, batch, outer, sums)
+
+
+@dataclass
+class Plan:
+    """``chain``: pixels as one axis of a matrix. ``outer``: loops around the call. ``sums``: as in the filters."""
+
+    found: Windowed
+    chain: list[int]
+    filter: int
+    batch: int | None
+    outer: list[int]
+    sums: list[int]
+
+    @property
+    def filters_last(self) -> bool:
+        """Whether filters are side by side in the result; otherwise pixels are."""
+        result = self.found.axes_of_result
+        return result[self.filter] > result[self.chain[-1]]
+
+    def sizes(self) -> dict[str, int | None]:
+        found = self.found
+        return {
+            "pixels": found.size(self.chain),
+            "filters": found.extent(self.filter),
+            "sums": found.size(self.sums),
+        }
+
+    def replace(self, row: Row, schedules: Schedules, library: KernelLibrary, constants: PackedConstants) -> None:
+        found, op = self.found, self.found.op
+        fill = zeros_before(op, found.result)
+        if fill is not None and element_of(found.result) == found.element and (parts := phases(found)) is not None:
+            self._call_phases(parts, row, library)
+            for old in (fill, op):
+                old.erase()
+            return
+        follows = epilogue_of(op, found.result, library.functions) if fill is not None and not self.outer else None
+        if follows is not None and any(self.places(axes) is None for _, axes in follows.operands):
+            follows = None
+        if follows is not None:
+            schedules.include(follows.op, element_of(follows.result), self.sizes())
+        axes = found.axes_of_weights
+        groups = ([], [axes[self.filter]], [axes[loop] for loop in self.sums])
+        packed = None
+        if not any(loop in axes for loop in self.outer):
+            packed = constants.pack(op, found.weights, groups, row.numbers["columns"])
+        Call(self, row, found.result, fill is None, follows, packed).insert(op, library)
+        for old in (fill, op, None if follows is None else follows.op):
+            if old is not None:
+                old.erase()
+
+    def _call_phases(self, parts: Sequence[Phase], row: Row, library: KernelLibrary) -> None:
+        op = self.found.op
+        for part in parts:
+            made = plan(part.found)
+            assert made is not None
+            Call(made, row, part.found.result, False, None, None).insert(op, library)
+            mlir_util.Builder(op).op("memref.copy", [part.found.result, part.place])
+
+    def places(self, axes: Sequence[int]) -> tuple[bool, bool, bool] | None:
+        """Whether an operand with these axes of the result differs by batch, pixel and filter; None if some of
+        its pixels do."""
+        result = self.found.axes_of_result
+        has = [result[loop] in axes for loop in self.chain]
+        if any(has) != all(has):
+            return None
+        return (self.batch is not None and result[self.batch] in axes, has[0], result[self.filter] in axes)
+
+    def matrix(self) -> tuple[int | None, int, int]:
+        """The loops that the axes of the result are for the kernel."""
+        m, n = (self.chain[-1], self.filter) if self.filters_last else (self.filter, self.chain[-1])
+        return self.batch, m, n
+
+    def buffer_axes(self, axes: Sequence[int]) -> list[int | None]:
+        """Of an operand with these axes of the result, the axes that the kernel's loops go along."""
+        result = self.found.axes_of_result
+        loops = self.matrix()
+        return [None if x is None or result[x] not in axes else list(axes).index(result[x]) for x in loops]

@@ -1,0 +1,332 @@
+"""The part of an image that a block of results is computed from: what is read, and how it is packed.
+
+A packed part has all its elements inside, with padding and zeros between elements made, converted to the type that
+is computed in, and in an order that suits the kernel. An image without any of these is read where it is.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.index_text import Index, IndexText
+from devscope.lowering.kernels.windowed import FLAT, Windowed, converted, element_of, mask_text, strides_of, zero
+
+_MOST_SPREAD = 4
+"""Steps by which vectors are taken apart as they are packed; with longer ones, elements are packed one by one."""
+
+
+_UNKNOWN = 16
+"""Elements of a window that are assumed where they are not known."""
+
+
+def block_extents(
+    found: Windowed, loops: Sequence[int], blocks: Mapping[int, int], most: int, most_elements: int
+) -> dict[int, int]:
+    """How many iterations of ``loops`` of the result a block has: all of the last ones, and parts of one.
+
+    ``blocks``: those of other loops. ``most``: of a block; ``most_elements``: of its part of the image, if there
+    are more than one of each.
+    """
+    made = {**blocks, **dict.fromkeys(loops, 1)}
+
+    def fits(loop: int, count: int) -> bool:
+        parts = {**made, loop: count}
+        return prod(parts[each] for each in loops) <= most and _elements(found, parts) <= most_elements
+
+    for loop in reversed(loops):
+        extent = found.extent(loop)
+        if extent is not None and fits(loop, extent):
+            made[loop] = max(extent, 1)
+            continue
+        count = 1
+        while fits(loop, count + 1):
+            count += 1
+        if extent is not None:  # blocks of about the same size
+            count = -(-extent // -(-extent // count))
+        made[loop] = count
+        break
+    return made
+
+
+def axes_of_block(found: Windowed, loops: Collection[int]) -> list[int]:
+    """Those along which blocks with parts of ``loops`` have several elements of the image, or may have none."""
+    return [
+        number
+        for number, axis in enumerate(found.axes)
+        if axis.inner is not None or axis.outer in loops or axis.place.checked or axis.place.holes != 1
+    ]
+
+
+def _elements(found: Windowed, blocks: Mapping[int, int]) -> int:
+    """Of the part of an image that a block is computed from."""
+    total = 1
+    for axis in found.axes:
+        outer = 1 if axis.outer is None else blocks.get(axis.outer, 1)
+        inner = 1 if axis.inner is None else found.extent(axis.inner)
+        total *= (outer - 1) * axis.step + ((_UNKNOWN if inner is None else inner) - 1) * axis.dilation + 1
+    return total
+
+
+@dataclass(frozen=True)
+class ImageBlock:
+    """``order``: axes of the image, as they are in a packed block, outermost first. ``vectors``: along which axis
+    the kernel reads vectors, the last one of ``order``; those steps apart stand side by side then. None is any.
+
+    ``extent``: the iterations of a loop; ``block``: how many of a loop of the result a block has at most.
+    """
+
+    found: Windowed
+    order: Sequence[int]
+    vectors: int | None
+    lanes: int
+    extent: Callable[[int], Index]
+    block: Callable[[int], Index]
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the image is read where it is."""
+        found = self.found
+        if element_of(found.image.value) != found.element or found.x.minus is not None:
+            return False
+        if any(axis.place.checked or axis.place.holes != 1 for axis in found.axes):
+            return False
+        if self.vectors is not None:
+            return self._stride(self.vectors) == 1 and found.axes[self.vectors].step == 1
+        # Elements along an axis of pixels would be read a plane apart: in few sets of a cache.
+        last = self.order[-1] if self.order else None
+        return last is None or (self._stride(last) == 1 and found.axes[last].outer is None)
+
+    def spread(self, number: int) -> int:
+        """Elements that are so far apart stand side by side."""
+        return self.found.axes[number].step if number == self.vectors else 1
+
+    def sizes(self, text: IndexText, of: Callable[[int], Index]) -> dict[int, Index]:
+        """How many elements along each axis are read for ``of`` iterations of loops of the result."""
+        return {number: self._size(text, number, of) for number in self.order}
+
+    def strides(self, text: IndexText) -> tuple[dict[int, Index], Index]:
+        """Of a packed block, by axis, and how many elements it has."""
+        strides: dict[int, Index] = {}
+        total: Index = 1
+        for number, size in reversed(self.sizes(text, self.block).items()):
+            strides[number] = total
+            spread = self.spread(number)
+            total = text.mul(total, text.mul(self._part(text, number), spread) if spread > 1 else size)
+        return strides, total
+
+    def strides_in_place(self) -> dict[int, Index]:
+        """Of a block of the image where it is."""
+        return {n: f"%stride{n}" if (stride := self._stride(n)) is None else stride for n in self.order}
+
+    def _part(self, text: IndexText, number: int) -> Index:
+        """How far elements behind each other, which do not stand side by side, are apart in a packed block."""
+        size = self._size(text, number, self.block)
+        return text.mul(text.ceildiv(size, self.spread(number) * self.lanes), self.lanes)
+
+    def offset(self, text: IndexText, indices: Mapping[int, Index], strides: Mapping[int, Index]) -> Index:
+        """Of the element at ``indices``, by loop, of a block with ``strides``; loops that are missing are at 0."""
+        terms: list[Index] = []
+        for number in self.order:
+            axis = self.found.axes[number]
+            spread = self.spread(number)
+            outer, inner = (0 if loop is None else indices.get(loop, 0) for loop in (axis.outer, axis.inner))
+            at = text.mul(inner, axis.dilation)
+            if spread > 1:
+                terms += [outer, text.mul(text.rem(at, spread), self._part(text, number)), text.div(at, spread)]
+            else:
+                terms.append(text.mul(text.add(text.mul(outer, axis.step), at), strides[number]))
+        return text.add(*terms)
+
+    def begins(self, text: IndexText, first: Mapping[int, Index]) -> dict[int, Index]:
+        """Where a block whose results begin at ``first`` begins in the image, or in front of it."""
+        begins: dict[int, Index] = {}
+        for number, axis in enumerate(self.found.axes):
+            at: Index = 0 if axis.outer is None else text.mul(first.get(axis.outer, 0), axis.step)
+            begins[number] = text.sub(at, f"%low{number}") if axis.place.checked else at
+        return begins
+
+    def base(self, text: IndexText, begins: Mapping[int, Index]) -> Index:
+        """The offset of a block that is read in place."""
+        return text.add(*(text.mul(begin, f"%stride{number}") for number, begin in begins.items()))
+
+    def pack(self, text: IndexText, to: str, here: Callable[[int], Index], begins: Mapping[int, Index]) -> None:
+        """Lines that pack a block at offset ``to`` of ``%packed_x``; ``here``: how many iterations it has."""
+        sizes = self.sizes(text, here)
+        strides, _ = self.strides(text)
+        # Axes that are not in the block: its results are at one index of them.
+        source = text.add(*(text.mul(at, f"%stride{n}") for n, at in begins.items() if n not in self.order))
+        run = self._run()
+        row = self.order[: len(self.order) - len(run)]
+        target: Index = to
+        inside: str | None = None
+        loops = 0
+        for number in row:
+            axis = self.found.axes[number]
+            index = text.new()
+            end, step = text.value(sizes[number]), text.value(1)
+            text.lines.append(f"scf.for {index} = {text.value(0)} to {end} step {step} {{")
+            loops += 1
+            at = text.add(begins[number], index)
+            if axis.place.checked:
+                at, ok = self._inside(text, number, at)
+                inside = ok if inside is None else text.define(f"arith.andi {inside}, {ok} : i1")
+            source = text.add(source, text.mul(at, f"%stride{number}"))
+            target = text.add(target, text.mul(index, strides[number]))
+        if run:
+            self._pack_run(text, run, source, target, inside, sizes, begins)
+        else:
+            self._pack_element(text, source, target, inside)
+        text.lines += ["}"] * loops
+
+    def _stride(self, number: int) -> int | None:
+        """In the image, where it is known."""
+        source = self.found.axes[number].place.source
+        return None if source is None else strides_of(self.found.image.value)[source]
+
+    def _size(self, text: IndexText, number: int, of: Callable[[int], Index]) -> Index:
+        axis = self.found.axes[number]
+        outer = 1 if axis.outer is None else of(axis.outer)
+        inner = 1 if axis.inner is None else self.extent(axis.inner)
+        # No result or no window is a block of nothing.
+        size = text.add(text.mul(text.sub(outer, 1), axis.step), text.mul(text.sub(inner, 1), axis.dilation), 1)
+        return text.max(size, 0)
+
+    def _run(self) -> list[int]:
+        """The last axes of ``order`` along which elements are packed in one go: one, or two whose elements are in
+        the image as they are in the block."""
+        if not self.order:
+            return []
+        last = self.order[-1]
+        if len(self.order) < 2 or self.vectors is not None or self._stride(last) != 1:
+            return [last]
+        before = self.order[-2]
+        axis = self.found.axes[last]
+        source = axis.place.source
+        if source is None or axis.outer is not None or axis.place.checked or axis.inner is None:
+            return [last]
+        size = ir.MemRefType(self.found.image.value.type).shape[source]
+        if self._stride(before) != size or self.found.extent(axis.inner) != size or axis.dilation != 1:
+            return [last]
+        return [last] if self.found.axes[before].place.holes != 1 else [before, last]
+
+    def _inside(self, text: IndexText, number: int, at: Index) -> tuple[Index, str]:
+        """The index in memory of ``at``, one of a checked axis, and whether there is an element."""
+        axis, size = self.found.axes[number], f"%size{number}"
+        at = text.value(at)
+        if axis.place.holes == 1:  # one comparison: what is negative is a large unsigned number
+            return at, text.define(f"arith.cmpi ult, {at}, {size} : index")
+        holes, zero_ = text.value(axis.place.holes), text.value(0)
+        index = text.define(f"arith.divsi {at}, {holes} : index")
+        left = text.define(f"arith.remsi {at}, {holes} : index")
+        full = text.define(f"arith.cmpi eq, {left}, {zero_} : index")
+        below = text.define(f"arith.cmpi ult, {index}, {size} : index")
+        return index, text.define(f"arith.andi {full}, {below} : i1")
+
+    def _pack_element(self, text: IndexText, source: Index, target: Index, inside: str | None) -> None:
+        """One element, if it is ``inside``, or what is outside."""
+        found, of = self.found, self.found.element
+        x = element_of(found.image.value)
+        load = f"memref.load %X[{text.value(source)}] : {FLAT.format(x)}"
+        if inside is None:
+            element = text.define(load)
+        else:
+            element = text.new()
+            there = text.new()
+            text.lines += [
+                f"{element} = scf.if {inside} -> ({x}) {{",
+                f"{there} = {load}",
+                f"scf.yield {there} : {x}",
+                "} else {",
+                f"scf.yield %outside_x : {x}",
+                "}",
+            ]
+        read, made = text.define(f"vector.broadcast {element} : {x} to vector<1x{x}>"), text.new()
+        text.lines += converted(made, read, x, of, "1", found.x)
+        text.lines.append(f"vector.store {made}, %packed_x[{text.value(target)}] : memref<?x{of}>, vector<1x{of}>")
+
+    def _pack_run(
+        self,
+        text: IndexText,
+        run: Sequence[int],
+        source: Index,
+        target: Index,
+        inside: str | None,
+        sizes: Mapping[int, Index],
+        begins: Mapping[int, Index],
+    ) -> None:
+        """A row of a block. ``inside``: whether the image has this row; None is yes."""
+        first, last = run[0], run[-1]
+        axis, spread = self.found.axes[first], self.spread(last)
+        if self._stride(last) != 1 or axis.place.holes != 1 or spread > _MOST_SPREAD:
+            with text.loop(0, sizes[last]) as index:
+                at: Index = text.add(begins[last], index)
+                ok = inside
+                if axis.place.checked:
+                    at, here = self._inside(text, last, at)
+                    ok = here if ok is None else text.define(f"arith.andi {ok}, {here} : i1")
+                to = index
+                if spread > 1:
+                    to = text.add(
+                        text.mul(text.rem(index, spread), self._part(text, last)), text.div(index, spread)
+                    )
+                self._pack_element(
+                    text, text.add(source, text.mul(at, f"%stride{last}")), text.add(target, to), ok
+                )
+            return
+        width: Index = 1 if first == last else sizes[last]
+        size = text.mul(sizes[first], width)
+        source = text.add(source, text.mul(begins[first], f"%stride{first}" if width != 1 else 1))
+        low: Index = 0
+        high = size
+        if axis.place.checked:
+            low = text.mul(text.clamp(text.sub(0, begins[first]), sizes[first]), width)
+            high = text.mul(text.clamp(text.sub(f"%size{first}", begins[first]), sizes[first]), width)
+        if inside is not None:
+            high = text.define(f"arith.select {inside}, {text.value(high)}, {text.value(0)} : index")
+        part = self._part(text, last) if spread > 1 else 0
+        self._pack_vectors(text, source, target, size, low, high, spread, part)
+
+    def _pack_vectors(
+        self,
+        text: IndexText,
+        source: Index,
+        target: Index,
+        size: Index,
+        low: Index,
+        high: Index,
+        spread: int,
+        part: Index,
+    ) -> None:
+        """Elements ``low`` to ``high`` of ``size`` are in the image. What is written behind all is not read."""
+        found, of, lanes = self.found, self.found.element, self.lanes
+        x = element_of(found.image.value)
+        count = lanes * spread
+        wide, stored = f"vector<{count}x{x}>", f"vector<{lanes}x{of}>"
+        with text.loop(0, size, count) as index:
+            mask = mask_text(text, text.sub(high, index), None if low == 0 else text.sub(low, index), count)
+            read, made = text.new(), text.new()
+            at = text.value(text.add(source, index))
+            types = f"{FLAT.format(x)}, vector<{count}xi1>, {wide} into {wide}"
+            text.lines.append(f"{read} = vector.maskedload %X[{at}], {mask}, %outside_{count} : {types}")
+            text.lines += converted(made, read, x, of, str(count), found.x)
+            to = text.add(target, text.div(index, spread))
+            for residue in range(spread):
+                each = made
+                if spread > 1:
+                    places = [lane * spread + residue for lane in range(lanes)]
+                    type_ = f"vector<{count}x{of}>"
+                    each = text.define(f"vector.shuffle {made}, {made} {places} : {type_}, {type_}")
+                at = text.value(text.add(to, text.mul(residue, part)))
+                text.lines.append(f"vector.store {each}, %packed_x[{at}] : memref<?x{of}>, {stored}")
+
+    def constants(self) -> list[str]:
+        """Lines for what is outside of the image."""
+        found = self.found
+        x = element_of(found.image.value)
+        outside = (found.image.outside or "").rpartition(" : ")[0] or zero(x)
+        counts = {self.lanes, self.lanes * (self.spread(self.vectors) if self.vectors is not None else 1)}
+        return [
+            f"%outside_x = arith.constant {outside} : {x}",
+            *(f"%outside_{n} = arith.constant dense<{outside}> : vector<{n}x{x}>" for n in sorted(counts)),
+        ]

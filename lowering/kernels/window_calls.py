@@ -1,0 +1,341 @@
+"""The call of a kernel for windows, and what its template is filled with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from itertools import product
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from devscope.lowering.kernels.epilogue import Epilogue
+from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block, block_extents
+from devscope.lowering.kernels.index_text import Index, IndexText
+from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.table import Row
+from devscope.lowering.kernels.windowed import FLAT, converted, element_of, read_line, strides_of, zero
+from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller
+
+if TYPE_CHECKING:
+    from devscope.lowering.kernels.window_kernels import Plan
+
+_UNROLLED = 32
+"""Elements of a window that a kernel has instructions for; larger windows have loops."""
+
+_VECTORS = 16
+"""Along the last axis of a block."""
+
+
+class Call:
+    """``begin``: the text of the constant that the result is filled with before; None if it is added to."""
+
+    def __init__(self, plan: Plan, row: Row, begin: str | None, follows: Epilogue | None) -> None:
+        self.plan, self.row, self.begin, self.follows = plan, row, begin, follows
+        self.found, self.lanes = plan.found, row.numbers["lanes"]
+        self.filters = self.found.weights if self.found.w is not None else None
+        self.result = self.found.result if follows is None else follows.result
+        self.extras = [] if follows is None else list(follows.operands)
+        self.chain = self._chain()
+        found, columns, pixels = self.found, self.lanes * _VECTORS, row.numbers["pixels"]
+        blocks = block_extents(found, [plan.side_by_side], {}, columns, row.numbers["elements"])
+        if blocks[plan.side_by_side] != found.extent(plan.side_by_side):
+            blocks[plan.side_by_side] = -(-blocks[plan.side_by_side] // self.lanes) * self.lanes
+        self.blocks = block_extents(found, self.chain, blocks, pixels, row.numbers["elements"])
+
+    def _chain(self) -> list[int]:
+        """The last rows of the result that a block can have, those with the same filters."""
+        rows = self.plan.rows
+        shared = [
+            n for n, loop in enumerate(rows) if self.filters is not None and loop in self.found.axes_of_weights
+        ]
+        return rows[max(shared, default=-1) + 1 :]
+
+    @property
+    def loops(self) -> list[int]:
+        """Those of the result, in order."""
+        return [*self.plan.rows, self.plan.side_by_side]
+
+    def extent(self, loop: int) -> Index:
+        extent = self.found.extent(loop)
+        return f"%n{loop}" if extent is None else extent
+
+    def block(self, loop: int) -> Index:
+        return self.blocks.get(loop, 1)
+
+    @cached_property
+    def image(self) -> ImageBlock:
+        return self._image(self.extent)
+
+    def _image(self, extent: Callable[[int], Index]) -> ImageBlock:
+        found = self.found
+        vectors = found.axis_with(self.plan.side_by_side)
+        if vectors is not None and found.axes[vectors].inner == self.plan.side_by_side:
+            vectors = None
+        wide = [loop for loop, block in self.blocks.items() if block != 1]
+        order = [number for number in axes_of_block(found, wide) if number != vectors]
+        if vectors is not None:
+            order.append(vectors)
+        return ImageBlock(found, order, vectors, self.lanes, extent, self.block)
+
+    def insert(self, library: KernelLibrary) -> None:
+        """Put the call in front of the operation, or of what it takes along."""
+        found, numbers, plan = self.found, self.row.numbers, self.plan
+        caller = Caller(found, self.result, [value for value, _ in self.extras])
+        caller.add_flat("%X", IMAGE, "%offset0")
+        if self.filters is not None:
+            caller.add_flat("%W", FILTERS, "%offset1")
+        caller.add_flat("%C", RESULT, "%offset2", written=True)
+        for number in range(len(self.extras)):
+            caller.add_flat(f"%extra{number}", RESULT + 1 + number, f"%offset{RESULT + 1 + number}")
+        for loop in (*self.loops, *plan.sums):
+            if found.extent(loop) is None:
+                caller.add_index(f"%n{loop}", caller.extent(loop))
+        caller.add_image()
+        for loop in self.loops:
+            caller.add_index(f"%c_stride{loop}", f"%strides2#{found.axes_of_result[loop]}")
+            for number, (_, axes) in enumerate(self.extras):
+                axis = found.axes_of_result[loop]
+                if axis in axes:
+                    caller.add_index(
+                        f"%stride{loop}_of{number}", f"%strides{RESULT + 1 + number}#{axes.index(axis)}"
+                    )
+        for loop, axis in found.axes_of_weights.items() if self.filters is not None else ():
+            caller.add_index(f"%w_stride{loop}", f"%strides1#{axis}")
+        blocks: Index = 1
+        for loop in self.loops:
+            blocks = caller.mul(blocks, caller.ceildiv(caller.extent(loop), self.blocks.get(loop, 1)))
+        slots = caller.min(blocks, numbers["tasks"])
+        caller.add_index("%slots", slots)
+        image = self._image(caller.extent)
+        if not image.in_place:
+            _, size = image.strides(caller)
+            caller.add_scratch("%packed_x", found.element, caller.mul(slots, caller.add(size, 2 * self.lanes)))
+        caller.add_scratch("%table", "index", prod(map(self.blocks.__getitem__, self.chain)) * self._record())
+        place = found.op if self.follows is None else self.follows.op
+        caller.call(place, library.symbol(self.row.template, self._values(caller.text_of_parameters())), library)
+
+    def _record(self) -> int:
+        """Offsets in the table for each row of a block: in the image, the result and the epilogue's operands."""
+        return 2 + len(self.extras)
+
+    def _values(self, parameters: str) -> dict[str, object]:
+        lanes, of, c = self.lanes, self.found.element, element_of(self.result)
+        constants = self.image.constants()
+        hoisted, sums = IndexText("h"), IndexText("s")
+        result = self._sums(hoisted, sums)
+        end = IndexText("d")
+        self._end(end, result)
+        columns = f"""scf.for %v = %0 to %columns step %lanes {{
+          %rest = arith.subi %columns, %v : index
+          %inside = vector.create_mask %rest : vector<{lanes}xi1>"""
+        rows = """scf.for %row = %0 to %rows step %1 {
+          %record = arith.muli %row, %per_row : index
+          %c_entry = arith.addi %record, %1 : index
+          %x_behind = memref.load %table[%record] : memref<?xindex>
+          %c_behind = memref.load %table[%c_entry] : memref<?xindex>"""
+        return {
+            "PARAMETERS": parameters,
+            "RESULT": c,
+            "ZERO_OF_C": zero(c),
+            "LANES": lanes,
+            "ZERO_OF_SUM": zero(of),
+            "SUM": of,
+            "CONSTANTS": "\n".join(constants),
+            "PIXELS": prod(map(self.blocks.__getitem__, self.chain)),
+            "RECORD": self._record(),
+            "TABLE": self._table(),
+            "BLOCKS": self._number_of_blocks(),
+            "LOCATE": self._locate(),
+            # Filters stay in registers for all rows; without filters, memory is read in its order.
+            "OUTER": rows if self.filters is None else columns,
+            "INNER": columns if self.filters is None else rows,
+            "HOISTED": hoisted,
+            "AT_V": "%0" if self.image.vectors is None else "%v",
+            "BEGIN": "\n".join(self._begin()),
+            "SUMS": sums,
+            "END": end,
+        }
+
+    def _strides(self, text: IndexText) -> dict[int, Index]:
+        """Of a block of the image."""
+        image = self.image
+        if not image.in_place:
+            return image.strides(text)[0]
+        return image.strides_in_place()
+
+    def _table(self) -> IndexText:
+        """Lines that store the offsets of row ``%p`` of a block."""
+        text = IndexText("t")
+        names = text.decode("%p", [self.blocks[loop] for loop in self.chain])
+        indices = dict(zip(self.chain, names, strict=True))
+        offsets = [
+            self.image.offset(text, indices, self._strides(text)),
+            self._offset(text, indices, "%c_stride{}"),
+        ]
+        for number, (_, axes) in enumerate(self.extras):
+            there = {loop: at for loop, at in indices.items() if self.found.axes_of_result[loop] in axes}
+            offsets.append(self._offset(text, there, f"%stride{{}}_of{number}"))
+        record = text.mul("%p", self._record())
+        for number, offset in enumerate(offsets):
+            at, value = text.value(text.add(record, number)), text.value(offset)
+            text.lines.append(f"memref.store {value}, %table[{at}] : memref<?xindex>")
+        return text
+
+    def _offset(self, text: IndexText, indices: dict[int, Index], stride: str) -> Index:
+        return text.add(*(text.mul(at, stride.format(loop)) for loop, at in indices.items()))
+
+    def _counts(self, text: IndexText) -> list[Index]:
+        return [text.ceildiv(self.extent(loop), self.block(loop)) for loop in self.loops]
+
+    def _number_of_blocks(self) -> IndexText:
+        text = IndexText("m")
+        text.name("%blocks", text.mul(*self._counts(text)))
+        return text
+
+    def _locate(self) -> IndexText:
+        """Lines for block ``%block``: where it is in the result, how many rows and columns it has, and its part of
+        the image, packed if that is necessary."""
+        text, found = IndexText("l"), self.found
+        indices = text.decode("%block", self._counts(text))
+        first = {loop: text.mul(at, self.block(loop)) for loop, at in zip(self.loops, indices, strict=True)}
+        here = {
+            loop: 1
+            if self.block(loop) == 1
+            else self.block(loop)
+            if self.block(loop) == self.extent(loop)
+            else text.min(text.sub(self.extent(loop), at), self.block(loop))
+            for loop, at in first.items()
+        }
+        begins = self.image.begins(text, first)
+        text.name("%rows", text.mul(*(here[loop] for loop in self.chain)))
+        text.name("%columns", here[self.plan.side_by_side])
+        text.name("%c_block", self._offset(text, first, "%c_stride{}"))
+        for number, (_, axes) in enumerate(self.extras):
+            there = {loop: at for loop, at in first.items() if found.axes_of_result[loop] in axes}
+            text.name(f"%block_of{number}", self._offset(text, there, f"%stride{{}}_of{number}"))
+        if self.filters is not None:
+            there = {loop: at for loop, at in first.items() if loop in found.axes_of_weights}
+            text.name("%w_block", self._offset(text, there, "%w_stride{}"))
+        if self.image.in_place:
+            text.name("%x_block", self.image.base(text, begins))
+        else:
+            _, size = self.image.strides(text)
+            text.name("%x_block", text.mul("%task", text.add(size, 2 * self.lanes)))
+            self.image.pack(text, "%x_block", lambda loop: here.get(loop, 1), begins)
+        return text
+
+    def _sums(self, hoisted: IndexText, text: IndexText) -> str:
+        """The name of the sums of a window, which begin with ``%begin``."""
+        found, of = self.found, self.found.element
+        type_ = f"vector<{self.lanes}x{of}>"
+        extents = [self.extent(loop) for loop in self.plan.sums]
+        count = found.size(self.plan.sums)
+        if count is not None and count <= _UNROLLED:
+            strides, sums = self._strides(hoisted), "%begin"
+            for place in product(*(range(extent) for extent in extents if isinstance(extent, int))):
+                indices: dict[int, Index] = dict(zip(self.plan.sums, place, strict=True))
+                at = self.image.offset(hoisted, indices, strides)
+                w = None if self.filters is None else self._filter(hoisted, indices)
+                sums = self._add(text, sums, self._element(text, at), w)
+            return sums
+        strides = self._strides(hoisted)
+        indices = {}
+        sums, ends = "%begin", list[str]()
+        for loop, extent in zip(self.plan.sums, extents, strict=True):
+            index, inner, total = text.new(), text.new(), text.new()
+            begin, end, one = (text.value(each) for each in (0, extent, 1))
+            text.lines += [
+                f"{total} = scf.for {index} = {begin} to {end} step {one} iter_args({inner} = {sums})",
+                f"-> ({type_}) {{",
+            ]
+            indices[loop], sums = index, inner
+            ends.append(total)
+        w = None if self.filters is None else self._filter(text, indices)
+        made = self._add(text, sums, self._element(text, self.image.offset(text, indices, strides)), w)
+        for total in reversed(ends):
+            text.lines += [f"scf.yield {made} : {type_}", "}"]
+            made = total
+        return made
+
+    def _element(self, text: IndexText, offset: Index) -> str:
+        """Elements of the image."""
+        of, lanes = self.found.element, self.lanes
+        at = text.value(text.add("%x_at", offset))
+        type_ = f"vector<{lanes}x{of}>"
+        in_place = self.image.in_place
+        buffer, buffer_type = ("%X", FLAT.format(of)) if in_place else ("%packed_x", f"memref<?x{of}>")
+        if self.image.vectors is None:
+            one = text.define(f"memref.load {buffer}[{at}] : {buffer_type}")
+            return text.define(f"vector.broadcast {one} : {of} to {type_}")
+        if in_place:
+            return text.define(
+                f"vector.maskedload {buffer}[{at}], %inside, %no_x : {buffer_type}, vector<{lanes}xi1>, {type_} "
+                f"into {type_}"
+            )
+        return text.define(f"vector.load {buffer}[{at}] : {buffer_type}, {type_}")
+
+    def _filter(self, text: IndexText, indices: dict[int, Index]) -> str:
+        """Elements of the filters."""
+        found, lanes, of = self.found, self.lanes, self.found.element
+        assert found.w is not None
+        w = element_of(self.filters)
+        loop = self.plan.side_by_side
+        axis = found.axes_of_weights.get(loop)
+        there = {each: at for each, at in indices.items() if each in found.axes_of_weights}
+        at = text.add("%w_block", self._offset(text, there, "%w_stride{}"))
+        if axis is not None:
+            at = text.add(at, text.mul("%v", f"%w_stride{loop}"))
+        stride = 0 if axis is None else 1 if strides_of(self.filters)[axis] == 1 else f"%w_stride{loop}"
+        read = read_line(text, "%W", at, w, lanes, stride)
+        made = text.new()
+        text.lines += converted(made, read, w, of, str(lanes), found.w)
+        return made
+
+    def _add(self, text: IndexText, sums: str, x: str, w: str | None) -> str:
+        type_ = f"vector<{self.lanes}x{self.found.element}>"
+        if w is None:
+            return text.define(f"{self.found.combine} {sums}, {x} : {type_}")
+        if zero(self.found.element) == "0":
+            return text.define(f"arith.addi {sums}, {text.define(f'arith.muli {x}, {w} : {type_}')} : {type_}")
+        return text.define(f"vector.fma {x}, {w}, {sums} : {type_}")
+
+    def _begin(self) -> list[str]:
+        """Lines for ``%begin``."""
+        lanes, of, c = self.lanes, self.found.element, element_of(self.result)
+        sums, stored = f"vector<{lanes}x{of}>", f"vector<{lanes}x{c}>"
+        if self.begin is not None:
+            line = f"%begin_ = arith.constant dense<{self.begin}> : {stored}"
+        else:
+            types = f"{FLAT.format(c)}, vector<{lanes}xi1>, {stored} into {stored}"
+            line = f"%begin_ = vector.maskedload %C[%c_at], %inside, %nothing : {types}"
+        return [line, f"%begin = arith.{'bitcast' if c == of else 'extf'} %begin_ : {stored} to {sums}"]
+
+    def _end(self, text: IndexText, sums: str) -> None:
+        """Lines that store ``sums``, through the epilogue."""
+        lanes, of, c = self.lanes, self.found.element, element_of(self.result)
+        stored = f"vector<{lanes}x{c}>"
+        done = sums if c == of else text.define(f"arith.truncf {sums} : vector<{lanes}x{of}> to {stored}")
+        if self.follows is not None:
+            for number, (value, axes) in enumerate(self.extras):
+                self._read_extra(text, number, value, axes)
+            text.lines += [
+                line.replace("$block", f"{lanes}x").replace("%sums", done) for line in self.follows.steps
+            ]
+            done = self.follows.done.replace("%sums", done)
+        text.lines.append(
+            f"vector.maskedstore %C[%c_at], %inside, {done} : {FLAT.format(c)}, vector<{lanes}xi1>, {stored}"
+        )
+
+    def _read_extra(self, text: IndexText, number: int, value: Any, axes: Sequence[int]) -> None:
+        """Lines for ``%operand{number}``."""
+        element, loop = element_of(value), self.plan.side_by_side
+        entry = text.value(text.add("%record", 2 + number))
+        at = text.add(text.define(f"memref.load %table[{entry}] : memref<?xindex>"), f"%block_of{number}")
+        axis, stride = self.found.axes_of_result[loop], f"%stride{loop}_of{number}"
+        known: Index = 0
+        if axis in axes:
+            at = text.add(at, text.mul("%v", stride))
+            known = 1 if strides_of(value)[axes.index(axis)] == 1 else stride
+        read = read_line(text, f"%extra{number}", at, element, self.lanes, known)
+        type_ = f"vector<{self.lanes}x{element}>"
+        text.lines.append(f"%operand{number} = arith.bitcast {read} : {type_} to {type_}")
