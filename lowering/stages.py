@@ -105,7 +105,7 @@ def _compile(
     module = session.to_mlir(host_part)
     to_buffers(module, host, options, session.run_passes, constants, checks)
     schedules = host.read_schedules(options, rows)
-    kernels_of_host = host.call_kernels(module, schedules, constants)
+    kernels_of_host = host.call_kernels(module, schedules, constants, options, session.run_passes)
     observe("schedule", ScheduleReport(module, schedules))
     if devices:
         copy_directly(module)
@@ -139,9 +139,9 @@ def _compile(
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
     lower_to_runtime_calls(module, slots, kernels, checks.messages)
     observe("host", module)
-    texts = host.to_llvm(module, schedules, kernels_of_host, session.run_passes)
-    observe("host-llvm", "\n".join(texts))
-    code = host.compile_object(texts, list(symbols.values()), options)
+    text, text_of_kernels = host.to_llvm(module, schedules, kernels_of_host, session.run_passes)
+    observe("host-llvm", f"{text}\n{text_of_kernels}")
+    code = host.compile_object(text, list(symbols.values()), options, kernels_of_host)
     program = Program(
         entries={name: Entry(call_symbol(symbols[name]), *signature) for name, signature in signatures.items()},
         host_object=code.data,

@@ -17,7 +17,6 @@ from typing import Any, Generic, TypeVar
 from devscope.dialects.target import OptionValue, TargetKind
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
 
@@ -139,13 +138,13 @@ class Target:
 @dataclass(frozen=True, kw_only=True)
 class HostTarget(Target):
     """``read_schedules`` gives the schedules for kernels, in which rows of the user's come first. ``call_kernels``
-    replaces operations on buffers by calls of kernels, which it returns; ``to_llvm`` gives the LLVM IR of
-    bufferised code with these, ``compile_object`` its object code with named entries."""
+    replaces operations on buffers by calls of kernels, and begins to compile these; ``to_llvm`` gives the LLVM IR
+    of bufferised code, and that of these, ``compile_object`` the object code of the first with named entries."""
 
     read_schedules: Callable[[Options, Sequence[Row]], Schedules]
-    call_kernels: Callable[[Any, Schedules, ConstantTable], KernelLibrary]
-    to_llvm: Callable[[Any, Schedules, KernelLibrary, RunPasses], Sequence[str]]
-    compile_object: Callable[[Sequence[str], Sequence[str], Options], Any]
+    call_kernels: Callable[[Any, Schedules, ConstantTable, Options, RunPasses], Any]
+    to_llvm: Callable[[Any, Schedules, Any, RunPasses], tuple[str, str]]
+    compile_object: Callable[[str, Sequence[str], Options, Any], Any]
 
 
 @dataclass(frozen=True, kw_only=True)

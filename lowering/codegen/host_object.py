@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from threading import Thread
 from typing import Any
 
 from devscope.errors import LoweringError, OptionError
@@ -63,14 +64,55 @@ def check_host_options(cpu: str, features: str) -> None:
 _EXACT = ",-avx512bf16,-avxneconvert"
 
 
+class Kernels:
+    """Functions that host code calls, compiled on a thread of their own while the rest of a program is lowered.
+
+    Their vectors and unrolled loops are written out, so that LLVM only cleans up; but it takes as long for them as
+    for all the rest. They become assembly, which `compile_host_object` takes in: so there is one object.
+    """
+
+    def __init__(self, text: str, cpu: str, features: str, level: int) -> None:
+        self._result: str | RuntimeError = ""
+        self._thread = Thread(target=self._compile, args=(text, cpu, features, level))
+        self._thread.start()
+
+    def _compile(self, text: str, cpu: str, features: str, level: int) -> None:
+        import llvmlite.binding as llvm
+
+        machine, *_ = _machine(cpu, features, level)
+        try:
+            module = _parse(llvm, text, machine)
+            _hide(module, ())
+            if level:
+                _clean_up(llvm, module, machine)
+            self._result = machine.emit_assembly(module)
+        except RuntimeError as error:
+            self._result = error
+
+    def as_module(self) -> str:
+        """LLVM IR text of a module that is their assembly. Raises RuntimeError if LLVM refuses them."""
+        self._thread.join()
+        if isinstance(self._result, RuntimeError):
+            raise self._result
+        # What begins so is local to an assembly, and named by a number.
+        assembly = self._result.replace(".L", ".Lkernel")
+        for character in '\\"\n':
+            assembly = assembly.replace(character, f"\\{ord(character):02X}")
+        return f'module asm "{assembly}"\n'
+
+
 def compile_host_object(
-    text: str, entries: Sequence[str], cpu: str = "", features: str = "", level: int = 3, kernels: str = ""
+    text: str,
+    entries: Sequence[str],
+    cpu: str = "",
+    features: str = "",
+    level: int = 3,
+    kernels: Kernels | None = None,
 ) -> HostObject:
     """Relocatable object code, which calls the native runtime; only what calls ``entries`` is visible outside.
 
-    ``entries`` are functions of ``text``; the loader calls them through their `call_symbol`. ``kernels``: a module
-    of functions that ``text`` declares. Their vectors and unrolled loops are written out, so that LLVM only cleans
-    up.
+    ``entries`` are functions of ``text``; the loader calls them through their `call_symbol`. ``kernels``: functions
+    that ``text`` declares.
     ``cpu`` and ``features`` default to those of this machine, ``features`` to none when ``cpu`` is given.
     Raises OptionError for a CPU or features that do not exist, LoweringError if LLVM refuses the text.
     """
@@ -82,14 +124,10 @@ def compile_host_object(
         module = _parse(llvm, text, machine)
         counts = _parameter_counts(module, entries)
         module.link_in(llvm.parse_assembly(packed_entries(counts) + SEAL_IR))
-        exported = {SEAL_SYMBOL, *map(call_symbol, entries)}
-        _hide(module, exported)
+        _hide(module, {SEAL_SYMBOL, *map(call_symbol, entries)})
         _optimize(llvm, module, machine, level)
-        if kernels:
-            parsed = _parse(llvm, kernels, machine)
-            _clean_up(llvm, parsed, machine, level)
-            module.link_in(parsed)
-        _hide(module, exported)
+        if kernels is not None:
+            module.link_in(_parse(llvm, kernels.as_module(), machine))
         data = machine.emit_object(module)
     except RuntimeError as error:
         raise LoweringError("LLVM refused the host code", notes=[str(error)]) from None
@@ -116,6 +154,7 @@ def _machine(cpu: str, features: str, level: int) -> tuple[Any, str, str]:
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
     if not cpu:
         # Without the last one, LLVM splits 512-bit vectors on CPUs whose tuning prefers 256 bits.
         features = features or llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
@@ -191,9 +230,7 @@ _CLEAN_UP = (
 """LLVM's passes for kernels: they take a third of the time of all that level 1 has, for code as fast."""
 
 
-def _clean_up(llvm: Any, module: Any, machine: Any, level: int) -> None:
-    if level == 0:
-        return
+def _clean_up(llvm: Any, module: Any, machine: Any) -> None:
     passes = llvm.create_new_module_pass_manager()
     for name in _CLEAN_UP:
         getattr(passes, f"add_{name}_pass")()

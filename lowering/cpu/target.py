@@ -10,6 +10,7 @@ from devscope.errors import LoweringError
 from devscope.lowering import expansions, mlir_util
 from devscope.lowering.codegen.host_object import (
     HostObject,
+    Kernels,
     check_host_options,
     compile_host_object,
     vector_instructions,
@@ -114,18 +115,38 @@ def _read_schedules(options: Options, rows: Sequence[Row]) -> Schedules:
     return Schedules([*rows, *built_in_rows(instructions)], instructions)
 
 
-def _call_kernels(module: Any, schedules: Schedules, constants: ConstantTable) -> KernelLibrary:
-    library = KernelLibrary(FOLDER, schedules.loops, _INSTRUCTIONS[schedules.instructions].functions)
+@dataclass(frozen=True)
+class _Kernels:
+    """``text``: LLVM IR of the functions of ``library``, of which there may be none; ``code``: these, compiled."""
+
+    library: KernelLibrary
+    text: str = ""
+    code: Kernels | None = None
+
+
+def _call_kernels(
+    module: Any, schedules: Schedules, constants: ConstantTable, options: Options, run_passes: RunPasses
+) -> _Kernels:
+    machine = _INSTRUCTIONS[schedules.instructions]
+    library = KernelLibrary(FOLDER, schedules.loops, machine.functions)
     packed = PackedConstants(module, constants)
     call_contractions(module, schedules, library, packed)
     call_convolutions(module, schedules, library, packed)
     packed.finish()
     fuse_rows(module, library)
-    return library
+    kernels = library.definitions(module.context)
+    if kernels is None:
+        return _Kernels(library)
+    expansions.expand(mlir_util.walk(kernels.operation), machine.expansions)
+    run_passes(kernels.operation, pipeline("cpu/kernels"))
+    outline_tasks(kernels, "devscope_kernel_task")
+    text = _to_llvm_ir(kernels, run_passes)
+    return _Kernels(library, text, Kernels(text, *_cpu_and_features(options), _level(options)))
 
 
-def _to_llvm(module: Any, schedules: Schedules, library: KernelLibrary, run_passes: RunPasses) -> list[str]:
+def _to_llvm(module: Any, schedules: Schedules, kernels: _Kernels, run_passes: RunPasses) -> tuple[str, str]:
     """LLVM IR of a bufferised host module without memory spaces or device operations; of its kernels, if any."""
+    library = kernels.library
     merge_modules(module, library.of_operations(module.context))
     ops = lower_complex(module, run_passes)
     _check_wide_floats(ops)
@@ -147,14 +168,8 @@ def _to_llvm(module: Any, schedules: Schedules, library: KernelLibrary, run_pass
     run_passes(module.operation, pipeline("cpu/to_loops"))
     poll_in_loops(module)
     far = math_functions.call_far_functions(module, machine.vector_bytes) if has_far else ""
-    kernels = library.definitions(module.context)
-    expansions.expand(mlir_util.walk(kernels.operation), machine.expansions)
-    run_passes(kernels.operation, pipeline("cpu/kernels"))
     outline_tasks(module, "devscope_task")
-    outline_tasks(kernels, "devscope_kernel_task")
-    parts = [module, kernels] if kernels.body.operations else [module]
-    host, *rest = [_to_llvm_ir(part, run_passes) for part in parts]
-    return [host + far, *rest]
+    return _to_llvm_ir(module, run_passes) + far, kernels.text
 
 
 def _to_llvm_ir(module: Any, run_passes: RunPasses) -> str:
@@ -168,10 +183,12 @@ reductions by these, and takes the process with it. ``llvm.maximumnum`` gives th
 """
 
 
-def _compile_object(texts: Sequence[str], entries: Sequence[str], options: Options) -> HostObject:
-    text, *kernels = texts
-    level = int(options.get("opt", 3))
-    return compile_host_object(text, entries, *_cpu_and_features(options), level=level, kernels="".join(kernels))
+def _compile_object(text: str, entries: Sequence[str], options: Options, kernels: _Kernels) -> HostObject:
+    return compile_host_object(text, entries, *_cpu_and_features(options), _level(options), kernels.code)
+
+
+def _level(options: Options) -> int:
+    return int(options.get("opt", 3))
 
 
 def _cpu_and_features(options: Options) -> tuple[str, str]:

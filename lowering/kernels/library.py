@@ -33,8 +33,10 @@ class KernelLibrary:
             self._texts.append(_template(self._folder / f"{template}.mlir").substitute(values, NAME=name))
         return self._symbols[key]
 
-    def definitions(self, context: Any) -> Any:
-        """A module with all functions."""
+    def definitions(self, context: Any) -> Any | None:
+        """A module with all functions; None if there are none."""
+        if not self._texts:
+            return None
         return ir.Module.parse("\n".join(self._texts), context)
 
     def of_operations(self, context: Any) -> Any:

@@ -16,7 +16,6 @@ from devscope.cli.main import main
 from devscope.compile_options import CompileOptions
 from devscope.errors import DeviceNotFoundError
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
-from devscope.lowering.codegen.host_object import HostObject, compile_host_object
 from devscope.lowering.cpu import target as host_target
 from devscope.lowering.cuda import target
 from devscope.lowering.gpu import to_llvm
@@ -36,10 +35,10 @@ CASES = [(name, list(ARCHES)[number % len(ARCHES)]) for number, name in enumerat
 def host_code_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing here looks at the host's code, or runs it."""
 
-    def compile_fast(*arguments: Any, level: int, kernels: str) -> HostObject:
-        return compile_host_object(*arguments, level=0, kernels=kernels)
+    def no_optimisation(options: Any) -> int:
+        return 0
 
-    monkeypatch.setattr(host_target, "compile_host_object", compile_fast)
+    monkeypatch.setattr(host_target, "_level", no_optimisation)
 
 
 def build(text: str) -> Program:
