@@ -1,5 +1,6 @@
 """Object code for the host from LLVM IR text."""
 
+import ctypes
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -81,11 +82,11 @@ class Kernels:
 
         machine, *_ = _machine(cpu, features, level)
         try:
-            module = _parse(llvm, text, machine)
+            module = _parse(llvm, text, machine, llvm.create_context())
             _hide(module, ())
             if level:
                 _clean_up(llvm, module, machine)
-            self._result = machine.emit_assembly(module)
+            self._result = _assembly(llvm, module, machine)
         except RuntimeError as error:
             self._result = error
 
@@ -111,9 +112,9 @@ def compile_host_object(
 ) -> HostObject:
     """Relocatable object code, which calls the native runtime; only what calls ``entries`` is visible outside.
 
-    ``entries`` are functions of ``text``; the loader calls them through their `call_symbol`. ``kernels``: functions
-    that ``text`` declares.
-    ``cpu`` and ``features`` default to those of this machine, ``features`` to none when ``cpu`` is given.
+    ``entries`` are functions of ``text``; the loader calls them through their `call_symbol`. ``kernels``: those
+    that ``text`` declares. ``cpu`` and ``features`` default to those of this machine, ``features`` to none when
+    ``cpu`` is given.
     Raises OptionError for a CPU or features that do not exist, LoweringError if LLVM refuses the text.
     """
     check_host_options(cpu, features)
@@ -134,8 +135,8 @@ def compile_host_object(
     return HostObject(data, machine.triple, cpu, features)
 
 
-def _parse(llvm: Any, text: str, machine: Any) -> Any:
-    module = llvm.parse_assembly(text)
+def _parse(llvm: Any, text: str, machine: Any, context: Any | None = None) -> Any:
+    module = llvm.parse_assembly(text, context)
     module.triple = machine.triple
     module.data_layout = str(machine.target_data)
     return module
@@ -235,6 +236,26 @@ def _clean_up(llvm: Any, module: Any, machine: Any) -> None:
     for name in _CLEAN_UP:
         getattr(passes, f"add_{name}_pass")()
     passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)))
+
+
+def _assembly(llvm: Any, module: Any, machine: Any) -> str:
+    """What ``machine.emit_assembly`` gives, which would let no other thread call LLVM meanwhile.
+
+    LLVM's contexts do not share anything; llvmlite guards them all by one lock.
+    """
+    library = ctypes.CDLL(llvm.ffi.lib._name)
+    emit = library.LLVMPY_TargetMachineEmitToMemory
+    emit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+    emit.restype = library.LLVMPY_GetBufferStart.restype = ctypes.c_void_p
+    library.LLVMPY_GetBufferSize.restype = ctypes.c_size_t
+    with llvm.ffi.OutputString() as error:
+        buffer = ctypes.c_void_p(emit(machine, module, 0, error))
+        if not buffer:
+            raise RuntimeError(str(error))
+    start, size = library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer)
+    text = ctypes.string_at(start, size).decode()
+    library.LLVMPY_DisposeMemoryBuffer(buffer)
+    return text
 
 
 def _optimize(llvm: Any, module: Any, machine: Any, level: int) -> None:
