@@ -32,6 +32,7 @@ from devscope.lowering.kernels.nests import lower_nests
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.rows import fuse_rows
 from devscope.lowering.kernels.table import Row, Schedules
+from devscope.lowering.kernels.transposes import call_transposes
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
@@ -133,6 +134,7 @@ def _call_kernels(
     call_contractions(module, schedules, library, packed)
     call_convolutions(module, schedules, library, packed)
     packed.finish()
+    call_transposes(module, schedules, library)
     fuse_rows(module, library)
     kernels = library.definitions(module.context)
     if kernels is None:

@@ -128,6 +128,12 @@ def match(op: Any, linalg: Any) -> Nest | None:
     return Nest(op, found, inputs, parallel, is_pure)
 
 
+def copy_nest(op: Any) -> Nest:
+    """That of a ``memref.copy``."""
+    rank = ir.MemRefType(op.operands[0].type).rank
+    return Nest(op, [Operand(value, tuple(range(rank))) for value in op.operands], 1, [True] * rank, True)
+
+
 def collapse_loops(nest: Nest) -> None:
     """Neighbouring loops that index neighbouring axes of all operands that they index become one."""
     if any(inner.name == "linalg.index" for c in mlir_util.children(nest.op) for inner in mlir_util.walk(c)):

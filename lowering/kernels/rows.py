@@ -17,7 +17,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
-from devscope.lowering.kernels.nest import Nest, Operand, match
+from devscope.lowering.kernels.nest import Nest, copy_nest, match
 from devscope.lowering.kernels.nest_bodies import uses
 from devscope.lowering.kernels.row_passes import ROWS, SCRATCH, is_on_stack
 from devscope.lowering.memory.effects import elementwise_pairs, mark_pairs, mark_written
@@ -98,9 +98,7 @@ def _is_quiet(op: Any) -> bool:
 
 def _nest(op: Any, linalg: Any) -> Nest | None:
     if op.name == "memref.copy":
-        rank = ir.MemRefType(op.operands[0].type).rank
-        operands = [Operand(value, tuple(range(rank))) for value in op.operands]
-        nest = Nest(op, operands, 1, [True] * rank, True)
+        nest = copy_nest(op)
     elif op.name.startswith("linalg."):
         nest = match(op, linalg)
     else:

@@ -1,0 +1,124 @@
+// Transposes matrices: %target[b, j, i] = %source[b, i, j], for i < %M, j < %N. The buffers are flat; strides are in
+// elements, and those that are not named are 1.
+//
+// A unit of work is some rows of a matrix by ${COLUMNS} columns of it, and goes by tiles of ${TILE} by ${TILE} elements.
+// The last tiles overlap those before them. %large: whether lines of the target go to memory past the caches. Those of a
+// tile do if the tile begins where a line does, so tiles are shifted by as many rows as that takes.
+func.func private @${NAME}(
+    %source: memref<?x${TYPE}>, %source_offset: index, %source_b: index, %source_i: index,
+    %target: memref<?x${TYPE}>, %target_offset: index, %target_b: index, %target_j: index,
+    %B: index, %M: index, %N: index, %large: i1) {
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %bytes = arith.constant ${BYTES} : index
+  %line = arith.constant 64 : index
+  %tile = arith.constant ${TILE} : index
+  %few_rows = arith.constant ${STREAMED_ROWS} : index
+  %many_rows = arith.constant ${ROWS} : index
+  %columns = arith.constant ${COLUMNS} : index
+  %grain = arith.constant ${GRAIN} : index
+
+  // How many elements are in front of the first line, where lines begin at the same element of all rows.
+  %base = memref.extract_aligned_pointer_as_index %target : memref<?x${TYPE}> -> index
+  %offset_bytes = arith.muli %target_offset, %bytes : index
+  %address = arith.addi %base, %offset_bytes : index
+  %past = arith.remui %address, %line : index
+  %left = arith.subi %line, %past : index
+  %missing = arith.remui %left, %line : index
+  %strides = arith.ori %target_b, %target_j : index
+  %stride_bytes = arith.muli %strides, %bytes : index
+  %odd_stride = arith.remui %stride_bytes, %line : index
+  %odd_element = arith.remui %missing, %bytes : index
+  %odd = arith.ori %odd_stride, %odd_element : index
+  %is_even = arith.cmpi eq, %odd, %zero : index
+  %streams = arith.andi %is_even, %large : i1
+  %missing_elements = arith.divui %missing, %bytes : index
+  %shift = arith.select %streams, %missing_elements, %zero : index
+  %is_shifted = arith.cmpi ne, %shift, %zero : index
+  %rows = arith.select %streams, %few_rows, %many_rows : index
+
+  %strips = arith.ceildivui %M, %rows : index
+  %parts = arith.ceildivui %N, %columns : index
+  %in_matrix = arith.muli %strips, %parts : index
+  %units = arith.muli %B, %in_matrix : index
+  %some_rows = arith.minui %M, %rows : index
+  %some_columns = arith.minui %N, %columns : index
+  %unit_size = arith.muli %some_rows, %some_columns : index
+  %some = arith.maxui %unit_size, %one : index
+  %few = arith.divui %grain, %some : index
+  %at_once = arith.maxui %few, %one : index
+  %tasks = arith.ceildivui %units, %at_once : index
+
+  %short = arith.cmpi ult, %M, %tile : index
+  %narrow = arith.cmpi ult, %N, %tile : index
+  %small = arith.ori %short, %narrow : i1
+  %last_i = arith.subi %M, %tile : index
+  %last_j = arith.subi %N, %tile : index
+
+  scf.parallel (%task) = (%zero) to (%tasks) step (%one) {
+    %first_unit = arith.muli %task, %at_once : index
+    %behind_unit = arith.addi %first_unit, %at_once : index
+    %last_unit = arith.minui %behind_unit, %units : index
+    scf.for %unit = %first_unit to %last_unit step %one {
+      %b = arith.divui %unit, %in_matrix : index
+      %of_matrix = arith.remui %unit, %in_matrix : index
+      %strip = arith.divui %of_matrix, %parts : index
+      %part = arith.remui %of_matrix, %parts : index
+      %i0 = arith.muli %strip, %rows : index
+      %i_behind = arith.addi %i0, %rows : index
+      %i1 = arith.minui %i_behind, %M : index
+      %j0 = arith.muli %part, %columns : index
+      %j_behind = arith.addi %j0, %columns : index
+      %j1 = arith.minui %j_behind, %N : index
+      %from_b = arith.muli %b, %source_b : index
+      %from = arith.addi %source_offset, %from_b : index
+      %to_b = arith.muli %b, %target_b : index
+      %to = arith.addi %target_offset, %to_b : index
+
+      scf.if %small {
+        scf.for %j = %j0 to %j1 step %one {
+          %to_row = arith.muli %j, %target_j : index
+          %to_j = arith.addi %to, %to_row : index
+          %from_j = arith.addi %from, %j : index
+          scf.for %i = %i0 to %i1 step %one {
+            %from_row = arith.muli %i, %source_i : index
+            %from_at = arith.addi %from_j, %from_row : index
+            %to_at = arith.addi %to_j, %i : index
+            %x = memref.load %source[%from_at] : memref<?x${TYPE}>
+            memref.store %x, %target[%to_at] : memref<?x${TYPE}>
+          }
+        }
+      } else {
+        // The rows in front of the first line are a tile of their own.
+        %is_first = arith.cmpi eq, %i0, %zero : index
+        %has_front = arith.andi %is_first, %is_shifted : i1
+        %front = arith.select %has_front, %tile, %zero : index
+        %count = arith.subi %i1, %i0 : index
+        %all = arith.addi %count, %front : index
+        scf.for %j = %j0 to %j1 step %tile {
+          %jj = arith.minui %j, %last_j : index
+          %from_j = arith.addi %from, %jj : index
+          %to_row = arith.muli %jj, %target_j : index
+          %to_j = arith.addi %to, %to_row : index
+          scf.for %i = %zero to %all step %tile {
+            %i_in = arith.addi %i0, %i : index
+            %i_shifted = arith.addi %i_in, %shift : index
+            %i_front = arith.subi %i_shifted, %front : index
+            %i_at_least = arith.maxsi %i_front, %zero : index
+            %ii = arith.minsi %i_at_least, %last_i : index
+            %from_row = arith.muli %ii, %source_i : index
+            %in = arith.addi %from_j, %from_row : index
+            %out = arith.addi %to_j, %ii : index
+            %out_odd = arith.subi %ii, %shift : index
+            %out_rest = arith.remsi %out_odd, %tile : index
+            %is_line = arith.cmpi eq, %out_rest, %zero : index
+            %stream = arith.andi %streams, %is_line : i1
+            ${MOVE}
+          }
+        }
+      }
+    }
+    scf.reduce
+  }
+  return
+}

@@ -1,0 +1,199 @@
+"""Transposes on buffers: copies whose elements stand side by side along other axes than before.
+
+They become calls of ``transpose.mlir``, which goes by tiles: as many elements each way as a line of memory has.
+"""
+
+from math import prod
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop import bindings
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.nest import Nest, collapse_loops, copy_nest, match
+from devscope.lowering.kernels.table import Row, Schedules
+from devscope.lowering.memory.effects import mark_written
+
+KIND = "transpose"
+
+_LINE = 64
+_LANE = 16
+"""Bytes; of the part of a vector register that elements are interleaved in."""
+
+_ELEMENTS = frozenset({"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"})
+
+
+def call_transposes(module: Any, schedules: Schedules, library: KernelLibrary) -> None:
+    """Replace the transposes of ``module``, bufferised host code, for which there are rows."""
+    linalg: Any = None
+    for op in mlir_util.walk(module.operation):
+        if op.name == "memref.copy":
+            nest = copy_nest(op)
+        elif op.name in ("linalg.generic", "linalg.transpose"):
+            linalg = linalg or bindings.load("_mlir_libs._mlirDialectsLinalg")
+            nest = match(op, linalg)
+        else:
+            continue
+        if nest is not None and _is_transpose(nest):
+            collapse_loops(nest)
+            found = _sizes(nest)
+            element = str(ir.MemRefType(nest.results[0].value.type).element_type)
+            row = schedules.choose(op, KIND, element, found)
+            if row is not None:
+                _replace(nest, element, row, library)
+
+
+def _is_transpose(nest: Nest) -> bool:
+    if nest.inputs != 1 or len(nest.operands) != 2 or not all(o.is_buffer for o in nest.operands):
+        return False
+    source, target = nest.operands
+    if any(mlir_util.is_on_device(o.value) or len(o.dims) != len(nest.parallel) for o in nest.operands):
+        return False
+    types = [ir.MemRefType(o.value.type) for o in nest.operands]
+    if types[0].element_type != types[1].element_type or str(types[0].element_type) not in _ELEMENTS:
+        return False
+    if nest.op.regions:
+        *body, end = mlir_util.children(nest.op)
+        if body or end.operands[0] != mlir_util.entry_block(nest.op).arguments[0]:
+            return False
+    inner, other = source.contiguous(), target.contiguous()
+    if inner is None or other is None or inner == other:
+        return False
+    tile = _LINE // mlir_util.element_bytes(types[0].element_type)
+    extents = [nest.static_extent(loop) for loop in (inner, other)]
+    return all(extent is None or extent >= tile for extent in extents)
+
+
+def _sizes(nest: Nest) -> dict[str, int | None]:
+    """``b``: matrices; ``m``, ``n``: their rows and columns."""
+    m, n = nest.results[0].contiguous(), nest.operands[0].contiguous()
+    extents = {loop: nest.static_extent(loop) for loop in range(len(nest.parallel))}
+    others = [extent for loop, extent in extents.items() if loop not in (m, n)]
+    known = [extent for extent in others if extent is not None]
+    assert m is not None
+    assert n is not None
+    return {"b": prod(known) if len(known) == len(others) else None, "m": extents[m], "n": extents[n]}
+
+
+def _replace(nest: Nest, element: str, row: Row, library: KernelLibrary) -> None:
+    op, numbers = nest.op, row.numbers
+    bytes_ = mlir_util.element_bytes(ir.MemRefType(nest.results[0].value.type).element_type)
+    tile = _LINE // bytes_
+    values = {
+        "TYPE": element,
+        "BYTES": bytes_,
+        "TILE": tile,
+        **{name.upper(): -(-numbers[name] // tile) * tile for name in ("rows", "streamed_rows", "columns")},
+        "GRAIN": numbers["grain"],
+        "MOVE": move_tile(element, bytes_),
+    }
+    symbol = library.symbol("transpose", values)
+    flat = f"memref<?x{element}>"
+    types = [flat, *["index"] * 3, flat, *["index"] * 6, "i1"]
+    lines = [f"func.func private @{symbol}({', '.join(types)})", *_call(nest, flat, numbers["stream"] // bytes_)]
+    lines[-1] = f"func.call @{symbol}({lines[-1]}) : ({', '.join(types)}) -> ()"
+    lines += ["}"] * (len(nest.parallel) - 3)
+    declaration, *made = mlir_util.insert(op, "\n".join(lines), [o.value for o in nest.operands])
+    declaration.erase()
+    library.declare(op, symbol, types)
+    (called,) = (inner for each in made for inner in mlir_util.walk(each) if inner.name == "func.call")
+    mark_written(called, [_TARGET])
+    op.erase()
+
+
+_TARGET = 4
+"""The position of the buffer that is written among the operands of a call."""
+
+
+def _call(nest: Nest, flat: str, large: int) -> list[str]:
+    """Lines up to a call of the kernel, loops around it, and the operands of the call.
+
+    ``flat``: the type of buffers there; ``large``: elements from which a target is larger than the caches.
+    """
+    source, target = nest.operands
+    m, n = target.contiguous(), source.contiguous()
+    batch, *outer = [loop for loop in target.dims if loop not in (m, n)] or [None]
+    lines = ["%c0 = arith.constant 0 : index", "%c1 = arith.constant 1 : index"]
+    for number, operand in enumerate(nest.operands):
+        type_ = operand.value.type
+        rank = len(operand.dims)
+        lines += [
+            f"%base{number}, %offset{number}, %sizes{number}:{rank}, %strides{number}:{rank} = "
+            f"memref.extract_strided_metadata %{number} : {type_} -> "
+            f"memref<{ir.MemRefType(type_).element_type}>, {', '.join(['index'] * (1 + 2 * rank))}",
+            f"%flat{number} = memref.reinterpret_cast %{number} to offset: [0], sizes: [%c1], strides: [1] "
+            f": {type_} to {flat}",
+        ]
+    lines.append("%total0 = arith.addi %c0, %c1 : index")
+    for axis in range(len(target.dims)):
+        lines.append(f"%total{axis + 1} = arith.muli %total{axis}, %sizes1#{axis} : index")
+    lines.append(f"%enough = arith.constant {large} : index")
+    lines.append(f"%large = arith.cmpi uge, %total{len(target.dims)}, %enough : index")
+    for loop in outer:
+        lines.append(f"scf.for %at{loop} = %c0 to %sizes1#{target.dims.index(loop)} step %c1 {{")
+    operands: list[str] = []
+    for number, (operand, loops) in enumerate(((source, (batch, m)), (target, (batch, n)))):
+        begin = f"%offset{number}"
+        for loop in outer:
+            behind = f"%behind{number}_{loop}"
+            lines += [
+                f"{behind} = arith.muli %at{loop}, %strides{number}#{operand.dims.index(loop)} : index",
+                f"%begin{number}_{loop} = arith.addi {begin}, {behind} : index",
+            ]
+            begin = f"%begin{number}_{loop}"
+        strides = ["%c0" if loop is None else f"%strides{number}#{operand.dims.index(loop)}" for loop in loops]
+        operands += [f"%flat{number}", begin, *strides]
+    extents = ["%c1" if loop is None else f"%sizes1#{target.dims.index(loop)}" for loop in (batch, m, n)]
+    return [*lines, ", ".join([*operands, *extents, "%large"])]
+
+
+def move_tile(element: str, bytes_: int) -> str:
+    """Text that transposes a tile: from ``%in``, rows ``%source_i`` apart, to ``%out``, rows ``%target_j`` apart.
+
+    As many columns as elements fit into a lane of a register are loaded for all rows: of rows that are so many
+    apart, the pieces are side by side in one vector. Rows of pieces are interleaved in each lane: the first half
+    of them with the second half, as often as it takes.
+    """
+    tile, piece = _LINE // bytes_, _LANE // bytes_
+    of = [f"vector<{size}x{element}>" for size in (piece, 2 * piece, tile)]
+    lines: list[str] = []
+    for row in range(1, tile):
+        lines.append(f"%in{row} = arith.addi {f'%in{row - 1}' if row > 1 else '%in'}, %source_i : index")
+        lines.append(f"%out{row} = arith.addi {f'%out{row - 1}' if row > 1 else '%out'}, %target_j : index")
+    for group in range(tile // piece):
+        lines.append(f"%group{group} = arith.constant {group * piece} : index")
+        rows: list[str] = []
+        for row in range(piece):
+            name = f"{group}_{row}"
+            for lane, at in enumerate(range(row, tile, piece)):
+                lines.append(f"%p{name}_{lane} = arith.addi {f'%in{at}' if at else '%in'}, %group{group} : index")
+                lines.append(
+                    f"%l{name}_{lane} = vector.load %source[%p{name}_{lane}] : memref<?x{element}>, {of[0]}"
+                )
+            for half in range(2):
+                both = f"%l{name}_{2 * half}, %l{name}_{2 * half + 1}"
+                lines.append(f"%h{name}_{half} = vector.shuffle {both} {[*range(2 * piece)]} : {of[0]}, {of[0]}")
+            lines.append(f"%r{name} = vector.shuffle %h{name}_0, %h{name}_1 {[*range(tile)]} : {of[1]}, {of[1]}")
+            rows.append(f"%r{name}")
+        step = 1
+        while step < piece:
+            mixed: list[str] = []
+            for row in range(piece // 2):
+                for half in range(2):
+                    order = [
+                        lane + half * piece // 2 + at + source
+                        for lane in range(0, tile, piece)
+                        for at in range(piece // 2)
+                        for source in (0, tile)
+                    ]
+                    mixed.append(f"%m{group}_{step}_{row}_{half}")
+                    pair = f"{rows[row]}, {rows[row + piece // 2]}"
+                    lines.append(f"{mixed[-1]} = vector.shuffle {pair} {order} : {of[2]}, {of[2]}")
+            rows, step = mixed, 2 * step
+        for hints in (" {alignment = 64 : i64, nontemporal = true}", ""):
+            lines.append("scf.if %stream {" if hints else "} else {")
+            for row, vector in enumerate(rows, group * piece):
+                to = f"%target[{f'%out{row}' if row else '%out'}]"
+                lines.append(f"vector.store {vector}, {to}{hints} : memref<?x{element}>, {of[2]}")
+        lines.append("}")
+    return "\n".join(lines)
