@@ -18,6 +18,8 @@ ALL_STEPS = 1 << 40
 
 _MOST_LINES = 8
 _CACHE_LINE = 64
+_FEW_STEPS = 12
+"""Of an epilogue that is done to whole blocks of sums: the code of a longer one would be large."""
 
 PACKED = "contraction"
 """The template that packs its operands; it has numbers of its own, as docs/schedules.md says."""
@@ -116,7 +118,7 @@ def values(
         "ZERO_OF_B": zero(found.b.element),
     }
     if row.template == PACKED:
-        return made | _of_packed(found, row, library, follows)
+        return made | _of_packed(found, row, library, follows, extras)
     if row.template == "narrow":
         return made | _of_narrow(found, rows, columns, row.numbers["steps"])
     lanes = row.numbers["lanes"]
@@ -138,7 +140,7 @@ def values(
 
 
 def _of_packed(
-    found: Contraction, row: Row, library: KernelLibrary, follows: Epilogue | None
+    found: Contraction, row: Row, library: KernelLibrary, follows: Epilogue | None, extras: Sequence[Extra]
 ) -> dict[str, object]:
     """Where the elements of A and of B are read, and how a whole block of sums ends."""
     rows, columns = row.numbers["rows"], row.numbers["columns"]
@@ -163,8 +165,8 @@ def _of_packed(
         "PANEL_OF_A": panel_of_a,
         "READ_A": f"%k_all = arith.addi %k0, %k : index\n{read_a}",
         "PREFETCH": _prefetch(found, rows, columns),
-        "IS_PLAIN": _is_plain(found, follows),
-        "WHOLE_END": _whole_end(found, rows, columns),
+        "IS_PLAIN": _is_plain(found, follows, extras),
+        "WHOLE_END": _whole_end(found, row, follows, extras),
     }
 
 
@@ -213,27 +215,72 @@ def _prefetch(found: Contraction, rows: int, columns: int) -> str:
     return "\n".join(lines)
 
 
-def _is_plain(found: Contraction, follows: Epilogue | None) -> str:
-    """Whether sums are written as they are, or added to what is there: a block of them at once."""
+def _ends_whole(found: Contraction, follows: Epilogue | None, extras: Sequence[Extra]) -> bool:
+    """Whether whole blocks of sums end in registers, also with the epilogue: one that is not unrolled to much."""
+    if found.c.element != found.element:
+        return False
+    readable = all(extra.side_by_side or not extra.columns for extra in extras)
+    return follows is None or (len(follows.steps) <= _FEW_STEPS and readable)
+
+
+def _is_plain(found: Contraction, follows: Epilogue | None, extras: Sequence[Extra]) -> str:
+    """Whether whole blocks end in registers: at least those of sums to which more is added."""
     if found.c.element != found.element:
         return "%is_plain = arith.constant false"
-    return "%is_plain = arith.constant true" if follows is None else "%is_plain = arith.xori %is_last, %only : i1"
+    if _ends_whole(found, follows, extras):
+        return "%is_plain = arith.constant true"
+    return "%is_plain = arith.xori %is_last, %only : i1"
 
 
-def _whole_end(found: Contraction, rows: int, columns: int) -> str:
-    """`_end` for a whole block of sums without an epilogue."""
+def _whole_end(found: Contraction, row: Row, follows: Epilogue | None, extras: Sequence[Extra]) -> str:
+    """`_end` for a whole block of sums."""
     if found.c.element != found.element:
         return ""
-    type_, block = matrix_type(found.element), f"vector<{rows}x{columns}x{found.element}>"
-    at, inside = "%C[%b, %row, %column]", "{in_bounds = [true, true]}"
-    add = "arith.addf" if _is_float(found.element) else "arith.addi"
-    return f"""scf.if %is_first {{
-          vector.transfer_write %sums, {at} {inside} : {block}, {type_}
+    rows, columns = row.numbers["rows"], row.numbers["columns"]
+    type_, shape = matrix_type(found.element), f"{rows}x{columns}x"
+    block, at, inside = f"vector<{shape}{found.element}>", "%C[%b, %row, %column]", "{in_bounds = [true, true]}"
+    text = f"""%all_sums = scf.if %is_first -> ({block}) {{
+          scf.yield %sums : {block}
         }} else {{
           %held = vector.transfer_read {at}, %nothing {inside} : {type_}, {block}
-          %all_sums = {add} %sums, %held : {block}
-          vector.transfer_write %all_sums, {at} {inside} : {block}, {type_}
+          %more_sums = arith.add{"f" if _is_float(found.element) else "i"} %sums, %held : {block}
+          scf.yield %more_sums : {block}
         }}"""
+    if follows is None or not _ends_whole(found, follows, extras):
+        return f"{text}\nvector.transfer_write %all_sums, {at} {inside} : {block}, {type_}"
+    lines = [_read_whole_extra(number, extra, rows, columns) for number, extra in enumerate(extras)]
+    lines += [step.replace("$block", shape).replace("%sums", "%all_sums") for step in follows.steps]
+    steps = "\n".join(lines)
+    return f"""{text}
+        %to_write = scf.if %is_last -> ({block}) {{
+          {steps}
+          scf.yield {follows.done.replace("%sums", "%all_sums")} : {block}
+        }} else {{
+          scf.yield %all_sums : {block}
+        }}
+        vector.transfer_write %to_write, {at} {inside} : {block}, {type_}"""
+
+
+def _read_whole_extra(number: int, extra: Extra, rows: int, columns: int) -> str:
+    """The elements of an operand of an epilogue for a whole block of sums."""
+    name, block = f"%extra{number}", f"vector<{rows}x{columns}x{extra.element}>"
+    if extra.columns:
+        return f"""%pad{number} = arith.constant {zero(extra.element)} : {extra.element}
+            %operand{number} = vector.transfer_read {name}[%b, %row, %column], %pad{number}
+              {{in_bounds = [true, true]}} : {extra.kernel_type}, {block}"""
+    text = [f"%x{number}_0 = ub.poison : {block}"]
+    line = f"vector<{columns}x{extra.element}>"
+    for row in range(rows):
+        at = f"{number}_{row}"
+        to = f"%operand{number}" if row == rows - 1 else f"%x{number}_{row + 1}"
+        text += [
+            f"%i{at} = arith.constant {row} : index",
+            f"%j{at} = arith.addi %row, %i{at} : index",
+            f"%e{at} = memref.load {name}[%b, %j{at}, %column] : {extra.kernel_type}",
+            f"%l{at} = vector.broadcast %e{at} : {extra.element} to {line}",
+            f"{to} = vector.insert %l{at}, %x{at} [{row}] : {line} into {block}",
+        ]
+    return "\n".join(text)
 
 
 def _panel(name: str, local: str, line: str, operand: Operand, width: int) -> str:
