@@ -167,6 +167,7 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
         check_divisions(module)
     run_passes(module.operation, pipeline("fuse"))
     _fill_splat_constants(module)
+    _fill_for_each(module)
     if _drop_empty_parts(module):
         run_passes(module.operation, pipeline("resolve_sizes"))
 
@@ -255,6 +256,28 @@ def _empty_like(op: Any) -> Any:
     axes = [build.constant(axis) for axis in range(type_.rank) if type_.is_dynamic_dim(axis)]
     sizes = [build.value("tensor.dim", [asked, axis], build.index) for axis in axes]
     return build.value("tensor.empty", sizes, type_)
+
+
+def _fill_for_each(module: Any) -> None:
+    """What writes over a tensor that is filled gets a fill of its own: of equal ones, one has become of all.
+
+    Bufferisation would copy it, and who begins with zeros would not know that it does.
+    """
+    for op in mlir_util.walk(module.operation):
+        if op.name != "linalg.fill" or not op.results:
+            continue
+        uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
+        written = [(user, number) for user, number in uses if _writes_over(user, number)]
+        for user, number in written[len(uses) == len(written) :]:
+            fill = op.clone(ip=ir.InsertionPoint(user))
+            empty = op.operands[1].owner
+            if not isinstance(empty, ir.Block) and empty.name == "tensor.empty":
+                fill.operands[1] = empty.operation.clone(ip=ir.InsertionPoint(fill)).results[0]
+            user.operands[number] = fill.results[0]
+
+
+def _writes_over(op: Any, number: int) -> bool:
+    return op.name.startswith("linalg.") and number >= len(op.operands) - len(op.results)
 
 
 def _fill_splat_constants(module: Any) -> None:

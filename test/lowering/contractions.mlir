@@ -53,3 +53,23 @@ func.func @loops(%a: tensor<9x40x8xf32>, %b: tensor<9x8x50xf32>, %c: tensor<40x5
     ins(%a, %b : tensor<9x40x8xf32>, tensor<9x8x50xf32>) outs(%c : tensor<40x50xf32>) -> tensor<40x50xf32>
   return %r : tensor<40x50xf32>
 }
+
+// Equal zeros are not one for two contractions: nothing is filled or copied.
+// CHECK-LABEL: func.func {{.*}}layers
+// CHECK-NOT: fill
+// CHECK-NOT: copy
+// CHECK: call @devscope_contraction
+// CHECK-NOT: fill
+// CHECK-NOT: copy
+// CHECK: call @devscope_contraction
+// CHECK-NOT: linalg
+// CHECK: return
+func.func @layers(%x: tensor<40x40xf32>, %v: tensor<40x40xf32>, %w: tensor<40x40xf32>) -> tensor<40x40xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<40x40xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<40x40xf32>) -> tensor<40x40xf32>
+  %p = linalg.matmul ins(%x, %v : tensor<40x40xf32>, tensor<40x40xf32>) outs(%zeros : tensor<40x40xf32>) -> tensor<40x40xf32>
+  %y = linalg.exp ins(%p : tensor<40x40xf32>) outs(%empty : tensor<40x40xf32>) -> tensor<40x40xf32>
+  %q = linalg.matmul ins(%y, %w : tensor<40x40xf32>, tensor<40x40xf32>) outs(%zeros : tensor<40x40xf32>) -> tensor<40x40xf32>
+  return %q : tensor<40x40xf32>
+}
