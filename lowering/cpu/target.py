@@ -31,6 +31,7 @@ from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.nests import lower_nests
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.rows import fuse_rows
+from devscope.lowering.kernels.split_reductions import split_reductions
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.kernels.transposes import call_transposes
 from devscope.lowering.memory.link_functions import merge_modules
@@ -135,6 +136,7 @@ def _call_kernels(
     call_convolutions(module, schedules, library, packed)
     packed.finish()
     call_transposes(module, schedules, library)
+    split_reductions(module, library.loops)
     fuse_rows(module, library)
     kernels = library.definitions(module.context)
     if kernels is None:
