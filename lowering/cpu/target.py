@@ -142,8 +142,8 @@ def _call_kernels(
     if kernels is None:
         return _Kernels(library)
     expansions.expand(mlir_util.walk(kernels.operation), machine.expansions)
-    run_passes(kernels.operation, pipeline("cpu/kernels"))
     outline_tasks(kernels, "devscope_kernel_task")
+    run_passes(kernels.operation, pipeline("cpu/kernels"))
     text = _to_llvm_ir(kernels, run_passes)
     return _Kernels(library, text, Kernels(text, *_cpu_and_features(options), _level(options)))
 
