@@ -24,36 +24,33 @@ def outline_tasks(module: Any, prefix: str = "devscope_task") -> None:
     if not loops:
         return
     mlir_util.append(module, f"func.func private @{_RUN}(({_POINTER}, i64) -> (), {_POINTER}, i64)")
+    constants = mlir_util.constants(module.operation)
     for number, loop in enumerate(loops):  # outer ones first, which takes inner ones along
-        _outline(module, loop, f"{prefix}_{number}")
+        _outline(module, loop, constants, f"{prefix}_{number}")
 
 
-def _outline(module: Any, loop: Any, name: str) -> None:
+def _outline(module: Any, loop: Any, constants: dict[Any, Any], name: str) -> None:
     function = loop.parent
     while function.name != "func.func":
         function = function.parent
-    constants = mlir_util.constants(function)
     used = _captured(loop)
     captured = [value for value in used if value not in constants]
     types = [_converted(value.type) for value in captured]
-    environment = f"!llvm.struct<({', '.join(types)})>"
+    environment, given = f"!llvm.struct<({', '.join(types)})>", f"%{len(captured) + 1}"
     begin, *_ = mlir_util.children(function)
-    # As an index: the bindings would import all of LLVM's dialect for a value that is a pointer.
-    *_, room = mlir_util.insert(
+    _, room = mlir_util.insert(
         begin,
         f"""%one = llvm.mlir.constant(1 : i64) : i64
-            %room = llvm.alloca %one x {environment} : (i64) -> {_POINTER}
-            %cast = builtin.unrealized_conversion_cast %room : {_POINTER} to index""",
+            %room = llvm.alloca %one x {environment} : (i64) -> {_POINTER}""",
     )
     lines = [
         f"%task = func.constant @{name} : ({_POINTER}, i64) -> ()",
         f"%count = arith.index_cast %{len(captured)} : index to i64",
-        f"%room = builtin.unrealized_conversion_cast %{len(captured) + 1} : index to {_POINTER}",
     ]
     for number, (value, type_) in enumerate(zip(captured, types, strict=True)):
         lines += [
             f"%c{number} = builtin.unrealized_conversion_cast %{number} : {value.type} to {type_}",
-            f"%p{number} = {_field('%room', number, environment)}",
+            f"%p{number} = {_field(given, number, environment)}",
             f"llvm.store %c{number}, %p{number} : {type_}, {_POINTER}",
         ]
     body = [f"func.func private @{name}(%environment: {_POINTER}, %number: i64) {{"]
@@ -72,13 +69,15 @@ def _outline(module: Any, loop: Any, name: str) -> None:
     reduce.erase()
     for value in used:
         if value in constants:
-            mapping[value] = constants[value].clone(ip=ir.InsertionPoint(end)).results[0]
+            clone = constants[value].clone(ip=ir.InsertionPoint(end)).operation
+            mapping[value] = clone.results[0]
+            constants[clone.results[0]] = clone
     for op in ops:
         op.move_before(end)
         mlir_util.remap_operands(op, mapping)
     call = [
         *lines,
-        f"func.call @{_RUN}(%task, %room, %count) : (({_POINTER}, i64) -> (), {_POINTER}, i64) -> ()",
+        f"func.call @{_RUN}(%task, {given}, %count) : (({_POINTER}, i64) -> (), {_POINTER}, i64) -> ()",
     ]
     # The text is verified as a module of its own, in which the functions are declared.
     declared = [

@@ -19,6 +19,19 @@ Dimension = tuple[int, int]
 """The position of an operand and an axis of it."""
 
 
+def windowed_operations(module: Any) -> list[Any]:
+    """The operations on buffers of ``module`` some of whose indices are anything else than a loop."""
+    linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
+    return [op for op in mlir_util.walk(module.operation) if _has_windows(op, linalg)]
+
+
+def _has_windows(op: Any, linalg: Any) -> bool:
+    if not op.name.startswith("linalg.") or len(op.operands) < 2 or len(op.results):
+        return False
+    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op) or ()]
+    return any(not isinstance(index, ir.AffineDimExpr) for map_ in maps for index in map_.results)
+
+
 def cut_windows(module: Any) -> None:
     """Cut the inputs of the operations on tensors of ``module`` some of whose indices become those of one loop."""
     for op in mlir_util.walk(module.operation):

@@ -181,10 +181,14 @@ define <16 x float> @fma(<16 x float> %a, <16 x float> %b, <16 x float> %c) {
 def vector_instructions(cpu: str, features: str) -> str:
     """What a processor multiplies and adds vectors with: ``"avx512"``, ``"avx2"`` or ``"other"``.
 
-    LLVM's code for it says so; llvmlite cannot ask LLVM for the features of a processor.
+    LLVM's code for one that options name says so; llvmlite can only ask for the features of this machine.
     """
     import llvmlite.binding as llvm
 
+    if not cpu and not features:
+        here = llvm.get_host_cpu_features()
+        fma = "avx512" if here.get("avx512f") else "avx2"
+        return fma if here.get("fma") else "other"
     machine, *_ = _machine(cpu, features, 1)
     assembly = machine.emit_assembly(llvm.parse_assembly(_FMA))
     if "vfmadd" not in assembly:

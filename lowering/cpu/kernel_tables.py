@@ -3,10 +3,12 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from devscope.lowering.kernels.row_file import checked_rows
 from devscope.lowering.kernels.table import Row, read_table
-from devscope.lowering.kernels.templates import Template, read_templates
+
+if TYPE_CHECKING:
+    from devscope.lowering.kernels.templates import Template
 
 FOLDER = Path(__file__).parent / "kernels"
 """Of templates and tables."""
@@ -18,10 +20,17 @@ def built_in_rows(instructions: str) -> Sequence[Row]:
     return read_table(FOLDER / f"{instructions}.toml")
 
 
-def templates() -> dict[str, Template]:
+# Few compilations need what these import.
+
+
+def templates() -> "dict[str, Template]":
+    from devscope.lowering.kernels.templates import read_templates
+
     return dict(read_templates(FOLDER / "templates.toml"))
 
 
 def user_rows(text: str, path: str, name: str = "") -> list[Row]:
     """The rows of a user's file, shown as of ``name``, or the file's own. Raises ScheduleFileError."""
+    from devscope.lowering.kernels.row_file import checked_rows
+
     return checked_rows(text, path, name or os.path.basename(path), templates(), INSTRUCTIONS)

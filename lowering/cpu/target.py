@@ -26,7 +26,6 @@ from devscope.lowering.expansions import Expansion
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.kernels.contractions import call_contractions
-from devscope.lowering.kernels.convolutions import call_convolutions
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.nests import lower_nests
 from devscope.lowering.kernels.packed_constants import PackedConstants
@@ -40,6 +39,7 @@ from devscope.lowering.pipelines import pipeline
 from devscope.lowering.polls import poll_in_loops, poll_in_scalar_loops
 from devscope.lowering.target import HostTarget, Options, Rule, Schedule
 from devscope.lowering.tasks import outline_tasks
+from devscope.lowering.windows import windowed_operations
 
 
 def _loops(order: tuple[int, ...], *names: str) -> Rule[Schedule]:
@@ -133,7 +133,10 @@ def _call_kernels(
     library = KernelLibrary(FOLDER, schedules.loops, machine.functions)
     packed = PackedConstants(module, constants)
     call_contractions(module, schedules, library, packed)
-    call_convolutions(module, schedules, library, packed)
+    if windowed := windowed_operations(module):
+        from devscope.lowering.kernels.convolutions import call_convolutions
+
+        call_convolutions(windowed, schedules, library, packed)
     packed.finish()
     call_transposes(module, schedules, library)
     split_reductions(module, library.loops)

@@ -5,7 +5,7 @@ groups (in all three) and sums (not in the result). With filters it is a contrac
 the image as it is packed: `convolution_kernels`. Others, and pooling, are computed in place: `window_kernels`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -37,23 +37,14 @@ _COMBINATIONS = frozenset(
 
 
 def call_convolutions(
-    module: Any, schedules: Schedules, library: KernelLibrary, constants: PackedConstants
+    ops: Iterable[Any], schedules: Schedules, library: KernelLibrary, constants: PackedConstants
 ) -> None:
-    """Replace the convolutions and poolings of ``module``, bufferised host code, for which there are rows."""
+    """Replace those of ``ops``, of bufferised host code, which have windows, for which there are rows."""
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
-    candidates = [op for op in mlir_util.walk(module.operation) if _has_windows(op, linalg)]
-    for op in candidates:
+    for op in ops:
         found = _match(op, linalg)
         if found is not None:
             _replace(found, schedules, library, constants)
-
-
-def _has_windows(op: Any, linalg: Any) -> bool:
-    """Whether an index of ``op``, on buffers, is anything else than a loop."""
-    if not op.name.startswith("linalg.") or len(op.operands) < 2 or len(op.results):
-        return False
-    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op) or ()]
-    return any(not isinstance(index, ir.AffineDimExpr) for map_ in maps for index in map_.results)
 
 
 def _replace(found: Windowed, schedules: Schedules, library: KernelLibrary, constants: PackedConstants) -> None:
