@@ -39,7 +39,7 @@ func.func @main(%x: tensor<?x16xf32>) -> (tensor<?x8xf32>, tensor<4xf64>) {{
   %i = linalg.fill ins(%zero : f32) outs(%e : tensor<?x8xf32>) -> tensor<?x8xf32>
   %0 = linalg.matmul {{device.scope = #dev}} ins(%x, %w : tensor<?x16xf32>, tensor<16x8xf32>)
                                            outs(%i : tensor<?x8xf32>) -> tensor<?x8xf32>
-  %1 = math.tanh %0 : tensor<?x8xf32>
+  %1 = arith.remf %0, %0 : tensor<?x8xf32>
   %2 = arith.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf64>
   %3 = math.exp %2 {{device.scope = #dev}} : tensor<4xf64>
   return %1, %3 : tensor<?x8xf32>, tensor<4xf64>
@@ -357,7 +357,7 @@ def test_inspect(
     for part in (
         r"signature +valid, by SHA256:",
         r"host\.o +[\d,]+ +[0-9a-f]{64}",
-        r"calls of C +tanhf",
+        r"calls of C +fmodf",
         r"main +argument 0 +\?x16xf32 +x",
         r"main +result 1 +4xf64",
         r"1 +opencl:0 +opencl +SPIR-V 1\.\d, [\d,]+ bytes +\w+kernel\(.*buffer",
