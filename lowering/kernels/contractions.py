@@ -82,7 +82,7 @@ def _replace(op: Any, found: Contraction, row: Row, schedules: Schedules, librar
     library.declare(place, symbol, [parameter.type for parameter in call.parameters])
     (called,) = (inner for each in made for inner in mlir_util.walk(each) if inner.name == "func.call")
     mark_written(called, call.written)
-    for old in (fill, op, None if follows is None else follows.op):
+    for old in (follows, fill, op):
         if old is not None:
             old.erase()
 

@@ -96,7 +96,7 @@ class Plan:
         if not any(loop in axes for loop in self.outer):
             packed = constants.pack(op, found.weights, groups, row.numbers["columns"])
         Call(self, row, found.result, fill is None, follows, packed).insert(op, library)
-        for old in (fill, op, None if follows is None else follows.op):
+        for old in (follows, fill, op):
             if old is not None:
                 old.erase()
 

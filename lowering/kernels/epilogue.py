@@ -1,6 +1,6 @@
 """What is done with each element of a kernel's result before it is stored: an elementwise operation behind it."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,8 @@ class Epilogue:
     beside the kernel's result, each with the axes of the result that its own axes are.
 
     ``steps``: lines of MLIR in which ``$block`` is the shape of a block of elements, followed by ``x``; they
-    compute ``done`` from ``%sums`` and from ``%operand0``, ``%operand1`` and so on.
+    compute ``done`` from ``%sums`` and from ``%operand0``, ``%operand1`` and so on. ``view``: what only ``op`` reads
+    the kernel's result through, if anything.
     """
 
     op: Any
@@ -31,6 +32,13 @@ class Epilogue:
     operands: list[tuple[Any, tuple[int, ...]]]
     steps: tuple[str, ...]
     done: str
+    view: Any | None = None
+
+    def erase(self) -> None:
+        """Once the kernel does all."""
+        self.op.erase()
+        if self.view is not None:
+            self.view.erase()
 
 
 def epilogue_of(op: Any, buffer: Any, functions: Collection[str]) -> Epilogue | None:
@@ -39,6 +47,12 @@ def epilogue_of(op: Any, buffer: Any, functions: Collection[str]) -> Epilogue | 
     if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
         return None
     follower = _next_user(op, buffer)
+    view, seen = None, buffer
+    groups = [[axis] for axis in range(ir.MemRefType(buffer.type).rank)]
+    if follower is not None and (without_ones := _without_ones(follower)) is not None:
+        view, groups = follower, without_ones
+        seen = view.results[0]
+        follower = _next_user(view, seen)
     if follower is None or follower.name != "linalg.generic":
         return None
     if "reduction" in str(follower.attributes["iterator_types"]):
@@ -50,8 +64,8 @@ def epilogue_of(op: Any, buffer: Any, functions: Collection[str]) -> Epilogue | 
     element = ir.MemRefType(buffer.type).element_type
     if outputs != 1 or not mlir_util.is_memref(result.type) or ir.MemRefType(result.type).element_type != element:
         return None
-    identity = ir.AffineMap.get_identity(ir.MemRefType(buffer.type).rank, op.context)
-    reads = [number for number, operand in enumerate(operands) if operand == buffer]
+    identity = ir.AffineMap.get_identity(len(groups), op.context)
+    reads = [number for number, operand in enumerate(operands) if operand == seen]
     if any(maps[number] != identity for number in (*reads, len(operands) - 1)) or not reads:
         return None
     if not all(map_.is_projected_permutation for map_ in maps):
@@ -60,12 +74,45 @@ def epilogue_of(op: Any, buffer: Any, functions: Collection[str]) -> Epilogue | 
     others = {number for number in range(inputs) if number not in reads}
     if steps is None or any(not mlir_util.is_memref(operands[number].type) for number in others):
         return None
-    users = {use.owner.operation for use in buffer.uses}
-    if result != buffer and (inputs in steps.read or result in operands[:-1] or len(users) > 3):
+    users = {use.owner.operation for value in {buffer, seen} for use in value.uses} - {view}
+    if result != seen and (inputs in steps.read or result in operands[:-1] or len(users) > 3):
         return None  # what was there before is read, now or later
-    axes = {number: tuple(ir.AffineDimExpr(axis).position for axis in maps[number].results) for number in others}
+    if view is not None:
+        if result != seen and not mlir_util.is_whole_buffer(result.type):
+            return None
+        result = buffer if result == seen else _with_ones(follower, result, buffer, groups)
+    wide = [_wide(buffer, group) for group in groups]
+    axes = {
+        number: tuple(wide[ir.AffineDimExpr(axis).position] for axis in maps[number].results) for number in others
+    }
     read = [(operands[number], axes[number]) for number in sorted(others)]
-    return Epilogue(follower, result, read, steps.lines, steps.done)
+    return Epilogue(follower, result, read, steps.lines, steps.done, view)
+
+
+def _without_ones(op: Any) -> list[list[int]] | None:
+    """The axes of a buffer that each axis of ``op``, a view without some that have one element, is made of."""
+    if op.name != "memref.collapse_shape":
+        return None
+    type_ = ir.MemRefType(op.operands[0].type)
+    groups = [
+        [ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(group)]
+        for group in ir.ArrayAttr(op.attributes["reassociation"])
+    ]
+    some = all(sum(type_.shape[axis] != 1 for axis in group) < 2 for group in groups)
+    return groups if groups and some and type_.has_static_shape else None
+
+
+def _wide(buffer: Any, group: Sequence[int]) -> int:
+    return max(group, key=lambda axis: ir.MemRefType(buffer.type).shape[axis])
+
+
+def _with_ones(before: Any, result: Any, buffer: Any, groups: Sequence[Sequence[int]]) -> Any:
+    """``result`` with the shape of ``buffer``."""
+    type_, shape = ir.MemRefType(result.type), ir.MemRefType(buffer.type).shape
+    wanted = mlir_util.buffer_type(shape, type_.element_type)
+    places = [list(group) for group in groups]
+    text = f"%made = memref.expand_shape %0 {places} output_shape {list(shape)} : {type_} into {wanted}"
+    return mlir_util.insert(before, text, [result])[0].results[0]
 
 
 def _next_user(op: Any, buffer: Any) -> Any | None:

@@ -52,6 +52,6 @@ class Plan:
         if follows is not None:
             schedules.include(follows.op, element_of(follows.result), self.sizes())
         Call(self, row, None if filled is None else filled[1], follows).insert(library)
-        for old in (None if filled is None else filled[0], op, None if follows is None else follows.op):
+        for old in (follows, None if filled is None else filled[0], op):
             if old is not None:
                 old.erase()

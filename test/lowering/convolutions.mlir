@@ -46,3 +46,30 @@ func.func @pooled(%x: tensor<2x16x16x16xf32>) -> tensor<2x8x8x16xf32> {
     -> tensor<2x8x8x16xf32>
   return %0 : tensor<2x8x8x16xf32>
 }
+
+// Axes of one element, which elementwise operations lose, are no hindrance.
+
+// CHECK-LABEL: func.func @mean
+// CHECK-NOT:     linalg.
+// CHECK:         call @devscope_window_2
+// CHECK-NOT:     linalg.
+// CHECK:         return
+func.func @mean(%x: tensor<1x16x16x16xf32>) -> tensor<1x8x8x16xf32> {
+  %zero = arith.constant 0.0 : f32
+  %count = arith.constant 4.0 : f32
+  %window = tensor.empty() : tensor<2x2xf32>
+  %e = tensor.empty() : tensor<1x8x8x16xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x8x8x16xf32>) -> tensor<1x8x8x16xf32>
+  %0 = linalg.pooling_nhwc_sum {strides = dense<2> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+    ins(%x, %window : tensor<1x16x16x16xf32>, tensor<2x2xf32>) outs(%f : tensor<1x8x8x16xf32>)
+    -> tensor<1x8x8x16xf32>
+  %1 = linalg.generic {
+    indexing_maps = [affine_map<(n, h, w, c) -> (n, h, w, c)>, affine_map<(n, h, w, c) -> (n, h, w, c)>],
+    iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+    ins(%0 : tensor<1x8x8x16xf32>) outs(%e : tensor<1x8x8x16xf32>) {
+  ^bb0(%u: f32, %o: f32):
+    %s = arith.divf %u, %count : f32
+    linalg.yield %s : f32
+  } -> tensor<1x8x8x16xf32>
+  return %1 : tensor<1x8x8x16xf32>
+}
