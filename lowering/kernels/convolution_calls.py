@@ -11,6 +11,7 @@ from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block, block_extents
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.squares import transposed
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.windowed import FLAT, converted, element_of, strides_of, zero
 from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller
@@ -144,6 +145,7 @@ class Call:
             "ROWS": rows,
             "COLUMNS": columns,
             "LANES": self.lanes,
+            "TILE": self.rows if self.plan.filters_last else lcm(self.rows, self.lanes),
             "STEPS": self.row.numbers["steps"],
             "BLOCK": f"vector<{rows}x{columns}x{of}>",
             "ROOM": lines_of_room,
@@ -310,24 +312,15 @@ class Call:
         """Lines that write the sums of a room, through the epilogue."""
         text, of, lanes, columns = IndexText("d"), self.found.element, self.lanes, self.columns
         if self.plan.filters_last:
-            with text.loop(0, "%count") as line:
+            with text.loop("%tile", "%tile_end") as line:
                 text.name("%at", text.add("%p0", line))
                 text.name("%column", "%j")
                 room = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>"
                 sums = text.define(f"vector.load %room[{line}, %0] : {room}, vector<{columns}x{of}>")
                 self._end_line(text, sums, columns, "%C", c_type, extra_types)
             return text
-        with text.loop(0, "%count", lanes) as pixel, text.loop(0, columns, lanes) as filter_:
-            square = f"vector<{lanes}x{lanes}x{of}>"
-            room = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>"
-            inside = "{in_bounds = [true, true]}"
-            read = text.define(
-                f"vector.transfer_read %room[{pixel}, {filter_}], %none {inside} : {room}, {square}"
-            )
-            turned = text.define(f"vector.transpose {read}, [1, 0] : {square} to {square}")
-            text.lines.append(
-                f"vector.transfer_write {turned}, %turned[%0, %0] {inside} : {square}, {self._turned}"
-            )
+        with text.loop("%tile", "%tile_end", lanes) as pixel, text.loop(0, columns, lanes) as filter_:
+            self._turn(text, pixel, filter_)
             begin = text.add("%j", filter_)
             left = text.min(text.sub("%M", begin), lanes)
             text.name("%column", text.add("%p0", pixel))
@@ -336,6 +329,17 @@ class Call:
                 sums = text.define(f"vector.load %turned[{line}, %0] : {self._turned}, vector<{lanes}x{of}>")
                 self._end_line(text, sums, lanes, "%part", c_type, extra_types)
         return text
+
+    def _turn(self, text: IndexText, pixel: str, filter_: str) -> None:
+        """Lines that write ``lanes`` pixels of as many filters of the room to ``%turned``, filters first."""
+        of, lanes, columns = self.found.element, self.lanes, self.columns
+        room, line = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>", f"vector<{lanes}x{of}>"
+        rows = [
+            text.define(f"vector.load %room[{text.add(pixel, number)}, {filter_}] : {room}, {line}")
+            for number in range(lanes)
+        ]
+        for number, row in enumerate(transposed(text, rows, of)):
+            text.lines.append(f"vector.store {row}, %turned[{text.value(number)}, %0] : {self._turned}, {line}")
 
     def _end_line(
         self, text: IndexText, sums: str, width: int, to: str, c_type: str, extra_types: list[str]

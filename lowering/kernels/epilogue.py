@@ -23,8 +23,8 @@ class Epilogue:
     beside the kernel's result, each with the axes of the result that its own axes are.
 
     ``steps``: lines of MLIR in which ``$block`` is the shape of a block of elements, followed by ``x``; they
-    compute ``done`` from ``%sums`` and from ``%operand0``, ``%operand1`` and so on. ``view``: what only ``op`` reads
-    the kernel's result through, if anything.
+    compute ``done`` from ``%sums`` and from ``%operand0``, ``%operand1`` and so on. ``view``: what ``op`` alone
+    reads the kernel's result through, if anything.
     """
 
     op: Any

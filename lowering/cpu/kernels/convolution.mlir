@@ -14,6 +14,7 @@ func.func private @${NAME}(${PARAMETERS}) {
   %rows = arith.constant ${ROWS} : index
   %columns = arith.constant ${COLUMNS} : index
   %lanes = arith.constant ${LANES} : index
+  %tile_rows = arith.constant ${TILE} : index
   %most_steps = arith.constant ${STEPS} : index
   %batch = memref.dim %C, %0 : ${C}
   %M = memref.dim %C, %1 : ${C}
@@ -44,28 +45,36 @@ func.func private @${NAME}(${PARAMETERS}) {
           %steps = arith.minsi %k_rest, %most_steps : index
           %k_end = arith.addi %k0, %steps : index
           %is_begin = arith.cmpi eq, %k0, %0 : index
-          scf.for %i = %0 to %count step %rows {
-            ${POINTERS}
-            %begin = scf.if %is_begin -> (${BLOCK}) {
-              scf.yield %zeros : ${BLOCK}
-            } else {
-              %held = vector.transfer_read %room[%i, %0], %none {in_bounds = [true, true]} : ${ROOM}, ${BLOCK}
-              scf.yield %held : ${BLOCK}
+          %is_last = arith.cmpi sle, %k_rest, %most_steps : index
+          scf.for %tile = %0 to %count step %tile_rows {
+            %tile_next = arith.addi %tile, %tile_rows : index
+            %tile_end = arith.minsi %tile_next, %count : index
+            scf.for %i = %tile to %tile_end step %rows {
+              ${POINTERS}
+              %begin = scf.if %is_begin -> (${BLOCK}) {
+                scf.yield %zeros : ${BLOCK}
+              } else {
+                %held = vector.transfer_read %room[%i, %0], %none {in_bounds = [true, true]} : ${ROOM}, ${BLOCK}
+                scf.yield %held : ${BLOCK}
+              }
+              %sums = scf.for %k = %k0 to %k_end step %1 iter_args(%so_far = %begin) -> (${BLOCK}) {
+                %entry = arith.addi %pixels, %k : index
+                %k_behind = memref.load %table[%entry] : memref<?xindex>
+                ${READ_A}
+                %line = arith.muli %k, %columns : index
+                %line_at = arith.addi %panel, %line : index
+                ${READ_B}
+                %more = vector.outerproduct %a, %b_row, %so_far : vector<${ROWS}x${SUM}>, vector<${COLUMNS}x${SUM}>
+                scf.yield %more : ${BLOCK}
+              }
+              vector.transfer_write %sums, %room[%i, %0] {in_bounds = [true, true]} : ${BLOCK}, ${ROOM}
             }
-            %sums = scf.for %k = %k0 to %k_end step %1 iter_args(%so_far = %begin) -> (${BLOCK}) {
-              %entry = arith.addi %pixels, %k : index
-              %k_behind = memref.load %table[%entry] : memref<?xindex>
-              ${READ_A}
-              %line = arith.muli %k, %columns : index
-              %line_at = arith.addi %panel, %line : index
-              ${READ_B}
-              %more = vector.outerproduct %a, %b_row, %so_far : vector<${ROWS}x${SUM}>, vector<${COLUMNS}x${SUM}>
-              scf.yield %more : ${BLOCK}
+            // Few elements at a time, which go to memory while others are computed.
+            scf.if %is_last {
+              ${END}
             }
-            vector.transfer_write %sums, %room[%i, %0] {in_bounds = [true, true]} : ${BLOCK}, ${ROOM}
           }
         }
-        ${END}
       }
     }
     scf.reduce
