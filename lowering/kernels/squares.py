@@ -6,7 +6,7 @@ from devscope.lowering.kernels.index_text import IndexText
 
 
 def transposed(text: IndexText, rows: Sequence[str], element: str) -> list[str]:
-    """The columns of ``rows``: with two instructions for two of them in each step where they are a power of two."""
+    """The columns of ``rows``: with an instruction for each of them in each step where they are a power of two."""
     size = len(rows)
     row = f"vector<{size}x{element}>"
     if size & (size - 1):
