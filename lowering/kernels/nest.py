@@ -21,6 +21,14 @@ _PURE_OPS = frozenset(
     | {"memref.load", "memref.dim"}
 )
 
+_COSTS = {
+    **dict.fromkeys(("arith.constant", "linalg.index", "linalg.yield"), 0),
+    **dict.fromkeys(("math.absf", "math.ceil", "math.copysign", "math.floor", "math.fma", "math.roundeven"), 1),
+    **dict.fromkeys(("math.sqrt", "math.rsqrt"), 8),
+    **dict.fromkeys(("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "memref.load"), 64),
+}
+"""Of an operation, in those that vectors do; other functions take as long as 128, the rest counts 1."""
+
 
 @dataclass
 class Operand:
@@ -90,9 +98,10 @@ class Nest:
         return self.temporaries[operand.value].operands[before]
 
     def cost(self) -> int:
-        """Of one iteration, in operations; functions count as much as they have, about."""
-        body = [inner.name for child in mlir_util.children(self.op) for inner in mlir_util.walk(child)]
-        return 1 + sum(16 if name.startswith("math.") else 1 for name in body)
+        """Of one iteration, about, in elements that are read or written one after the other."""
+        names = [inner.name for child in mlir_util.children(self.op) for inner in mlir_util.walk(child)]
+        operations = sum(_COSTS.get(name, 128 if name.startswith("math.") else 1) for name in names)
+        return sum(operand.is_buffer for operand in self.operands) + operations // 8
 
 
 def match(op: Any, linalg: Any) -> Nest | None:

@@ -53,7 +53,7 @@ def _has_indices(op: Any) -> bool:
 def _longest(nest: Nest) -> int | None:
     """The first loop of sums that is long enough, or whose length is not known."""
     extents = {loop: nest.static_extent(loop) for loop, parallel in enumerate(nest.parallel) if not parallel}
-    long = (loop for loop, extent in extents.items() if extent is None or extent >= 2 * _LEAST)
+    long = (loop for loop, extent in extents.items() if extent is None or extent >= _FEW)
     return next(long, None)
 
 
@@ -73,8 +73,12 @@ def _parts(nest: Nest, loop: int, numbers: Numbers) -> int:
     extent = nest.static_extent(loop)
     if extent is None:
         return _UNKNOWN
-    work = prod(nest.static_extent(each) or 1 for each in range(len(nest.parallel))) * nest.cost()
-    return min(extent // _LEAST, numbers["most_parts"]) if work >= 2 * numbers["grain"] else 1
+    loops = range(len(nest.parallel))
+    work = prod(nest.static_extent(each) or 1 for each in loops) * nest.cost()
+    if work < 2 * numbers["grain"]:
+        return 1
+    others = prod(nest.static_extent(each) or 1 for each in loops if each != loop and not nest.parallel[each])
+    return extent // max(ceil(extent / numbers["most_parts"]), ceil(_LEAST / others))
 
 
 def _split(nest: Nest, loop: int, parts: int, combiners: Sequence[Any]) -> None:
