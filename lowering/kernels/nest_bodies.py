@@ -1,7 +1,7 @@
 """The bodies of operations of linalg: copies of them, and how they combine new values with old ones."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -88,27 +88,6 @@ def mostly_stays(of: Any, carried: int) -> bool:
             return False
     numbers = all(isinstance(value.type, ir.IntegerType | ir.FloatType | ir.IndexType) for value in arguments)
     return chosen > 0 and numbers and carried == len(arguments)
-
-
-def changes(build: Builder, old: Sequence[Any], new: Sequence[Any]) -> Any:
-    """Whether some new value is another one than the old."""
-    found: list[Any] = []
-    for before, after in zip(old, new, strict=True):
-        op = after.owner.operation
-        if op.name == "arith.select" and op.operands[2] == before:
-            found.append(op.operands[0])
-            continue
-        pair = [before, after]
-        if isinstance(before.type, ir.FloatType):
-            bits = ir.IntegerType.get_signless(before.type.width, before.type.context)
-            pair = [build.value("arith.bitcast", [value], bits) for value in pair]
-        found.append(
-            build.value("arith.cmpi", pair, boolean(build), {"predicate": ir.IntegerAttr.get(build.i64, 1)})
-        )
-    total, *others = dict.fromkeys(found)
-    for other in others:
-        total = build.value("arith.ori", [total, other], boolean(build))
-    return total
 
 
 def boolean(build: Builder) -> Any:

@@ -1,15 +1,26 @@
 """The loops of one nest, by parts where those stay in a cache, with sums that stay in registers."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest, Numbers, Operand
-from devscope.lowering.kernels.nest_bodies import boolean, changes, clone_body, mostly_stays, uses
+from devscope.lowering.kernels.nest_bodies import boolean, clone_body, mostly_stays, uses
 from devscope.lowering.kernels.streams import store_line, streamed_lanes, whole_lines
-from devscope.lowering.kernels.vector_bodies import as_vector, clone_as_vectors, load_vector
+from devscope.lowering.kernels.vector_bodies import (
+    LINE,
+    PART,
+    as_bits,
+    as_vector,
+    clone_as_vectors,
+    first_bit,
+    is_vectorisable,
+    load_vector,
+    may_change,
+)
 from devscope.lowering.mlir_util import Builder
 
 
@@ -22,15 +33,48 @@ def for_loop(
     """``scf.for`` over the bounds (begin, end, step); ``body`` makes what it yields from what it carries."""
     types = [value.type for value in initial]
     loop = build.op("scf.for", [*bounds, *initial], types, regions=1)
-    location = loop.location
-    block = ir.Block.create_at_start(loop.regions[0], [build.index, *types], [location] * (1 + len(types)))
-    end = ir.Operation.create("scf.yield", loc=location, ip=ir.InsertionPoint(block))
-    index, *carried = block.arguments
-    results = body(Builder(end), index, carried)
-    if results:
-        ir.Operation.create("scf.yield", operands=results, loc=location, ip=ir.InsertionPoint(end))
-        end.erase()
+    with _block(loop, loop.regions[0], [build.index, *types]) as (inside, (index, *carried)):
+        inside.op("scf.yield", body(inside, index, carried))
     return list(loop.results)
+
+
+def _if(
+    build: Builder, condition: Any, branch: Callable[[Builder], list[Any]], values: Sequence[Any]
+) -> list[Any]:
+    """What ``branch`` makes if ``condition`` holds, else ``values``."""
+    choice = build.op("scf.if", [condition], [value.type for value in values], regions=2)
+    for number, region in enumerate(choice.regions):
+        with _block(choice, region, []) as (inside, _):
+            inside.op("scf.yield", values if number else branch(inside))
+    return list(choice.results)
+
+
+def _while(
+    build: Builder,
+    initial: Sequence[Any],
+    condition: Callable[[Builder, list[Any]], Any],
+    body: Callable[[Builder, list[Any]], list[Any]],
+) -> list[Any]:
+    types = [value.type for value in initial]
+    loop = build.op("scf.while", initial, types, regions=2)
+    with _block(loop, loop.regions[0], types) as (inside, values):
+        inside.op("scf.condition", [condition(inside, values), *values])
+    with _block(loop, loop.regions[1], types) as (inside, values):
+        inside.op("scf.yield", body(inside, values))
+    return list(loop.results)
+
+
+@contextmanager
+def _block(op: Any, region: Any, types: Sequence[Any]) -> Generator[tuple[Builder, list[Any]]]:
+    """A block of a region, to be filled, and its arguments."""
+    block = ir.Block.create_at_start(region, list(types), [op.location] * len(types))
+    end = ir.Operation.create("scf.yield", loc=op.location, ip=ir.InsertionPoint(block))
+    yield Builder(end), list(block.arguments)
+    end.erase()
+
+
+_AT_ONCE = 8
+"""So many iterations of a part are found by vectors; where more change something, it takes less to do all."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +99,8 @@ class Emitter:
             self._sums += 1
         summed = set(order[len(order) - self._sums :])
         self._carried = [n for n, o in enumerate(nest.results) if self._sums and summed.isdisjoint(o.dims)]
-        self._guard = numbers["guard"] if self._sums == 1 and mostly_stays(nest.op, len(self._carried)) else 0
+        is_choice = self._sums == 1 and mostly_stays(nest.op, len(self._carried))
+        self._is_guarded = is_choice and is_vectorisable(nest, order[-1])
         self._lanes = streamed_lanes(nest, order[-1], numbers) if order and not self._sums and not again else 0
         self._numbers = numbers
         used = uses(nest.op)
@@ -113,7 +158,7 @@ class Emitter:
         if carried is None and self._carried and len(steps) == self._sums:
             outputs = [nest.results[number] for number in self._carried]
             first = [self._load(build, output, indices) for output in outputs]
-            level = self._guarded if self._guard else self._level
+            level = self._guarded if self._is_guarded else self._level
             for output, value in zip(outputs, level(build, steps, indices, loaded, first), strict=True):
                 build.op("memref.store", [value, output.value, *self._at(output, indices)])
             return []
@@ -151,13 +196,10 @@ class Emitter:
 
         def line(inside: Builder, index: Any, _: list[Any]) -> list[Any]:
             here = {**indices, loop: index}
-            mapping: dict[Any, Any] = {}
-            for number, operand in enumerate(nest.operands):
-                if number in loaded:
-                    mapping[self._block.arguments[number]] = loaded[number]
-                elif self._used[number]:
-                    vector = load_vector(inside, operand.value, self._at(operand, here), lanes)
-                    mapping[self._block.arguments[number]] = vector
+            mapping = self._vectors(inside, here, loaded, lanes)
+            if self._used[nest.inputs]:
+                old = load_vector(inside, result.value, self._at(result, here), lanes)
+                mapping[self._block.arguments[nest.inputs]] = old
             (value,) = clone_as_vectors(inside, nest.op, mapping, here, loop, lanes)
             store_line(inside, as_vector(inside, value, lanes), result.value, self._at(result, here))
             return []
@@ -189,46 +231,73 @@ class Emitter:
         loaded: dict[int, Any],
         carried: list[Any],
     ) -> list[Any]:
-        """The innermost loop, by parts: one that changes nothing of what is carried is found out with vectors."""
-        loop = steps[0].loop
+        """The innermost loop, by parts in which few iterations change what is carried: only those are done."""
+        nest, loop, lanes, index = self._nest, steps[0].loop, self._lanes_of_inputs(), build.index
         begin, end = self._ranges[loop]
-        index, i32 = build.index, ir.IntegerType.get_signless(32, build.index.context)
-        guard, none = build.constant(self._guard), build.constant(0, i32)
+        size, none = build.constant(PART), build.constant(0, build.i64)
         length = build.value("arith.subi", [end, begin], index)
-        rest = build.value("arith.remui", [length, guard], index)
+        rest = build.value("arith.remui", [length, size], index)
         whole = build.value("arith.subi", [end, rest], index)
 
-        def in_order(inside: Builder, bounds: tuple[Any, Any], values: list[Any]) -> list[Any]:
-            def point(build: Builder, index: Any, values: list[Any]) -> list[Any]:
-                return self._level(build, [], {**indices, loop: index}, loaded, values)
+        def point(inside: Builder, place: Any, values: list[Any]) -> list[Any]:
+            return self._level(inside, [], {**indices, loop: place}, loaded, values)
 
-            return for_loop(inside, (*bounds, self._one), values, point)
+        def candidates(inside: Builder, first: Any, values: list[Any]) -> Any:
+            masks: list[Any] = []
+            for at in range(0, PART, lanes):
+                here = {**indices, loop: inside.value("arith.addi", [first, inside.constant(at)], index)}
+                mapping = self._vectors(inside, here, loaded, lanes)
+                mapping |= zip(list(self._block.arguments)[nest.inputs :], values, strict=True)
+                new = clone_as_vectors(inside, nest.op, mapping, here, loop, lanes)
+                masks.append(may_change(inside, nest.op, mapping, values, new, lanes))
+            return as_bits(inside, masks)
+
+        def unequal(inside: Builder, left: Any, right: Any) -> Any:
+            attributes = {"predicate": ir.IntegerAttr.get(inside.i64, 1)}
+            return inside.value("arith.cmpi", [left, right], boolean(inside), attributes)
 
         def part(inside: Builder, first: Any, values: list[Any]) -> list[Any]:
-            def look(build: Builder, number: Any, flags: list[Any]) -> list[Any]:
-                place = build.value("arith.addi", [first, number], index)
-                new = self._level(build, [], {**indices, loop: place}, loaded, values)
-                differs = changes(build, values, new)
-                flag = build.value("arith.extui", [differs], i32)
-                return [build.value("arith.ori", [flags[0], flag], i32)]
+            bits = candidates(inside, first, values)
 
-            (flag,) = for_loop(inside, (self._zero, guard, self._one), [none], look)
-            unequal = {"predicate": ir.IntegerAttr.get(inside.i64, 1)}
-            is_new = inside.value("arith.cmpi", [flag, none], boolean(build), unequal)
-            types = [value.type for value in values]
-            choice = inside.op("scf.if", [is_new], types, regions=2)
-            for number, region in enumerate(choice.regions):
-                block = ir.Block.create_at_start(region, [])
-                end = ir.Operation.create("scf.yield", loc=choice.location, ip=ir.InsertionPoint(block))
-                branch, results = Builder(end), values
-                if number == 0:
-                    behind = branch.value("arith.addi", [first, guard], index)
-                    results = in_order(branch, (first, behind), values)
-                branch.op("scf.yield", results)
-                end.erase()
-            return list(choice.results)
+            def goes_on(build: Builder, state: list[Any]) -> Any:
+                some, more = unequal(build, state[0], none), unequal(build, state[1], none)
+                return build.value("arith.andi", [some, more], some.type)
 
-        return in_order(build, (whole, end), for_loop(build, (begin, whole, guard), carried, part))
+            def step(build: Builder, state: list[Any]) -> list[Any]:
+                bits, left, *values = state
+                place, behind = first_bit(build, bits)
+                values = point(build, build.value("arith.addi", [first, place], index), values)
+                bits = build.value("arith.andi", [candidates(build, first, values), behind], build.i64)
+                return [bits, build.value("arith.subi", [left, build.constant(1, build.i64)], build.i64), *values]
+
+            def branch(build: Builder) -> list[Any]:
+                most = build.constant(_AT_ONCE, build.i64)
+                bits_left, _, *found = _while(build, [bits, most, *values], goes_on, step)
+                place, _ = first_bit(build, bits_left)
+                place = build.value("arith.addi", [first, place], index)
+                bounds = place, build.value("arith.addi", [first, size], index), self._one
+                return for_loop(build, bounds, found, point)
+
+            return _if(inside, unequal(inside, bits, none), branch, values)
+
+        found = for_loop(build, (begin, whole, size), carried, part)
+        return for_loop(build, (whole, end, self._one), found, point)
+
+    def _lanes_of_inputs(self) -> int:
+        """Elements of a line of memory of the input with the smallest ones."""
+        types = [ir.MemRefType(o.value.type).element_type for o in self._nest.operands[: self._nest.inputs]]
+        return LINE // min(map(mlir_util.element_bytes, types), default=8)
+
+    def _vectors(
+        self, build: Builder, here: Mapping[int, Any], loaded: Mapping[int, Any], lanes: int
+    ) -> dict[Any, Any]:
+        """What arguments of the body are for inputs: those that are loaded already, and vectors."""
+        found = {self._block.arguments[number]: value for number, value in loaded.items()}
+        for number, operand in enumerate(self._nest.operands[: self._nest.inputs]):
+            if self._used[number] and number not in loaded:
+                vector = load_vector(build, operand.value, self._at(operand, here), lanes)
+                found[self._block.arguments[number]] = vector
+        return found
 
     def _at(self, operand: Operand, indices: Mapping[int, Any]) -> list[Any]:
         return [indices[loop] for loop in operand.dims]

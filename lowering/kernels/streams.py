@@ -10,11 +10,8 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest, Numbers
-from devscope.lowering.kernels.vector_bodies import is_vectorisable
+from devscope.lowering.kernels.vector_bodies import LINE, is_vectorisable
 from devscope.lowering.mlir_util import Builder
-
-_LINE = 64
-"""Bytes of a cache line."""
 
 _LEAST = 512
 """Bytes of a row: of shorter ones, much is in lines that are not written as a whole."""
@@ -30,7 +27,7 @@ def streamed_lanes(nest: Nest, loop: int, numbers: Numbers) -> int:
     if loop not in result.dims or (extent is not None and extent * bytes_ < _LEAST):
         return 0
     size = mlir_util.static_bytes(type_)
-    return _LINE // bytes_ if size is None or size >= numbers["stream"] else 0
+    return LINE // bytes_ if size is None or size >= numbers["stream"] else 0
 
 
 def whole_lines(
@@ -46,7 +43,7 @@ def whole_lines(
         return build.value(f"arith.{name}", operands, index)
 
     type_ = ir.MemRefType(buffer.type)
-    bytes_, line, count = (build.constant(n) for n in (mlir_util.element_bytes(type_.element_type), _LINE, lanes))
+    bytes_, line, count = (build.constant(n) for n in (mlir_util.element_bytes(type_.element_type), LINE, lanes))
     place, _, strides = build.metadata(buffer)
     for position, stride in zip(at, strides, strict=True):
         place = value("addi", place, value("muli", position, stride))
@@ -69,7 +66,7 @@ def _compare(build: Builder, predicate: int, left: Any, right: Any) -> Any:
 
 def store_line(build: Builder, vector: Any, buffer: Any, at: list[Any]) -> None:
     attributes = {
-        "alignment": ir.IntegerAttr.get(build.i64, _LINE),
+        "alignment": ir.IntegerAttr.get(build.i64, LINE),
         "nontemporal": ir.BoolAttr.get(True, vector.context),
     }
     build.op("vector.store", [vector, buffer, *at], attributes=attributes)

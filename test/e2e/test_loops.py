@@ -29,7 +29,6 @@ row_tasks = 3
 columns = 4
 row_part = 8
 block = 4
-guard = 4
 stream = 600
 """
 SHAPES = [(3, 5, 7), (1, 1, 1), (0, 4, 2), (4, 0, 3), (5, 3, 0), (2, 3, 40), (9, 17, 33)]
