@@ -25,9 +25,9 @@ from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.expansions import Expansion
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
-from devscope.lowering.kernels.contractions import call_contractions
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.nests import lower_nests
+from devscope.lowering.kernels.normalise import contractions_of
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.rows import fuse_rows
 from devscope.lowering.kernels.split_reductions import split_reductions
@@ -132,7 +132,10 @@ def _call_kernels(
     machine = _INSTRUCTIONS[schedules.instructions]
     library = KernelLibrary(FOLDER, schedules.loops, machine.functions)
     packed = PackedConstants(module, constants)
-    call_contractions(module, schedules, library, packed)
+    if contractions := contractions_of(module):
+        from devscope.lowering.kernels.contractions import call_contractions
+
+        call_contractions(contractions, schedules, library, packed)
     if windowed := windowed_operations(module):
         from devscope.lowering.kernels.convolutions import call_convolutions
 

@@ -1,5 +1,6 @@
 """Contractions on buffers become calls of kernels, which take zeros before and elementwise work behind along."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -19,13 +20,11 @@ KIND = "contraction"
 
 
 def call_contractions(
-    module: Any, schedules: Schedules, library: KernelLibrary, constants: PackedConstants
+    ops: Iterable[Any], schedules: Schedules, library: KernelLibrary, constants: PackedConstants
 ) -> None:
-    """Replace the contractions of ``module``, bufferised host code, for which there are rows."""
+    """Replace those of ``ops``, contractions of bufferised host code, for which there are rows."""
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
-    for op in mlir_util.walk(module.operation):
-        if not op.name.startswith("linalg.") or len(op.operands) != 3 or not linalg.isa_contraction_op(op):
-            continue
+    for op in ops:
         found = match(op, linalg)
         if found is not None:
             row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous_of_b())

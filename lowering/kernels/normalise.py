@@ -13,13 +13,18 @@ from devscope.lowering.interop.bindings import ir
 _SIGNED = {"arith.extsi": "cast_signed", "arith.extui": "cast_unsigned"}
 
 
+def contractions_of(module: Any) -> list[Any]:
+    """Those of two operands, on tensors or on buffers."""
+    linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
+    ops = [op for op in mlir_util.walk(module.operation) if op.name.startswith("linalg.")]
+    return [op for op in ops if len(op.operands) == 3 and linalg.isa_contraction_op(op)]
+
+
 def normalise_contractions(module: Any) -> None:
     """Rewrite the contractions on tensors of ``module`` that compute with real numbers."""
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
-    for op in mlir_util.walk(module.operation):
-        if not op.name.startswith("linalg.") or len(op.results) != 1 or len(op.operands) != 3:
-            continue
-        if isinstance(op.results[0].type, ir.RankedTensorType) and linalg.isa_contraction_op(op):
+    for op in contractions_of(module):
+        if len(op.results) == 1 and isinstance(op.results[0].type, ir.RankedTensorType):
             _normalise(op, linalg)
 
 
