@@ -154,6 +154,10 @@ def _call_kernels(
     return _Kernels(library, text, Kernels(text, *_cpu_and_features(options), _level(options)))
 
 
+_MANY_BYTES = 1 << 20
+"""A copy of so many is work for several threads."""
+
+
 def _to_llvm(module: Any, schedules: Schedules, kernels: _Kernels, run_passes: RunPasses) -> tuple[str, str]:
     """LLVM IR of a bufferised host module without memory spaces or device operations; of its kernels, if any."""
     library = kernels.library
@@ -168,8 +172,9 @@ def _to_llvm(module: Any, schedules: Schedules, kernels: _Kernels, run_passes: R
     is_parallel = any(op.name in ("scf.forall", "scf.parallel") for op in ops)
     _call_expm1(module, [op for op in ops if op.name == _EXPM1])
     for op in copies:
-        # A strided one would call a C++ support library; as linalg it becomes a loop.
-        if not is_whole_copy(op):
+        # A strided one would call a C++ support library; as linalg it becomes loops, and large ones become tasks.
+        bytes_ = mlir_util.static_bytes(op.operands[0].type)
+        if not is_whole_copy(op) or (bytes_ is not None and bytes_ >= _MANY_BYTES):
             copy_as_linalg(op)
     if is_parallel:
         run_passes(module.operation, pipeline("cpu/one_after_the_other"))

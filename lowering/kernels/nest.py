@@ -107,7 +107,7 @@ class Nest:
 def match(op: Any, linalg: Any) -> Nest | None:
     """None for what is no nest of this kind, such as a convolution."""
     operands = list(op.operands)
-    if len(op.regions) != 1 or list(op.results) or len(operands) < 2:
+    if len(op.regions) != 1 or list(op.results):
         return None
     inputs = len(operands) // 2 if op.name == "linalg.reduce" else len(operands) - 1
     if "operandSegmentSizes" in op.attributes:

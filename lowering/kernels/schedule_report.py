@@ -53,7 +53,8 @@ def named_sizes(sizes: Mapping[str, int | None]) -> str:
 
 def _operations(module: Any) -> Iterator[Any]:
     ops = mlir_util.walk(module.operation)
-    return (op for op in ops if op.name.startswith("linalg.") and op.name != "linalg.yield")
+    inside = ("linalg.index", "linalg.yield")
+    return (op for op in ops if op.name.startswith("linalg.") and op.name not in inside)
 
 
 def _loops(op: Any) -> str:

@@ -231,3 +231,43 @@ def test_streamed_results(tmp_path: Path) -> None:
         for got in (program(*arrays), program(*arrays, out=views)):
             for array, right in zip(got, expected, strict=True):
                 np.testing.assert_array_equal(array, right, err_msg=f"{right.dtype} {shape}")
+
+
+MOVES = """
+func.func @reverse(%x: tensor<600x700xf32>) -> tensor<600x700xf32> {
+  %last = arith.constant 699 : index
+  %e = tensor.empty() : tensor<600x700xf32>
+  %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+    outs(%e : tensor<600x700xf32>) {
+    ^bb0(%o: f32):
+      %i = linalg.index 0 : index
+      %j = linalg.index 1 : index
+      %k = arith.subi %last, %j : index
+      %v = tensor.extract %x[%i, %k] : tensor<600x700xf32>
+      linalg.yield %v : f32 } -> tensor<600x700xf32>
+  return %r : tensor<600x700xf32>
+}
+func.func @pad(%x: tensor<600x700xf32>) -> tensor<603x705xf32> {
+  %seven = arith.constant 7.0 : f32
+  %r = tensor.pad %x low[1, 2] high[2, 3] {
+    ^bb0(%i: index, %j: index):
+      tensor.yield %seven : f32 } : tensor<600x700xf32> to tensor<603x705xf32>
+  return %r : tensor<603x705xf32>
+}
+func.func @insert(%x: tensor<600x700xf32>, %y: tensor<3x4xf32>) -> tensor<600x700xf32> {
+  %r = tensor.insert_slice %y into %x[5, 7] [3, 4] [1, 1] : tensor<3x4xf32> into tensor<600x700xf32>
+  return %r : tensor<600x700xf32>
+}
+"""
+
+
+def test_large_moves() -> None:
+    """Operations without inputs, and copies of whole buffers, are work for several threads, too."""
+    program = devscope.compile(MOVES, threads=2)
+    x = np.random.default_rng(0).standard_normal((600, 700), np.float32)
+    y = np.arange(12, dtype=np.float32).reshape(3, 4)
+    np.testing.assert_array_equal(program.run("reverse", x), x[:, ::-1])
+    np.testing.assert_array_equal(program.run("pad", x), np.pad(x, ((1, 2), (2, 3)), constant_values=7))
+    expected = x.copy()
+    expected[5:8, 7:11] = y
+    np.testing.assert_array_equal(program.run("insert", x, y), expected)
