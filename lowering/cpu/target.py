@@ -143,7 +143,7 @@ def _call_kernels(
     packed.finish()
     call_transposes(module, schedules, library)
     split_reductions(module, library.loops)
-    fuse_rows(module, library)
+    fuse_rows(module, schedules, library)
     kernels = library.definitions(module.context)
     if kernels is None:
         return _Kernels(library)

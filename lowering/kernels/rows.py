@@ -20,6 +20,7 @@ from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.nest import Nest, copy_nest, match
 from devscope.lowering.kernels.nest_bodies import uses
 from devscope.lowering.kernels.row_passes import ROWS, SCRATCH, is_on_stack
+from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.memory.effects import elementwise_pairs, mark_pairs, mark_written
 from devscope.lowering.mlir_util import Builder
 
@@ -28,7 +29,7 @@ _LEAST_COLUMNS = 16
 """Of fewer of both, as far as they are known, loops over whole buffers are faster."""
 
 
-def fuse_rows(module: Any, library: KernelLibrary) -> None:
+def fuse_rows(module: Any, schedules: Schedules, library: KernelLibrary) -> None:
     """Replace groups of operations of ``module``, bufferised host code, by calls of functions of ``library``."""
     _, *ops = mlir_util.walk(module.operation)
     if sum(op.name.startswith("linalg.") and len(op.regions) > 0 for op in ops) < 2:
@@ -55,6 +56,7 @@ def fuse_rows(module: Any, library: KernelLibrary) -> None:
         group.write_results_once(library.loops["stream"])
     temporaries = [group.temporaries() for group in found]
     for group, rows_only, shared in zip(found, temporaries, pairs, strict=True):
+        group.note(schedules)
         _replace(group, rows_only, shared, library)
 
 
@@ -206,6 +208,19 @@ class _Group:
             last.replace(result.value, row, last.inputs)
             self.code.users[row] = [nest.op for nest in (*earlier, last)]
 
+    def note(self, schedules: Schedules) -> None:
+        """Say which operations are one pass over rows."""
+        first = None
+        for nest in self.nests:
+            extents = [nest.static_extent(loop) for loop in range(len(nest.parallel))]
+            around = set(nest.results[0].dims[: self.rows])
+            sizes = {
+                name: _product(extent for loop, extent in enumerate(extents) if (loop in around) == is_row)
+                for name, is_row in (("rows", True), ("columns", False))
+            }
+            element = str(ir.MemRefType(nest.results[0].value.type).element_type)
+            first = schedules.note_loops(nest.op, element, sizes, first)
+
     def pays(self) -> bool:
         if len(self.nests) < 2:
             return False
@@ -222,6 +237,13 @@ class _Group:
         if None not in around and prod(filter(None, around)) < _LEAST_ROWS:
             return False
         return any(count > 1 and _is_long(value, self.rows) for value, count in seen.items())
+
+
+def _product(extents: Iterable[int | None]) -> int | None:
+    """None if one is not known."""
+    found = list(extents)
+    known = [extent for extent in found if extent is not None]
+    return prod(known) if len(known) == len(found) else None
 
 
 def _is_whole(nest: Nest, value: Any) -> bool:

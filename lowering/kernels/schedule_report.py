@@ -41,8 +41,10 @@ def _order(location: SourceLocation | None) -> tuple[bool, str, int, int]:
 def _line(choice: Choice) -> str:
     what = f"{choice.operation}, {named_sizes(choice.sizes)}, {choice.element}"
     if choice.within is not None:
-        return f"{what}: in the kernel of {decode_location(choice.within.location) or choice.within.operation}"
-    assert choice.row is not None
+        whose = "loops" if choice.kind == "loops" else "kernel"
+        return f"{what}: in the {whose} of {decode_location(choice.within.location) or choice.within.operation}"
+    if choice.row is None:
+        return f"{what}: loops over rows"
     return f"{what}: {choice.row.template} with {named_sizes(choice.row.numbers)} ({choice.row.place})"
 
 

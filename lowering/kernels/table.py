@@ -99,6 +99,12 @@ class Schedules:
         last = self.chosen[-1]
         self.chosen.append(Choice(op.location, op.name, last.kind, element, sizes, within=last.within or last))
 
+    def note_loops(self, op: Any, element: str, sizes: Mapping[str, int | None], within: Choice | None) -> Choice:
+        """Note that ``op`` becomes loops, those of ``within`` if there is one: the choice that has the loops."""
+        choice = Choice(op.location, op.name, "loops", element, sizes, within=within)
+        self.chosen.append(choice)
+        return within or choice
+
 
 @cache
 def read_table(path: Path) -> Sequence[Row]:
