@@ -167,7 +167,7 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
         check_divisions(module)
     run_passes(module.operation, pipeline("fuse"))
     _fill_splat_constants(module)
-    _fill_for_each(module)
+    _begin_apart(module)
     if _drop_empty_parts(module):
         run_passes(module.operation, pipeline("resolve_sizes"))
 
@@ -258,22 +258,18 @@ def _empty_like(op: Any) -> Any:
     return build.value("tensor.empty", sizes, type_)
 
 
-def _fill_for_each(module: Any) -> None:
-    """What writes over a tensor that is filled gets a fill of its own: of equal ones, one has become of all.
+def _begin_apart(module: Any) -> None:
+    """What writes over a tensor that is empty or filled gets one of its own: of equal ones, one has become.
 
-    Bufferisation would copy it, and who begins with zeros would not know that it does.
+    Bufferisation would copy what is filled, and put results into one buffer, one of them perhaps while a kernel
+    still reads the other. Memory is shared later, by those that do not live at the same time.
     """
-    for op in mlir_util.walk(module.operation):
-        if op.name != "linalg.fill" or not op.results:
-            continue
-        uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
-        written = [(user, number) for user, number in uses if _writes_over(user, number)]
-        for user, number in written[len(uses) == len(written) :]:
-            fill = op.clone(ip=ir.InsertionPoint(user))
-            empty = op.operands[1].owner
-            if not isinstance(empty, ir.Block) and empty.name == "tensor.empty":
-                fill.operands[1] = empty.operation.clone(ip=ir.InsertionPoint(fill)).results[0]
-            user.operands[number] = fill.results[0]
+    for name in ("linalg.fill", "tensor.empty"):
+        for op in [op for op in mlir_util.walk(module.operation) if op.name == name and op.results]:
+            uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
+            written = [(user, number) for user, number in uses if _writes_over(user, number)]
+            for user, number in written[len(uses) == len(written) :]:
+                user.operands[number] = op.clone(ip=ir.InsertionPoint(user)).results[0]
 
 
 def _writes_over(op: Any, number: int) -> bool:

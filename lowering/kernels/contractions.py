@@ -65,7 +65,9 @@ def _replace(op: Any, found: Contraction, row: Row, schedules: Schedules, librar
     if found.sums_outside and found.c.element != found.element:
         found.c = _wide_sums(op, found)
     fill = None if found.sums_outside else zeros_before(op, found.c.value)
-    follows = epilogue_of(op, found.c.value, library.functions) if fill is not None and not found.outer else None
+    follows = None
+    if fill is not None and not found.outer:
+        follows = epilogue_of(op, found.c.value, library.functions, [found.a.value, found.b.value])
     read = [] if follows is None else extras(found, follows)
     if read is None:
         follows, read = None, list[Extra]()

@@ -85,7 +85,9 @@ class Plan:
             for old in (fill, op):
                 old.erase()
             return
-        follows = epilogue_of(op, found.result, library.functions) if fill is not None and not self.outer else None
+        follows = None
+        if fill is not None and not self.outer:
+            follows = epilogue_of(op, found.result, library.functions, found.sources)
         if follows is not None and any(self.places(axes) is None for _, axes in follows.operands):
             follows = None
         if follows is not None:

@@ -7,6 +7,7 @@ from typing import Any
 from devscope.dialects.op_facts import facts
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.effects import buffer_of, is_new
 
 #: Operations that vectors have instructions for.
 _MATH = "absf absi ceil copysign floor fma sqrt"
@@ -41,9 +42,12 @@ class Epilogue:
             self.view.erase()
 
 
-def epilogue_of(op: Any, buffer: Any, functions: Collection[str]) -> Epilogue | None:
+def epilogue_of(op: Any, buffer: Any, functions: Collection[str], sources: Sequence[Any]) -> Epilogue | None:
     """The elementwise operation right behind ``op``, with what writes zeros before it the only user of ``buffer``,
-    or the one that overwrites it. ``functions``: operations that vectors have arithmetic for."""
+    or the one that overwrites it.
+
+    ``functions``: operations that vectors have arithmetic for. ``sources``: what the kernel reads.
+    """
     if isinstance(buffer.owner, ir.Block) or buffer.owner.operation.name != "memref.alloc":
         return None
     follower = _next_user(op, buffer)
@@ -55,7 +59,7 @@ def epilogue_of(op: Any, buffer: Any, functions: Collection[str]) -> Epilogue | 
         follower = _next_user(view, seen)
     if follower is None or follower.name != "linalg.generic":
         return None
-    if "reduction" in str(follower.attributes["iterator_types"]):
+    if "reduction" in str(follower.attributes["iterator_types"]) or _overwrites(follower, buffer, sources):
         return None
     inputs, outputs = ir.DenseI32ArrayAttr(follower.attributes["operandSegmentSizes"])
     operands = list(follower.operands)
@@ -87,6 +91,12 @@ def epilogue_of(op: Any, buffer: Any, functions: Collection[str]) -> Epilogue | 
     }
     read = [(operands[number], axes[number]) for number in sorted(others)]
     return Epilogue(follower, result, read, steps.lines, steps.done, view)
+
+
+def _overwrites(op: Any, buffer: Any, sources: Sequence[Any]) -> bool:
+    """Whether parts of the result of ``op``, if not in ``buffer``, may be written over what is still read."""
+    written = buffer_of(op.operands[len(op.operands) - 1])
+    return written != buffer and (not is_new(written) or written in map(buffer_of, sources))
 
 
 def _without_ones(op: Any) -> list[list[int]] | None:

@@ -11,6 +11,7 @@ from typing import Any
 from devscope.dialects.op_facts import facts
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.effects import buffer_of, is_new
 
 _FILLS = ("linalg.fill", "linalg.map", "linalg.generic")
 
@@ -204,7 +205,7 @@ def _filled_with(op: Any, buffer: Any) -> str | None:
 
 def _is_unchanged(copy: Any, op: Any) -> bool:
     """Whether the source of ``copy`` has the same elements at ``op``, which comes later in the block."""
-    source = _root(copy.operands[0])
+    source = buffer_of(copy.operands[0])
     behind = False
     for each in copy.block.operations:
         other = each.operation
@@ -223,20 +224,9 @@ def _leaves_alone(op: Any, buffer: Any) -> bool:
     ):
         return True
     if op.name.startswith("linalg.") or op.name == "memref.copy":
-        roots = [_root(op.operands[len(op.operands) - 1])]
-        return all(root != buffer and _is_new(root) for root in roots)
+        roots = [buffer_of(op.operands[len(op.operands) - 1])]
+        return all(root != buffer and is_new(root) for root in roots)
     return False
-
-
-def _is_new(value: Any) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "memref.alloc"
-
-
-def _root(value: Any) -> Any:
-    """The buffer that ``value`` is a view of."""
-    while not isinstance(value.owner, ir.Block) and facts(value.owner.operation.name).view_of is not None:
-        value = value.owner.operation.operands[0]
-    return value
 
 
 def _numbers(op: Any, name: str, values: Sequence[Any]) -> list[Any]:

@@ -46,7 +46,9 @@ class Plan:
         filled = filled_before(op, found.result)
         if filled is not None and not filled[1]:
             filled = None
-        follows = None if filled is None else epilogue_of(op, found.result, library.functions)
+        follows = None
+        if filled is not None:
+            follows = epilogue_of(op, found.result, library.functions, found.sources)
         if follows is not None and strides_of(follows.result)[-1] != 1:
             follows = None
         if follows is not None:

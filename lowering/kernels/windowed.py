@@ -53,6 +53,11 @@ class Windowed:
     w: Element | None
     loops: int
 
+    @property
+    def sources(self) -> list[Any]:
+        """The buffers that are read."""
+        return [self.image.value, *([] if self.weights is None else [self.weights])]
+
     def axis_with(self, loop: int) -> int | None:
         """The axis of the image whose index ``loop`` is in."""
         return next((n for n, axis in enumerate(self.axes) if loop in (axis.outer, axis.inner)), None)

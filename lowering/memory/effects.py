@@ -46,6 +46,20 @@ class Effect(Enum):
     """It may read, too."""
 
 
+def buffer_of(value: Any) -> Any:
+    """The buffer that ``value`` is, or is a view of."""
+    while (
+        not isinstance(value.owner, ir.Block) and (view := facts(value.owner.operation.name).view_of) is not None
+    ):
+        value = value.owner.operation.operands[view]
+    return value
+
+
+def is_new(buffer: Any) -> bool:
+    """Whether ``buffer`` is allocated here: no other one that is not a view of it is in its memory."""
+    return not isinstance(buffer.owner, ir.Block) and buffer.owner.operation.name == "memref.alloc"
+
+
 def effect_of(name: str, op: Any, operands: Sequence[Any], buffer: Any) -> Effect:
     """What ``op``, an operation called ``name``, does by itself to one of its ``operands``."""
     known = facts(name)

@@ -221,6 +221,33 @@ def test_special_values() -> None:
         np.testing.assert_array_equal(executable(a, b, c), a.astype(np.float64) @ b)
 
 
+@pytest.mark.parametrize("place", ["empty", "x{n}"])
+def test_equal_layers(place: str) -> None:
+    """Results of equal types, each with its epilogue; none is in the memory of what is still read, as written."""
+    type_ = "tensor<40x40xf32>"
+    lines = [
+        f"""%p{n} = linalg.matmul ins(%x{n}, %w : {type_}, {type_}) outs(%zeros : {type_}) -> {type_}
+            %x{n + 1} = linalg.abs ins(%p{n} : {type_}) outs(%{place.format(n=n)} : {type_}) -> {type_}"""
+        for n in range(4)
+    ]
+    source = f"""
+        func.func @main(%x0: {type_}, %w: {type_}) -> {type_} {{
+          %zero = arith.constant 0.0 : f32
+          %empty = tensor.empty() : {type_}
+          %zeros = linalg.fill ins(%zero : f32) outs(%empty : {type_}) -> {type_}
+          {" ".join(f"{line}{chr(10)}" for line in lines)}
+          return %x4 : {type_}
+        }}
+    """
+    rng = np.random.default_rng(0)
+    x, w = (rng.integers(-2, 3, (40, 40)).astype(np.float32) for _ in range(2))
+    with devscope.compile(source, cache=False) as executable:
+        result = executable(x, w)
+    for _ in range(4):
+        x = np.abs(x @ w)
+    np.testing.assert_array_equal(result, x)
+
+
 M, N, K = 61, 70, 300
 EPILOGUES: dict[str, tuple[str, Callable[..., Array]]] = {
     "bias": ("%r = arith.addf %p, %bias : f32", lambda p, **x: p + x["bias"]),
