@@ -267,7 +267,11 @@ class Call:
             first[self.plan.batch] = "%b"
         begins = image.begins(text, first)
         if image.in_place:
-            text.name("%x_block", image.base(text, begins))
+            # A cast of a view begins where its buffer does.
+            x = element_of(self.found.image.value)
+            results, types = "%x_begin, %x_offset, %x_size, %x_stride", f"memref<{x}>, index, index, index"
+            text.lines.append(f"{results} = memref.extract_strided_metadata %X : {FLAT.format(x)} -> {types}")
+            text.name("%x_block", text.add(image.base(text, begins), "%x_offset"))
         else:
             size = text.add(image.strides(text)[1], 2 * self.lanes)
             text.name("%x_block", text.mul("%task", size))

@@ -205,6 +205,7 @@ _CASES = {
     "pointwise": Case(_NHWC, window=1, channels=40, filters=24),
     "groups_nhwc": Case(("nhwgc", "hwgcf", "nhwgf"), groups=3, low=1, high=1),
     "groups_nchw": Case(("ngchw", "gfchw", "ngfhw"), groups=3, low=1, high=1),
+    "groups_in_place": Case(("nhwgc", "hwgcf", "nhwgf"), groups=3, relu=True, filters=33),
     "depthwise_nhwc": Case(("nhwc", "hwc", "nhwc"), channels=37, low=1, high=1, strides=2),
     "depthwise_nchw": Case(("nchw", "chw", "nchw"), low=1, high=2, dilations=2),
     "depthwise_nchw_strided": Case(("nchw", "chw", "nchw"), low=1, high=1, strides=2, size=41),
