@@ -134,7 +134,9 @@ def _call_kernels(
     packed = PackedConstants(module, constants)
     if contractions := contractions_of(module):
         from devscope.lowering.kernels.contractions import call_contractions
+        from devscope.lowering.kernels.split_contractions import split_contractions
 
+        contractions = contractions_of(module) if split_contractions(contractions) else contractions
         call_contractions(contractions, schedules, library, packed)
     if windowed := windowed_operations(module):
         from devscope.lowering.kernels.convolutions import call_convolutions

@@ -43,7 +43,7 @@ def split_reductions(module: Any, numbers: Numbers) -> None:
             continue
         loop = _longest(nest)
         if loop is not None and (parts := _parts(nest, loop, numbers)) > 1:
-            _split(nest, loop, parts, found)
+            split_loop(nest, loop, parts, found)
 
 
 def _has_indices(op: Any) -> bool:
@@ -81,7 +81,11 @@ def _parts(nest: Nest, loop: int, numbers: Numbers) -> int:
     return extent // max(ceil(extent / numbers["most_parts"]), ceil(_LEAST / others))
 
 
-def _split(nest: Nest, loop: int, parts: int, combiners: Sequence[Any]) -> None:
+def split_loop(nest: Nest, loop: int, parts: int, combiners: Sequence[Any]) -> None:
+    """Replace an operation by one for ``parts`` of a loop of sums, and others that combine their results.
+
+    ``combiners``: for each result, the operation of the body that does so.
+    """
     op = nest.op
     build = Builder(op)
     static = nest.static_extent(loop)

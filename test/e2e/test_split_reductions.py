@@ -92,3 +92,44 @@ def test_sums_of_any_numbers(programs: list[devscope.Executable]) -> None:
         first, second = (program.run(f"f{number}", x, np.float32(0)) for program in programs)
         assert first.tobytes() == second.tobytes()
         assert np.allclose(first, x.astype(np.float64).sum(axis=0), rtol=1e-4, atol=1e-2)
+
+
+CONTRACTIONS = [
+    ("1x2048x2048", "f32"),
+    ("3x2051x700", "f64"),
+    ("16x10000x16", "f32"),
+    ("8x2100x130", "i32"),
+    ("20x5000x30", "f16"),
+]
+
+
+def product(number: int) -> str:
+    sizes, element = CONTRACTIONS[number]
+    m, k, n = sizes.split("x")
+    a, b, c = (f"tensor<{one}x{other}x{element}>" for one, other in ((m, k), (k, n), (m, n)))
+    return f"""
+func.func @m{number}(%a: {a}, %b: {b}, %c: {c}) -> ({c}, {c}) {{
+  %zero = arith.constant {"0" if element == "i32" else "0.0"} : {element}
+  %empty = tensor.empty() : {c}
+  %begin = linalg.fill ins(%zero : {element}) outs(%empty : {c}) -> {c}
+  %r = linalg.matmul ins(%a, %b : {a}, {b}) outs(%begin : {c}) -> {c}
+  %s = linalg.matmul ins(%a, %b : {a}, {b}) outs(%c : {c}) -> {c}
+  return %r, %s : {c}, {c}
+}}
+"""
+
+
+def test_contractions_with_long_sums() -> None:
+    """Sums of these numbers are exact, in f16, too."""
+    text = "".join(map(product, range(len(CONTRACTIONS))))
+    one, three = (devscope.compile(text, threads=threads) for threads in (1, 3))
+    rng = np.random.default_rng(0)
+    for number, (sizes, element) in enumerate(CONTRACTIONS):
+        m, k, n = map(int, sizes.split("x"))
+        dtype = {**DTYPES, "f16": np.float16}[element]
+        a, b, c = (rng.integers(-1, 2, shape).astype(dtype) for shape in ((m, k), (k, n), (m, n)))
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+        for program in (one, three):
+            first, second = program.run(f"m{number}", a, b, c)
+            assert np.array_equal(first, expected), sizes
+            assert np.array_equal(second, expected + c), sizes
