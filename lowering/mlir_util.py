@@ -270,6 +270,17 @@ class Builder:
     ) -> Any:
         return self.op(name, operands, [result], attributes).results[0]
 
+    def insert(self, text: str, operands: Sequence[Any]) -> list[Any]:
+        """The operations of a text, as `insert` does it."""
+        return insert(self._before, text, operands)
+
+    def at_begin_of_task(self) -> "Builder":
+        """One at the beginning of the body of the parallel loop or of the function around."""
+        op = self._before
+        while op.parent.name not in ("scf.parallel", "func.func"):
+            op = op.parent
+        return Builder(children(op.parent)[0])
+
     def clone(self, op: Any) -> Any:
         """A copy of an operation, with the same operands."""
         return op.clone(ip=ir.InsertionPoint(self._before)).operation

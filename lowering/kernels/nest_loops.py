@@ -8,10 +8,11 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest, Numbers, Operand
+from devscope.lowering.kernels.nest_blocks import lines_of, room, turn, turned_inputs
 from devscope.lowering.kernels.nest_bodies import boolean, clone_body, mostly_stays, uses
 from devscope.lowering.kernels.streams import store_line, streamed_lanes, whole_lines
+from devscope.lowering.kernels.tiles import LINE
 from devscope.lowering.kernels.vector_bodies import (
-    LINE,
     PART,
     as_bits,
     as_vector,
@@ -92,6 +93,9 @@ class Emitter:
         self._nest = nest
         self._order = order
         self._block = mlir_util.entry_block(nest.op)
+        self._turned: dict[int, int] = {}
+        self._rooms: dict[int, Any] = {}
+        self._blocks: dict[int, tuple[Any, dict[int, Any]]] = {}
         self._steps = self._make_steps(numbers)
         # Trailing loops that sum up, and the results that none of them indexes: those are carried.
         self._sums = 0
@@ -118,11 +122,13 @@ class Emitter:
             for operand in nest.operands:
                 other = operand.contiguous()
                 if other is not None and other != innermost and other in order:
-                    tiles[other] = tiles[innermost] = numbers["block"]
+                    size = max(numbers["block"], lines_of(operand), tiles.get(innermost, 0))
+                    tiles[other] = tiles[innermost] = size
         for loop in list(tiles):
             extent = nest.static_extent(loop)
             if extent is not None and extent <= tiles[loop]:
                 del tiles[loop]
+        self._turned = turned_inputs(nest, innermost, tiles)
         parallel = [loop for loop in order[:-1] if nest.parallel[loop]]
         sums = [loop for loop in order if not nest.parallel[loop]]
         outer = [_Step(loop, tiles.get(loop)) for loop in parallel]
@@ -138,6 +144,10 @@ class Emitter:
         for loop in self._order:
             if loop not in self._ranges:
                 self._ranges[loop] = self._zero, self._nest.extent(build, loop)
+        sizes = {step.loop: step.tile for step in self._steps if step.tile}
+        for number, other in self._turned.items():
+            block = sizes[other], sizes[self._order[-1]]
+            self._rooms[number] = room(build, self._nest.operands[number], block)
         self._level(build, self._steps, dict(outer), {}, None)
 
     def _level(
@@ -154,7 +164,7 @@ class Emitter:
         for number, operand in enumerate(nest.operands[: nest.inputs]):
             is_known = all(loop in indices for loop in operand.dims)
             if self._used[number] and number not in loaded and is_known:
-                loaded[number] = self._load(build, operand, indices)
+                loaded[number] = self._load_input(build, number, indices)
         if carried is None and self._carried and len(steps) == self._sums:
             outputs = [nest.results[number] for number in self._carried]
             first = [self._load(build, output, indices) for output in outputs]
@@ -181,6 +191,8 @@ class Emitter:
             size = inside.value("arith.minui", [left, tile], inside.index)
             old = self._ranges[step.loop]
             self._ranges[step.loop] = index, inside.value("arith.addi", [index, size], inside.index)
+            if self._turned and all(later.tile is None for later in rest):
+                self._turn(inside, indices)
             results = self._level(inside, rest, indices, loaded, carried and values)
             self._ranges[step.loop] = old
             return results
@@ -298,6 +310,26 @@ class Emitter:
                 vector = load_vector(build, operand.value, self._at(operand, here), lanes)
                 found[self._block.arguments[number]] = vector
         return found
+
+    def _turn(self, build: Builder, indices: Mapping[int, Any]) -> None:
+        """Have the block of each input that is transposed where `_load_input` finds it."""
+        inner = self._order[-1]
+        begins = {loop: begin for loop, (begin, _) in self._ranges.items()}
+        for number, other in self._turned.items():
+            operand = self._nest.operands[number]
+            ranges = self._ranges[other], self._ranges[inner]
+            high, wide = (build.value("arith.subi", [end, begin], build.index) for begin, end in ranges)
+            at = self._at(operand, {**begins, **indices})
+            turn(build, operand, at, (high, wide), operand.dims.index(inner), self._rooms[number])
+            self._blocks[number] = self._rooms[number], {other: begins[other], inner: begins[inner]}
+
+    def _load_input(self, build: Builder, number: int, indices: Mapping[int, Any]) -> Any:
+        operand = self._nest.operands[number]
+        if number not in self._blocks:
+            return self._load(build, operand, indices)
+        block, begins = self._blocks[number]
+        at = [build.value("arith.subi", [indices[loop], begin], build.index) for loop, begin in begins.items()]
+        return build.value("memref.load", [block, *at], ir.MemRefType(block.type).element_type)
 
     def _at(self, operand: Operand, indices: Mapping[int, Any]) -> list[Any]:
         return [indices[loop] for loop in operand.dims]

@@ -10,7 +10,8 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest, Numbers
-from devscope.lowering.kernels.vector_bodies import LINE, is_vectorisable
+from devscope.lowering.kernels.tiles import LINE
+from devscope.lowering.kernels.vector_bodies import is_vectorisable
 from devscope.lowering.mlir_util import Builder
 
 _LEAST = 512

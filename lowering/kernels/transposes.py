@@ -12,15 +12,10 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.nest import Nest, collapse_loops, copy_nest, match
 from devscope.lowering.kernels.table import Row, Schedules
+from devscope.lowering.kernels.tiles import ELEMENTS, LINE, move_tile
 from devscope.lowering.memory.effects import mark_written
 
 KIND = "transpose"
-
-_LINE = 64
-_LANE = 16
-"""Bytes; of the part of a vector register that elements are interleaved in."""
-
-_ELEMENTS = frozenset({"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"})
 
 
 def call_transposes(module: Any, schedules: Schedules, library: KernelLibrary) -> None:
@@ -50,7 +45,7 @@ def _is_transpose(nest: Nest) -> bool:
     if any(mlir_util.is_on_device(o.value) or len(o.dims) != len(nest.parallel) for o in nest.operands):
         return False
     types = [ir.MemRefType(o.value.type) for o in nest.operands]
-    if types[0].element_type != types[1].element_type or str(types[0].element_type) not in _ELEMENTS:
+    if types[0].element_type != types[1].element_type or str(types[0].element_type) not in ELEMENTS:
         return False
     if nest.op.regions:
         *body, end = mlir_util.children(nest.op)
@@ -59,7 +54,7 @@ def _is_transpose(nest: Nest) -> bool:
     inner, other = source.contiguous(), target.contiguous()
     if inner is None or other is None or inner == other:
         return False
-    tile = _LINE // mlir_util.element_bytes(types[0].element_type)
+    tile = LINE // mlir_util.element_bytes(types[0].element_type)
     extents = [nest.static_extent(loop) for loop in (inner, other)]
     return all(extent is None or extent >= tile for extent in extents)
 
@@ -78,14 +73,14 @@ def _sizes(nest: Nest) -> dict[str, int | None]:
 def _replace(nest: Nest, element: str, row: Row, library: KernelLibrary) -> None:
     op, numbers = nest.op, row.numbers
     bytes_ = mlir_util.element_bytes(ir.MemRefType(nest.results[0].value.type).element_type)
-    tile = _LINE // bytes_
+    tile = LINE // bytes_
     values = {
         "TYPE": element,
         "BYTES": bytes_,
         "TILE": tile,
         **{name.upper(): -(-numbers[name] // tile) * tile for name in ("rows", "streamed_rows", "columns")},
         "GRAIN": numbers["grain"],
-        "MOVE": move_tile(element, bytes_),
+        "MOVE": move_tile(element, bytes_, streams=True),
     }
     symbol = library.symbol("transpose", values)
     flat = f"memref<?x{element}>"
@@ -145,55 +140,3 @@ def _call(nest: Nest, flat: str, large: int) -> list[str]:
         operands += [f"%flat{number}", begin, *strides]
     extents = ["%c1" if loop is None else f"%sizes1#{target.dims.index(loop)}" for loop in (batch, m, n)]
     return [*lines, ", ".join([*operands, *extents, "%large"])]
-
-
-def move_tile(element: str, bytes_: int) -> str:
-    """Text that transposes a tile: from ``%in``, rows ``%source_i`` apart, to ``%out``, rows ``%target_j`` apart.
-
-    As many columns as elements fit into a lane of a register are loaded for all rows: of rows that are so many
-    apart, the pieces are side by side in one vector. Rows of pieces are interleaved in each lane: the first half
-    of them with the second half, as often as it takes.
-    """
-    tile, piece = _LINE // bytes_, _LANE // bytes_
-    of = [f"vector<{size}x{element}>" for size in (piece, 2 * piece, tile)]
-    lines: list[str] = []
-    for row in range(1, tile):
-        lines.append(f"%in{row} = arith.addi {f'%in{row - 1}' if row > 1 else '%in'}, %source_i : index")
-        lines.append(f"%out{row} = arith.addi {f'%out{row - 1}' if row > 1 else '%out'}, %target_j : index")
-    for group in range(tile // piece):
-        lines.append(f"%group{group} = arith.constant {group * piece} : index")
-        rows: list[str] = []
-        for row in range(piece):
-            name = f"{group}_{row}"
-            for lane, at in enumerate(range(row, tile, piece)):
-                lines.append(f"%p{name}_{lane} = arith.addi {f'%in{at}' if at else '%in'}, %group{group} : index")
-                lines.append(
-                    f"%l{name}_{lane} = vector.load %source[%p{name}_{lane}] : memref<?x{element}>, {of[0]}"
-                )
-            for half in range(2):
-                both = f"%l{name}_{2 * half}, %l{name}_{2 * half + 1}"
-                lines.append(f"%h{name}_{half} = vector.shuffle {both} {[*range(2 * piece)]} : {of[0]}, {of[0]}")
-            lines.append(f"%r{name} = vector.shuffle %h{name}_0, %h{name}_1 {[*range(tile)]} : {of[1]}, {of[1]}")
-            rows.append(f"%r{name}")
-        step = 1
-        while step < piece:
-            mixed: list[str] = []
-            for row in range(piece // 2):
-                for half in range(2):
-                    order = [
-                        lane + half * piece // 2 + at + source
-                        for lane in range(0, tile, piece)
-                        for at in range(piece // 2)
-                        for source in (0, tile)
-                    ]
-                    mixed.append(f"%m{group}_{step}_{row}_{half}")
-                    pair = f"{rows[row]}, {rows[row + piece // 2]}"
-                    lines.append(f"{mixed[-1]} = vector.shuffle {pair} {order} : {of[2]}, {of[2]}")
-            rows, step = mixed, 2 * step
-        for hints in (" {alignment = 64 : i64, nontemporal = true}", ""):
-            lines.append("scf.if %stream {" if hints else "} else {")
-            for row, vector in enumerate(rows, group * piece):
-                to = f"%target[{f'%out{row}' if row else '%out'}]"
-                lines.append(f"vector.store {vector}, {to}{hints} : memref<?x{element}>, {of[2]}")
-        lines.append("}")
-    return "\n".join(lines)

@@ -7,16 +7,11 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest
 from devscope.lowering.kernels.nest_bodies import neutral
+from devscope.lowering.kernels.tiles import ELEMENTS
 from devscope.lowering.mlir_util import Builder
-
-LINE = 64
-"""Bytes of a line of memory, of which vectors have one."""
 
 PART = 64
 """Iterations of a reduction that are looked at together: the bits of a number say something of each."""
-
-_IN_MEMORY = frozenset({"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"})
-"""Elements that stand in memory as they do in vectors."""
 
 _MATH = frozenset(
     f"math.{name}"
@@ -30,7 +25,7 @@ def is_vectorisable(nest: Nest, loop: int) -> bool:
     for operand in nest.operands:
         if operand.is_buffer and loop in operand.dims:
             element = ir.MemRefType(operand.value.type).element_type
-            if operand.contiguous() != loop or operand.dims[-1] != loop or str(element) not in _IN_MEMORY:
+            if operand.contiguous() != loop or operand.dims[-1] != loop or str(element) not in ELEMENTS:
                 return False
     for op in mlir_util.children(nest.op):
         types = [value.type for value in (*op.operands, *op.results)]

@@ -1,0 +1,63 @@
+"""Text that transposes a tile of elements in registers: as many each way as a line of memory has."""
+
+LINE = 64
+_LANE = 16
+"""Bytes; of the part of a vector register that elements are interleaved in."""
+
+ELEMENTS = frozenset({"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"})
+"""Types that stand in memory as they do in vectors."""
+
+
+def move_tile(element: str, bytes_: int, streams: bool) -> str:
+    """From ``%source`` at ``%in``, rows ``%source_i`` apart, to ``%target`` at ``%out``, rows ``%target_j`` apart.
+
+    ``streams``: lines that are written go to memory past the caches if ``%stream`` is true.
+
+    As many columns as elements fit into a lane of a register are loaded for all rows: of rows that are so many
+    apart, the pieces are side by side in one vector. Rows of pieces are interleaved in each lane: the first half
+    of them with the second half, as often as it takes.
+    """
+    tile, piece = LINE // bytes_, _LANE // bytes_
+    of = [f"vector<{size}x{element}>" for size in (piece, 2 * piece, tile)]
+    lines: list[str] = []
+    for row in range(1, tile):
+        lines.append(f"%in{row} = arith.addi {f'%in{row - 1}' if row > 1 else '%in'}, %source_i : index")
+        lines.append(f"%out{row} = arith.addi {f'%out{row - 1}' if row > 1 else '%out'}, %target_j : index")
+    for group in range(tile // piece):
+        lines.append(f"%group{group} = arith.constant {group * piece} : index")
+        rows: list[str] = []
+        for row in range(piece):
+            name = f"{group}_{row}"
+            for lane, at in enumerate(range(row, tile, piece)):
+                lines.append(f"%p{name}_{lane} = arith.addi {f'%in{at}' if at else '%in'}, %group{group} : index")
+                lines.append(
+                    f"%l{name}_{lane} = vector.load %source[%p{name}_{lane}] : memref<?x{element}>, {of[0]}"
+                )
+            for half in range(2):
+                both = f"%l{name}_{2 * half}, %l{name}_{2 * half + 1}"
+                lines.append(f"%h{name}_{half} = vector.shuffle {both} {[*range(2 * piece)]} : {of[0]}, {of[0]}")
+            lines.append(f"%r{name} = vector.shuffle %h{name}_0, %h{name}_1 {[*range(tile)]} : {of[1]}, {of[1]}")
+            rows.append(f"%r{name}")
+        step = 1
+        while step < piece:
+            mixed: list[str] = []
+            for row in range(piece // 2):
+                for half in range(2):
+                    order = [
+                        lane + half * piece // 2 + at + source
+                        for lane in range(0, tile, piece)
+                        for at in range(piece // 2)
+                        for source in (0, tile)
+                    ]
+                    mixed.append(f"%m{group}_{step}_{row}_{half}")
+                    pair = f"{rows[row]}, {rows[row + piece // 2]}"
+                    lines.append(f"{mixed[-1]} = vector.shuffle {pair} {order} : {of[2]}, {of[2]}")
+            rows, step = mixed, 2 * step
+        ways = {"scf.if %stream {": " {alignment = 64 : i64, nontemporal = true}", "} else {": ""}
+        for begin, hints in (ways if streams else {"": ""}).items():
+            lines.append(begin)
+            for row, vector in enumerate(rows, group * piece):
+                to = f"%target[{f'%out{row}' if row else '%out'}]"
+                lines.append(f"vector.store {vector}, {to}{hints} : memref<?x{element}>, {of[2]}")
+        lines.append("}" if streams else "")
+    return "\n".join(lines)
