@@ -1,14 +1,16 @@
 """Operations on tensors in the forms that kernels are made for.
 
 Contractions, whatever they are called, become ``linalg.contract``, in whose indexing maps the transposes and
-broadcasts of their operands are folded: packing reads any layout.
+broadcasts of their operands are folded: packing reads any layout. A convolution whose windows have one element is one.
 """
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.windows import sum_of_loops
 
 _SIGNED = {"arith.extsi": "cast_signed", "arith.extui": "cast_unsigned"}
 
@@ -26,6 +28,9 @@ def normalise_contractions(module: Any) -> None:
     for op in contractions_of(module):
         if len(op.results) == 1 and isinstance(op.results[0].type, ir.RankedTensorType):
             _normalise(op, linalg)
+    for op in mlir_util.walk(module.operation):
+        if op.name.startswith("linalg.conv_") and len(op.operands) == 3 and len(op.results) == 1:
+            _without_windows(op, linalg)
 
 
 def _normalise(op: Any, linalg: Any) -> None:
@@ -36,6 +41,10 @@ def _normalise(op: Any, linalg: Any) -> None:
     operands = list(op.operands)
     for number in (0, 1):
         operands[number], maps[number] = _source(operands[number], maps[number], linalg)
+    _contract(op, operands, maps, cast)
+
+
+def _contract(op: Any, operands: Sequence[Any], maps: Sequence[Any], cast: str) -> None:
     text = f"""
         %made = linalg.contract indexing_maps = [{", ".join(f"affine_map<{map_}>" for map_ in maps)}] {cast}
           ins(%0, %1 : {operands[0].type}, {operands[1].type})
@@ -43,6 +52,57 @@ def _normalise(op: Any, linalg: Any) -> None:
     """
     (made,) = mlir_util.insert(op, text, operands)
     mlir_util.replace_op(op, made.results)
+
+
+def _without_windows(op: Any, linalg: Any) -> None:
+    """Rewrite a convolution if each of its windows is one element, and no padding is read."""
+    image, filters, result = op.operands
+    if not isinstance(image.owner, ir.Block) and image.owner.operation.name == "tensor.pad":
+        return  # made by nobody, if a kernel for convolutions reads it
+    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+    of_filters = {ir.AffineDimExpr(loop).position: axis for axis, loop in enumerate(maps[1].results)}
+    shape = ir.RankedTensorType(filters.type).shape
+    loops: list[int] = []
+    windows: set[int] = set()
+    for index in maps[0].results:
+        (loop, factor), *rest = sum_of_loops(index) or [(-1, 0)]
+        if rest:
+            sums = [each for each, _ in ((loop, factor), *rest) if each in of_filters]
+            ((loop, factor),) = [each for each in ((loop, factor), *rest) if each[0] not in of_filters] or [
+                (-1, 0)
+            ]
+            if len(sums) != 1 or shape[of_filters[sums[0]]] != 1:
+                return
+            windows.update(sums)
+        if factor != 1:
+            return
+        loops.append(loop)
+    if not windows:
+        return
+    kept = [loop for loop in range(maps[0].n_dims) if loop not in windows]
+    named = {loop: ir.AffineDimExpr.get(number, op.context) for number, loop in enumerate(kept)}
+    all_loops = [loops, [loop for loop in of_filters if loop not in windows], _loops(maps[2])]
+    contracted = [ir.AffineMap.get(len(kept), 0, [named[x] for x in each], op.context) for each in all_loops]
+    _contract(op, [image, _drop(op, filters, [of_filters[loop] for loop in windows]), result], contracted, "")
+
+
+def _loops(map_: Any) -> list[int]:
+    return [ir.AffineDimExpr(loop).position for loop in map_.results]
+
+
+def _drop(op: Any, tensor: Any, axes: Collection[int]) -> Any:
+    """``tensor`` without ``axes``, which have one element."""
+    type_ = ir.RankedTensorType(tensor.type)
+    groups, shape = [list[int]()], list[str]()
+    for axis, extent in enumerate(type_.shape):
+        if axis not in axes:
+            if len(shape) == len(groups):
+                groups.append([])
+            shape.append("?" if type_.is_dynamic_dim(axis) else str(extent))
+        groups[-1].append(axis)
+    to = f"tensor<{'x'.join([*shape, str(type_.element_type)])}>"
+    text = f"%made = tensor.collapse_shape %0 {groups} : {type_} into {to}"
+    return mlir_util.insert(op, text, [tensor])[0].results[0]
 
 
 def _element(value: Any) -> Any:

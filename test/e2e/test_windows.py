@@ -144,6 +144,15 @@ CASES = {
     if case in (number % 5, 0 if number % 3 == 0 else None)
 }
 
+#: Contractions, with and without sizes.
+CASES |= {
+    f"{name}_{kind}": Window(name, ones, (3, 2, 2)[: len(ones)], ones, ones, (0,) * len(ones), kind == "some")
+    for name in NAMES
+    if name.startswith("conv_") and "_n" in name
+    for kind in ("ones", "some")
+    for ones in [(1,) * int(name[5])]
+}
+
 GENERIC = """
 func.func @generic(%x: tensor<8xf32>, %k: tensor<7xf32>, %init: tensor<1xf32>) -> tensor<1xf32> {
   %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i * 2 + j)>, affine_map<(i, j) -> (j)>,
