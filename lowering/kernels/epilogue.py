@@ -1,6 +1,6 @@
 """What is done with each element of a kernel's result before it is stored: an elementwise operation behind it."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +59,7 @@ def epilogue_of(op: Any, buffer: Any, functions: Collection[str], sources: Seque
         follower = _next_user(view, seen)
     if follower is None or follower.name != "linalg.generic":
         return None
-    if "reduction" in str(follower.attributes["iterator_types"]) or _overwrites(follower, buffer, sources):
+    if "reduction" in str(follower.attributes["iterator_types"]):
         return None
     inputs, outputs = ir.DenseI32ArrayAttr(follower.attributes["operandSegmentSizes"])
     operands = list(follower.operands)
@@ -81,22 +81,69 @@ def epilogue_of(op: Any, buffer: Any, functions: Collection[str], sources: Seque
     users = {use.owner.operation for value in {buffer, seen} for use in value.uses} - {view}
     if result != seen and (inputs in steps.read or result in operands[:-1] or len(users) > 3):
         return None  # what was there before is read, now or later
-    if view is not None:
-        if result != seen and not mlir_util.is_whole_buffer(result.type):
-            return None
-        result = buffer if result == seen else _with_ones(follower, result, buffer, groups)
+    written = _written(follower, buffer, seen, groups, sources)
+    if written is None:
+        return None
     wide = [_wide(buffer, group) for group in groups]
     axes = {
         number: tuple(wide[ir.AffineDimExpr(axis).position] for axis in maps[number].results) for number in others
     }
     read = [(operands[number], axes[number]) for number in sorted(others)]
-    return Epilogue(follower, result, read, steps.lines, steps.done, view)
+    return Epilogue(follower, written, read, steps.lines, steps.done, view)
 
 
-def _overwrites(op: Any, buffer: Any, sources: Sequence[Any]) -> bool:
-    """Whether parts of the result of ``op``, if not in ``buffer``, may be written over what is still read."""
-    written = buffer_of(op.operands[len(op.operands) - 1])
-    return written != buffer and (not is_new(written) or written in map(buffer_of, sources))
+def _written(
+    follower: Any, buffer: Any, seen: Any, groups: Sequence[Sequence[int]], sources: Sequence[Any]
+) -> Any | None:
+    """The buffer that the kernel writes, with the axes of ``buffer``; None if there is none.
+
+    Parts of it are written while ``sources`` are still read for others.
+    """
+    result = follower.operands[len(follower.operands) - 1]
+    if result == seen:
+        return buffer
+    whole = buffer_of(result)
+    if whole == buffer or not is_new(whole):
+        return None
+    if whole in map(buffer_of, sources):
+        return buffer if _takes_place(buffer, result, follower) else None
+    if seen == buffer:
+        return result
+    return _with_ones(follower, result, buffer, groups) if mlir_util.is_whole_buffer(result.type) else None
+
+
+def _takes_place(buffer: Any, result: Any, follower: Any) -> bool:
+    """Let all that comes behind ``follower`` use ``buffer`` instead of ``result``; False if that cannot be."""
+    if result.type != buffer.type or not is_new(result):
+        return False
+    made, other = result.owner.operation, buffer.owner.operation
+    if str(made.attributes) != str(other.attributes) or made.block != follower.block:
+        return False
+    order = {each.operation: number for number, each in enumerate(follower.block.operations)}
+    uses = _uses_behind(result, follower, order)
+    if uses is None:
+        return False
+    for user, number in uses:
+        user.operands[number] = buffer
+    return True
+
+
+def _uses_behind(value: Any, follower: Any, order: Mapping[Any, int]) -> list[tuple[Any, int]] | None:
+    """Users and numbers of operands; None if one uses a view from before, or ends the life of ``value``."""
+    found: list[tuple[Any, int]] = []
+    views: list[Any] = []
+    for use in value.uses:
+        user = use.owner.operation
+        place = user
+        while place.block != follower.block:
+            place = place.parent
+        if order[place] > order[follower]:
+            if facts(user.name).frees or user.name == "bufferization.dealloc":
+                return None
+            found.append((user, use.operand_number))
+        elif user != follower and facts(user.name).view_of is not None:
+            views.extend(user.results)
+    return None if any(_uses_behind(view, follower, order) != [] for view in views) else found
 
 
 def _without_ones(op: Any) -> list[list[int]] | None:

@@ -1,7 +1,8 @@
 """Operations on tensors in the forms that kernels are made for.
 
 Contractions, whatever they are called, become ``linalg.contract``, in whose indexing maps the transposes and
-broadcasts of their operands are folded: packing reads any layout. A convolution whose windows have one element is one.
+broadcasts of their operands are folded: packing reads any layout. Convolutions whose windows have one element are
+contractions.
 """
 
 from collections.abc import Collection, Sequence

@@ -440,3 +440,31 @@ def test_constants_are_packed_beforehand(tmp_path: Any) -> None:
         x = rng.integers(-3, 4, (20, 90)).astype(np.float16)
         result = executable.run("half", x, np.zeros((20, 40), np.float16))
         np.testing.assert_array_equal(result, x.astype(np.float32) @ data["h"].astype(np.float32))
+
+
+def test_layers_of_one_size() -> None:
+    """What a layer reads is not written over by what follows it, whatever the memory of that is used for."""
+    size = 96
+    types = f"tensor<{size}x{size}xf32>"
+    layer = """
+      %z{n} = arith.constant 0.0 : f32
+      %e{n} = tensor.empty() : {type}
+      %f{n} = linalg.fill ins(%z{n} : f32) outs(%e{n} : {type}) -> {type}
+      %m{n} = linalg.matmul ins({x}, %w : {type}, {type}) outs(%f{n} : {type}) -> {type}
+      %r{n} = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+          iterator_types = ["parallel", "parallel"]}} ins(%m{n} : {type}) outs(%e{n} : {type}) {{
+      ^bb0(%a: f32, %b: f32):
+        %v = arith.maximumf %a, %z{n} : f32
+        linalg.yield %v : f32
+      }} -> {type}"""
+    body = "".join(layer.format(n=n, type=types, x="%x" if n == 0 else f"%r{n - 1}") for n in range(4))
+    program = devscope.compile(
+        f"func.func @main(%x: {types}, %w: {types}) -> {types} {{{body}\nreturn %r3 : {types}\n}}"
+    )
+    rng = np.random.default_rng(3)
+    x, w = (rng.integers(-1, 2, (size, size)).astype(np.float32) for _ in range(2))
+    w[rng.random(w.shape) < 0.9] = 0
+    expected = x
+    for _ in range(4):
+        expected = np.maximum(expected @ w, 0)
+    np.testing.assert_array_equal(program(x, w), expected)
