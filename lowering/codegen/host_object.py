@@ -1,6 +1,7 @@
 """Object code for the host from LLVM IR text."""
 
 import ctypes
+import re
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -66,40 +67,86 @@ _EXACT = ",-avx512bf16,-avxneconvert"
 
 
 class Kernels:
-    """Functions that host code calls, compiled on a thread of their own while the rest of a program is lowered.
+    """Functions that host code calls, compiled on threads while the rest of a program is lowered.
 
-    Their vectors and unrolled loops are written out, so that LLVM only cleans up; but it takes as long for them as
-    for all the rest. They become assembly, which `compile_host_object` takes in: so there is one object.
+    Their vectors and unrolled loops are written out, so that LLVM only cleans up; but that takes longer than all
+    the rest. They become assembly, which `compile_host_object` takes in: so there is one object.
     """
 
     def __init__(self, text: str, cpu: str, features: str, level: int) -> None:
-        self._result: str | RuntimeError = ""
-        self._thread = Thread(target=self._compile, args=(text, cpu, features, level))
-        self._thread.start()
+        parts = _parts(text)
+        self._results: list[str | RuntimeError] = [RuntimeError("its thread failed") for _ in parts]
+        self._threads = [
+            Thread(target=self._compile, args=(number, part, cpu, features, level))
+            for number, part in enumerate(parts)
+        ]
+        for thread in self._threads:
+            try:
+                thread.start()
+            except RuntimeError:  # there can be no more of them
+                thread.run()
 
-    def _compile(self, text: str, cpu: str, features: str, level: int) -> None:
+    def _compile(self, number: int, text: str, cpu: str, features: str, level: int) -> None:
         import llvmlite.binding as llvm
 
         machine, *_ = _machine(cpu, features, level)
+        machine.set_asm_verbosity(False)
         try:
             module = _parse(llvm, text, machine, llvm.create_context())
-            _hide(module, ())
             if level:
                 _clean_up(llvm, module, machine)
-            self._result = _assembly(llvm, module, machine)
+            assembly = _assembly(llvm, module, machine)
         except RuntimeError as error:
-            self._result = error
+            self._results[number] = error
+        else:
+            # What begins so is local to an assembly; all of these are parts of one, and seen by nobody else.
+            self._results[number] = _GLOBAL.sub("", assembly.replace(".L", f".L{number}_"))
 
     def as_module(self) -> str:
         """LLVM IR text of a module that is their assembly. Raises RuntimeError if LLVM refuses them."""
-        self._thread.join()
-        if isinstance(self._result, RuntimeError):
-            raise self._result
-        # What begins so is local to an assembly, and named by a number.
-        assembly = self._result.replace(".L", ".Lkernel")
+        text = ""
+        for number, thread in enumerate(self._threads):
+            if thread.is_alive():
+                thread.join()
+            result = self._results[number]
+            if isinstance(result, RuntimeError):
+                raise result
+            text += result
         for character in '\\"\n':
-            assembly = assembly.replace(character, f"\\{ord(character):02X}")
-        return f'module asm "{assembly}"\n'
+            text = text.replace(character, f"\\{ord(character):02X}")
+        return f'module asm "{text}"\n'
+
+
+_PART = 32_000
+"""Characters of LLVM IR that a thread is worth."""
+_MOST_PARTS = 4
+_GLOBAL = re.compile(r"^\s*\.globl\s.*\n", re.MULTILINE)
+_DEFINITION = re.compile(
+    r"^define (?:(?:private|internal|(?:linkonce|weak)(?:_odr)?) )?([^\n]*) (\{\n.*?^\}\n)",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def _parts(text: str) -> list[str]:
+    """LLVM IR of modules that are about as large, and together define the functions that that of ``text`` does.
+
+    How many says their size alone, so that the same program becomes the same object everywhere.
+    """
+    definitions = sorted(_DEFINITION.finditer(text), key=lambda found: found.end() - found.start(), reverse=True)
+    sizes = [0] * max(1, min(len(text) // _PART, _MOST_PARTS, len(definitions)))
+    place: dict[int, int] = {}
+    for found in definitions:
+        place[found.start()] = smallest = sizes.index(min(sizes))
+        sizes[smallest] += found.end() - found.start()
+
+    def part(number: int) -> str:
+        def declared(found: re.Match[str]) -> str:
+            head, body = found.groups()
+            return f"define {head} {body}" if place[found.start()] == number else f"declare {head}\n"
+
+        return _DEFINITION.sub(declared, text)
+
+    return [part(number) for number in range(len(sizes))]
 
 
 def compile_host_object(
