@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -96,3 +97,32 @@ def test_results_that_are_kept_stay_as_they_are(executable: Executable) -> None:
     other, _ = executable(x, w, 0)
     executable.close()
     np.testing.assert_array_equal(other, np.full((8, 16), 32, np.float32))
+
+
+LARGE = """
+func.func @main(%x: tensor<512x512xf32>, %y: tensor<512x512xf32>) -> (tensor<512x512xf32>, tensor<512xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<512x512xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %p = linalg.matmul ins(%x, %y : tensor<512x512xf32>, tensor<512x512xf32>)
+    outs(%f : tensor<512x512xf32>) -> tensor<512x512xf32>
+  %t = math.tanh %p : tensor<512x512xf32>
+  %v = tensor.empty() : tensor<512xf32>
+  %g = linalg.fill ins(%zero : f32) outs(%v : tensor<512xf32>) -> tensor<512xf32>
+  %s = linalg.reduce { arith.addf } ins(%p : tensor<512x512xf32>) outs(%g : tensor<512xf32>) dimensions = [0]
+  return %t, %s : tensor<512x512xf32>, tensor<512xf32>
+}
+"""
+
+
+def test_results_and_scratch_take_no_fresh_pages() -> None:
+    program = devscope.compile(LARGE, threads=2)
+    x = np.full((512, 512), 1 / 32, np.float32)
+    for _ in range(4):
+        results = program(x, x)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        results = program(x, x)
+    faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    assert faults < 100  # each of the matrices has 256 pages
+    np.testing.assert_allclose(results[1], 256, rtol=1e-5)
