@@ -16,6 +16,9 @@ from devscope.lowering.kernels.table import Row
 ALL_STEPS = 1 << 40
 """A result that has fewer digits than its sums is not stored between two parts of a sum."""
 
+_ALL_LINES = 1 << 40
+"""Of an operand that is not packed."""
+
 _MOST_LINES = 8
 _CACHE_LINE = 64
 _FEW_STEPS = 12
@@ -159,6 +162,8 @@ def _of_packed(
         read_b = _read_panel("%b_row", "b", found.b, columns, found)
     return {
         "STEPS": steps_of_k(found, row),
+        "ROWS_AT_ONCE": row.numbers["most_rows"] if "a" in to_pack else _ALL_LINES,
+        "COLUMNS_AT_ONCE": row.numbers["most_columns"] if "b" in to_pack else _ALL_LINES,
         "PACK": _pack(to_pack) if to_pack else "",
         "PANEL_OF_B": panel_of_b,
         "READ_B": read_b,

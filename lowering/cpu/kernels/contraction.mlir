@@ -21,6 +21,8 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
   %columns = arith.constant ${COLUMNS} : index
   %most_rows = arith.constant ${MOST_ROWS} : index
   %most_columns = arith.constant ${MOST_COLUMNS} : index
+  %rows_at_once = arith.constant ${ROWS_AT_ONCE} : index
+  %columns_at_once = arith.constant ${COLUMNS_AT_ONCE} : index
   %block_rows = arith.constant ${BLOCK_ROWS} : index
   %most_steps = arith.constant ${STEPS} : index
   %depth = arith.constant ${DEPTH} : index
@@ -56,9 +58,9 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
   scf.for %from = %0 to %batch step %slots {
     %rest = arith.subi %batch, %from : index
     %together = arith.minsi %rest, %slots : index
-    scf.for %n0 = %0 to %N step %most_columns {
+    scf.for %n0 = %0 to %N step %columns_at_once {
       %n_rest = arith.subi %N, %n0 : index
-      %n = arith.minsi %n_rest, %most_columns : index
+      %n = arith.minsi %n_rest, %columns_at_once : index
       scf.for %k0 = %0 to %end step %most_steps {
         %k_rest = arith.subi %K, %k0 : index
         %steps = arith.minsi %k_rest, %most_steps : index
@@ -68,9 +70,9 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
         %is_first = arith.andi %is_begin, %keeps : i1
         %is_last = arith.cmpi sle, %k_rest, %most_steps : index
         ${IS_PLAIN}
-        scf.for %m0 = %0 to %M step %most_rows {
+        scf.for %m0 = %0 to %M step %rows_at_once {
           %m_rest = arith.subi %M, %m0 : index
-          %m = arith.minsi %m_rest, %most_rows : index
+          %m = arith.minsi %m_rest, %rows_at_once : index
           %is_new = arith.cmpi eq, %m0, %0 : index
           ${PACK}
           %down = arith.ceildivui %m, %block_rows : index
