@@ -24,6 +24,7 @@ _CACHE_LINE = 64
 _FEW_STEPS = 12
 """Of an epilogue that is done to whole blocks of sums: the code of a longer one would be large."""
 
+NARROW = "narrow"
 PACKED = "contraction"
 """The template that packs its operands; it has numbers of its own, as docs/schedules.md says."""
 
@@ -122,7 +123,7 @@ def values(
     }
     if row.template == PACKED:
         return made | _of_packed(found, row, library, follows, extras)
-    if row.template == "narrow":
+    if row.template == NARROW:
         return made | _of_narrow(found, rows, columns, row.numbers["steps"])
     lanes = row.numbers["lanes"]
     products = f"vector<{columns}x{lanes}x{of}>"
@@ -248,7 +249,7 @@ def _whole_end(found: Contraction, row: Row, follows: Epilogue | None, extras: S
           scf.yield %sums : {block}
         }} else {{
           %held = vector.transfer_read {at}, %nothing {inside} : {type_}, {block}
-          %more_sums = arith.add{"f" if _is_float(found.element) else "i"} %sums, %held : {block}
+          %more_sums = {_add(found.element)} %sums, %held : {block}
           scf.yield %more_sums : {block}
         }}"""
     if follows is None or not _ends_whole(found, follows, extras):
@@ -334,6 +335,7 @@ def _of_narrow(found: Contraction, rows: int, columns: int, steps: int) -> dict[
         "ADD_ALL": "\n".join(map(add, range(steps))),
         "READ_A": read(0),
         "ADD": add(0),
+        "ADD_LINES": f"%more = {_add(found.element)} %so_far, %of_part : vector<{columns}x{found.element}>",
     }
 
 
@@ -380,7 +382,7 @@ def _end(found: Contraction, columns: int, follows: Epilogue | None, extras: Seq
           {_extended("%held_wide", "%held", result, found, f"{columns}")}
           scf.yield %held_wide : {line}
         }}
-        %all_sums = arith.add{"f" if _is_float(of) else "i"} %part_sums, %so_far_there : {line}"""
+        %all_sums = {_add(of)} %part_sums, %so_far_there : {line}"""
     sums = "%all_sums"
     if result != of:
         text += f"\n%rounded = arith.truncf {sums} : {line} to {written}"
@@ -500,6 +502,10 @@ def _extended(to: str, value: str, element: str, found: Contraction, shape: str)
 def zero(element: str) -> str:
     """0, as MLIR writes it."""
     return "0.0" if _is_float(element) else "0"
+
+
+def _add(element: str) -> str:
+    return "arith.addf" if _is_float(element) else "arith.addi"
 
 
 def _is_float(element: str) -> bool:

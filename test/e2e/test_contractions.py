@@ -151,6 +151,8 @@ def test_few_rows_or_columns() -> None:
             for n in (1, 2, 10, 16, 17)
             for spec in ("mk,kn->mn", "mk,nk->mn")
         ]
+        + [Case("mk,kn->mn", {"m": 2, "n": 1100, "k": 2000}, dynamic=dynamic) for dynamic in ("", "k")]
+        + [Case(spec, {"m": 90, "k": 70, "n": 1}) for spec in ("mk,kn->mn", "km,kn->mn", "km,nk->mn")]
         + [Case("mk,kn->nm", {**sizes, "m": 3}), Case("mk,kn->nm", {"m": 200, "k": 130, "n": 3})]
     )
 
