@@ -259,21 +259,30 @@ def _empty_like(op: Any) -> Any:
 
 
 def _begin_apart(module: Any) -> None:
-    """What writes over a tensor that is empty or filled gets one of its own: of equal ones, one has become.
+    """What writes over a filled tensor gets one of its own, and what follows a contraction an empty one: of equal
+    ones, one has become.
 
-    Bufferisation would copy what is filled, and put results into one buffer, one of them perhaps while a kernel
-    still reads the other. Memory is shared later, by those that do not live at the same time.
+    Bufferisation would copy what is filled, and put the result of a layer into the memory of that of the layer
+    before, which is still read while a kernel computes both the contraction and what follows.
     """
-    for name in ("linalg.fill", "tensor.empty"):
-        for op in [op for op in mlir_util.walk(module.operation) if op.name == name and op.results]:
-            uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
-            written = [(user, number) for user, number in uses if _writes_over(user, number)]
-            for user, number in written[len(uses) == len(written) :]:
-                user.operands[number] = op.clone(ip=ir.InsertionPoint(user)).results[0]
+    for op in mlir_util.walk(module.operation):
+        if op.name not in ("linalg.fill", "tensor.empty") or not op.results:
+            continue
+        uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
+        written = [(user, number) for user, number in uses if _writes_over(user, number)]
+        if op.name == "tensor.empty":
+            written = [(user, number) for user, number in written if _follows_contraction(user)]
+        for user, number in written[len(uses) == len(written) :]:
+            user.operands[number] = op.clone(ip=ir.InsertionPoint(user)).results[0]
 
 
 def _writes_over(op: Any, number: int) -> bool:
     return op.name.startswith("linalg.") and number >= len(op.operands) - len(op.results)
+
+
+def _follows_contraction(op: Any) -> bool:
+    makers = [value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block)]
+    return any(maker.name == "linalg.contract" or "conv" in maker.name for maker in makers)
 
 
 def _fill_splat_constants(module: Any) -> None:

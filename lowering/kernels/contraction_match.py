@@ -58,7 +58,7 @@ class Operand:
     def innermost(self) -> int | None:
         """The loop along which elements stand side by side, one of more than one iteration if there is one."""
         strides, _ = self.type.get_strides_and_offset()
-        found = [loop for loop, axis in reversed(self.axes.items()) if strides[axis] == 1]
+        found = [loop for loop, axis in reversed(list(self.axes.items())) if strides[axis] == 1]
         return next((loop for loop in found if self.extent(loop) != 1), found[0] if found else None)
 
     def is_one(self, outer: int, inner: int) -> bool:
