@@ -167,7 +167,8 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
         check_divisions(module)
     run_passes(module.operation, pipeline("fuse"))
     _fill_splat_constants(module)
-    _begin_apart(module)
+    if isinstance(target, HostTarget):
+        _begin_apart(module)
     if _drop_empty_parts(module):
         run_passes(module.operation, pipeline("resolve_sizes"))
 
