@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_kernels import Plan
 
 
+_FEW = 8
+"""Blocks of sums in registers that packing a part of the image is worth for."""
+
+
 class Call:
     """``adds``: whether sums are added to what ``result`` holds. ``packed``: the filters as a packed constant."""
 
@@ -32,7 +36,14 @@ class Call:
         self.packed = packed
         numbers = row.numbers
         self.rows, self.columns, self.lanes = (numbers[name] for name in ("rows", "columns", "lanes"))
-        self.blocks = block_extents(self.found, plan.chain, {}, numbers["pixels"], numbers["elements"])
+        self.blocks = block_extents(self.found, plan.chain, {}, self._pixels(), numbers["elements"])
+
+    def _pixels(self) -> int:
+        """Of a block, at most: so few that there are blocks for all tasks, but not less than make one worth it."""
+        numbers, batch = self.row.numbers, self.plan.batch
+        loops = [*self.plan.chain, *([] if batch is None else [batch])]
+        pixels, few = self.found.size(loops), _FEW * self.rows
+        return few if pixels is None else min(max(few, pixels // numbers["tasks"]), numbers["pixels"])
 
     def insert(self, op: Any, library: KernelLibrary) -> None:
         """Put the call in front of ``op``, or of what it takes along."""
@@ -60,7 +71,9 @@ class Call:
         if not image.in_place:
             _, size = image.strides(caller)
             caller.add_scratch("%packed_x", found.element, caller.mul(slots, caller.add(size, 2 * self.lanes)))
-        caller.add_scratch("%rooms", found.element, caller.mul(slots, self._padded(caller, most), self.columns))
+        room = self._room(caller, most)
+        caller.add_index("%room_rows", room)
+        caller.add_scratch("%rooms", found.element, caller.mul(slots, room, self.columns))
         caller.add_scratch("%table", "index", caller.add(most, steps, steps))
         offsets: list[Index] = [f"%offset{number}" for number in range(3)]
         for loop in plan.outer:
@@ -107,10 +120,17 @@ class Call:
             strides[2] = 1
         return caller.add_view(name, number, offset, sizes, strides, written)
 
-    def _padded(self, text: IndexText, pixels: Index) -> Index:
-        """Rows of a room for the sums of ``pixels``."""
-        part = lcm(self.rows, self.lanes)
-        return text.mul(text.ceildiv(pixels, part), part)
+    @property
+    def _tile(self) -> int:
+        """Pixels whose sums go to memory at once."""
+        return self.rows if self.plan.filters_last else lcm(self.rows, self.lanes)
+
+    def _room(self, text: IndexText, pixels: Index) -> Index:
+        """Rows of a room: for one tile, or all ``pixels`` of a block if their sums have several parts."""
+        steps = self.found.size(self.plan.sums)
+        if steps is not None and steps <= self.row.numbers["steps"]:
+            return self._tile
+        return text.mul(text.ceildiv(pixels, self._tile), self._tile)
 
     def _image(self, extent: Callable[[int], Index], block: Callable[[int], Index]) -> ImageBlock:
         order = axes_of_block(self.found, self.plan.chain)
@@ -145,7 +165,7 @@ class Call:
             "ROWS": rows,
             "COLUMNS": columns,
             "LANES": self.lanes,
-            "TILE": self.rows if self.plan.filters_last else lcm(self.rows, self.lanes),
+            "TILE": self._tile,
             "STEPS": self.row.numbers["steps"],
             "BLOCK": f"vector<{rows}x{columns}x{of}>",
             "ROOM": lines_of_room,
@@ -175,7 +195,6 @@ class Call:
         text, plan = IndexText("q"), self.plan
         text.name("%pixels", text.mul(*(f"%block{loop}" for loop in plan.chain)))
         text.name("%K", text.mul(*(f"%n{loop}" for loop in plan.sums)))
-        text.name("%room_rows", self._padded(text, "%pixels"))
         text.name("%room_size", text.mul("%room_rows", self.columns))
         text.name("%blocks", text.mul(*self._counts(text)))
         return text
@@ -320,7 +339,8 @@ class Call:
                 text.name("%at", text.add("%p0", line))
                 text.name("%column", "%j")
                 room = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>"
-                sums = text.define(f"vector.load %room[{line}, %0] : {room}, vector<{columns}x{of}>")
+                row = text.sub(line, "%room_begins")
+                sums = text.define(f"vector.load %room[{row}, %0] : {room}, vector<{columns}x{of}>")
                 self._end_line(text, sums, columns, "%C", c_type, extra_types)
             return text
         with text.loop("%tile", "%tile_end", lanes) as pixel, text.loop(0, columns, lanes) as filter_:
@@ -338,8 +358,9 @@ class Call:
         """Lines that write ``lanes`` pixels of as many filters of the room to ``%turned``, filters first."""
         of, lanes, columns = self.found.element, self.lanes, self.columns
         room, line = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>", f"vector<{lanes}x{of}>"
+        first = text.sub(pixel, "%room_begins")
         rows = [
-            text.define(f"vector.load %room[{text.add(pixel, number)}, {filter_}] : {room}, {line}")
+            text.define(f"vector.load %room[{text.add(first, number)}, {filter_}] : {room}, {line}")
             for number in range(lanes)
         ]
         for number, row in enumerate(transposed(text, rows, of)):

@@ -3,7 +3,7 @@
 // %table has; ${ROWS} of them are multiplied by ${COLUMNS} elements of the filters, which are packed, at a time.
 //
 // A task computes blocks of %pixels pixels, from a part of the image that is packed before, unless it can be read where
-// it is. Its sums are in %rooms, [pixels][${COLUMNS}], until all steps of k are done.
+// it is. Its sums are in %rooms, [pixels][${COLUMNS}], until all steps of k are done; rooms have %room_rows.
 // %slots: how many tasks there are at most; %packed_x and %rooms have a part for each.
 func.func private @${NAME}(${PARAMETERS}) {
   %0 = arith.constant 0 : index
@@ -27,6 +27,7 @@ func.func private @${NAME}(${PARAMETERS}) {
     ${STEP}
   }
   ${PACK_W}
+  %at_once = arith.cmpi sle, %K, %most_steps : index
   // One sum of nothing is a sum, too: without a k there is one step, of length 0.
   %end = arith.maxsi %K, %1 : index
   %workers = arith.minsi %slots, %blocks : index
@@ -49,12 +50,15 @@ func.func private @${NAME}(${PARAMETERS}) {
           scf.for %tile = %0 to %count step %tile_rows {
             %tile_next = arith.addi %tile, %tile_rows : index
             %tile_end = arith.minsi %tile_next, %count : index
+            // Where all steps are done at once, a room has one tile.
+            %room_begins = arith.select %at_once, %tile, %0 : index
             scf.for %i = %tile to %tile_end step %rows {
+              %in_room = arith.subi %i, %room_begins : index
               ${POINTERS}
               %begin = scf.if %is_begin -> (${BLOCK}) {
                 scf.yield %zeros : ${BLOCK}
               } else {
-                %held = vector.transfer_read %room[%i, %0], %none {in_bounds = [true, true]} : ${ROOM}, ${BLOCK}
+                %held = vector.transfer_read %room[%in_room, %0], %none {in_bounds = [true, true]} : ${ROOM}, ${BLOCK}
                 scf.yield %held : ${BLOCK}
               }
               %sums = scf.for %k = %k0 to %k_end step %1 iter_args(%so_far = %begin) -> (${BLOCK}) {
@@ -67,7 +71,7 @@ func.func private @${NAME}(${PARAMETERS}) {
                 %more = vector.outerproduct %a, %b_row, %so_far : vector<${ROWS}x${SUM}>, vector<${COLUMNS}x${SUM}>
                 scf.yield %more : ${BLOCK}
               }
-              vector.transfer_write %sums, %room[%i, %0] {in_bounds = [true, true]} : ${BLOCK}, ${ROOM}
+              vector.transfer_write %sums, %room[%in_room, %0] {in_bounds = [true, true]} : ${BLOCK}, ${ROOM}
             }
             // Few elements at a time, which go to memory while others are computed.
             scf.if %is_last {
