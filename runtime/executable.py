@@ -88,6 +88,7 @@ class Executable:
         self._pool = InstancePool(program, slots, builds, self.threads, limit)
         self._main = MAIN if MAIN in program.entries or len(program.entries) != 1 else next(iter(program.entries))
         self._arguments = {name: ArgumentList(name, entry) for name, entry in program.entries.items()}
+        self._names = {name: tuple(spec.name for spec in entry.outputs) for name, entry in program.entries.items()}
         self._release = weakref.finalize(self, self._pool.close)
         end_calls_at_exit()
 
@@ -167,7 +168,7 @@ class Executable:
             results = self._call(name, self._checked(name, given, named), CHECKED)
         if len(results) == 1:
             return results[0]
-        return Results(results, [spec.name for spec in self.entries[name].outputs]) if results else None
+        return Results(results, self._names[name]) if results else None
 
     def _checked(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         entry = self.entry(name)

@@ -105,6 +105,7 @@ _SHARED = (
     "devscope_python_call",
     "devscope_python_call_out",
     "devscope_python_call_checked",
+    "devscope_python_move",
     "devscope_open_returned",
     "devscope_close_returned",
     "devscope_set_interpreter",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
+from threading import get_ident
 from typing import Any
 from weakref import WeakSet
 
@@ -19,6 +20,8 @@ from devscope.errors import InputError
 from devscope.runtime.cache import DiskCache
 from devscope.runtime.drivers import Device, DeviceProgram, forked
 from devscope.runtime.instance import Instance
+from devscope.runtime.interpreter import method
+from devscope.runtime.linker import shared_runtime
 from devscope.runtime.program import Program
 
 
@@ -138,9 +141,6 @@ def end_calls_at_exit() -> None:
             pool.end()
 
 
-_LAST = (-1,)  # what list.pop is called with
-
-
 class InstancePool:
     """The instances of a program: idle ones, and those that run.
 
@@ -161,11 +161,11 @@ class InstancePool:
         except BaseException:
             builds.close()
             raise
-        # Calls take from it and give back in single steps, without the lock.
         self._idle = list(self.instances)
+        # Calls take from it and give back in single steps, without the lock: an exception that the handler of a
+        # signal raises loses none.
+        self._move: Any = method(shared_runtime()["devscope_python_move"], 0)
         _pools.add(self)
-        self._moving: set[int] = set()
-        """Threads between two states of an instance."""
         self._lost: list[object] = []
         """What a forked process may neither use nor release."""
         self._starting: set[int] = set()
@@ -180,38 +180,22 @@ class InstancePool:
 
         Raises :class:`InputError` when the pool is closed, and :class:`DeviceError` after a fork, see `forked`.
         """
-        while not held:
+        while True:
             if self._forked:
                 raise forked()
-            self._take_idle(held)
-            if not held and self._wait_for_idle(id(held)):
+            instance = self._move(self._idle, held, "thread", get_ident())
+            if instance is not None:
+                return instance
+            if self._wait_for_idle(id(held)):
                 self._start(held)
-        return held[0]
-
-    # Instances go from list to list in single steps: an exception that the handler of a signal raises loses none.
-
-    def _take_idle(self, held: list[Instance]) -> None:
-        me = threading.get_ident()
-        self._moving.add(me)  # a handler of a signal may call the program between any two steps
-        try:
-            held.extend(map(self._idle.pop, _LAST))
-            held[0].thread = me
-        except IndexError:  # also when another thread was faster
-            pass
-        finally:
-            self._moving.discard(me)
+                return held[0]
 
     def give_back(self, held: list[Instance]) -> None:
         """Ends a call; takes what is left in ``held``, if anything."""
         if self._forked:
             held.clear()
             return
-        me = threading.get_ident()
-        self._moving.add(me)
-        if held:
-            held[0].thread = None
-            self._idle.extend(map(held.pop, _LAST))
-        self._moving.discard(me)
+        self._move(held, self._idle, "thread", None)
         if self._waiting or self._closed or self._starting:
             with self._changed:
                 self._starting.discard(id(held))
@@ -236,19 +220,18 @@ class InstancePool:
         """Ends the calls of other threads, since the process ends: waits for nothing."""
         self._ending = self._closed = True
         for instance in list(self.instances):
-            if instance.thread not in (None, threading.get_ident()):
+            if instance.thread not in (None, get_ident()):
                 instance.end()
 
     def forget_other_threads(self) -> None:
         """In a process that was forked: nobody goes on with the calls of the others."""
-        me = threading.get_ident()
+        me = get_ident()
         if self._on_devices:  # of which nothing can be released either
             self._forked = True
             self._lost += [self.instances, self._idle, self._builds.forget()]
             self.instances, self._idle = [], []
         self.instances[:] = [one for one in self.instances if one.thread == me or one in self._idle]
         self._changed = threading.Condition()
-        self._moving.intersection_update({me})
         self._starting.clear()
         self._waiting = 0
 
@@ -287,14 +270,14 @@ class InstancePool:
             return True
 
     def _may_start(self) -> bool:
-        me = threading.get_ident()
-        mine = me in self._moving or any(instance.thread == me for instance in self.instances)
+        me = get_ident()
+        mine = any(instance.thread == me for instance in self.instances)
         return mine or len(self.instances) + len(self._starting) < self._limit
 
     def _start(self, held: list[Instance]) -> None:
         try:
             instance = self._make()
-            instance.thread = threading.get_ident()
+            instance.thread = get_ident()
             self.instances.append(instance)
             held.append(instance)
         finally:
@@ -304,7 +287,7 @@ class InstancePool:
 
     def _others(self) -> int:
         """How many instances are not idle and not this thread's."""
-        mine = sum(instance.thread == threading.get_ident() for instance in self.instances)
+        mine = sum(instance.thread == get_ident() for instance in self.instances)
         return len(self.instances) + len(self._starting) - len(self._idle) - mine
 
     def _wait(self, until: Callable[[], Any]) -> None:

@@ -251,6 +251,12 @@ typedef struct {
   int (*set_item)(Object *tuple, intptr_t index, Object *item);
   Object *(*new_capsule)(void *memory, const char *name, void (*finalize)(Object *));
   void *(*memory)(Object *capsule, const char *name);
+  /* PyList_Size, PyList_GetItem, PyList_SetSlice, PyList_Append and PyObject_SetAttr. */
+  intptr_t (*list_size)(Object *list);
+  Object *(*list_item)(Object *list, intptr_t index);
+  int (*list_cut)(Object *list, intptr_t begin, intptr_t end, Object *replacement);
+  int (*list_append)(Object *list, Object *item);
+  int (*set_attribute)(Object *object, Object *name, Object *value);
   /* PyLong_AsVoidPtr, PyLong_AsLongLongAndOverflow and PyFloat_AsDouble. */
   void *(*address)(Object *number);
   long long (*integer)(Object *number, int *overflow);
@@ -376,6 +382,11 @@ typedef Object *Method(Object *self, Object *const *given, intptr_t count);
 EXPORT Method devscope_python_call;
 EXPORT Method devscope_python_call_out;
 EXPORT Method devscope_python_call_checked;
+
+/* Another one: (list, other, name, value) moves the last item of a list to the other one's end, with `value` as
+ * its attribute `name`, in one step: no handler of a signal runs meanwhile. Gives the item, or None if there is
+ * none. */
+EXPORT Method devscope_python_move;
 
 EXPORT Returned *devscope_open_returned(void);
 EXPORT void devscope_close_returned(Returned *returned);

@@ -49,7 +49,8 @@ Device = struct(
 Interpreter = struct(
     "Interpreter",
     "lock unlock handle_signals take_exception release acquire thread keep drop new_tuple set_item new_capsule",
-    "memory address integer real new_array set_base copy copy_to number_of same_dtype value_of none",
+    "memory list_size list_item list_cut list_append set_attribute address integer real",
+    "new_array set_base copy copy_to number_of same_dtype value_of none",
     "not_implemented array_type integer_type real_type header main_thread",
 )
 Traffic = struct("Traffic", "copies bytes")

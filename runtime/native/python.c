@@ -367,3 +367,19 @@ Object *devscope_python_call_out(Object *self, Object *const *given, intptr_t co
 Object *devscope_python_call_checked(Object *self, Object *const *given, intptr_t count) {
   return call_entry(self, given, count, true, true);
 }
+
+Object *devscope_python_move(Object *self, Object *const *given, intptr_t count) {
+  (void)self, (void)count;
+  Object *const list = given[0], *const other = given[1];
+  const intptr_t size = python->list_size(list);
+  Object *const item = size > 0 ? python->list_item(list, size - 1) : python->none;
+  if (size < 0 || !item)
+    return NULL;
+  python->keep(item);
+  if (size > 0 && (python->set_attribute(item, given[2], given[3]) || python->list_append(other, item) ||
+                   python->list_cut(list, size - 1, size, NULL))) {
+    python->drop(item);
+    return NULL;
+  }
+  return item;
+}
