@@ -104,7 +104,7 @@ def _without_padding(op: Any, image: Image) -> Image | None:
     made: list[ImageAxis] = []
     for before, axis in zip(image.axes, axes, strict=True):
         if axis is None:
-            made.append(before)
+            made.append(replace(before, source=None))
             continue
         if before.holes != 1:
             return None
@@ -135,20 +135,21 @@ def _through_view(image: Image) -> tuple[Any, list[int | None]] | None:
         return None
     owner = value.owner.operation
     axes = [axis.source for axis in image.axes]
-    if owner.name == "memref.collapse_shape":
+    if owner.name in ("memref.collapse_shape", "memref.expand_shape"):
         buffer = owner.operands[0]
-        shape = ir.MemRefType(buffer.type).shape
-        groups = [
-            [ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(group)]
-            for group in ir.ArrayAttr(owner.attributes["reassociation"])
-        ]
+        collapses = owner.name == "memref.collapse_shape"
+        shape = ir.MemRefType((buffer if collapses else value).type).shape
         widest: list[int] = []
-        for group in groups:
-            wide = [axis for axis in group if shape[axis] != 1]
+        for group in ir.ArrayAttr(owner.attributes["reassociation"]):
+            members = [ir.IntegerAttr(axis).value for axis in ir.ArrayAttr(group)]
+            wide = [axis for axis in members if shape[axis] != 1]
             if len(wide) > 1:
                 return None
-            widest.append((wide or group)[0])
-        axes = [None if axis is None else widest[axis] for axis in axes]
+            widest.append((wide or members)[0])
+        if collapses:
+            axes = [None if axis is None else widest[axis] for axis in axes]
+        else:
+            axes = [widest.index(axis) if axis in widest else None for axis in axes]
         value = buffer
     if isinstance(value.owner, ir.Block) or value.owner.operation.name != "memref.alloc":
         return None

@@ -182,9 +182,9 @@ def _named(index: str) -> str:
 _NHWC, _NCHW = ("nhwc", "hwcf", "nhwf"), ("nchw", "fchw", "nfhw")
 _CASES = {
     "nhwc": Case(_NHWC, relu=True),
-    "nhwc_one": Case(_NHWC, batch=1, relu=True),
+    "nhwc_one": Case(_NHWC, batch=1, relu=True, low=1, high=2),
     "nchw_one": Case(_NCHW, batch=1, relu=True, low=1, filters=17),
-    "depthwise_one": Case(("nhwc", "hwc", "nhwc"), batch=1, channels=37, relu=True),
+    "depthwise_one": Case(("nhwc", "hwc", "nhwc"), batch=1, channels=37, relu=True, high=1),
     "nhwc_padded": Case(_NHWC, low=1, high=1, channels=20, filters=40),
     "nhwc_strided": Case(_NHWC, size=12, window=5, strides=2, low=2, high=1, channels=3, fill=False),
     "nhwc_dilated": Case(_NHWC, dilations=3, low=3, high=3, channels=17),
