@@ -387,7 +387,14 @@ def _end(found: Contraction, columns: int, follows: Epilogue | None, extras: Seq
     if result != of:
         text += f"\n%rounded = arith.truncf {sums} : {line} to {written}"
         sums = "%rounded"
-    write = f"vector.transfer_write {sums}, %C[%b, %at, %column] : {written}, {type_}"
+    place = f"%C[%b, %at, %column] : {written}, {type_}"
+    write = f"""%end_of_line = arith.addi %column, %columns : index
+        %fits = arith.cmpi sle, %end_of_line, %N : index
+        scf.if %fits {{
+          vector.store {sums}, %C[%b, %at, %column] : {type_}, {written}
+        }} else {{
+          vector.transfer_write {sums}, {place}
+        }}"""
     if follows is None:
         return f"{text}\n{write}"
     steps = [_read_extra(number, extra, columns) for number, extra in enumerate(extras)]
@@ -400,7 +407,7 @@ def _end(found: Contraction, columns: int, follows: Epilogue | None, extras: Seq
         }} else {{
           scf.yield {sums} : {written}
         }}
-        {write.replace(sums, "%to_write", 1)}"""
+        {write.replace(sums, "%to_write")}"""
 
 
 def _read_extra(number: int, extra: Extra, columns: int) -> str:
@@ -457,17 +464,26 @@ def _transpose(found: Contraction, source: str, lines: int, depth: int) -> str:
 
     Rows i and i + lines / 2 are interleaved, then the same is done with what that gives.
     """
-    of = found.element
+    of, type_ = found.element, matrix_type(source)
+    line = f"vector<{depth}x{source}>"
     text: list[str] = []
     for number in range(lines):
         text += [
             f"%n{number} = arith.constant {number} : index",
             f"%w{number} = arith.addi %at, %n{number} : index",
             f"%at{number} = arith.minsi %w{number}, %last : index",
-            f"%read{number} = vector.transfer_read %matrix[%b, %at{number}, %k], %nothing : "
-            f"{matrix_type(source)}, vector<{depth}x{source}>",
-            _extended(f"%v{number}", f"%read{number}", source, found, f"{depth}"),
         ]
+    # A mask is needed behind the last step only, and there is none for some types.
+    places = [f"%matrix[%b, %at{number}, %k]" for number in range(lines)]
+    all_ = [f"%all{n} = vector.load {place} : {type_}, {line}" for n, place in enumerate(places)]
+    some = [
+        f"%some{n} = vector.transfer_read {place}, %nothing : {type_}, {line}" for n, place in enumerate(places)
+    ]
+    ends = [", ".join(f"%{name}{n}" for n in range(lines)) for name in ("all", "some")]
+    types = ", ".join([line] * lines)
+    text.append(f"%reads:{lines} = scf.if %is_inside -> ({types}) {{")
+    text += [*all_, f"scf.yield {ends[0]} : {types}", "} else {", *some, f"scf.yield {ends[1]} : {types}", "}"]
+    text += [_extended(f"%v{number}", f"%reads#{number}", source, found, f"{depth}") for number in range(lines)]
     names, size = [f"%v{number}" for number in range(lines)], depth
     while len(names) > 1:
         half = len(names) // 2

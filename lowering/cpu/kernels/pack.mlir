@@ -16,6 +16,8 @@ func.func private @${NAME}(
     %depth = arith.constant ${DEPTH} : index
     scf.for %step = %zero to %steps step %depth {
       %k = arith.addi %begin, %step : index
+      %next_step = arith.addi %step, %depth : index
+      %is_inside = arith.cmpi sle, %next_step, %steps : index
       %behind = arith.muli %step, %width : index
       %panel = arith.addi %offset, %behind : index
       scf.for %line = %zero to %width step %some {
@@ -33,7 +35,15 @@ func.func private @${NAME}(
       %row = memref.reinterpret_cast %packed to offset: [%panel], sizes: [%width], strides: [1] : memref<?x${TO}> to memref<?x${TO}, strided<[1], offset: ?>>
       scf.for %line = %zero to %width step %wide {
         %at = arith.addi %first, %line : index
-        %read = vector.transfer_read %matrix[%b, %k, %at], %nothing : memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, vector<${WIDE}x${FROM}>
+        %at_next = arith.addi %at, %wide : index
+        %is_inside = arith.cmpi sle, %at_next, %extent : index
+        %read = scf.if %is_inside -> (vector<${WIDE}x${FROM}>) {
+          %all = vector.load %matrix[%b, %k, %at] : memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, vector<${WIDE}x${FROM}>
+          scf.yield %all : vector<${WIDE}x${FROM}>
+        } else {
+          %some = vector.transfer_read %matrix[%b, %k, %at], %nothing : memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, vector<${WIDE}x${FROM}>
+          scf.yield %some : vector<${WIDE}x${FROM}>
+        }
         ${CONVERT}
         vector.transfer_write %elements, %row[%line] : vector<${WIDE}x${TO}>, memref<?x${TO}, strided<[1], offset: ?>>
       }
