@@ -1,12 +1,12 @@
 """The loops of one nest, by parts where those stay in a cache, with sums that stay in registers."""
 
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.control_flow import for_loop, if_then, while_loop
 from devscope.lowering.kernels.nest import Nest, Numbers, Operand
 from devscope.lowering.kernels.nest_blocks import lines_of, room, turn, turned_inputs
 from devscope.lowering.kernels.nest_bodies import boolean, clone_body, mostly_stays, uses
@@ -23,56 +23,6 @@ from devscope.lowering.kernels.vector_bodies import (
     may_change,
 )
 from devscope.lowering.mlir_util import Builder
-
-
-def for_loop(
-    build: Builder,
-    bounds: tuple[Any, Any, Any],
-    initial: Sequence[Any],
-    body: Callable[[Builder, Any, list[Any]], list[Any]],
-) -> list[Any]:
-    """``scf.for`` over the bounds (begin, end, step); ``body`` makes what it yields from what it carries."""
-    types = [value.type for value in initial]
-    loop = build.op("scf.for", [*bounds, *initial], types, regions=1)
-    with _block(loop, loop.regions[0], [build.index, *types]) as (inside, (index, *carried)):
-        inside.op("scf.yield", body(inside, index, carried))
-    return list(loop.results)
-
-
-def _if(
-    build: Builder, condition: Any, branch: Callable[[Builder], list[Any]], values: Sequence[Any]
-) -> list[Any]:
-    """What ``branch`` makes if ``condition`` holds, else ``values``."""
-    choice = build.op("scf.if", [condition], [value.type for value in values], regions=2)
-    for number, region in enumerate(choice.regions):
-        with _block(choice, region, []) as (inside, _):
-            inside.op("scf.yield", values if number else branch(inside))
-    return list(choice.results)
-
-
-def _while(
-    build: Builder,
-    initial: Sequence[Any],
-    condition: Callable[[Builder, list[Any]], Any],
-    body: Callable[[Builder, list[Any]], list[Any]],
-) -> list[Any]:
-    types = [value.type for value in initial]
-    loop = build.op("scf.while", initial, types, regions=2)
-    with _block(loop, loop.regions[0], types) as (inside, values):
-        inside.op("scf.condition", [condition(inside, values), *values])
-    with _block(loop, loop.regions[1], types) as (inside, values):
-        inside.op("scf.yield", body(inside, values))
-    return list(loop.results)
-
-
-@contextmanager
-def _block(op: Any, region: Any, types: Sequence[Any]) -> Generator[tuple[Builder, list[Any]]]:
-    """A block of a region, to be filled, and its arguments."""
-    block = ir.Block.create_at_start(region, list(types), [op.location] * len(types))
-    end = ir.Operation.create("scf.yield", loc=op.location, ip=ir.InsertionPoint(block))
-    yield Builder(end), list(block.arguments)
-    end.erase()
-
 
 _AT_ONCE = 8
 """So many iterations of a part are found by vectors; where more change something, it takes less to do all."""
@@ -284,13 +234,13 @@ class Emitter:
 
             def branch(build: Builder) -> list[Any]:
                 most = build.constant(_AT_ONCE, build.i64)
-                bits_left, _, *found = _while(build, [bits, most, *values], goes_on, step)
+                bits_left, _, *found = while_loop(build, [bits, most, *values], goes_on, step)
                 place, _ = first_bit(build, bits_left)
                 place = build.value("arith.addi", [first, place], index)
                 bounds = place, build.value("arith.addi", [first, size], index), self._one
                 return for_loop(build, bounds, found, point)
 
-            return _if(inside, unequal(inside, bits, none), branch, values)
+            return if_then(inside, unequal(inside, bits, none), branch, values)
 
         found = for_loop(build, (begin, whole, size), carried, part)
         return for_loop(build, (whole, end, self._one), found, point)

@@ -6,8 +6,9 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.control_flow import for_loop
 from devscope.lowering.kernels.nest import TASK, Nest, Numbers, Operand, order_loops
-from devscope.lowering.kernels.nest_loops import Emitter, for_loop
+from devscope.lowering.kernels.nest_loops import Emitter
 from devscope.lowering.kernels.nest_parts import Parts
 from devscope.lowering.mlir_util import Builder
 
