@@ -6,15 +6,8 @@ from typing import Any
 
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand, Place
-from devscope.lowering.kernels.contraction_values import (
-    NARROW,
-    PACKED,
-    Extra,
-    element_bytes,
-    matrix_type,
-    operand_type,
-    steps_of_k,
-)
+from devscope.lowering.kernels.contraction_operands import Extra, element_bytes, matrix_type, operand_type
+from devscope.lowering.kernels.contraction_values import NARROW, PACKED, steps_of_k
 from devscope.lowering.kernels.table import Row
 
 _PACKED_BYTES = 8 << 20

@@ -9,7 +9,8 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.contraction_calls import CallText
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place, match
-from devscope.lowering.kernels.contraction_values import PACKED, Extra, extras, values
+from devscope.lowering.kernels.contraction_operands import Extra, extras
+from devscope.lowering.kernels.contraction_values import PACKED, values
 from devscope.lowering.kernels.epilogue import epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
