@@ -95,9 +95,7 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
 
 def _fold_empty_operands(module: Any) -> None:
     """What upstream cannot lower: slices without elements, which may begin at an end, and reductions of none."""
-    for op in mlir_util.walk(module.operation):
-        if op.name not in ("stablehlo.slice", "stablehlo.reduce"):
-            continue
+    for op in mlir_util.named(module.operation, "stablehlo.slice", "stablehlo.reduce"):
         types, build = [result.type for result in op.results], mlir_util.Builder(op)
         if not all(type_.has_static_shape for type_ in types):
             continue
@@ -113,7 +111,7 @@ def _fold_empty_operands(module: Any) -> None:
 
 def _lower_bit_casts(module: Any) -> None:
     """Bufferisation does not know those of tensors; those of elements are for signless ones."""
-    for op in [op for op in mlir_util.walk(module.operation) if op.name == "tensor.bitcast"]:
+    for op in mlir_util.named(module.operation, "tensor.bitcast"):
         if all(_is_signless(value.type) for value in (op.operands[0], op.results[0])):
             cast = mlir_util.Builder(op).value("arith.bitcast", op.operands, op.results[0].type)
             mlir_util.replace_op(op, [cast])
@@ -121,7 +119,7 @@ def _lower_bit_casts(module: Any) -> None:
 
 def _reshape_by_indices(module: Any) -> None:
     """Upstream's lowering of ``memref.reshape`` forgets to convert the elements of a shape that are no indices."""
-    for op in [op for op in mlir_util.walk(module.operation) if op.name == "tensor.reshape"]:
+    for op in mlir_util.named(module.operation, "tensor.reshape"):
         shape = ir.RankedTensorType(op.operands[1].type)
         if isinstance(shape.element_type, ir.IntegerType) and shape.has_static_shape:
             build = mlir_util.Builder(op)
@@ -196,7 +194,7 @@ def _pad_with_zeros(module: Any) -> None:
 
     Right before the schedules: canonicalisation takes away a padding that no size needs.
     """
-    for op in [op for op in mlir_util.walk(module.operation) if op.name == "linalg.pack"]:
+    for op in mlir_util.named(module.operation, "linalg.pack"):
         type_ = op.results[0].type
         part = getattr(type_.element_type, "element_type", None)
         source, destination, padding, tiles = mlir_util.operand_groups(op)
@@ -216,9 +214,7 @@ def _drop_empty_parts(module: Any) -> bool:
     Bufferisation makes a view of its place, which may be behind the end of the memory: upstream refuses that.
     """
     dropped = False
-    for op in mlir_util.walk(module.operation):
-        if op.name not in ("tensor.concat", "tensor.insert_slice", "tensor.pad"):
-            continue
+    for op in mlir_util.named(module.operation, "tensor.concat", "tensor.insert_slice", "tensor.pad"):
         type_ = op.results[0].type
         if _is_empty(op.results[0]):
             dropped = True
@@ -329,7 +325,7 @@ def _lift_control_flow(module: Any, run_passes: RunPasses) -> None:
     """Rewrite the functions of ``module`` so that each has a single block, which bufferisation can handle: ``cf``
     becomes ``scf``."""
     run_passes(module.operation, pipeline("lift_control_flow"))
-    for op in mlir_util.walk(module.operation):
+    for op in mlir_util.named(module.operation, "ub.poison", "scf.index_switch"):
         if op.name == "ub.poison" and isinstance(op.results[0].type, ir.ShapedType):
             _replace_poison(op)
         elif op.name == "scf.index_switch" and any(

@@ -39,6 +39,14 @@ def by_block(ops: Iterable[Any]) -> list[list[Any]]:
     return list(found.values())
 
 
+def named(root: Any, *names: str) -> list[Any]:
+    """The operations under ``root`` with one of these names.
+
+    For those that are replaced: a walk over all would go on to what was inside of them, freed memory by then.
+    """
+    return [op for op in walk(root) if op.name in names]
+
+
 def functions(module: Any) -> list[Any]:
     """The ``func.func`` operations of a module, in order."""
     return [op for op in children(module.operation) if op.name == "func.func"]

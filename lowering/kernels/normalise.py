@@ -29,8 +29,9 @@ def normalise_contractions(module: Any) -> None:
     for op in contractions_of(module):
         if len(op.results) == 1 and isinstance(op.results[0].type, ir.RankedTensorType):
             _normalise(op, linalg)
-    for op in mlir_util.walk(module.operation):
-        if op.name.startswith("linalg.conv_") and len(op.operands) == 3 and len(op.results) == 1:
+    convolutions = [op for op in mlir_util.walk(module.operation) if op.name.startswith("linalg.conv_")]
+    for op in convolutions:
+        if len(op.operands) == 3 and len(op.results) == 1:
             _without_windows(op, linalg)
 
 

@@ -21,14 +21,12 @@ KIND = "transpose"
 def call_transposes(module: Any, schedules: Schedules, library: KernelLibrary) -> None:
     """Replace the transposes of ``module``, bufferised host code, for which there are rows."""
     linalg: Any = None
-    for op in mlir_util.walk(module.operation):
+    for op in mlir_util.named(module.operation, "memref.copy", "linalg.generic", "linalg.transpose"):
         if op.name == "memref.copy":
             nest = copy_nest(op)
-        elif op.name in ("linalg.generic", "linalg.transpose"):
+        else:
             linalg = linalg or bindings.load("_mlir_libs._mlirDialectsLinalg")
             nest = match(op, linalg)
-        else:
-            continue
         if nest is not None and _is_transpose(nest):
             collapse_loops(nest)
             found = _sizes(nest)
