@@ -64,7 +64,7 @@ def pack_call(found: Contraction, operand: Operand, name: str, row: Row, library
         number = "%panel_of_b"
         before = "%panel_of_b = arith.subi %panel, %a_panels : index\n"
     types = f"{matrix_type(source)}, index, memref<?x{of}>, index, index, index, index, index, index, i1"
-    return f"""{before}%{name}_behind = arith.muli {number}, %{name}panel : index
+    return f"""{before}%{name}_behind = arith.muli {number}, %{name}_panel : index
         %{name}_begin = arith.muli %slot, %{name}_size : index
         %{name}_offset = arith.addi %{name}_begin, %{name}_behind : index
         %{name}_in_block = arith.muli {number}, %{width} : index
@@ -130,7 +130,7 @@ def panel(name: str, local: str, line: str, operand: Operand, width: int) -> str
     """Where the panel of ``width`` lines begins: ``%a_at`` or ``%b_at``, in elements."""
     if operand.place is Place.TO_PACK:
         return f"""%{name}_number = arith.divui {local}, %{"rows" if name == "a" else "columns"} : index
-            %{name}_behind = arith.muli %{name}_number, %{name}panel : index
+            %{name}_behind = arith.muli %{name}_number, %{name}_panel : index
             %{name}_begin = arith.muli %slot, %{name}_size : index
             %{name}_at = arith.addi %{name}_begin, %{name}_behind : index"""
     # Panels of all steps of k, [lines / width][K][width]; `line` is a multiple of the width.
