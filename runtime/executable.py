@@ -157,10 +157,10 @@ class Executable:
     def _run(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """As :meth:`run`. What needs no conversion is checked in native code only, which refuses the rest."""
         results: Any = NotImplemented
-        if not named:
-            if name.__class__ is str and name in self._arguments:
-                results = self._call(name, given, ARGUMENTS)
-        elif name in self._arguments and self._arguments[name].with_out(given, named):
+        checks = self._arguments.get(name) if name.__class__ is str else None
+        if checks is not None and not named:
+            results = self._call(name, given, ARGUMENTS)
+        elif checks is not None and checks.with_out(given, named):
             out = named["out"]
             several = out if isinstance(out, list | tuple) else (out,)  # pyright: ignore[reportUnknownVariableType]
             results = self._call(name, (*given, *several), WITH_OUT)
