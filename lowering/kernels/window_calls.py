@@ -31,8 +31,9 @@ class Call:
 
     def __init__(self, plan: Plan, row: Row, begin: str | None, follows: Epilogue | None) -> None:
         self.plan, self.row, self.begin, self.follows = plan, row, begin, follows
-        self.found, self.lanes = plan.found, row.numbers["lanes"]
+        self.found = plan.found
         self.filters = self.found.weights if self.found.w is not None else None
+        self.lanes = row.numbers["pooled" if self.filters is None else "lanes"]
         self.result = self.found.result if follows is None else follows.result
         self.extras = [] if follows is None else list(follows.operands)
         self.chain = self._chain()
