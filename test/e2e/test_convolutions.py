@@ -278,6 +278,18 @@ func.func @quantised(%x: tensor<1x9x9x4xi8>, %w: tensor<3x3x4x8xi8>, %x_zero: i3
     outs(%init : tensor<1x7x7x8xi32>) -> tensor<1x7x7x8xi32>
   return %0 : tensor<1x7x7x8xi32>
 }
+func.func @quantised_padded(%x: tensor<1x5x5x4xi8>, %w: tensor<3x3x4x8xi8>, %x_zero: i32, %w_zero: i32,
+                            %init: tensor<1x7x7x8xi32>) -> tensor<1x7x7x8xi32> {
+  %zero = arith.constant 0 : i8
+  %padded = tensor.pad %x low[0, 2, 1, 0] high[0, 2, 3, 0] {
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %zero : i8
+  } : tensor<1x5x5x4xi8> to tensor<1x9x9x4xi8>
+  %0 = linalg.conv_2d_nhwc_hwcf_q {strides = dense<1> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}
+    ins(%padded, %w, %x_zero, %w_zero : tensor<1x9x9x4xi8>, tensor<3x3x4x8xi8>, i32, i32)
+    outs(%init : tensor<1x7x7x8xi32>) -> tensor<1x7x7x8xi32>
+  return %0 : tensor<1x7x7x8xi32>
+}
 """
 
 
@@ -314,3 +326,10 @@ def test_zero_points() -> None:
     init = np.ones(case.shape(2), np.int32)
     expected = case.reference(x - np.float64(3), w - np.float64(-5), init)
     np.testing.assert_array_equal(_others().run("quantised", x, w, np.int32(3), np.int32(-5), init), expected)
+    # Zeros of the padding are elements: their zero point is taken off, too.
+    part = x[:, 2:7, 1:6].copy()
+    x[...] = 0
+    x[:, 2:7, 1:6] = part
+    expected = case.reference(x - np.float64(3), w - np.float64(-5), init)
+    found = _others().run("quantised_padded", part, w, np.int32(3), np.int32(-5), init)
+    np.testing.assert_array_equal(found, expected)
