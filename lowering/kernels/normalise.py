@@ -79,9 +79,9 @@ def _without_windows(op: Any, linalg: Any) -> None:
         if factor != 1:
             return
         loops.append(loop)
-    if not windows:
-        return
     kept = [loop for loop in range(maps[0].n_dims) if loop not in windows]
+    if not windows or set(kept) <= set(_loops(maps[2])):
+        return  # the latter: nothing is summed, which is no contraction
     named = {loop: ir.AffineDimExpr.get(number, op.context) for number, loop in enumerate(kept)}
     all_loops = [loops, [loop for loop in of_filters if loop not in windows], _loops(maps[2])]
     contracted = [ir.AffineMap.get(len(kept), 0, [named[x] for x in each], op.context) for each in all_loops]
@@ -103,7 +103,7 @@ def _drop(op: Any, tensor: Any, axes: Collection[int]) -> Any:
             shape.append("?" if type_.is_dynamic_dim(axis) else str(extent))
         groups[-1].append(axis)
     to = f"tensor<{'x'.join([*shape, str(type_.element_type)])}>"
-    text = f"%made = tensor.collapse_shape %0 {groups} : {type_} into {to}"
+    text = f"%made = tensor.collapse_shape %0 {groups if shape else []} : {type_} into {to}"
     return mlir_util.insert(op, text, [tensor])[0].results[0]
 
 

@@ -257,6 +257,11 @@ def test_what_is_outside_is_multiplied() -> None:
 
 
 _POOLING = """
+func.func @one(%x: tensor<7x5xf32>, %w: tensor<1x1xf32>, %init: tensor<7x5xf32>) -> tensor<7x5xf32> {
+  %0 = linalg.conv_2d ins(%x, %w : tensor<7x5xf32>, tensor<1x1xf32>)
+    outs(%init : tensor<7x5xf32>) -> tensor<7x5xf32>
+  return %0 : tensor<7x5xf32>
+}
 func.func @pool(%x: tensor<2x9x9x5xf32>) -> tensor<2x5x5x5xf32> {
   %least = arith.constant 0xFF800000 : f32
   %window = tensor.empty() : tensor<3x3xf32>
@@ -296,6 +301,11 @@ func.func @quantised_padded(%x: tensor<1x5x5x4xi8>, %w: tensor<3x3x4x8xi8>, %x_z
 @functools.cache
 def _others() -> Executable:
     return devscope.compile(_POOLING)
+
+
+def test_filter_of_one_element() -> None:
+    x = np.arange(35, dtype=np.float32).reshape(7, 5)
+    np.testing.assert_array_equal(_others().run("one", x, np.full((1, 1), 3, np.float32), x), 4 * x)
 
 
 def test_padded_pooling_of_special_values() -> None:
