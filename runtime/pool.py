@@ -141,6 +141,10 @@ def end_calls_at_exit() -> None:
             pool.end()
 
 
+_PATIENCE = 0.001
+"""Seconds that a call waits for an instance before it comes before calls that begin."""
+
+
 class InstancePool:
     """The instances of a program: idle ones, and those that run.
 
@@ -174,6 +178,8 @@ class InstancePool:
         # Its lock is reentrant: garbage collection may call the program from anywhere.
         self._changed = threading.Condition()
         self._waiting = 0
+        self._overdue: list[object] = []
+        """Who has waited for longer than `_PATIENCE`, one after the other."""
 
     def take(self, held: list[Instance]) -> Instance:
         """An instance for one call, which is in ``held``, too; give it back, also after an exception.
@@ -183,11 +189,11 @@ class InstancePool:
         while True:
             if self._forked:
                 raise forked()
-            instance = self._move(self._idle, held, "thread", get_ident())
-            if instance is not None:
-                return instance
-            if self._wait_for_idle(id(held)):
+            if not self._overdue and self._move(self._idle, held, "thread", get_ident()) is not None:
+                return held[0]
+            if self._wait_for_idle(held):
                 self._start(held)
+            if held:
                 return held[0]
 
     def give_back(self, held: list[Instance]) -> None:
@@ -232,6 +238,7 @@ class InstancePool:
             self.instances, self._idle = [], []
         self.instances[:] = [one for one in self.instances if one.thread == me or one in self._idle]
         self._changed = threading.Condition()
+        self._overdue.clear()
         self._starting.clear()
         self._waiting = 0
 
@@ -256,18 +263,36 @@ class InstancePool:
             if not self.instances and not self._ending:
                 self._builds.close()
 
-    def _wait_for_idle(self, call: int) -> bool:
-        """Waits until an instance is idle; or else True: ``call`` may make a new one, which counts from now on."""
-        with self._changed:
-            self._wait(lambda: self._closed or self._idle or self._may_start())
+    def _wait_for_idle(self, held: list[Instance]) -> bool:
+        """Waits for an idle instance and takes it; or else True: the call may make one, which counts from now on.
+
+        Who has waited for long comes before calls that begin. Those of a busy thread would take back what it has
+        given back before another thread has the interpreter's lock, which it only gets while they run.
+        """
+        me = object()
+        with self._changed, contextlib.ExitStack() as waiting:
+            if not self._wait(lambda: self._closed or self._may_take(me) or self._may_start(), _PATIENCE):
+                waiting.callback(self._leave, me)
+                self._overdue.append(me)
+                self._wait(lambda: self._closed or self._may_take(me) or self._may_start())
             if self._ending and threading.current_thread() is not threading.main_thread():
                 raise SystemExit  # while the process ends; handlers of its end are told like others
             if self._closed:
                 raise InputError("the executable was closed", notes=["load or compile the program again"])
             if self._idle or not self._may_start():
+                self._move(self._idle, held, "thread", get_ident())
                 return False
-            self._starting.add(call)
+            self._starting.add(id(held))
             return True
+
+    def _may_take(self, me: object) -> bool:
+        return bool(self._idle) and (not self._overdue or self._overdue[0] is me)
+
+    def _leave(self, me: object) -> None:
+        """For the next one who is overdue."""
+        if me in self._overdue:
+            self._overdue.remove(me)
+        self._changed.notify_all()
 
     def _may_start(self) -> bool:
         me = get_ident()
@@ -290,10 +315,10 @@ class InstancePool:
         mine = sum(instance.thread == get_ident() for instance in self.instances)
         return len(self.instances) + len(self._starting) - len(self._idle) - mine
 
-    def _wait(self, until: Callable[[], Any]) -> None:
+    def _wait(self, until: Callable[[], Any], seconds: float | None = None) -> Any:
         # Whoever gives an instance back looks at the number after that: either it sees it, or it was seen here.
         self._waiting += 1
         try:
-            self._changed.wait_for(until)
+            return self._changed.wait_for(until, seconds)
         finally:
             self._waiting -= 1

@@ -1,13 +1,13 @@
 """The call of a kernel for a contraction, as text: views of the buffers, memory for packing, outer loops."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand, Place
 from devscope.lowering.kernels.contraction_operands import Extra, element_bytes, matrix_type, operand_type
 from devscope.lowering.kernels.contraction_values import NARROW, PACKED, steps_of_k
+from devscope.lowering.kernels.library import Parameter
 from devscope.lowering.kernels.table import Row
 
 _PACKED_BYTES = 8 << 20
@@ -16,16 +16,6 @@ _PACKED_BYTES = 8 << 20
 _MOST_AT_ONCE = 16
 _AT_ONCE_UNKNOWN = 4
 """Where the sizes of matrices are not known."""
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """Of a kernel: its name there, its type, and the value in the caller's text."""
-
-    name: str
-    type: str
-    value: str
-    written: bool = False
 
 
 class CallText:

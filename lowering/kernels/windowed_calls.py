@@ -1,28 +1,17 @@
 """The call of a kernel for a windowed operation, as text: views of buffers, sizes, memory for what is packed."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.index_text import Index, IndexText
-from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.library import KernelLibrary, Parameter
 from devscope.lowering.kernels.windowed import FLAT, Windowed, element_of
 from devscope.lowering.memory.effects import mark_written
 
 IMAGE, FILTERS, RESULT = range(3)
 """Numbers of buffers; those of an epilogue's operands come behind."""
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """Of a kernel: its name there, its type, and the value in the caller's text."""
-
-    name: str
-    type: str
-    value: str
-    written: bool = False
 
 
 class Caller(IndexText):

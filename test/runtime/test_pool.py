@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from forks import in_fork
 from handmade import add_program, program, symbol, vector
 
 from devscope.errors import DeviceError, OptionError
@@ -71,25 +72,6 @@ def is_right(exe: Executable, n: int, rounds: int = 100) -> bool:
     return bool(np.array_equal(exe(n, rounds), np.full(n, rounds)))
 
 
-def in_fork(work: Callable[[], object]) -> str:
-    """What ``work`` says in a forked process, or the error that it raises."""
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        signal.alarm(60)
-        try:
-            said = str(work())
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(write, said.encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as file:
-        said = file.read()
-    os.waitpid(child, 0)
-    return said
-
-
 def thread_total() -> int:
     return len(os.listdir("/proc/self/task"))
 
@@ -145,6 +127,7 @@ def test_interrupts(exe: Executable) -> None:
             assert time.monotonic() - start < 10
             assert is_right(exe, 20)
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert seen == [True] * 3
 
@@ -158,10 +141,10 @@ def test_a_handler_that_forks(exe: Executable) -> None:
 
     before = signal.signal(signal.SIGALRM, handle)
     try:
-        signal.setitimer(signal.ITIMER_REAL, 0.08)
+        signal.setitimer(signal.ITIMER_REAL, 0.04)
         status = 1
         try:
-            assert is_right(exe, 3000, 100000)
+            assert is_right(exe, 20000, 100000)  # 0.3 s with two cores
             assert is_right(exe, 9)
             status = 0
         except DeviceError as error:
@@ -170,8 +153,25 @@ def test_a_handler_that_forks(exe: Executable) -> None:
             if os.getpid() != parent:
                 os._exit(status)
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert [os.waitpid(child, 0)[1] for child in children] == [0]
+
+
+def test_every_thread_has_its_turn() -> None:
+    """Also beside more threads than instances, which take back at once what they have given back."""
+    ended = False
+
+    def work() -> None:
+        while not ended:
+            exe(10, 10)
+
+    with Executable(program(HOST, ENTRIES), threads=1) as exe, ThreadPoolExecutor(8) as pool:
+        calls = [pool.submit(work) for _ in range(8)]
+        assert all(is_right(exe, 20) for _ in range(50))
+        ended = True
+        for call in calls:
+            call.result(60)
 
 
 def test_quiet_when_idle(exe: Executable) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
 import signal
 import sys
 import threading
@@ -16,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forks import in_fork
 from handmade import add_program, program, symbol, vector
 
 from devscope.errors import ExecutionError, InputError
@@ -312,28 +312,9 @@ def test_an_instance_whose_making_was_interrupted_is_waited_for_by_nobody(host: 
     pool = host._pool  # pyright: ignore[reportPrivateUsage]
     with in_a_call(host):
         held: list[Instance] = []
-        assert pool._wait_for_idle(id(held))  # pyright: ignore[reportPrivateUsage]
+        assert pool._wait_for_idle(held)  # pyright: ignore[reportPrivateUsage]
         pool.give_back(held)
         assert pool._others() == 0  # pyright: ignore[reportPrivateUsage]
-
-
-def in_fork(work: Callable[[], object]) -> str:
-    """What ``work`` says in a forked process, or the error that it raises; a process that hangs is ended."""
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        signal.alarm(60)
-        try:
-            said = str(work())
-        except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(write, said.encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read) as file:
-        said = file.read()
-    os.waitpid(child, 0)
-    return said
 
 
 def test_forks_while_another_thread_is_in_a_call(host: Executable) -> None:
