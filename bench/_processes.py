@@ -23,6 +23,11 @@ class Case:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
+def _environment() -> dict[str, str]:
+    """Without the wish that Python writes no bytecode: all processes but the first would compile sources, too."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 def script_case(name: str, script: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Case:
     """A case that runs a Python script with this interpreter."""
     return Case(name, [sys.executable, script, *arguments], environment or {})
@@ -32,7 +37,7 @@ def run_case(case: Case) -> dict[str, Any]:
     """The figures of one run, with ``process``: seconds from its start to its end."""
     start = time.perf_counter()
     done = subprocess.run(
-        list(case.command), env={**os.environ, **case.environment}, capture_output=True, text=True, check=False
+        list(case.command), env={**_environment(), **case.environment}, capture_output=True, text=True, check=False
     )
     seconds = time.perf_counter() - start
     if done.returncode:

@@ -10,6 +10,7 @@ from typing import Any
 
 from devscope.dialects.device import Device
 from devscope.dialects.irdl_export import export_dialect
+from devscope.dialects.scope_attribute import RESULTS
 from devscope.errors import DevscopeError, Note, ParseError, SourceLocation
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import children, ir
@@ -52,7 +53,7 @@ def parse_file(path: str | Path, context: Any) -> Any:
     except ValueError as error:  # a zero in the path
         raise ParseError(f"cannot read {name!r}: {error}") from None
     try:
-        return ir.Module.parseFile(name, context)
+        return _printable_signatures(ir.Module.parseFile(name, context))
     except RuntimeError as error:
         if not bindings.not_text(error):
             raise
@@ -95,14 +96,31 @@ def parse_text(text: str | bytes, filename: str, context: Any) -> Any:
     if isinstance(text, bytes):
         if text.startswith(BYTECODE_MAGIC):
             with _readable(filename, is_bytecode=True):
-                return _parse_unnamed(text, filename, context)
+                return _printable_signatures(_parse_unnamed(text, filename, context))
         try:
             text = text.decode()
         except UnicodeDecodeError as error:
             where = SourceLocation.of_byte(filename, text, error.start)
             raise ParseError("neither MLIR bytecode nor UTF-8 text", where) from None
     with _readable(filename):
-        return _parse_named(text, filename, context)
+        return _printable_signatures(_parse_named(text, filename, context))
+
+
+def _printable_signatures(module: Any) -> Any:
+    """``module`` without empty lists of attributes of results.
+
+    MLIR's verifier takes one also where there are results; its printer crashes at it.
+    """
+    waiting = list(children(module.operation))
+    while waiting:
+        op = waiting.pop()
+        if op.name == "builtin.module":
+            waiting += children(op)
+        elif op.name.endswith(".func"):
+            listed = op.attributes.get(RESULTS)
+            if isinstance(listed, ir.ArrayAttr) and not len(listed):
+                del op.attributes[RESULTS]
+    return module
 
 
 @contextmanager

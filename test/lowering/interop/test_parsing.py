@@ -122,3 +122,12 @@ def test_a_device_region_ends_in_a_yield(session):
     session.parse(text)
     error = parse_error(session, text.replace('"device.yield"() : () -> ()', "%0 = arith.constant 1 : i8"))
     assert "terminator" in error.message
+
+
+@pytest.mark.parametrize("around", ["{}", "module {{ module {{ {} }} }}"], ids=["at the top", "in a module"])
+def test_empty_lists_of_attributes_of_results(session, around):
+    """MLIR takes them, and crashes where it prints them."""
+    function = """"func.func"() <{sym_name = "f", sym_visibility = "private", function_type = (f32) -> f32,
+        res_attrs = []}> ({}) : () -> ()"""
+    other = '"other.func"() {res_attrs = 1 : i32} : () -> ()'
+    assert "@f(f32) -> f32" in str(session.parse(around.format(function + other)))
