@@ -66,14 +66,14 @@ def _is_one(operand: Operand, group: Group) -> bool:
     return all(operand.is_one(outer, inner) for outer, inner in pairs)
 
 
-def rows_of_block(rows: int) -> str:
-    """Rows behind the last are like that one."""
+def clamped(name: str, count: int, first: str, last: str) -> str:
+    """Indices ``%name0``, ``%name1`` and so on from ``first`` on; those behind ``last`` are that one."""
     lines: list[str] = []
-    for number in range(rows):
+    for number in range(count):
         lines += [
-            f"%number{number} = arith.constant {number} : index",
-            f"%wanted{number} = arith.addi %row, %number{number} : index",
-            f"%row{number} = arith.minsi %wanted{number}, %last_row : index",
+            f"%{name}_step{number} = arith.constant {number} : index",
+            f"%{name}_wanted{number} = arith.addi {first}, %{name}_step{number} : index",
+            f"%{name}{number} = arith.minsi %{name}_wanted{number}, {last} : index",
         ]
     return "\n".join(lines)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from math import gcd
 
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place
-from devscope.lowering.kernels.contraction_operands import extended, matrix_type, operand_type, zero
+from devscope.lowering.kernels.contraction_operands import clamped, extended, matrix_type, operand_type, zero
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row
 
@@ -86,13 +86,7 @@ def _transpose(found: Contraction, source: str, lines: int, depth: int) -> str:
     """
     of, type_ = found.element, matrix_type(source)
     line = f"vector<{depth}x{source}>"
-    text: list[str] = []
-    for number in range(lines):
-        text += [
-            f"%n{number} = arith.constant {number} : index",
-            f"%w{number} = arith.addi %at, %n{number} : index",
-            f"%at{number} = arith.minsi %w{number}, %last : index",
-        ]
+    text = [clamped("at", lines, "%at", "%last")]
     # A mask is needed behind the last step only, and there is none for some types.
     places = [f"%matrix[%b, %at{number}, %k]" for number in range(lines)]
     all_ = [f"%all{n} = vector.load {place} : {type_}, {line}" for n, place in enumerate(places)]

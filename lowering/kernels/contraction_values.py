@@ -7,13 +7,13 @@ from devscope.lowering.kernels.contraction_match import Contraction, Place
 from devscope.lowering.kernels.contraction_operands import (
     Extra,
     addition,
+    clamped,
     extended,
     is_float,
     matrix_type,
     operand_type,
     read_columns,
     read_rows,
-    rows_of_block,
     zero,
 )
 from devscope.lowering.kernels.contraction_panels import pack_call, pack_tasks, panel, read_panel
@@ -97,7 +97,7 @@ def _of_packed(
         for name, operand in (("a", found.a), ("b", found.b))
         if operand.place is Place.TO_PACK
     }
-    panel_of_a, read_a = rows_of_block(rows), read_rows(found, rows, "%k_all", "")
+    panel_of_a, read_a = clamped("row", rows, "%row", "%last_row"), read_rows(found, rows, "%k_all", "")
     if found.a.place is not Place.IN_PLACE:
         panel_of_a, read_a = panel("a", "%i", "%row", found.a, rows), read_panel("%a", "a", found.a, rows, found)
     block_of_b = f"{operand_type(found.b)}, vector<{columns}x{found.element}>"
@@ -134,7 +134,7 @@ def _of_narrow(found: Contraction, rows: int, columns: int, steps: int) -> dict[
             {read_rows(found, rows, f"%at_k{step}", f"{step}")}"""
 
     return {
-        "PANEL_OF_A": rows_of_block(rows),
+        "PANEL_OF_A": clamped("row", rows, "%row", "%last_row"),
         "READ_ALL_A": "\n".join(map(read, range(steps))),
         "ADD_ALL": "\n".join(map(add, range(steps))),
         "READ_A": read(0),
