@@ -1,19 +1,25 @@
 """One side of `kernels.py`, in a process of its own: it computes when it is told to.
 
-    python _kernel_peer.py devscope|numpy|torch|compile|iree|iree-dt THREADS DIRECTORY [--small]
+    python _kernel_peer.py devscope|device|numpy|torch|compile|iree|iree-dt THREADS DIRECTORY
+               [--small] [--device NAME]
 
 Every line of standard input is a JSON object. ``{"load": NAME}`` makes a work's function from DIRECTORY's arrays,
 calls it and compares its result; ``{"seconds": S}`` calls it for that long; ``{"copy": S}`` copies 64 MiB for that
 long. Every answer is a JSON line: an ``error``, or the best ``wall`` and processor (``cpu``) seconds of one call.
 Both of a numpy's and a torch's Python have what this imports.
+
+A `device` repeats a work in a loop of the program, which copies the inputs to it before and the last result back
+afterwards. The time of an iteration is the difference between many and one.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +58,8 @@ def aligned_copy(array: Any) -> Any:
 class Side:
     """What makes functions; ``threads`` were told to libraries by the environment."""
 
-    def __init__(self, kind: str, threads: int, directory: Path) -> None:
-        self.kind, self.threads, self.directory = kind, threads, directory
+    def __init__(self, kind: str, threads: int, directory: Path, device: str = "") -> None:
+        self.kind, self.threads, self.directory, self.device = kind, threads, directory, device
 
     def function(self, work: Work, number: int, arrays: list[Any], result: Any) -> Run:
         """A function of no arguments that computes ``work``, and reuses memory for its result where it can."""
@@ -66,6 +72,10 @@ class Side:
 
             program = devscope.compile(work.text())
             return lambda: program(*arrays)
+        if self.kind == "device":
+            import devscope
+
+            return Loop(devscope.compile(looped(work.text()), default=self.device), arrays, self.device)
         return self._iree(work, number, arrays)
 
     def _torch(self, work: Work, arrays: list[Any], result: Any) -> Run:
@@ -94,6 +104,65 @@ class Side:
         main = runtime.load_vm_module(code, self.config).main
         inputs = [runtime.asdevicearray(self.config.device, array) for array in arrays]
         return lambda: main(*inputs)
+
+
+def looped(text: str) -> str:
+    """The program of ``@main`` with a last argument: how often its work is done once more."""
+    found = re.search(r"func\.func @main\((.*?)\) -> (\S+) {", text)
+    assert found, text
+    parameters, result = found.groups()
+    names, types = zip(*(parameter.split(": ") for parameter in parameters.split(", ")), strict=True)
+    call = f"func.call @work({', '.join(names)}) : ({', '.join(types)}) -> {result}"
+    return f"""\
+{text.replace("func.func @main(", "func.func private @work(")}
+func.func @main({parameters}, %times: index) -> {result} {{
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %first = {call}
+  %last = scf.for %i = %zero to %times step %one iter_args(%before = %first) -> {result} {{
+    %next = {call}
+    scf.yield %next : {result}
+  }}
+  return %last : {result}
+}}
+"""
+
+
+@dataclass
+class Loop:
+    """A `looped` program and its inputs."""
+
+    program: Any
+    arrays: list[Any]
+    device: str
+
+    def __call__(self, more: int = 1) -> Any:
+        return self.program(*self.arrays, more)
+
+    def launches(self, more: int) -> int:
+        self.program.reset_counters()
+        self(more)
+        return self.program.counters().launches[self.device]
+
+    def best_times(self, seconds: float) -> dict[str, float]:
+        """Of one iteration, by the clock alone: threads of the driver do the work.
+
+        Raises RuntimeError where the compiler took the work out of the loop.
+        """
+        if self.launches(3) <= self.launches(1):
+            raise RuntimeError("the loop does not repeat the work")
+        start = time.perf_counter()
+        self(2)
+        repeats = 1 + max(2, int(seconds / 4 / (time.perf_counter() - start)))
+        best = dict.fromkeys((1, repeats), float("inf"))
+        calls = 0
+        while calls < 3 or time.perf_counter() - start < seconds:
+            for more in best:
+                before = time.perf_counter()
+                self(more)
+                best[more] = min(best[more], time.perf_counter() - before)
+            calls += 1
+        return {"wall": max(best[repeats] - best[1], 0.0) / (repeats - 1)}
 
 
 def compile_iree(text: str, flags: list[str]) -> bytes:
@@ -160,7 +229,8 @@ def main() -> None:
     os.dup2(2, 1)
     table = works("--small" in sys.argv)
     numbers = {name: number for number, name in enumerate(table)}
-    side = Side(kind, threads, directory)
+    device = sys.argv[sys.argv.index("--device") + 1] if "--device" in sys.argv else ""
+    side = Side(kind, threads, directory, device)
     function: Run | None = None
     copy: Run | None = None
     for line in sys.stdin:
@@ -183,6 +253,8 @@ def main() -> None:
                 answer = best_times(copy, request["copy"])
             elif function is None:
                 answer = {"error": "not loaded"}
+            elif isinstance(function, Loop):
+                answer = function.best_times(request["seconds"])
             else:
                 answer = best_times(function, request["seconds"])
         except Exception as error:

@@ -7,12 +7,17 @@ ratios of rounds, and a row's that to the best peer. Before a time counts, resul
 
     python bench/kernels.py [--rows matmul conv ...] [--threads 1 2] [--rounds 5] [--seconds 0.1] [--small]
                             [--peers numpy torch compile iree iree-dt] [--torch PYTHON] [--json FILE]
+                            [--device opencl:0]
 
 Peers keep the memory of results: numpy and torch write to arrays that are there (``out=``), and their allocator
 gives nothing back to the system; inputs of IREE are on its device, whose allocator caches. devscope's caller drops
 each result. IREE runs at -O3 for this CPU, `iree-dt` with
 data tiling and microkernels too; `compile` is torch.compile, a peer of the whole models. Rows that memory limits
 have a second target: a share of the bandwidth of copying 64 MiB, done in turn with them.
+
+With ``--device`` the work is on a device of the same cores, beside devscope's host code and the peers, all on as
+many threads as the process has cores. Inputs and results stay on the device: a loop in the program repeats the
+work, and the table has the time of an iteration by the clock: launches count, copies to and from the host do not.
 
 Torch may live in an environment of its own; PYTHON is its interpreter (default: $DEVSCOPE_TORCH_PYTHON, else this
 one, else that of build/bench/torch). Without one, it is left out. To make one:
@@ -39,7 +44,11 @@ from _kernel_work import COPIED, Work, works
 from _processes import repository
 
 PEERS = {"numpy": "numpy", "torch": "torch", "compile": "t.compile", "iree": "IREE", "iree-dt": "IREE dt"}
-SIDES = ("devscope", *PEERS)
+SIDES = ("device", "devscope", *PEERS)
+TARGET_OF_HOST = 0.8
+"""Of the speed of devscope's host code, for a device."""
+DEVICE_TARGETS = ("matmul", "batch", "conv", "elementwise")
+"""Groups of rows in which a device has to be as fast as the best peer."""
 TARGET_BANDWIDTH = 0.8
 TARGET_SPEED_UP = 1.7
 """Of two threads against one, where cores are the limit."""
@@ -57,10 +66,13 @@ Figures = dict[str, float]
 class Side:
     """A process that computes when it is told to; one that dies is started again for the next work."""
 
-    def __init__(self, kind: str, threads: int, python: str, directory: str, small: bool) -> None:
+    def __init__(
+        self, kind: str, threads: int, python: str, directory: str, small: bool, device: str | None = None
+    ) -> None:
         self.kind, self.threads = kind, threads
         script = str(Path(__file__).with_name("_kernel_peer.py"))
         self._command = [python, script, kind, str(threads), directory, *(["--small"] if small else [])]
+        self._command += ["--device", device] if device else []
         names = ("DEVSCOPE_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
         self._environment = {
             **{name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"},
@@ -173,21 +185,46 @@ def amount(work: Work, seconds: float) -> float:
     return 1e3 * seconds if work.unit == "ms" else work.amount / seconds * 1e-9
 
 
-def judge(work: Work, threads: int, found: dict[Any, Any]) -> dict[str, Any]:
-    """A row: medians per side, the ratio to the best peer, the share of bandwidth, the speed-up by threads."""
-    key = clock(threads)
-    row: dict[str, Any] = {"name": work.name, "threads": threads, "unit": work.unit, "target": work.target}
-    row["figures"] = {
+def judge_device(work: Work, threads: int, found: dict[Any, Any]) -> dict[str, Any]:
+    """A row of a device: medians per side, the ratios to the best peer and to devscope's host code."""
+    row = _row(work, threads, found, "wall")
+    row["target"] = 1.0 if work.group in DEVICE_TARGETS else 0.0
+    ours, host = (found.get((kind, threads)) for kind in ("device", "devscope"))
+    met = False
+    if ours and host:
+        row["to_host"] = ratios(ours, host, "wall")
+        met = row["to_host"] >= TARGET_OF_HOST
+    if ours and _compare(row, threads, found, ours, "wall"):
+        met &= row["ratio"] >= row["target"]
+    row["met"] = met
+    return row
+
+
+def _row(work: Work, threads: int, found: dict[Any, Any], key: str) -> dict[str, Any]:
+    figures = {
         kind: amount(work, median(run[key] for run in found[kind, threads]))
         for kind in SIDES
         if (kind, threads) in found
     }
+    return {"name": work.name, "threads": threads, "unit": work.unit, "target": work.target, "figures": figures}
+
+
+def _compare(row: dict[str, Any], threads: int, found: dict[Any, Any], ours: Sequence[Figures], key: str) -> bool:
+    """Enter the ratio to the best peer in ``row``; False without peers."""
+    to_peers = {kind: ratios(ours, found[kind, threads], key) for kind in row["figures"] if kind in PEERS}
+    if to_peers:
+        row["best"], row["ratio"] = min(to_peers.items(), key=lambda item: item[1])
+    return bool(to_peers)
+
+
+def judge(work: Work, threads: int, found: dict[Any, Any]) -> dict[str, Any]:
+    """A row: medians per side, the ratio to the best peer, the share of bandwidth, the speed-up by threads."""
+    key = clock(threads)
+    row = _row(work, threads, found, key)
     ours = found.get(("devscope", threads))
     met = ours is not None
     if ours:
-        to_peers = {kind: ratios(ours, found[kind, threads], key) for kind in row["figures"] if kind != "devscope"}
-        if to_peers:
-            row["best"], row["ratio"] = min(to_peers.items(), key=lambda item: item[1])
+        if _compare(row, threads, found, ours, key):
             met &= row["ratio"] >= work.target
         copies = [runs for name, runs in found.items() if name[0] == "copy" and name[-1] == threads]
         if copies:
@@ -203,41 +240,46 @@ def judge(work: Work, threads: int, found: dict[Any, Any]) -> dict[str, Any]:
     return row
 
 
-COLUMNS = {
-    "work": 59,
-    "threads": 7,
-    "unit": 7,
-    "devscope": 8,
-    **dict.fromkeys(PEERS.values(), 9),
-    "ratio": 5,
-    "to": 9,
-    "copy": 5,
-    "speed-up": 8,
-    "": 6,
-}
-"""Of the table, and their widths; it is markdown too."""
+def columns(device: bool) -> dict[str, int]:
+    """Of the table, and their widths; it is markdown too."""
+    return {
+        "work": 59,
+        "threads": 7,
+        "unit": 7,
+        **({"device": 8} if device else {}),
+        "devscope": 8,
+        **dict.fromkeys(PEERS.values(), 9),
+        "ratio": 5,
+        "to": 9,
+        **({"to host": 7} if device else {"copy": 5, "speed-up": 8}),
+        "": 6,
+    }
 
 
-def show_line(cells: Sequence[str]) -> None:
+def show_line(cells: Sequence[str], device: bool) -> None:
     parts = [
         cell.ljust(width) if name in ("work", "unit", "to", "") else cell.rjust(width)
-        for cell, (name, width) in zip(cells, COLUMNS.items(), strict=True)
+        for cell, (name, width) in zip(cells, columns(device).items(), strict=True)
     ]
     print(f"| {' | '.join(parts)} |", flush=True)
 
 
-def show_head() -> None:
-    show_line(list(COLUMNS))
-    show_line(["-" * width for width in COLUMNS.values()])
+def show_head(device: bool) -> None:
+    show_line(list(columns(device)), device)
+    show_line(["-" * width for width in columns(device).values()], device)
 
 
-def show(row: dict[str, Any]) -> None:
+def show(row: dict[str, Any], device: bool) -> None:
     digits = 3 if row["unit"] == "ms" else 1
-    figures = [f"{row['figures'][kind]:.{digits}f}" if kind in row["figures"] else "" for kind in SIDES]
-    shares = [f"{row[key]:.2f}" if key in row else "" for key in ("ratio", "bandwidth", "speed_up")]
+    sides = SIDES if device else SIDES[1:]
+    figures = [f"{row['figures'][kind]:.{digits}f}" if kind in row["figures"] else "" for kind in sides]
+    ratio, *shares = [
+        f"{row[key]:.2f}" if key in row else ""
+        for key in ("ratio", *(("to_host",) if device else ("bandwidth", "speed_up")))
+    ]
     best = PEERS[row["best"]] if "best" in row else ""
     met = "" if row["met"] else "missed"
-    show_line([row["name"], str(row["threads"]), row["unit"], *figures, shares[0], best, *shares[1:], met])
+    show_line([row["name"], str(row["threads"]), row["unit"], *figures, ratio, best, *shares, met], device)
 
 
 def main() -> int:
@@ -247,7 +289,8 @@ def main() -> int:
     )
     parser.add_argument("--rows", nargs="+", help="groups, or beginnings of names of rows (default: all)")
     parser.add_argument("--list", action="store_true", help="show the names of rows, and nothing else")
-    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="default: 1 2")
+    parser.add_argument("--threads", nargs="+", type=int, help="default: 1 2; with --device, one per core")
+    parser.add_argument("--device", metavar="NAME", help="a device to do the work, such as opencl:0")
     parser.add_argument("--rounds", type=int, default=5, help="turns of every side (default: 5)")
     parser.add_argument("--seconds", type=float, default=0.1, help="of a turn (default: 0.1)")
     parser.add_argument("--small", action="store_true", help="a sixteenth of every size: does it run?")
@@ -255,6 +298,8 @@ def main() -> int:
     parser.add_argument("--torch", metavar="PYTHON", help="a Python that has torch 2.13 and numpy")
     parser.add_argument("--json", metavar="FILE", help="where to write all figures")
     options = parser.parse_args()
+    device = options.device
+    threads = options.threads or ([len(os.sched_getaffinity(0))] if device else [1, 2])
     table = works(options.small)
     names = [
         name
@@ -276,25 +321,26 @@ def main() -> int:
         sides = [
             Side(
                 kind,
-                threads,
+                count,
                 torch if kind in ("torch", "compile") and torch else sys.executable,
                 directory,
                 options.small,
+                device if kind == "device" else None,
             )
-            for threads in options.threads
-            for kind in ("devscope", *peers)
+            for count in threads
+            for kind in (*(["device"] if device else []), "devscope", *peers)
         ]
-        show_head()
+        show_head(bool(device))
         for number, work in enumerate(table.values()):
             if work.name not in names:
                 continue
             store(directory, number, work)
             found, errors = measure(work, sides_of(work, sides), options.rounds, options.seconds)
-            for threads in options.threads:
-                row = judge(work, threads, found)
-                row["errors"] = {kind: error for (kind, number), error in errors.items() if number == threads}
+            for count in threads:
+                row = (judge_device if device else judge)(work, count, found)
+                row["errors"] = {kind: error for (kind, number), error in errors.items() if number == count}
                 rows.append(row)
-                show(row)
+                show(row, bool(device))
             if options.json:  # after every work: they take long
                 Path(options.json).write_text(json.dumps({"load": load, "rows": rows}, indent=1) + "\n")
         for side in sides:
@@ -303,11 +349,14 @@ def main() -> int:
         for kind, error in row["errors"].items():
             print(f"{row['name']}, {kind}, {row['threads']} threads: {error.strip().splitlines()[0]}")
     missed = [row for row in rows if not row["met"]]
-    print(
-        f"{len(rows) - len(missed)} of {len(rows)} rows met: the best peer's speed (MLP: 1.2 times that), "
-        f"{TARGET_BANDWIDTH} of a copy's bandwidth where that is the limit, x{TARGET_SPEED_UP} by a second thread "
-        "where cores are"
-    )
+    if device:
+        targets = f"{TARGET_OF_HOST} of devscope's host code; the best peer for {', '.join(DEVICE_TARGETS)}"
+    else:
+        targets = (
+            f"the best peer's speed (MLP: 1.2 times that), {TARGET_BANDWIDTH} of a copy's bandwidth where that is "
+            f"the limit, x{TARGET_SPEED_UP} by a second thread where cores are"
+        )
+    print(f"{len(rows) - len(missed)} of {len(rows)} rows met: {targets}")
     return 1 if missed else 0
 
 

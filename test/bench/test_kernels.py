@@ -11,8 +11,11 @@ from typing import Any
 import pytest
 from torch_mlir.ir import Context, Module
 
+import devscope
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "bench"))
 
+import _kernel_peer
 import kernels
 from _kernel_work import works
 
@@ -39,6 +42,46 @@ def test_small_run(tmp_path: Path) -> None:
         assert ("ratio" in row) == works(True)[row["name"]].numpy_is_peer
         assert ("bandwidth" in row) == (row["unit"] == "GB/s")
     assert (done.returncode == 0) == all(row["met"] for row in found)
+
+
+def test_device_run(tmp_path: Path) -> None:
+    file = tmp_path / "figures.json"
+    options = ["--small", "--rounds", "1", "--seconds", "0.001", "--peers", "numpy", "--device", "opencl:0"]
+    command = [sys.executable, str(Path(kernels.__file__)), *options, "--json", str(file)]
+    done = subprocess.run(
+        [*command, "--rows", "matmul 128, B"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (0, 1), done.stderr
+    found = json.loads(file.read_text())["rows"]
+    assert [row["name"].split()[0] for row in found] == ["matmul"]
+    for row in found:
+        assert row["errors"] == {}
+        assert row["figures"]["device"] > 0
+        assert row["to_host"] > 0
+        assert row["met"] == (row["to_host"] >= 0.8 and row["ratio"] >= row["target"])
+
+
+def test_the_loop_of_a_device_repeats_the_work() -> None:
+    work = works(True)["argmax 256x256, axis 1"]
+    arrays = work.inputs()
+    program = devscope.compile(_kernel_peer.looped(work.text()), default="opencl:0")
+    loop = _kernel_peer.Loop(program, arrays, "opencl:0")
+    once, more = loop.launches(0), loop.launches(6)
+    assert once > 0
+    assert more == 7 * once
+    assert (loop(2) == work.numpy(None, *arrays)()).all()
+
+
+def test_a_device_is_judged_by_host_code_and_by_peers_where_they_are_targets() -> None:
+    table = works(True)
+    found: dict[Any, Any] = {("device", 2): runs(1.0), ("devscope", 2): runs(0.9), ("numpy", 2): runs(0.9)}
+    row = kernels.judge_device(table["softmax 256x256"], 2, found)
+    assert (row["to_host"], row["ratio"], row["best"], row["met"]) == (0.9, 0.9, "numpy", True)
+    assert not kernels.judge_device(table["matmul 128"], 2, found)["met"]
+    found["numpy", 2] = runs(1.1)
+    assert kernels.judge_device(table["matmul 128"], 2, found)["met"]
+    found["devscope", 2] = runs(0.7)
+    assert not kernels.judge_device(table["matmul 128"], 2, found)["met"]
 
 
 def runs(*seconds: float) -> list[dict[str, float]]:
