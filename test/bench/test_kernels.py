@@ -48,9 +48,7 @@ def test_device_run(tmp_path: Path) -> None:
     file = tmp_path / "figures.json"
     options = ["--small", "--rounds", "1", "--seconds", "0.001", "--peers", "numpy", "--device", "opencl:0"]
     command = [sys.executable, str(Path(kernels.__file__)), *options, "--json", str(file)]
-    done = subprocess.run(
-        [*command, "--rows", "matmul 128, B"], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([*command, "--rows", "matmul 128, B"], capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
     found = json.loads(file.read_text())["rows"]
     assert [row["name"].split()[0] for row in found] == ["matmul"]
