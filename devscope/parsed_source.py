@@ -5,11 +5,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from devscope.errors import InputError, Note
+from devscope.errors import InputError, Note, ParseError
 from devscope.lowering.interop.bindings import children, not_text, without_dialect_modules
 from devscope.lowering.interop.literals import detach_literals
 from devscope.lowering.interop.parse_apart import parsed_apart
-from devscope.lowering.interop.parsing import BYTECODE_MAGIC, bytecode, make_mlir_context, parse_file, parse_text
+from devscope.lowering.interop.parsing import (
+    BYTECODE_MAGIC,
+    bytecode,
+    make_mlir_context,
+    parse_file,
+    parse_once,
+    parse_text,
+)
 from devscope.source import PipedSource, encoded, is_executable_file, read_once, reading, source_path
 
 _UNNAMED = "<input>"
@@ -32,7 +39,7 @@ class ParsedSource:
 def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     """The module of a path, text, bytecode, or a module of the bindings.
 
-    With ``detach``, large constants of a text file stay out of MLIR: the module can be compiled, but not printed
+    With ``detach``, large constants of text stay out of MLIR: the module can be compiled, but not printed
     faithfully. Raises ParseError, or InputError for what is none of these, and for a program without functions.
     """
     source = read_once(source)
@@ -44,33 +51,39 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     outside = path or (source.data if isinstance(source, PipedSource) else source)
     if isinstance(outside, str):
         outside = encoded(outside)
-    if isinstance(outside, bytes | Path):  # not a module of the bindings
-        with reading(name):
-            written_anew = parsed_apart(outside, name)
-        if written_anew is not None:
-            source, path = written_anew, None
-    parsed = _parse(source, path, name, detach)
+    parsed = None
+    if detach and isinstance(outside, bytes | Path):
+        parsed = _parse_detached(outside, name)
+    if parsed is None:
+        parsed = _parse(outside, name)
     _require_functions(parsed.module, name)
     return parsed
 
 
-def _parse(source: Any, path: Path | None, name: str, detach: bool) -> ParsedSource:
+def _parse_detached(source: bytes | Path, name: str) -> ParsedSource | None:
+    """None where there is nothing to detach, and where MLIR finds errors: in the whole text, it says where."""
+    with reading(name):
+        detached = detach_literals(source)
+    if detached is None or parsed_apart(detached.text.encode(), name) is not None:
+        return None
     context = make_mlir_context()
-    if path is not None:
-        detached = detach_literals(path) if detach else None
-        if detached is not None:
-            return ParsedSource(context, parse_text(detached.text, name, context), detached.data)
-        return ParsedSource(context, parse_file(path, context))
-    if isinstance(source, PipedSource):
-        source = source.data
-    if isinstance(source, str):
-        encoded(source)
-    data = source if isinstance(source, str | bytes) else bytecode(source)
-    texts: dict[str, str] = {}
-    if isinstance(data, str):
-        texts = {name: data}
-    elif not data.startswith(BYTECODE_MAGIC):
-        texts = {name: data.decode(errors="replace")}
+    try:
+        module = parse_once(detached.text, name, context)
+    except ParseError:
+        return None
+    return ParsedSource(context, module, detached.data, {name: detached.text})
+
+
+def _parse(source: Any, name: str) -> ParsedSource:
+    if isinstance(source, bytes | Path):  # not a module of the bindings
+        with reading(name):
+            written_anew = parsed_apart(source, name)
+        source = source if written_anew is None else written_anew
+    context = make_mlir_context()
+    if isinstance(source, Path):
+        return ParsedSource(context, parse_file(source, context))
+    data = source if isinstance(source, bytes) else bytecode(source)
+    texts = {} if data.startswith(BYTECODE_MAGIC) else {name: data.decode(errors="replace")}
     return ParsedSource(context, parse_text(data, name, context), texts=texts)
 
 

@@ -1,28 +1,28 @@
 """Large constants of MLIR text, taken out before MLIR sees it.
 
-MLIR maps a file, decodes its constants into the context, and has both in memory at once: three bytes for one in
-hexadecimal text. Here the data of each large constant goes straight into an array, piece by piece, and its pages
-of the file are given back; the text that is left, in which a dense resource without data stands for it, is small.
-Bytecode is compact already and goes to MLIR as it is.
+MLIR needs ten times as long to read their digits as Python does. It maps a file, decodes its constants into the
+context, and has both in memory at once: three bytes for one in hexadecimal text. Here the data of each large
+constant goes straight into an array, piece by piece, and its pages of the file are given back; the text that is
+left, in which a dense resource without data stands for it, is small. Bytecode is compact already and goes to MLIR
+as it is.
 """
 
 import binascii
 import math
 import mmap
-import os
 import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 
-MIN_FILE_BYTES = 16 << 20
-"""Smaller files are not worth the trouble."""
+MIN_BYTES = 1 << 20
+"""Smaller sources are not worth the trouble."""
 
 _MIN_DIGITS = 1 << 16
 _CHUNK = 1 << 20
 """Digits that are decoded at a time: an even number, and a multiple of the size of a page."""
 _TAIL = 512
-_NAME = b"devscope_literal_"
+_NAME = "devscope_literal_"
 _ITEM_BYTES = {
     **{"i8": 1, "i16": 2, "i32": 4, "i64": 8, "f16": 2, "f32": 4, "f64": 8},
     **{"complex<f32>": 8, "complex<f64>": 16},
@@ -45,26 +45,33 @@ class DetachedText:
     data: dict[str, memoryview] = field(default_factory=dict[str, memoryview])
 
 
-def detach_literals(path: str | os.PathLike[str]) -> DetachedText | None:
-    """Read a file of MLIR text; None if it has no large constants, or one that has to stay where it is.
+def detach_literals(source: bytes | Path) -> DetachedText | None:
+    """Read MLIR text, or a file of it; None if it has no large constants, or one that has to stay where it is.
 
     Data that is not well-formed is also left to MLIR, which has the better message. Raises OSError.
     """
-    if sys.byteorder != "little" or os.stat(path).st_size <= MIN_FILE_BYTES:
+    size = len(source) if isinstance(source, bytes) else source.stat().st_size
+    if sys.byteorder != "little" or size <= MIN_BYTES:
         return None
-    with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-        try:
-            return _Detacher(content).run()
-        except (_Unsuitable, UnicodeDecodeError, binascii.Error):
-            return None
+    if isinstance(source, bytes):
+        return _detached(source)
+    with source.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return _detached(content)
+
+
+def _detached(content: bytes | mmap.mmap) -> DetachedText | None:
+    try:
+        return _Detacher(content).run()
+    except (_Unsuitable, UnicodeDecodeError, binascii.Error):
+        return None
 
 
 class _Unsuitable(Exception):
-    """The file has to be read by MLIR as it is."""
+    """The source has to be read by MLIR as it is."""
 
 
 class _Detacher:
-    def __init__(self, content: mmap.mmap) -> None:
+    def __init__(self, content: bytes | mmap.mmap) -> None:
         self._content = content
         self._text = bytearray()
         self._data: dict[str, memoryview] = {}
@@ -89,19 +96,20 @@ class _Detacher:
         if tail.endswith(b"dense<") and _CONSTANT.search(tail[: -len(b"dense<")]):
             data, behind = self._decode(start)
             self._check_size(behind, len(data))
-            name = _NAME + str(len(self._data)).encode()
+            equal = (name for name, known in self._data.items() if known == data)
+            name = next(equal, f"{_NAME}{len(self._data)}")  # equal ones share memory, as in MLIR
             del self._text[-len(b"dense<") :]
-            self._text += b"dense_resource<" + name
+            self._text += b"dense_resource<" + name.encode()
+            self._data.setdefault(name, data)
         elif (found := _RESOURCE.search(tail)) and self._section() == b"builtin":
             data, behind = self._decode(start)
-            name = found[1]
+            name = found[1].decode()
             self._text += b'"0x' + bytes(data[:4]).hex().encode() + b'"'
-            data = data[4:]  # the first four bytes hold the alignment
+            if name in self._data:
+                raise _Unsuitable
+            self._data[name] = data[4:]  # the first four bytes hold the alignment
         else:
             raise _Unsuitable
-        if name.decode() in self._data:
-            raise _Unsuitable
-        self._data[name.decode()] = data
         return behind
 
     def _decode(self, start: int) -> tuple[memoryview, int]:
@@ -111,7 +119,8 @@ class _Detacher:
         while piece := self._content[position : position + _CHUNK]:
             digits, quote, _ = piece.partition(b'"')
             data += binascii.unhexlify(digits)
-            self._content.madvise(mmap.MADV_DONTNEED, position // _CHUNK * _CHUNK, _CHUNK)
+            if isinstance(self._content, mmap.mmap):
+                self._content.madvise(mmap.MADV_DONTNEED, position // _CHUNK * _CHUNK, _CHUNK)
             position += len(digits)
             if quote:
                 return memoryview(data), position + 1

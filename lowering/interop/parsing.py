@@ -106,6 +106,20 @@ def parse_text(text: str | bytes, filename: str, context: Any) -> Any:
         return _printable_signatures(_parse_named(text, filename, context))
 
 
+def parse_once(text: str, filename: str, context: Any) -> Any:
+    """`parse_text` for text whose resources keep their names: read a second time, they would get others.
+
+    Raises `ParseError` also for what only a second attempt reads.
+    """
+    with _readable(filename):
+        try:
+            module = ir.Module.parse(to_generic(text), context)
+        except ir.MLIRError as error:
+            raise translate(error, ParseError, f"{filename} is not an MLIR module") from None
+        rename_file(module, _UNNAMED, _printable(filename))
+        return _printable_signatures(module)
+
+
 def _printable_signatures(module: Any) -> Any:
     """``module`` without empty lists of attributes of results.
 

@@ -1,4 +1,4 @@
-"""Large constants of text files are taken out before MLIR sees the text, and are the same in the end."""
+"""Large constants of text are taken out before MLIR sees it, and are the same in the end."""
 
 import tracemalloc
 
@@ -8,13 +8,14 @@ import pytest
 import devscope
 from devscope.errors import DevscopeError
 from devscope.lowering.interop import literals
+from devscope.parsed_source import parse_source
 
 LENGTH = 40_000  # 320,000 hexadecimal digits: a literal that counts as large
 
 
 @pytest.fixture(autouse=True)
-def every_file_is_large(monkeypatch):
-    monkeypatch.setattr(literals, "MIN_FILE_BYTES", 0)
+def every_source_is_large(monkeypatch):
+    monkeypatch.setattr(literals, "MIN_BYTES", 0)
 
 
 def hexadecimal(array):
@@ -57,6 +58,42 @@ def test_literals_leave_the_text(tmp_path, constant):
     assert len(detached.text) < 1000
     assert list(detached.data.values()) == [array.tobytes()]
     np.testing.assert_array_equal(run(path), array)
+    detached = literals.detach_literals(path.read_bytes())
+    assert detached is not None
+    assert len(detached.text) < 1000
+    np.testing.assert_array_equal(run(path.read_text()), array)
+
+
+def test_several_operations_and_custom_forms(tmp_path):
+    """What MLIR reads at a second attempt only: that gives resources other names."""
+    array = numbers()
+    type_ = f"tensor<{LENGTH}xf32>"
+    text = returning(
+        f'arith.constant dense<"0x{hexadecimal(array)}"> : {type_}\n'
+        f'  %1 = device.on_device %0 on #device.scope<"cpu", 0 : i64, "", ""> : {type_}'
+    )
+    text = f"{text}\nfunc.func @other() {{ return }}\n"
+    parsed = parse_source(write(tmp_path, text), detach=True)
+    assert list(parsed.literals.values()) == [array.tobytes()]
+    np.testing.assert_array_equal(devscope.compile(text, cache=False).run("main"), array)
+
+
+def test_equal_literals_share_memory(tmp_path):
+    arrays = [numbers(), numbers(seed=1), numbers()]
+    lines = [
+        f'    %{n} = arith.constant dense<"0x{hexadecimal(array)}"> : tensor<{LENGTH}xf32>'
+        for n, array in enumerate(arrays)
+    ]
+    type_ = f"tensor<{LENGTH}xf32>"
+    body = "\n".join([*lines, f"    return %0, %1, %2 : {type_}, {type_}, {type_}"])
+    text = f"func.func @main() -> ({type_}, {type_}, {type_}) {{\n{body}\n}}"
+    detached = literals.detach_literals(text.encode())
+    assert detached is not None
+    assert len(detached.data) == 2
+    program = devscope.build(text)
+    assert len(program.constant_data) == 2
+    for result, array in zip(run(text), arrays, strict=True):
+        np.testing.assert_array_equal(result, array)
 
 
 @pytest.mark.parametrize(
@@ -139,6 +176,17 @@ def test_locations_stay(tmp_path):
     )
     with pytest.raises(DevscopeError, match=r"module\.mlir:3:8"):
         run(path)
+
+
+def test_errors_are_located_in_the_whole_text(tmp_path):
+    """Behind a constant, in its line, the text that is left has other columns."""
+    before = (
+        f'func.func @main() {{ %0 = arith.constant dense<"0x{hexadecimal(numbers())}"> : tensor<{LENGTH}xf32> '
+    )
+    path = write(tmp_path, before + "return %1 : i32 }")
+    for source in (path, path.read_text()):
+        with pytest.raises(DevscopeError, match=f":1:{len(before) + len('return ') + 1}: "):
+            run(source)
 
 
 def test_nothing_is_copied_where_nothing_leaves(tmp_path):
