@@ -1,17 +1,20 @@
 """The call of a kernel for a contraction, as text: views of the buffers, memory for packing, outer loops."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_match import Contraction, Group, Operand, Place
 from devscope.lowering.kernels.contraction_operands import Extra, element_bytes, matrix_type, operand_type
-from devscope.lowering.kernels.contraction_values import NARROW, PACKED, steps_of_k
+from devscope.lowering.kernels.contraction_values import DOTS, NARROW, PACKED, steps_of_k
 from devscope.lowering.kernels.library import Parameter
 from devscope.lowering.kernels.table import Row
 
 _PACKED_BYTES = 8 << 20
 """Of all matrices of a batch that are worked on at once."""
+
+_ANY = 1 << 40
 
 _MOST_AT_ONCE = 16
 _AT_ONCE_UNKNOWN = 4
@@ -48,6 +51,8 @@ class CallText:
             self._scratch()
         elif row.template == NARROW:
             self._sums()
+        elif row.template == DOTS:
+            self._vectors()
         for loop in found.outer:
             self._lines.append(f"scf.for %at{loop} = %c0 to {self._extent(loop)} step %c1 {{")
         for number, (operand, names) in enumerate(
@@ -178,9 +183,34 @@ class CallText:
                     f"%size_{operand} = arith.muli %deep_{operand}, {padded[0]} : index",
                     f"%packed_{operand} = memref.alloc(%size_{operand}) {{alignment = 64 : i64}} : {type_}",
                 ]
-            self._flag(f"{operand}_lines", found.is_lines(found.a if operand == "a" else found.b))
             self.parameters.append(Parameter(f"packed_{operand}", type_, f"%packed_{operand}", written=True))
-            self.parameters.append(Parameter(f"{operand}_lines", "i1", f"%{operand}_lines"))
+
+    def _vectors(self) -> None:
+        """Memory for operands whose elements do not stand side by side along k."""
+        numbers = self._row.numbers
+        for name, axis, operand in (("a", "m", self._found.a), ("b", "n", self._found.b)):
+            if operand.place is not Place.TO_PACK:
+                continue
+            steps = {axis: numbers["depth"], "k": numbers["lanes"]}
+            all_ = [self._found.extent("b")]
+            for name_, step in steps.items():
+                size = self._found.extent(name_)
+                all_.append(None if size is None else -(-size // step) * step)
+            type_ = f"memref<?x{self._found.element}>"
+            if None not in all_:
+                static = f"memref<{prod(n for n in all_ if n is not None)}x{self._found.element}>"
+                self._lines += [
+                    f"%alloc_{name} = memref.alloc() {{alignment = 64 : i64}} : {static}",
+                    f"%packed_{name} = memref.cast %alloc_{name} : {static} to {type_}",
+                ]
+            else:
+                padded = [self._padded(name + x, x, _ANY, step) for x, step in steps.items()]
+                self._lines += [
+                    f"%each_{name} = arith.muli {padded[0]}, {padded[1]} : index",
+                    f"%size_{name} = arith.muli %each_{name}, {self._extents['b']} : index",
+                    f"%packed_{name} = memref.alloc(%size_{name}) {{alignment = 64 : i64}} : {type_}",
+                ]
+            self.parameters.append(Parameter(f"packed_{name}", type_, f"%packed_{name}", written=True))
 
     def _sums(self) -> None:
         """Memory for the sums of few rows, and how many parts k is cut into."""

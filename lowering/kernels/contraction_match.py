@@ -107,6 +107,10 @@ class Contraction:
     def contiguous_of_b(self) -> str:
         return "k" if self.is_lines(self.b) else "n"
 
+    def contiguous(self) -> str:
+        """The loops along which elements of A and of B stand side by side."""
+        return f"{'k' if self.is_lines(self.a) else 'm'}, {self.contiguous_of_b()}"
+
 
 def match(op: Any, linalg: Any) -> Contraction | None:
     """The contraction that ``op``, of which upstream says that it is one, computes; None for what stays loops."""

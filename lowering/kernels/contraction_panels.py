@@ -1,7 +1,6 @@
 """Panels of A and B: what packs them, and how they are read."""
 
 from collections.abc import Mapping
-from math import gcd
 
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place
 from devscope.lowering.kernels.contraction_operands import clamped, extended, matrix_type, operand_type, zero
@@ -43,40 +42,52 @@ def pack_tasks(calls: Mapping[str, str]) -> str:
 def pack_call(found: Contraction, operand: Operand, name: str, row: Row, library: KernelLibrary) -> str:
     """A call of the function that packs a panel of A or B, the same for all with these element types."""
     source, of, numbers = operand.element, found.element, row.numbers
-    depth, lines = numbers["depth"], _lines(numbers["rows"], numbers["columns"])
-    pack = library.symbol(
-        "pack",
-        {
-            "FROM": source,
-            "TO": of,
-            "LINES": lines,
-            "DEPTH": depth,
-            "WIDE": numbers["wide"],
-            "ZERO": zero(source),
-            "TRANSPOSE": _transpose(found, source, lines, depth),
-            "CONVERT": extended("%elements", "%read", source, found, f"{numbers['wide']}"),
-        },
-    )
+    width = numbers["rows" if name == "a" else "columns"]
+    if found.is_lines(operand):
+        pack = pack_lines(found, operand, width, numbers["depth"], library)
+    else:
+        pack = _pack_wide(found, operand, numbers["wide"], library)
     width, extent, first = ("rows", "M", "m0") if name == "a" else ("columns", "N", "n0")
     number = "%panel"
     before = ""
     if name == "b":
         number = "%panel_of_b"
         before = "%panel_of_b = arith.subi %panel, %a_panels : index\n"
-    types = f"{matrix_type(source)}, index, memref<?x{of}>, index, index, index, index, index, index, i1"
+    types = f"{matrix_type(source)}, index, memref<?x{of}>{', index' * 6}"
     return f"""{before}%{name}_behind = arith.muli {number}, %{name}_panel : index
         %{name}_begin = arith.muli %slot, %{name}_size : index
         %{name}_offset = arith.addi %{name}_begin, %{name}_behind : index
         %{name}_in_block = arith.muli {number}, %{width} : index
         %{name}_first = arith.addi %{first}, %{name}_in_block : index
         func.call @{pack}(%{name.upper()}, %b, %packed_{name}, %{name}_offset, %{width}, %{name}_first, %{extent},
-          %k0, %steps, %{name}_lines) : ({types}) -> ()"""
+          %k0, %steps) : ({types}) -> ()"""
 
 
-def _lines(rows: int, columns: int) -> int:
-    """How many lines are transposed at once: a power of two, and panels of A and of B have a multiple of it."""
-    both = gcd(rows, columns)
-    return min(_MOST_LINES, both & -both)
+def _pack_wide(found: Contraction, operand: Operand, wide: int, library: KernelLibrary) -> str:
+    source = operand.element
+    values = {
+        "FROM": source,
+        "TO": found.element,
+        "WIDE": wide,
+        "ZERO": zero(source),
+        "CONVERT": extended("%elements", "%read", source, found, f"{wide}"),
+    }
+    return library.symbol("pack", values)
+
+
+def pack_lines(found: Contraction, operand: Operand, width: int, depth: int, library: KernelLibrary) -> str:
+    """The function that packs a panel of ``width`` lines of ``operand``, or of a multiple of it."""
+    source = operand.element
+    lines = min(_MOST_LINES, width & -width)  # that are transposed at once: a power of two
+    values = {
+        "FROM": source,
+        "TO": found.element,
+        "LINES": lines,
+        "DEPTH": depth,
+        "ZERO": zero(source),
+        "TRANSPOSE": _transpose(found, source, lines, depth),
+    }
+    return library.symbol("pack_lines", values)
 
 
 def _transpose(found: Contraction, source: str, lines: int, depth: int) -> str:

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
+from devscope.lowering.kernels.contraction_dots import of_dots
 from devscope.lowering.kernels.contraction_ends import end_of_block, end_of_row, is_plain, prefetch
 from devscope.lowering.kernels.contraction_match import Contraction, Place
 from devscope.lowering.kernels.contraction_operands import (
     Extra,
     addition,
     clamped,
-    extended,
-    is_float,
     matrix_type,
     operand_type,
     read_columns,
@@ -26,6 +25,8 @@ ALL_STEPS = 1 << 40
 
 _ALL_LINES = 1 << 40
 """Of an operand that is not packed."""
+
+DOTS = "dots"
 
 NARROW = "narrow"
 
@@ -69,22 +70,7 @@ def values(
         return made | _of_packed(found, row, library, follows, extras)
     if row.template == NARROW:
         return made | _of_narrow(found, rows, columns, row.numbers["steps"])
-    lanes = row.numbers["lanes"]
-    products = f"vector<{columns}x{lanes}x{of}>"
-    multiply_add = f"%more = vector.fma %a_rows, %b_rows, %so_far : {products}"
-    if not is_float(of):
-        multiply_add = f"""%product = arith.muli %a_rows, %b_rows : {products}
-            %more = arith.addi %product, %so_far : {products}"""
-    a_is_lines = found.is_lines(found.a)
-    return made | {
-        "ELEMENT_OF_A": found.a.element,
-        "ZERO_OF_A": zero(found.a.element),
-        "AT_A": "%at, %k" if a_is_lines else "%k, %at",
-        "MAP_OF_A": "" if a_is_lines else "{permutation_map = affine_map<(b, k, m) -> (k)>} ",
-        "CONVERT_A": extended("%a", "%a_read", found.a.element, found, f"{lanes}"),
-        "CONVERT_B": extended("%b_rows", "%b_read", found.b.element, found, f"{columns}x{lanes}"),
-        "MULTIPLY_ADD": multiply_add,
-    }
+    return made | of_dots(found, row.numbers, library)
 
 
 def _of_packed(

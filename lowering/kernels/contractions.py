@@ -8,9 +8,10 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
 from devscope.lowering.kernels.contraction_calls import CallText
+from devscope.lowering.kernels.contraction_dots import fitted
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place, match
 from devscope.lowering.kernels.contraction_operands import Extra, extras
-from devscope.lowering.kernels.contraction_values import PACKED, values
+from devscope.lowering.kernels.contraction_values import DOTS, PACKED, values
 from devscope.lowering.kernels.epilogue import epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
@@ -28,10 +29,14 @@ def call_contractions(
     for op in ops:
         found = match(op, linalg)
         if found is not None:
-            row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous_of_b())
+            row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous())
             if row is not None:
                 if row.template == PACKED:
                     _place_operands(op, found, row, constants)
+                elif row.template == DOTS:
+                    row = fitted(row, found)
+                    found.a = _vectors(op, found, found.a, "m", row, constants)
+                    found.b = _vectors(op, found, found.b, "n", row, constants)
                 _replace(op, found, row, schedules, library)
 
 
@@ -51,13 +56,29 @@ def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedCons
         found.b.place = Place.IN_PLACE
 
 
+def _vectors(
+    op: Any, found: Contraction, operand: Operand, lines: str, row: Row, constants: PackedConstants
+) -> Operand:
+    """Where a kernel reads vectors along k of ``operand``."""
+    if found.is_lines(operand):
+        operand.place = Place.IN_PLACE
+        return operand
+    return _packed(op, found, operand, "k", row.numbers["lanes"], constants, steps=lines)
+
+
 def _packed(
-    op: Any, found: Contraction, operand: Operand, lines: str, width: int, constants: PackedConstants
+    op: Any,
+    found: Contraction,
+    operand: Operand,
+    lines: str,
+    width: int,
+    constants: PackedConstants,
+    steps: str = "k",
 ) -> Operand:
     """``operand`` in panels of its ``lines``, if it is a constant that no loops around the kernel go through."""
     if any(loop in operand.axes for loop in found.outer):
         return operand
-    groups = [[operand.axes[x] for x in found.loops[name] if x in operand.axes] for name in ("b", lines, "k")]
+    groups = [[operand.axes[x] for x in found.loops[name] if x in operand.axes] for name in ("b", lines, steps)]
     packed = constants.pack(op, operand.value, groups, width)
     return operand if packed is None else Operand(packed, {}, Place.PANELS)
 

@@ -109,7 +109,7 @@ class _Checker:
 
     def _what_must_be(self, row: Mapping[str, Any], template: Template) -> None:
         must, name = template.must, row["template"]
-        if must.contiguous is not None and row.get("contiguous") != must.contiguous:
+        if must.contiguous is not None and row.get("contiguous", "").split(", ")[-1] != must.contiguous:
             self._fail(f'template "{name}" needs contiguous = "{must.contiguous}"', _SEE)
         for loop, most in must.at_most.items():
             if row.get("at_most", {}).get(loop, most + 1) > most:

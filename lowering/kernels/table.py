@@ -17,9 +17,10 @@ class Row:
 
     ``element``: the type that is computed in, such as ``"f32"``, or ``"any"``. ``at_most`` and ``at_least``:
     sizes, by the names that the kind has for its loops, which must be known and not larger or smaller.
-    ``dynamic``: loops whose sizes must be unknown. ``contiguous``: the loop along which elements stand side by
-    side in the operand that the kind says; None is any. ``instructions``: the vector instructions that code is
-    made for; None is any. ``place``: file and number, for people.
+    ``dynamic``: loops whose sizes must be unknown. ``contiguous``: the loops along which elements stand side by
+    side in the operands that the kind says, ``"m, k"``, or in the last of them, ``"k"``; None is any.
+    ``instructions``: the vector instructions that code is made for; None is any.
+    ``place``: file and number, for people.
     """
 
     kind: str
@@ -34,7 +35,9 @@ class Row:
     place: str = ""
 
     def holds(self, element: str, sizes: Mapping[str, int | None], contiguous: str | None) -> bool:
-        if self.element not in ("any", element) or self.contiguous not in (None, contiguous):
+        if self.element not in ("any", element):
+            return False
+        if self.contiguous is not None and not f", {contiguous}".endswith(f", {self.contiguous}"):
             return False
         if any(sizes.get(name, 0) is not None for name in self.dynamic):
             return False

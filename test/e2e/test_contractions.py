@@ -117,6 +117,11 @@ def check(cases: Sequence[Case]) -> None:
 
 MNK = {"m": 37, "n": 70, "k": 45}
 
+TYPES = [
+    *(("f16", "f16"), ("bf16", "bf16"), ("f16", "f32"), ("bf16", "f32"), ("f64", "f64"), ("f32", "f64")),
+    *(("i8", "i32"), ("i8", "i64"), ("i32", "i32"), ("i64", "i64")),
+]
+
 
 def test_layouts() -> None:
     """Each operand either way round, batches of each, several loops of a kind, side by side in memory and not."""
@@ -157,6 +162,30 @@ def test_few_rows_or_columns() -> None:
     )
 
 
+def test_few_columns_and_long_sums() -> None:
+    """Vectors along k: blocks, steps and panels that are not whole, batches, and what has to be packed."""
+    sizes = {"m": 21, "n": 7, "k": 301, "b": 3}
+    layouts = [f"{a},{b}->mn" for a in ("mk", "km") for b in ("kn", "nk")]
+    shapes = [(m, n, k) for m in (5, 64) for n in (2, 5, 10, 12) for k in (256, 263)]
+    cases = [
+        *(Case(spec, sizes, adds=adds) for spec in layouts for adds in (False, True)),
+        *(Case("mk,kn->mn", {"m": m, "n": n, "k": k}) for m, n, k in shapes),
+        *(
+            Case(spec, sizes, dynamic="mb")
+            for spec in ("mk,kn->mn", "bmk,bkn->bmn", "bmk,kn->bmn", "bmk,bnk->mbn")
+        ),
+        *(
+            Case(spec, {**sizes, "n": 200, "m": m}, dynamic="n")
+            for spec in ("mk,nk->mn", "km,nk->mn")
+            for m in (3, 4)
+        ),
+        Case("mk,nk->mn", {**sizes, "n": 200, "m": 3}, dynamic="k"),
+        Case("mk,kn->mn", {**sizes, "m": 0}),
+        *(Case("mk,kn->mn", sizes, element, result) for element, result in TYPES),
+    ]
+    check(cases)
+
+
 def test_sizes_that_are_not_known() -> None:
     """Nothing, one, and more than the parts that kernels work in."""
     cases = [
@@ -173,12 +202,6 @@ def test_sizes_that_are_not_known() -> None:
 def test_nothing_to_sum() -> None:
     sizes = {"m": 70, "n": 90, "k": 0}
     check([Case("mk,kn->mn", sizes, adds=adds) for adds in (False, True)])
-
-
-TYPES = [
-    *(("f16", "f16"), ("bf16", "bf16"), ("f16", "f32"), ("bf16", "f32"), ("f64", "f64"), ("f32", "f64")),
-    *(("i8", "i32"), ("i8", "i64"), ("i32", "i32"), ("i64", "i64")),
-]
 
 
 @pytest.mark.parametrize(("element", "result"), TYPES)
@@ -216,11 +239,12 @@ def test_sums_of_low_precision_are_computed_in_f32() -> None:
 
 def test_special_values() -> None:
     """Infinities and NaNs get into the sums that they belong to, and into no others."""
-    case = Case("mk,kn->mn", {"m": 33, "n": 67, "k": 70}, dynamic="m", adds=False)
-    a, b, c = case.arguments(np.random.default_rng(0))
-    a[3, 5], a[32, 69], b[69, 66], b[1, 0] = np.nan, np.inf, -np.inf, np.nan
-    with devscope.compile(case.function("main")) as executable, np.errstate(all="ignore"):
-        np.testing.assert_array_equal(executable(a, b, c), a.astype(np.float64) @ b)
+    for sizes in ({"m": 33, "n": 67, "k": 70}, {"m": 33, "n": 7, "k": 270}):
+        case = Case("mk,kn->mn", sizes, dynamic="m", adds=False)
+        a, b, c = case.arguments(np.random.default_rng(0))
+        a[3, 5], a[32, -1], b[-1, -1], b[1, 0] = np.nan, np.inf, -np.inf, np.nan
+        with devscope.compile(case.function("main")) as executable, np.errstate(all="ignore"):
+            np.testing.assert_array_equal(executable(a, b, c), a.astype(np.float64) @ b)
 
 
 @pytest.mark.parametrize("place", ["empty", "x{n}"])

@@ -1,52 +1,32 @@
 // A panel of a matrix for contraction.mlir: %width of its rows or columns, from %first on, for %steps steps of k, from
-// %begin on, as [k][%width]. %extent: the number of all rows or columns. Those behind the last are like it, and so
-// that all have some memory to be read from; what is behind the last step is zero, up to ${DEPTH} steps.
-//
-// %lines: elements stand side by side along k, and ${LINES} rows of them are transposed by interleaving.
+// %begin on, as [k][%width]. %extent: the number of all rows or columns. Elements stand side by side along them; what is
+// behind the last one has some value.
 func.func private @${NAME}(
     %matrix: memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, %b: index, %packed: memref<?x${TO}>, %offset: index,
-    %width: index, %first: index, %extent: index, %begin: index, %steps: index, %lines: i1
+    %width: index, %first: index, %extent: index, %begin: index, %steps: index
 ) attributes {llvm.no_inline} {
   %zero = arith.constant 0 : index
   %one = arith.constant 1 : index
   %nothing = arith.constant ${ZERO} : ${FROM}
-  %last = arith.subi %extent, %one : index
-  scf.if %lines {
-    %some = arith.constant ${LINES} : index
-    %depth = arith.constant ${DEPTH} : index
-    scf.for %step = %zero to %steps step %depth {
-      %k = arith.addi %begin, %step : index
-      %next_step = arith.addi %step, %depth : index
-      %is_inside = arith.cmpi sle, %next_step, %steps : index
-      %behind = arith.muli %step, %width : index
-      %panel = arith.addi %offset, %behind : index
-      scf.for %line = %zero to %width step %some {
-        %at = arith.addi %first, %line : index
-        %p0 = arith.addi %panel, %line : index
-        ${TRANSPOSE}
+  %wide = arith.constant ${WIDE} : index
+  scf.for %step = %zero to %steps step %one {
+    %k = arith.addi %begin, %step : index
+    %behind = arith.muli %step, %width : index
+    %panel = arith.addi %offset, %behind : index
+    %row = memref.reinterpret_cast %packed to offset: [%panel], sizes: [%width], strides: [1] : memref<?x${TO}> to memref<?x${TO}, strided<[1], offset: ?>>
+    scf.for %line = %zero to %width step %wide {
+      %at = arith.addi %first, %line : index
+      %at_next = arith.addi %at, %wide : index
+      %is_inside = arith.cmpi sle, %at_next, %extent : index
+      %read = scf.if %is_inside -> (vector<${WIDE}x${FROM}>) {
+        %all = vector.load %matrix[%b, %k, %at] : memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, vector<${WIDE}x${FROM}>
+        scf.yield %all : vector<${WIDE}x${FROM}>
+      } else {
+        %some = vector.transfer_read %matrix[%b, %k, %at], %nothing : memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, vector<${WIDE}x${FROM}>
+        scf.yield %some : vector<${WIDE}x${FROM}>
       }
-    }
-  } else {
-    %wide = arith.constant ${WIDE} : index
-    scf.for %step = %zero to %steps step %one {
-      %k = arith.addi %begin, %step : index
-      %behind = arith.muli %step, %width : index
-      %panel = arith.addi %offset, %behind : index
-      %row = memref.reinterpret_cast %packed to offset: [%panel], sizes: [%width], strides: [1] : memref<?x${TO}> to memref<?x${TO}, strided<[1], offset: ?>>
-      scf.for %line = %zero to %width step %wide {
-        %at = arith.addi %first, %line : index
-        %at_next = arith.addi %at, %wide : index
-        %is_inside = arith.cmpi sle, %at_next, %extent : index
-        %read = scf.if %is_inside -> (vector<${WIDE}x${FROM}>) {
-          %all = vector.load %matrix[%b, %k, %at] : memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, vector<${WIDE}x${FROM}>
-          scf.yield %all : vector<${WIDE}x${FROM}>
-        } else {
-          %some = vector.transfer_read %matrix[%b, %k, %at], %nothing : memref<?x?x?x${FROM}, strided<[?, ?, 1], offset: ?>>, vector<${WIDE}x${FROM}>
-          scf.yield %some : vector<${WIDE}x${FROM}>
-        }
-        ${CONVERT}
-        vector.transfer_write %elements, %row[%line] : vector<${WIDE}x${TO}>, memref<?x${TO}, strided<[1], offset: ?>>
-      }
+      ${CONVERT}
+      vector.transfer_write %elements, %row[%line] : vector<${WIDE}x${TO}>, memref<?x${TO}, strided<[1], offset: ?>>
     }
   }
   return
