@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from devscope.dialects.op_facts import ENDS, Control, facts
-from devscope.lowering import mlir_util, tosa_extremes
+from devscope.lowering import mlir_util, tosa
 from devscope.lowering.checks.demands import JOINED, keep_demands
 from devscope.lowering.checks.indices import check_accesses, check_divisions
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.checks.shapes import check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
+from devscope.lowering.initial_values import drop_empty_loops, keep_initial_values, release_initial_values
 from devscope.lowering.interop.bindings import dictionary_items, ir, register_stablehlo_passes
 from devscope.lowering.kernels.normalise import normalise_contractions
 from devscope.lowering.legal import check_module
@@ -84,9 +85,9 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
         _fold_empty_operands(module)
         run_passes(module.operation, pipeline("stablehlo"))
     if "tosa" in used:
-        tosa_extremes.prepare(module)
+        tosa.prepare(module)
         run_passes(module.operation, pipeline("tosa"))
-        tosa_extremes.finish(module)
+        tosa.finish(module)
     if "tensor.bitcast" in names:
         _lower_bit_casts(module)
     if "tensor.reshape" in names:
@@ -142,6 +143,7 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
     their consumers.
     """
     _pad_with_zeros(module)
+    drop_empty_loops(module)
     if isinstance(target, HostTarget):
         normalise_contractions(module)
     rules = (*target.schedules, *_SCHEDULES)
@@ -163,7 +165,9 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
     if checks.indices:
         run_passes(module.operation, pipeline("elementwise"))
         check_divisions(module)
+    keep_initial_values(module)
     run_passes(module.operation, pipeline("fuse"))
+    release_initial_values(module)
     _fill_splat_constants(module)
     if isinstance(target, HostTarget):
         _begin_apart(module)

@@ -8,6 +8,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.nest_bodies import combiners
 from devscope.lowering.mlir_util import Builder
 
 Numbers = Mapping[str, int]
@@ -201,7 +202,10 @@ def _collapsed(build: Builder, value: Any, axes: list[list[int]]) -> Any:
 
 
 def order_loops(nest: Nest, fixed: int = 0) -> list[int]:
-    """The loops, outermost first; ``fixed`` of them, which are around them already, are left out."""
+    """The loops, outermost first; ``fixed`` of them, which are around them already, are left out.
+
+    Those that are reduced over keep their order where it may count, as for products and the first of equal maxima.
+    """
     around = set(nest.results[0].dims[:fixed])
     loops = [loop for loop in range(len(nest.parallel)) if loop not in around]
     if not loops:
@@ -213,7 +217,10 @@ def order_loops(nest: Nest, fixed: int = 0) -> list[int]:
             scores[loop] += (2 if number >= nest.inputs else 1) * (
                 8 if len(operand.dims) == len(nest.parallel) else 1
             )
-    innermost = max(loops, key=lambda loop: (scores[loop], loop))
-    results = [loop for loop in nest.results[0].dims if loop in loops and nest.parallel[loop]]
     others = [loop for loop in loops if not nest.parallel[loop]]
+    if len(others) > 1 and any(combiner is None for combiner in combiners(nest.op)):
+        for loop in others[:-1]:
+            del scores[loop]
+    innermost = max(scores, key=lambda loop: (scores[loop], loop))
+    results = [loop for loop in nest.results[0].dims if loop in loops and nest.parallel[loop]]
     return [*(loop for loop in (*results, *others) if loop != innermost), innermost]

@@ -98,5 +98,24 @@ def test_odd_widths_wrap_on_the_host_and_are_refused_on_opencl() -> None:
         devscope.compile(ODD, default="opencl:0")
 
 
+TRUTH = """
+func.func @main(%x: tensor<?xi1>) -> (tensor<?xf32>, tensor<2xf32>, tensor<3xf16>) {
+  %true = arith.constant true
+  %all = tensor.splat %true : tensor<3xi1>
+  %some = "tosa.const"() {values = dense<[true, false]> : tensor<2xi1>} : () -> tensor<2xi1>
+  %0 = tosa.cast %x : (tensor<?xi1>) -> tensor<?xf32>
+  %1 = tosa.cast %some : (tensor<2xi1>) -> tensor<2xf32>
+  %2 = tosa.cast %all : (tensor<3xi1>) -> tensor<3xf16>
+  return %0, %1, %2 : tensor<?xf32>, tensor<2xf32>, tensor<3xf16>
+}
+"""
+
+
+def test_truth_as_numbers_in_tosa() -> None:
+    found = devscope.compile(TRUTH)(np.array([True, False, True]))
+    for value, wanted in zip(found, ([1, 0, 1], [1, 0], [1, 1, 1]), strict=True):
+        np.testing.assert_array_equal(value, wanted)
+
+
 def test_a_buffer_that_is_freed() -> None:
     assert devscope.compile(FREED)(1.5) == 1.5

@@ -169,6 +169,46 @@ func.func @stablehlo_slice_end(%a: tensor<2x3xf32>) -> tensor<2x0xf32> {
   %0 = stablehlo.slice %a [0:2, 3:3] : (tensor<2x3xf32>) -> tensor<2x0xf32>
   return %0 : tensor<2x0xf32>
 }
+func.func @last_static(%a: tensor<0x0x3xf32>, %i: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (k)>],
+                       iterator_types = ["reduction", "reduction", "parallel"]}
+    ins(%a : tensor<0x0x3xf32>) outs(%i : tensor<3xf32>) {
+  ^bb0(%x: f32, %old: f32):
+    linalg.yield %x : f32
+  } -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+func.func @last(%a: tensor<?x3xf32>, %i: tensor<3xf32>) -> tensor<3xf32> {
+  %0 = linalg.reduce ins(%a : tensor<?x3xf32>) outs(%i : tensor<3xf32>) dimensions = [0] (%x: f32, %old: f32) {
+    linalg.yield %x : f32
+  }
+  return %0 : tensor<3xf32>
+}
+func.func @product(%a: tensor<?x?xf32>) -> (tensor<?xi32>, tensor<i1>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %a, %c0 : tensor<?x?xf32>
+  %m = tensor.dim %a, %c1 : tensor<?x?xf32>
+  %zero = arith.constant 0 : i32
+  %one = arith.constant 1 : i32
+  %false = arith.constant false
+  %true = arith.constant true
+  %zeros = tensor.splat %zero[%n, %m] : tensor<?x?xi32>
+  %empty = tensor.empty(%n) : tensor<?xi32>
+  %ones = linalg.fill ins(%one : i32) outs(%empty : tensor<?xi32>) -> tensor<?xi32>
+  %0 = linalg.reduce {arith.muli} ins(%zeros : tensor<?x?xi32>) outs(%ones : tensor<?xi32>) dimensions = [1]
+  %no = tensor.splat %false[%n, %m] : tensor<?x?xi1>
+  %scalar = tensor.empty() : tensor<i1>
+  %yes = linalg.fill ins(%true : i1) outs(%scalar : tensor<i1>) -> tensor<i1>
+  %1 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> ()>],
+                       iterator_types = ["reduction", "reduction"]}
+    ins(%no : tensor<?x?xi1>) outs(%yes : tensor<i1>) {
+  ^bb0(%x: i1, %old: i1):
+    %y = arith.andi %x, %old : i1
+    linalg.yield %y : i1
+  } -> tensor<i1>
+  return %0, %1 : tensor<?xi32>, tensor<i1>
+}
 """
 
 ZERO = np.zeros
@@ -223,3 +263,20 @@ def test_nothing_is_nothing(target: str) -> None:
         ]
         found, wanted = compiled(target).run(name, *arguments), reference(*arguments)
         np.testing.assert_array_equal(found, wanted, name, strict=True)
+
+
+@pytest.mark.parametrize("target", ["cpu", "opencl"])
+def test_results_of_no_iterations(target: str) -> None:
+    """Bodies that do not use what was there, or become such: it is the result where they are never run."""
+    rng = np.random.default_rng(1)
+    start = np.float32([1, 2, 3])
+    empty = np.zeros((0, 0, 3), np.float32)
+    np.testing.assert_array_equal(compiled(target).run("last_static", empty, start), start)
+    for rows in (0, 1, 4):
+        x = rng.normal(size=(rows, 3)).astype(np.float32)
+        found = compiled(target).run("last", x, start)
+        np.testing.assert_array_equal(found, x[-1] if rows else start)
+    for shape in ((0, 3), (3, 0), (0, 0), (3, 2)):
+        products, conjunction = compiled(target).run("product", np.zeros(shape, np.float32))
+        np.testing.assert_array_equal(products, np.full(shape[0], shape[1] == 0, np.int32), strict=True)
+        assert bool(conjunction) == (0 in shape)

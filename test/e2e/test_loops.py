@@ -271,3 +271,55 @@ def test_large_moves() -> None:
     expected = x.copy()
     expected[5:8, 7:11] = y
     np.testing.assert_array_equal(program.run("insert", x, y), expected)
+
+
+ORDERED = """
+func.func @products(%x: tensor<?x100xf32>, %y: tensor<?x100xf16>, %one: tensor<f32>, %half: tensor<f16>)
+    -> (tensor<f32>, tensor<f16>) {
+  %0 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> ()>],
+                       iterator_types = ["reduction", "reduction"]}
+    ins(%x : tensor<?x100xf32>) outs(%one : tensor<f32>) {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.mulf %a, %b : f32
+    linalg.yield %c : f32
+  } -> tensor<f32>
+  %1 = linalg.reduce {arith.mulf} ins(%y : tensor<?x100xf16>) outs(%half : tensor<f16>) dimensions = [0, 1]
+  return %0, %1 : tensor<f32>, tensor<f16>
+}
+func.func @first(%x: tensor<40x100xf32>, %low: tensor<f32>, %where: tensor<i32>) -> (tensor<f32>, tensor<i32>) {
+  %0:2 = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d1, d0)>, affine_map<(d0, d1) -> ()>,
+                                          affine_map<(d0, d1) -> ()>], iterator_types = ["reduction", "reduction"]}
+    ins(%x : tensor<40x100xf32>) outs(%low, %where : tensor<f32>, tensor<i32>) {
+  ^bb0(%a: f32, %b: f32, %old: i32):
+    %c40 = arith.constant 40 : index
+    %i = linalg.index 0 : index
+    %j = linalg.index 1 : index
+    %k = arith.muli %i, %c40 : index
+    %l = arith.addi %k, %j : index
+    %n = arith.index_cast %l : index to i32
+    %more = arith.cmpf ogt, %a, %b : f32
+    %c = arith.select %more, %a, %b : f32
+    %m = arith.select %more, %n, %old : i32
+    linalg.yield %c, %m : f32, i32
+  } -> (tensor<f32>, tensor<i32>)
+  return %0#0, %0#1 : tensor<f32>, tensor<i32>
+}
+"""
+
+
+def test_what_depends_on_the_order() -> None:
+    """Products that are infinite or 0 on the way, and the first of equal maxima."""
+    program = devscope.compile(ORDERED, threads=2)
+    rng = np.random.default_rng(0)
+    for rows in (1, 7, 3000):
+        x, y = (np.exp2(rng.integers(-12, 13, (rows, 100))).astype(dtype) for dtype in (np.float32, np.float16))
+        found = program.run("products", x, y, np.float32(1), np.float16(0.5))
+        with np.errstate(over="ignore", invalid="ignore"):
+            wanted = [
+                np.multiply.accumulate(np.append(z.dtype.type(start), z), dtype=z.dtype)[-1]
+                for z, start in ((x.T, 1), (y, 0.5))
+            ]
+        np.testing.assert_array_equal(found, wanted)
+    x = rng.integers(0, 3, (40, 100)).astype(np.float32)
+    greatest, place = program.run("first", x, np.float32(-1), np.int32(-1))
+    assert (greatest, place) == (2, x.T.argmax())

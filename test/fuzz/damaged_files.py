@@ -28,6 +28,8 @@ def damaged(whole: bytes, rng: random.Random) -> bytes:
     data = bytearray(whole)
     tail = max(len(data) - 1500, 0) if rng.random() < 0.2 else 0  # where the directory of the archive is
     for _ in range(rng.choice((1, 1, 2, 8))):
+        if not data:
+            break
         at = rng.randrange(min(tail, len(data) - 1), len(data))
         end = min(len(data), at + rng.choice((1, 4, 64, 1000)))
         match rng.randrange(5):
@@ -39,7 +41,7 @@ def damaged(whole: bytes, rng: random.Random) -> bytes:
                 del data[at:end]
             case _:
                 data[at:at] = data[at:end]
-    return bytes(data[: rng.randrange(len(data))] if rng.random() < 0.1 else data)
+    return bytes(data[: rng.randrange(len(data) + 1)] if rng.random() < 0.1 else data)
 
 
 def resealed(good: Path, path: Path, rng: random.Random) -> None:

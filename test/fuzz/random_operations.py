@@ -642,9 +642,9 @@ def combiner(g: Generator, dtype: str) -> Elementwise:
 
 
 def fold(e: Environment, op: Elementwise, values: Array, initial: Any) -> Array:
-    """Combines the last axis of ``values`` with ``initial``: in order, or in a run with errors in any order."""
+    """Combines the last axis of ``values`` with ``initial``: in order; sums in any order in a run with errors."""
     order = np.arange(values.shape[-1])
-    inexact = op.name in ("arith.addf", "arith.mulf", "complex.add", "complex.mul")
+    inexact = op.name in ("arith.addf", "complex.add")
     if e.noise is not None and inexact:
         e.noise.shuffle(order)
     total = np.asarray(initial)
@@ -652,9 +652,7 @@ def fold(e: Environment, op: Elementwise, values: Array, initial: Any) -> Array:
         total = op.function(total, values[..., index])
     if not inexact or e.noise is None:
         return total
-    count = values.shape[-1] + 1
-    scale = magnitude(values).sum(-1) + magnitude(initial) if op.name in ("arith.addf", "complex.add") else None
-    return e.inexact(total, count, scale)
+    return e.inexact(total, values.shape[-1] + 1, magnitude(values).sum(-1) + magnitude(initial))
 
 
 def reduce_generic(g: Generator, block: Block) -> None:

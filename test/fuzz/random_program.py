@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 from random_values import (
+    ANYTHING,
     COMPLEX,
     FLOATS,
     INTEGERS,
-    RUNS,
     Array,
     Environment,
     Rng,
@@ -102,7 +102,7 @@ class Function:
 
     def run(self, values: Iterable[Any], environment: Environment) -> list[Any]:
         """``values`` are those of the arguments and of ``%n`` and ``%m``."""
-        inner = environment_of(environment.noise)
+        inner = environment_of(environment.noise, environment.anything)
         inner.update(zip([*(name for name, _ in self.arguments), "%n", "%m"], values, strict=True))
         return self.body.run(inner)
 
@@ -111,9 +111,9 @@ def constants() -> str:
     return "".join(f"  %c{number} = arith.constant {number} : index\n" for number in range(4))
 
 
-def environment_of(noise: Rng | None) -> Environment:
+def environment_of(noise: Rng | None = None, anything: float | None = None) -> Environment:
     environment = Environment({f"%c{number}": np.int64(number) for number in range(4)})
-    environment.noise = noise
+    environment.noise, environment.anything = noise, anything
     return environment
 
 
@@ -139,19 +139,19 @@ class Program:
 
     def inputs(self, rng: Rng, n: int, m: int) -> list[Any]:
         """Arguments of a call in which the dynamic extents are these."""
-        sizes = environment_of(None)
+        sizes = environment_of()
         sizes.update({"%n": n, "%m": m})
         arrays = [random_array(rng, t.dtype, sizes.sizes(t.shape), self.special) for _, t in self.main.arguments]
         return [*(array[()] if array.ndim == 0 else array for array in arrays), np.int64(n), np.int64(m)]
 
-    def run(self, inputs: Sequence[Any], noise: Rng | None = None) -> list[Any]:
+    def run(self, inputs: Sequence[Any], environment: Environment) -> list[Any]:
         with np.errstate(all="ignore"):
-            return self.main.run([np.copy(value)[()] for value in inputs], environment_of(noise))
+            return self.main.run([np.copy(value)[()] for value in inputs], environment)
 
     def runs(self, inputs: Sequence[Any]) -> list[list[Any]]:
         """The results without errors, and then with."""
-        first = self.run(inputs)
-        return [first, *(self.run(inputs, np.random.default_rng(seed)) for seed in range(RUNS))]
+        noisy = (environment_of(np.random.default_rng(seed), value) for seed, value in enumerate(ANYTHING))
+        return [self.run(inputs, environment) for environment in (environment_of(), *noisy)]
 
     def problem(self, found: Any, runs: list[list[Any]]) -> tuple[int, str] | None:
         """The first wrong result, and what is wrong with it."""
@@ -410,7 +410,7 @@ def without_statement(program: Program, number: int, inputs: list[Any]) -> tuple
     statement = main.body.statements[number]
     if not statement.results or not all(t.known for _, t in statement.results):
         return None
-    environment = environment_of(None)
+    environment = environment_of()
     environment.update(zip([*(name for name, _ in main.arguments), "%n", "%m"], inputs, strict=True))
     try:
         with np.errstate(all="ignore"):

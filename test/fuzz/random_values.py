@@ -22,8 +22,8 @@ Rng = np.random.Generator
 FLOATS = ("f16", "f32", "f64")
 COMPLEX = ("complex<f32>", "complex<f64>")
 INTEGERS = ("i8", "i16", "i32", "i64", "index")
-RUNS = 6
-"""How often a reference is computed with errors."""
+ANYTHING: tuple[float | None, ...] = (np.nan, 1.0, np.inf, -np.inf, None, None)
+"""For each run of a reference with errors: what takes the place of what can be anything; None: some, by chance."""
 SPREAD = 6.0
 """How much farther than those runs a result may be from the reference."""
 
@@ -65,13 +65,18 @@ class Undefined(Exception):
 
 
 class Environment(dict[str, Any]):
-    """Values by their names in the program. With ``noise``, inexact operations make other errors."""
+    """Values by their names in the program.
+
+    With ``noise``, inexact operations make other errors. ``anything``, of `ANYTHING`, is what they make where they
+    can make anything.
+    """
 
     noise: Rng | None = None
+    anything: float | None = None
 
     def inner(self) -> Environment:
         copy = Environment(self)
-        copy.noise = self.noise
+        copy.noise, copy.anything = self.noise, self.anything
         return copy
 
     def sizes(self, shape: Sequence[int | str]) -> tuple[int, ...]:
@@ -101,8 +106,11 @@ class Environment(dict[str, Any]):
         moved = np.where(np.isfinite(value), moved, value)
         if scale is None:
             return moved.astype(dtype)
-        unknown = (size > largest / 4) & (self.noise.random(value.shape) < 0.7)
-        return np.where(unknown, self.noise.choice([np.nan, 1.0]), moved).astype(dtype)
+        unknown = size > largest / 4
+        if self.anything is not None:
+            return np.where(unknown, self.anything, moved).astype(dtype)
+        some = self.noise.choice([np.nan, 1.0, np.inf, -np.inf], value.shape)
+        return np.where(unknown & (self.noise.random(value.shape) < 0.7), some, moved).astype(dtype)
 
 
 def magnitude(x: Any) -> Array:

@@ -1,7 +1,9 @@
-"""TOSA's greatest and least elements, where all elements are infinite.
+"""Where upstream's lowering of TOSA goes wrong.
 
-Upstream's ``tosa-to-linalg`` starts from the greatest finite number and pads with it, so that the maximum of
-infinities below zero would be finite. TOSA's range of a floating-point type ends with the infinities.
+``tosa-to-linalg`` starts from the greatest finite number and pads with it, so that the maximum of infinities below
+zero would be finite. TOSA's range of a floating-point type ends with the infinities.
+
+The folder of ``tosa.cast`` makes -1.0 of a constant that is true.
 """
 
 import math
@@ -17,12 +19,20 @@ _OWN = "devscope.own"
 
 
 def prepare(module: Any) -> None:
-    """Before TOSA is lowered: pooling pads with an operation of its own."""
+    """Before TOSA is lowered: pooling pads with an operation of its own, truth becomes numbers without TOSA."""
     for op in mlir_util.walk(module.operation):
         if op.name in _STARTED:
             op.attributes[_OWN] = ir.UnitAttr.get(module.context)
         elif op.name == "tosa.max_pool2d" and _is_float(op.results[0]):
             _pad_apart(op)
+        elif op.name == "tosa.cast" and _is_float(op.results[0]) and _is_truth(op.operands[0]):
+            mlir_util.replace_op(
+                op, mlir_util.Builder(op).op("arith.uitofp", op.operands, [op.results[0].type]).results
+            )
+
+
+def _is_truth(value: Any) -> bool:
+    return str(ir.ShapedType(value.type).element_type) == "i1"
 
 
 def _is_float(value: Any) -> bool:
