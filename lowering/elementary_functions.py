@@ -69,6 +69,13 @@ def _expm1_parts(x: Value, rest: Value | None = None) -> tuple[Value, Value]:
     return (r * r).fma(_polynomial(r, "exp"), r), number
 
 
+def _exp2m1_parts(x: Value) -> tuple[Value, Value]:
+    """2^r - 1, and n, where x = n + r and n is an integer."""
+    n, number = integer(x, 1.0)
+    r = x - n
+    return r * _polynomial(r, "exp2m1"), number
+
+
 def _exp_range(x: Value) -> Value:
     """Beyond, exp is 0 or infinite."""
     return _clamp(x, (BIAS[x.element] + MANTISSA[x.element] + 3) * float(_LN2))
@@ -92,10 +99,8 @@ def _exp(x: Value, rest: Value | None = None) -> Value:
 
 
 def _exp2(x: Value) -> Value:
-    x = _clamp(x, BIAS[x.element] + MANTISSA[x.element] + 3)
-    n, number = integer(x, 1.0)
-    r = (x - n) * float(_LN2)
-    return _scale((r * r).fma(_polynomial(r, "exp"), r) + 1.0, number)
+    p, n = _exp2m1_parts(_clamp(x, BIAS[x.element] + MANTISSA[x.element] + 3))
+    return _scale(p + 1.0, n)
 
 
 def _zero_stays(x: Value, value: Value) -> Value:
@@ -103,9 +108,9 @@ def _zero_stays(x: Value, value: Value) -> Value:
     return x.test("oeq", 0.0).choose(x, value)
 
 
-def _moderate_expm1(x: Value) -> Value:
-    """exp(x) - 1 where exp(x) and its inverse are small numbers; 0 of zeros of both signs."""
-    p, n = _expm1_parts(x)
+def _moderate_exp2m1(x: Value) -> Value:
+    """2^x - 1 where 2^x and its inverse are small numbers; 0 of zeros of both signs."""
+    p, n = _exp2m1_parts(x)
     power = _power_of_2(n)
     return p.fma(power, power - 1.0)
 
@@ -139,7 +144,7 @@ def _sinh(x: Value) -> Value:
 
 def _tanh(x: Value) -> Value:
     a = x.size()
-    p = _moderate_expm1(a.test("ogt", 20.0).choose(20.0, a) * -2.0)  # beyond, the result is 1
+    p = _moderate_exp2m1(a.test("ogt", 20.0).choose(20.0, a) * float(-2 / _LN2))  # beyond, the result is 1
     return (p / (p + 2.0)).signed(x)
 
 
@@ -396,11 +401,9 @@ def _erfc(x: Value) -> Value:
 def _erf(x: Value) -> Value:
     a = x.size()
     if x.element == "f32":
-        nearer = a.test("ogt", 4.0).choose(4.0, a)  # beyond, the result is 1
-        large = 0.0 - _moderate_expm1(_polynomial(nearer, "log erfc"))
-    else:
-        large = 1.0 - _large_erfc(a)
-    return a.test("olt", 1.0).choose(_small_erf(a), large).signed(x)
+        a = a.test("ogt", 4.0).choose(4.0, a)  # beyond, the result is 1
+        return _moderate_exp2m1(a * _polynomial(a, "log2 erfc")).signed(x)
+    return a.test("olt", 1.0).choose(_small_erf(a), 1.0 - _large_erfc(a)).signed(x)
 
 
 OF_ONE: dict[str, Callable[[Value], Value]] = {

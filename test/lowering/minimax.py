@@ -43,10 +43,16 @@ def _expm1(r: Any) -> Any:
     return _MP.expm1(r)
 
 
+def _exp2m1(r: Any) -> Any:
+    return _expm1(r * _MP.log(2))
+
+
 _EXP = (lambda r: (_expm1(r) - r) / r**2, lambda r: r**2 / abs(_expm1(r)))
+_EXP2M1 = (lambda r: _exp2m1(r) / r, lambda r: abs(r / _exp2m1(r)))
 _LOG = (lambda f: (_MP.log1p(f) - f + f**2 / 2) / f**3, lambda f: abs(f**3 / _MP.log1p(f)))
 _LOG_RATIO = (_z(lambda s: (2 * _MP.atanh(s) / s - 2) / s**2), _z(lambda s: s**3 / _MP.atanh(s)))
 _COS = (_z(lambda r: (_MP.cos(r) - 1 + r**2 / 2) / r**4), _z(lambda r: r**4 / _MP.cos(r)))
+_LOG2_ERFC = (lambda a: _MP.log(_MP.erfc(a), 2) / a, lambda a: a * _MP.log(2) * _MP.erfc(a) / _MP.erf(a))
 _HALF_LN2 = _MP.log(2) / 2 * (1 + _MP.mpf(2) ** -12)
 _EIGHTH = (_MP.pi / 4 + _MP.mpf(2) ** -5) ** 2  # reductions are that near to pi/4
 _RATIO = ((_MP.sqrt(2) - 1) / (_MP.sqrt(2) + 1)) ** 2
@@ -64,6 +70,8 @@ def _t(a: float) -> Any:
 FITS = {
     "exp f32": Fit(*_EXP, 4, -_HALF_LN2, _HALF_LN2),
     "exp f64": Fit(*_EXP, 10, -_HALF_LN2, _HALF_LN2),
+    "exp2m1 f32": Fit(*_EXP2M1, 5, -_MP.mpf(0.5), _MP.mpf(0.5)),
+    "exp2m1 f64": Fit(*_EXP2M1, 10, -_MP.mpf(0.5), _MP.mpf(0.5)),
     "log f32": Fit(*_LOG, 7, _MP.sqrt(0.5) - 1, _MP.sqrt(2) - 1),
     "log ratio f64": Fit(*_LOG_RATIO, 6, 0, _RATIO),
     "sin f32": Fit(*_odd(_MP.sin), 2, 0, _EIGHTH),
@@ -76,7 +84,7 @@ FITS = {
     "asin f64": Fit(*_odd(_MP.asin), 12, 0, _MP.mpf(0.25)),
     "erf f32": Fit(_z(lambda x: _MP.erf(x) / x), _z(lambda x: x / _MP.erf(x)), 6, 0, 1),
     "erf f64": Fit(_z(lambda x: _MP.erf(x) / x), _z(lambda x: x / _MP.erf(x)), 11, 0, 1),
-    "log erfc f32": Fit(lambda a: _MP.log(_MP.erfc(a)), lambda a: _MP.erfc(a) / _MP.erf(a), 6, 1, 4),
+    "log2 erfc f32": Fit(*_LOG2_ERFC, 8, 0, 4),
     "erfc f32": Fit(_of_erfc, lambda t: 1 / _of_erfc(t), 10, -1, _t(11)),
     "erfc f64": Fit(_of_erfc, lambda t: 1 / _of_erfc(t), 22, -1, _t(30)),
     "pow log2": Fit(_z(lambda s: 2 * _MP.atanh(s) / s / _MP.log(2)), lambda z: 1, 4, 0, _RATIO),
