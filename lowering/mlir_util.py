@@ -308,6 +308,11 @@ class Builder:
         """A new buffer; ``sizes`` are those of the dynamic dimensions."""
         return self.grouped(name, [sizes, []], [type_]).results[0]
 
+    def alloc_on_stack(self, type_: Any) -> Any:
+        """A new buffer, which begins where a line of memory does."""
+        attributes = {"alignment": ir.IntegerAttr.get(self.i64, 64)}
+        return self.grouped("memref.alloca", [[], []], [type_], attributes).results[0]
+
     def copy(self, memref: Any, type_: Any) -> Any:
         """A new buffer with the same elements."""
         copy = self.alloc(type_, self.dynamic_sizes(memref))

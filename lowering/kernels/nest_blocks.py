@@ -36,7 +36,7 @@ def lines_of(operand: Operand) -> int:
 def room(build: Builder, operand: Operand, sizes: Sequence[int]) -> Any:
     """Memory of the task for a block, on its stack."""
     type_ = mlir_util.buffer_type(sizes, ir.MemRefType(operand.value.type).element_type)
-    return build.at_begin_of_task().alloc(type_, name="memref.alloca")
+    return build.at_begin_of_task().alloc_on_stack(type_)
 
 
 def turn(build: Builder, operand: Operand, at: Sequence[Any], sizes: tuple[Any, Any], inner: int, to: Any) -> None:

@@ -93,7 +93,7 @@ def _stages(
     while function.name != "func.func":
         function = function.parent
     begin = Builder(mlir_util.children(function)[0])
-    rooms = [begin.alloc(mlir_util.buffer_type([most], type_), name="memref.alloca") for type_ in types]
+    rooms = [begin.alloc_on_stack(mlir_util.buffer_type([most], type_)) for type_ in types]
     results = nest.results
     zero, one = build.constant(0), build.constant(1)
 

@@ -70,7 +70,7 @@ def lower_rows(function: Any, nests: Sequence[Nest], numbers: Numbers) -> None:
             if given is None:
                 type_ = ir.MemRefType(value.type)
                 inner = mlir_util.buffer_type(type_.shape[rows:], type_.element_type)
-                scratch[value] = inside.alloc(inner, name="memref.alloca")
+                scratch[value] = inside.alloc_on_stack(inner)
         row(inside, [], task, ranges)
 
     Parts(nests, first, (), numbers).emit(build, part)
