@@ -13,7 +13,7 @@ PACKAGES := analysis dialects lowering passes rewriting runtime
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
-.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz bench clean
+.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -35,7 +35,7 @@ imports: $(TREE)
 	cd $(TREE) && PYTHONPATH=. $(CURDIR)/$(BIN)/lint-imports --no-cache --no-logo
 
 clang-format: $(VENV)/.dev
-	$(BIN)/clang-format --dry-run --Werror runtime/native/*.[ch] test/runtime/native/*.[ch]
+	$(BIN)/clang-format --dry-run --Werror runtime/native/*.[ch] test/runtime/native/*.[ch] test/cuda/*.c
 
 lit: $(VENV)/.dev
 	$(BIN)/lit -v -j2 test
@@ -46,6 +46,10 @@ pytest: $(VENV)/.dev
 # Until ctrl-C, or: make fuzz MINUTES=10 JOBS=4 PART=programs,files SEED=1703
 fuzz: $(VENV)/.dev
 	@MINUTES=$(MINUTES) SEED=$(SEED) PART=$(PART) JOBS=$(JOBS) $(BIN)/python test/fuzz
+
+# All that the end-to-end tests run with OpenCL, compiled for CUDA and emulated: docs/testing.md
+emulate: $(VENV)/.dev
+	DEVSCOPE_TEST_EMULATE=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/cuda test/e2e
 
 bench: $(VENV)/.dev
 	@set -e; for script in $(filter-out bench/_%,$(wildcard bench/*.py)); do echo "$$script"; $(BIN)/python $$script; done

@@ -35,8 +35,8 @@ _ODD_INTEGER = re.compile(r'(?<![\w%@."$-])i(?!(?:1|8|16|32|64)\b)\d\d?\b')
 _SIGNED_BIT = re.compile(r"= sitofp (i1|<\d+ x i1>) (\S+) to (<\d+ x (\w+)>|\w+)")
 
 
-def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
-    """The code of one LLVM IR module; raises RuntimeError with LLVM's message."""
+def optimise(llvm: Any, machine: Mapping[str, Any], text: str) -> tuple[Any, Any]:
+    """LLVM's target machine, and a module made of LLVM IR as code is made of; raises RuntimeError."""
     target = llvm.Target.from_triple(machine["triple"]).create_target_machine(
         cpu=machine["cpu"], features=machine["features"], opt=2
     )
@@ -48,6 +48,12 @@ def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
     tuning.slp_vectorization = False
     passes = llvm.create_pass_builder(target, tuning)
     passes.getModulePassManager().run(module, passes)
+    return target, module
+
+
+def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
+    """The code of one LLVM IR module; raises RuntimeError with LLVM's message."""
+    target, module = optimise(llvm, machine, text)
     if machine["triple"].startswith("spirv"):
         _check_integers(module)
         optimised = str(module)

@@ -91,6 +91,8 @@ class Device(DeviceInfo, ABC):
     local_memory_bytes: int
     base_alignment: int
     identity: str
+    native_driver = 0
+    """Address of its driver's table of functions, if that is not in the native runtime."""
 
     @property
     def label(self) -> str:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "cuda"))
 
+from emulation import emulated_cuda, emulator, on_cuda, set_order
 from storage_check import check_storage
 
+import devscope
 from devscope.analysis.machine import Machine, nominal_machine
 from devscope.analysis.machine_file import machine_toml
 from devscope.lowering import stages
 from devscope.runtime.cache import DIRECTORY_VARIABLE
 from devscope.runtime.drivers.opencl import opencl_devices
+
+EMULATE_VARIABLE = "DEVSCOPE_TEST_EMULATE"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -47,6 +54,26 @@ def checked_storage() -> Iterator[None]:
     patch.setattr(stages, "plan_memory", plan_and_check)
     yield
     patch.undo()
+
+
+@pytest.fixture(scope="session")
+def cuda(cache_directory: Path) -> Callable[[], AbstractContextManager[object]]:
+    """In its context, the machine has CUDA devices, which are emulated."""
+    return lambda: emulated_cuda(cache_directory / "emulated")
+
+
+@pytest.fixture(autouse=True)
+def everything_on_cuda(
+    request: pytest.FixtureRequest, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """``make emulate``: what is for OpenCL is compiled for CUDA, and emulated, instead."""
+    if EMULATE_VARIABLE not in os.environ or emulator() is None:
+        yield
+        return
+    with emulated_cuda(cache_directory / "emulated"):
+        set_order(zlib.crc32(request.node.name.encode()) % 97)
+        monkeypatch.setattr(devscope, "compile", on_cuda(devscope.compile))
+        yield
 
 
 @pytest.fixture(params=["shared", "apart"])

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 import pytest
 import references  # noqa: F401  (registers the cases)
+from emulation import set_order
 from memory_check import assert_nothing_leaks
 from program_case import CASES, TOLERANCES, Array, Case
 
 import devscope
+from devscope.lowering.cpu import target as host_target
 from devscope.runtime.executable import Executable
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -26,6 +30,7 @@ SEED = int(os.environ["DEVSCOPE_TEST_SEED"])  # set in test/conftest.py
 #: How a program with annotations for the device is run: all devices mapped to the host; the device as the
 #: default; the host as the default; the plan free to keep arguments and results of entries on the device.
 CONFIGURATIONS = ("host", "opencl", "mixed", "open")
+PHYSICAL = {"host": "cpu:0", "cuda": "cuda:0"}
 
 #: A result may be close to zero by chance where terms of the arguments' size cancel.
 _SMALL = 0.1
@@ -35,10 +40,10 @@ def compile_for(configuration: str, name: str) -> Executable:
     path = PROGRAMS / f"{name}.mlir"
     text = path.read_text()
     used = [device for device in ("opencl:0", "opencl:1", "cuda:0") if _mentions(text, device)]
-    physical = "cpu:0" if configuration == "host" else "opencl:0"
+    physical = PHYSICAL.get(configuration, "opencl:0")
     return devscope.compile(
         path,
-        default="opencl:0" if configuration == "opencl" else "cpu:0",
+        default=physical if configuration in ("opencl", "cuda") else "cpu:0",
         arguments="open" if configuration == "open" else "host",
         devices={device: physical for device in used if device != physical},
     )
@@ -112,6 +117,21 @@ def test_program(name: str, configuration: str) -> None:
         for case in CASES[name]:
             arrays = check_case(executable, case, rng)
             assert_nothing_leaks(executable, case.entry, arrays, only_host=configuration == "host")
+
+
+@pytest.mark.parametrize("name", sorted(CASES))
+def test_program_on_cuda(
+    name: str, cuda: Callable[[], AbstractContextManager[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same, emulated: in order, and in an order that differs from program to program."""
+    monkeypatch.setattr(host_target, "_level", lambda *_: 0)
+    rng = np.random.default_rng([SEED, zlib.crc32(name.encode())])
+    with cuda(), compile_for("cuda", name) as executable:
+        check_placement(executable, "cuda", CASES[name])
+        for order in (0, zlib.crc32(name.encode()) % 97):
+            set_order(order)
+            for case in CASES[name]:
+                check_case(executable, case, rng)
 
 
 def test_every_program_has_a_reference() -> None:
