@@ -53,6 +53,12 @@ def _extreme(pick: Arrays, negative_wins: bool) -> Arrays:
 maximum, minimum = _extreme(np.maximum, False), _extreme(np.minimum, True)
 
 
+def logistic(x: Any) -> Any:
+    """0 where exp(-x) is infinite in the type of ``x``."""
+    one = np.asarray(x).dtype.type(1)
+    return one / (one + wide(np.exp)(-x))
+
+
 def _count(function: Callable[[int, int], int]) -> Arrays:
     def count(x: Any) -> Any:
         x = np.asarray(x)

@@ -13,6 +13,7 @@ from random_operations import (
     PREDICATES,
     casts,
     fold,
+    logistic,
     maximum,
     minimum,
     product,
@@ -23,7 +24,6 @@ from random_operations import (
     windows,
 )
 from random_values import COMPLEX, DTYPES, FLOATS, INTEGERS, Environment, Type, wide
-from scipy import special
 
 if TYPE_CHECKING:
     from random_program import Block, Generator, Value
@@ -57,7 +57,8 @@ _FLOAT: dict[str, tuple[Arrays, int, float]] = {
     **{n: (wide(f), 1, 16) for n, f in [("exponential", np.exp), ("log", np.log), ("cbrt", np.cbrt)]},
     **{n: (wide(f), 1, 16) for n, f in [("exponential_minus_one", np.expm1), ("log_plus_one", np.log1p)]},
     **{n: (wide(f), 1, 16) for n, f in [("tanh", np.tanh), ("sine", np.sin), ("cosine", np.cos)]},
-    **{n: (wide(f), 1, 16) for n, f in [("tan", np.tan), ("logistic", special.expit)]},
+    **{n: (wide(f), 1, 16) for n, f in [("tan", np.tan)]},
+    "logistic": (logistic, 1, 16),
     "rsqrt": (wide(lambda x: 1 / np.sqrt(x)), 1, 16),
     **{n: (wide(f), 2, 16) for n, f in [("power", np.power), ("atan2", np.arctan2)]},
 }

@@ -7,7 +7,19 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from random_operations import BITS, BY_NAME, casts, fold, maximum, minimum, product, unsigned, window, windows
+from random_operations import (
+    BITS,
+    BY_NAME,
+    casts,
+    fold,
+    logistic,
+    maximum,
+    minimum,
+    product,
+    unsigned,
+    window,
+    windows,
+)
 from random_values import DTYPES, Environment, Type, wide
 from scipy import special
 
@@ -28,7 +40,7 @@ _FLOAT = {
     **_row(1, 0, abs=np.abs, negate=np.negative, floor=np.floor, ceil=np.ceil),
     **_row(1, 0, reciprocal=lambda x: x.dtype.type(1) / x),
     **_row(1, 16, exp=wide(np.exp), log=wide(np.log), tanh=wide(np.tanh), erf=wide(special.erf), sin=wide(np.sin)),
-    **_row(1, 16, cos=wide(np.cos), sigmoid=wide(special.expit), rsqrt=wide(lambda x: 1 / np.sqrt(x))),
+    **_row(1, 16, cos=wide(np.cos), sigmoid=logistic, rsqrt=wide(lambda x: 1 / np.sqrt(x))),
     **_row(2, 16, pow=wide(np.power)),
 }
 _I32 = {
