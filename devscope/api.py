@@ -99,13 +99,18 @@ def executable_for(
     raises an error if they will not do.
     """
     from devscope.runtime.cache import open_cache
-    from devscope.runtime.devices import require_devices
+    from devscope.runtime.devices import find_device, require_devices
     from devscope.runtime.executable import Executable
 
-    def admit(entries: Mapping[str, Entry], closed: Collection[str], devices: Mapping[str, str]) -> None:
+    def admit(
+        entries: Mapping[str, Entry], closed: Collection[str], devices: Mapping[str, str]
+    ) -> dict[str, Mapping[str, str]]:
         if check is not None:
             check(entries, closed)
-        require_devices({name: kind for name, kind in devices.items() if name not in mapping})
+        found = require_devices({name: kind for name, kind in devices.items() if name not in mapping})
+        mapped = ((name, find_device(mapping[name])) for name in devices if name in mapping)
+        found.update((name, device) for name, device in mapped if device is not None)
+        return {name: device.target_options for name, device in found.items()}
 
     source = read_once(source)
     store = open_cache() if cache else None

@@ -25,6 +25,7 @@ from devscope.lowering.interop.bindings import without_dialect_modules
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.plan import MemoryOptions
 from devscope.lowering.stages import Observer, compile_split_module
+from devscope.lowering.target import Options
 from devscope.parsed_source import ParsedSource, parse_source
 from devscope.passes import simplify_across_functions
 from devscope.passes.device_plan import Plan, PlanOptions, plan_module
@@ -102,8 +103,9 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names)
 
 
-Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], None]
-"""Called with a program's entries, its public functions that are none, and the target kinds of its devices."""
+Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], Mapping[str, Options]]
+"""Called with a program's entries, its public functions that are none, and the target kinds of its devices. Gives
+options of targets of these, which count where the program says no others."""
 
 
 @_depth_reported()
@@ -138,9 +140,11 @@ def compile_source(
     shared = planned.machine.shared_pairs() if planned.machine is not None else frozenset[frozenset[str]]()
     memory = MemoryOptions(options.storage == "planned", options.memory_limits, shared)
     types = entry_signatures(planned.module, planned.names)
+    device_options: Mapping[str, Options] = {}
     if admit is not None:
         kinds = {name: binding.kind_of(name) for name in named_devices(planned.module) if name != "cpu:0"}
-        admit({name: Entry("", *signature) for name, signature in types.items()}, closed, kinds)
+        signatures_ = {name: Entry("", *signature) for name, signature in types.items()}
+        device_options = admit(signatures_, closed, kinds)
     program = compile_split_module(
         planned.session,
         planned.module,
@@ -151,6 +155,7 @@ def compile_source(
         types,
         options.checks == "on",
         options.all_rows(),
+        device_options,
     )
     program.report["plan"] = report
     program.report["options"] = options.to_json()

@@ -92,7 +92,7 @@ class Tuner:
         instructions: list[str] = []
 
         def observe(stage: str, payload: Any) -> None:
-            if stage == "schedule":
+            if stage == "schedule" and not instructions:  # the host's comes first
                 classes.extend(size_classes(payload.chosen, payload.instructions))
                 instructions.append(payload.instructions)
 

@@ -151,6 +151,7 @@ for _kind in (
         "opencl",
         "opencl",
         {
+            "type": OptionSpec(str, "what it is: cpu or gpu; by default what the device is that programs run on"),
             "workgroup": OptionSpec(int, "work items per workgroup", minimum=1),
             "fp64": OptionSpec(bool, "whether the device has double precision"),
             "fp16": OptionSpec(bool, "whether the device has half precision"),

@@ -5,6 +5,7 @@ and ``device.device_copy`` becomes an allocation and a ``memref.copy`` between s
 with buffers afterwards (carrying them through loops, freeing them) then works on device buffers unchanged.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.dialects import func
@@ -27,6 +28,7 @@ from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
+from devscope.dialects.target import OptionValue
 from devscope.errors import LoweringError, SourceLocation, option_note
 from devscope.lowering.target import HOST_SLOT, DeviceBinary, KernelTarget, find_target, target_names
 from devscope.rewriting.functions import drop_idle_kernels
@@ -40,6 +42,13 @@ class DevicePart:
     scope: ScopeAttr
     attribute: TargetAttr
     module: ModuleOp
+    given: Mapping[str, OptionValue] = field(default_factory=dict[str, OptionValue])
+    """Options of the device that it will run on."""
+
+    @property
+    def options(self) -> Mapping[str, OptionValue]:
+        """Those of the target; of the device where it says no others."""
+        return {**self.given, **self.attribute.option_values}
 
     @property
     def location(self) -> SourceLocation | None:

@@ -16,7 +16,7 @@ from devscope.lowering.kernels.normalise import normalise_contractions
 from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import apply_schedule, pipeline
-from devscope.lowering.target import HostTarget, Options, Rule, Schedule, Target, choose
+from devscope.lowering.target import Options, Rule, Schedule, Target, choose
 from devscope.lowering.windows import cut_windows
 
 #: Operations that upstream decomposes into generics through an interface, not through a pass.
@@ -49,10 +49,12 @@ def to_buffers(
     constants: ConstantTable,
     checks: Checks,
     before: Callable[[Any], None] | None = None,
+    for_kernels: bool = False,
 ) -> None:
     """Lower ``module``; nobody frees the buffers yet. ``before`` is called right before one-shot bufferisation.
 
-    ``checks``: what is checked as the program runs.
+    ``checks``: what is checked as the program runs. ``for_kernels``: whether operations become calls of kernels,
+    which want them in certain forms.
 
     Raises LoweringError for what ``target`` cannot compile.
     """
@@ -66,7 +68,7 @@ def to_buffers(
             _protect_arguments(function)
     _lift_control_flow(module, run_passes)
     extract_constants(module, constants, target.inline_elements)
-    _prepare_tensors(module, run_passes, target, options, checks)
+    _prepare_tensors(module, run_passes, target, options, checks, for_kernels)
     _separate_results(module)
     _read_where_copied(module)
     run_passes(module.operation, pipeline("allocate"))
@@ -136,7 +138,9 @@ def _is_signless(type_: Any) -> bool:
     return isinstance(element, ir.FloatType) or (isinstance(element, ir.IntegerType) and element.is_signless)
 
 
-def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options: Options, checks: Checks) -> None:
+def _prepare_tensors(
+    module: Any, run_passes: RunPasses, target: Target, options: Options, checks: Checks, for_kernels: bool
+) -> None:
     """Schedule, generalise and fuse the tensor code of ``module``.
 
     Afterwards all payload is linalg (or ``tensor``), and producers that cost nothing to recompute are fused into
@@ -144,7 +148,7 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
     """
     _pad_with_zeros(module)
     drop_empty_loops(module)
-    if isinstance(target, HostTarget):
+    if for_kernels:
         normalise_contractions(module)
     rules = (*target.schedules, *_SCHEDULES)
     chosen: dict[Schedule, None] = {}
@@ -169,7 +173,7 @@ def _prepare_tensors(module: Any, run_passes: RunPasses, target: Target, options
     run_passes(module.operation, pipeline("fuse"))
     release_initial_values(module)
     _fill_splat_constants(module)
-    if isinstance(target, HostTarget):
+    if for_kernels:
         _begin_apart(module)
     if _drop_empty_parts(module):
         run_passes(module.operation, pipeline("resolve_sizes"))

@@ -53,13 +53,15 @@ def compile_split_module(
     signatures: Mapping[str, Signature],
     check_indices: bool = False,
     rows: Sequence[Row] = (),
+    device_options: Mapping[str, Options] | None = None,
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
     ``signatures`` are those of its public functions, ``literals`` is the data of dense resources that MLIR does
     not have, by name. Raises LoweringError for what a target cannot compile, with its location in the source, and
     PlanError when a device needs more memory than its limit. ``check_indices``: whether indices and divisions are
-    checked as the program runs. ``rows``: schedules that come before those of the host's target.
+    checked as the program runs. ``rows``: schedules that come before the built-in ones. ``device_options``: by
+    virtual device, options that targets have where functions say no others.
     """
     check_names(module)
     host = find_target(HOST_KIND)
@@ -69,7 +71,8 @@ def compile_split_module(
         argument_labels(module, {name: inputs for name, (inputs, _) in signatures.items()}), check_indices
     )
     devices = cut_module(module, binding)
-    for part in (part for virtual in devices for part in virtual.parts):
+    for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
+        part.given = (device_options or {}).get(virtual.spec.name, {})
         _check_options(part.target, part.attribute, part.location)
         part.target.prepare()
     with session.context:
@@ -103,7 +106,7 @@ def _compile(
 ) -> Program:
     """Lower the host's code and all devices', whose binaries are filled in, and make a program of them."""
     module = session.to_mlir(host_part)
-    to_buffers(module, host, options, session.run_passes, constants, checks)
+    to_buffers(module, host, options, session.run_passes, constants, checks, for_kernels=True)
     schedules = host.read_schedules(options, rows)
     kernels_of_host = host.call_kernels(module, schedules, constants, options, session.run_passes)
     observe("schedule", ScheduleReport(module, schedules))
@@ -115,7 +118,7 @@ def _compile(
     taken = {mlir_util.symbol_name(op) for op in mlir_util.functions(module)}
     taken |= {name for virtual in devices for part in virtual.parts for name in taken_names(part.module)}
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
-        launchers, binary = _lower_device(session, part, constants, taken, checks, observe)
+        launchers, binary = _lower_device(session, part, constants, taken, checks, rows, observe)
         kernels.update(virtual.add(binary))
         mark_flushes(launchers, virtual.spec.slot)
         merge_modules(module, launchers)
@@ -191,15 +194,17 @@ def _lower_device(
     constants: ConstantTable,
     taken: set[str],
     checks: Checks,
+    rows: Sequence[Row],
     observe: Observer,
 ) -> tuple[Any, DeviceBinary]:
     """The launchers of a part, which are host code, and its kernels, compiled."""
     from devscope.lowering.gpu.outline_kernels import lower_device_functions
     from devscope.lowering.gpu.to_llvm import check_types, take_kernels
 
-    target, options = part.target, part.attribute.option_values
+    target, options = part.target, part.options
     module = session.to_mlir(part.module)
-    lower_device_functions(module, part, session.run_passes, constants, taken, checks)
+    kernels = target.choose_kernels(options, rows)
+    lower_device_functions(module, part, kernels, session.run_passes, constants, taken, checks, observe)
     observe("launchers", module)
     gpu_modules = take_kernels(module)
     observe("kernels", gpu_modules)

@@ -12,13 +12,16 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from devscope.dialects.target import OptionValue, TargetKind
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
+
+if TYPE_CHECKING:
+    from devscope.lowering.gpu.device_kernels import DeviceKernels
 
 Options = Mapping[str, OptionValue]
 HOST_SLOT = 0
@@ -116,6 +119,10 @@ def _nothing(*_: object) -> None:
     """What a target does that has nothing to check, or to prepare."""
 
 
+def _no_kernels(*_: object) -> DeviceKernels | None:
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """How code for ``kind`` is compiled.
@@ -155,10 +162,12 @@ class KernelTarget(Target):
     module of ``gpu.module`` operations, which compute with ``floats`` and with integers of up to ``integer_bits``,
     if there are ``integer_widths`` of one of these; ``optional_types``: those that it may lack, with the target
     option that says so. ``prepare`` is called early, once it is known that the target is needed: what it starts in
-    the background is there when kernels are compiled.
+    the background is there when kernels are compiled. ``choose_kernels``: from which schedules operations become
+    calls of kernels of the library; rows of the user's come first. What has none becomes a grid of work-items.
     """
 
     compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary]
+    choose_kernels: Callable[[Options, Sequence[Row]], DeviceKernels | None] = _no_kernels
     grids: Sequence[Rule[GridSchedule]] = (Rule(GridSchedule()),)
     floats: Collection[str] = ("f16", "f32", "f64")
     integer_bits: int = 64

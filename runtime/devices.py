@@ -47,15 +47,23 @@ def resolve_devices(virtual: Mapping[str, str], mapping: Mapping[str, str] | Non
     return {name: device for name, device in found.items() if device is not None}
 
 
-def require_devices(virtual: Mapping[str, str]) -> None:
-    """Raise :class:`DeviceNotFoundError` that names all ``virtual`` devices which this machine does not have.
+def require_devices(virtual: Mapping[str, str]) -> dict[str, Device]:
+    """The devices of the same names. Raises :class:`DeviceNotFoundError` that names all that are not there.
 
     ``virtual`` is that of `resolve_devices`; the program is not compiled yet, so that each could be any device.
     """
-    missing = {name: kind for name, kind in virtual.items() if _find(name, kind, name) is None}
+    found = {name: _find(name, kind, name) for name, kind in virtual.items()}
+    missing = {name: virtual[name] for name, device in found.items() if device is None}
     # What no code can be made for, the lowering refuses, and says where it is used.
     if any(driver(kind) is not None for kind in missing.values()):
         raise _missing(missing, {}, compiled=False)
+    return {name: device for name, device in found.items() if device is not None}
+
+
+def find_device(name: str) -> Device | None:
+    """The physical device called ``name``."""
+    of_type = driver(_type_of(name))
+    return of_type.find(name) if of_type is not None else None
 
 
 def _find(virtual: str, compiled_for: str, physical: str) -> Device | None:

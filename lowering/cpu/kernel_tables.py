@@ -14,6 +14,8 @@ FOLDER = Path(__file__).parent / "kernels"
 """Of templates and tables."""
 
 INSTRUCTIONS = ("avx512", "avx2", "other")
+_DEVICES = ("opencl-cpu",)
+"""What rows may be for, too; those that do not say so are for hosts."""
 
 
 def built_in_rows(instructions: str) -> Sequence[Row]:
@@ -33,4 +35,4 @@ def user_rows(text: str, path: str, name: str = "") -> list[Row]:
     """The rows of a user's file, shown as of ``name``, or the file's own. Raises ScheduleFileError."""
     from devscope.lowering.kernels.row_file import checked_rows
 
-    return checked_rows(text, path, name or os.path.basename(path), templates(), INSTRUCTIONS)
+    return checked_rows(text, path, name or os.path.basename(path), templates(), (*INSTRUCTIONS, *_DEVICES))

@@ -25,21 +25,17 @@ from devscope.lowering.divisions import guard_rounding
 from devscope.lowering.expansions import Expansion
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
+from devscope.lowering.kernels.calls import call_kernels
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.nests import lower_nests
-from devscope.lowering.kernels.normalise import contractions_of
 from devscope.lowering.kernels.packed_constants import PackedConstants
-from devscope.lowering.kernels.rows import fuse_rows
-from devscope.lowering.kernels.split_reductions import split_reductions
 from devscope.lowering.kernels.table import Row, Schedules
-from devscope.lowering.kernels.transposes import call_transposes
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.polls import poll_in_loops, poll_in_scalar_loops
 from devscope.lowering.target import HostTarget, Options, Rule, Schedule
 from devscope.lowering.tasks import outline_tasks
-from devscope.lowering.windows import windowed_operations
 
 
 def _loops(order: tuple[int, ...], *names: str) -> Rule[Schedule]:
@@ -131,21 +127,7 @@ def _call_kernels(
 ) -> _Kernels:
     machine = _INSTRUCTIONS[schedules.instructions]
     library = KernelLibrary(FOLDER, schedules.loops, machine.functions)
-    packed = PackedConstants(module, constants)
-    if contractions := contractions_of(module):
-        from devscope.lowering.kernels.contractions import call_contractions
-        from devscope.lowering.kernels.split_contractions import split_contractions
-
-        contractions = contractions_of(module) if split_contractions(contractions) else contractions
-        call_contractions(contractions, schedules, library, packed)
-    if windowed := windowed_operations(module):
-        from devscope.lowering.kernels.convolutions import call_convolutions
-
-        call_convolutions(windowed, schedules, library, packed)
-    packed.finish()
-    call_transposes(module, schedules, library)
-    split_reductions(module, library.loops)
-    fuse_rows(module, schedules, library)
+    call_kernels(module, schedules, library, PackedConstants(module, constants))
     kernels = library.definitions(module.context)
     if kernels is None:
         return _Kernels(library)

@@ -6,6 +6,7 @@ OpenCL, a variable for CUDA. Of the size that a launch gives it is ``gpu.dynamic
 
 from typing import Any
 
+from devscope.dialects.op_facts import facts
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
@@ -16,18 +17,39 @@ STATIC_LOCAL = "devscope.static_local"
 
 _DYNAMIC_LOCAL = "gpu.dynamic_shared_memory"
 _ATTRIBUTIONS = "workgroup_attributions"
-_WORKGROUP, _PRIVATE = "#gpu.address_space<workgroup>", "#gpu.address_space<private>"
+_WORKGROUP, PRIVATE = "#gpu.address_space<workgroup>", "#gpu.address_space<private>"
 _SPIRV_WORKGROUP = 3
 
 
 def move_local_memory(function: Any) -> int:
     """Make workgroup attributions of what ``function``, a ``gpu.func``, allocates; returns how many there are."""
-    mlir_util.retype_memrefs(function, None, lambda old: str(old) == _PRIVATE)
+    mlir_util.retype_memrefs(function, None, lambda old: str(old) == PRIVATE)
     allocas = [op for op in mlir_util.walk(function) if op.name == "memref.alloca"]
     static = [op for op in allocas if str(mlir_util.memory_space(op.results[0].type)) == _WORKGROUP]
     for op in static:
         _attribute(function, op, op.results[0].type)
     return len(static)
+
+
+def allocate_at_begin(gpu_module: Any) -> None:
+    """What kernels of ``gpu_module`` allocate is made where they begin: SPIR-V has variables there only."""
+    mlir_util.retype_memrefs(gpu_module, None, lambda old: str(old) == PRIVATE)
+    for function in mlir_util.children(gpu_module):
+        if function.name != "gpu.func":
+            continue
+        first, *_ = mlir_util.children(function)
+        for op in mlir_util.named(function, "memref.alloca"):
+            op.move_before(first)
+
+
+def keep_private_memory(gpu_modules: Any) -> None:
+    """What kernels allocate is on a work-item's stack; ``convert-gpu-to-llvm-spv`` takes it for global memory."""
+    made = [op.results[0] for op in mlir_util.named(gpu_modules.operation, "memref.alloca")]
+    while made:
+        value = made.pop()
+        value.set_type(mlir_util.with_memory_space(value.type, None))
+        users = [use.owner.operation for use in value.uses]
+        made += [user.results[0] for user in users if facts(user.name).view_of is not None]
 
 
 def _attribute(function: Any, op: Any, type_: Any) -> None:

@@ -6,7 +6,7 @@ of scalar stores, a copy) moves to a function of its own, is turned into paralle
 schedule of its target, and becomes one ``gpu.func``. Scalars, shapes and host control flow stay behind.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -16,6 +16,8 @@ from devscope.lowering.checks.indices import note_in_kernel
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
+from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_library
+from devscope.lowering.gpu.local_memory import allocate_at_begin
 from devscope.lowering.gpu.user_kernels import (
     call_kernels,
     carry_launches,
@@ -24,6 +26,8 @@ from devscope.lowering.gpu.user_kernels import (
     take_user_kernels,
 )
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.packed_constants import PackedConstants
+from devscope.lowering.kernels.schedule_report import ScheduleReport
 from devscope.lowering.memory.effects import mark_elementwise, mark_writes
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
@@ -33,19 +37,33 @@ _CONTROL_FLOW = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.exec
 
 
 def lower_device_functions(
-    module: Any, part: DevicePart, run_passes: RunPasses, constants: ConstantTable, taken: set[str], checks: Checks
+    module: Any,
+    part: DevicePart,
+    library: DeviceKernels | None,
+    run_passes: RunPasses,
+    constants: ConstantTable,
+    taken: set[str],
+    checks: Checks,
+    observe: Callable[[str, Any], None],
 ) -> None:
     """Turn the tensor functions of ``module``, those of ``part``, into launchers over memrefs in its scope.
 
     Their kernels, outlined and hand-written ones, stand beside them as ``gpu.module`` operations; their names are
-    added to ``taken``. ``checks``: see `to_buffers`. Raises LoweringError for what the target of ``part`` cannot
-    compile.
+    added to ``taken``. ``library``: kernels of operations that it has schedules for, which ``observe`` is shown.
+    ``checks``: see `to_buffers`. Raises LoweringError for what the target of ``part`` cannot compile.
     """
-    target, options = part.target, part.attribute.option_values
+    target, options = part.target, part.options
     space = ir.Attribute.parse(str(part.scope), module.context)
     kernels = take_user_kernels(module, taken, checks)
-    to_buffers(module, target, options, run_passes, constants, checks, carry_launches)
+    others = len(constants.arrays)
+    to_buffers(module, target, options, run_passes, constants, checks, carry_launches, library is not None)
     call_kernels(module, kernels)
+    if library is not None:
+        # Functions of the host and of other parts are linked with these.
+        library.library.prefix = f"devscope_{len(taken)}"
+        taken.add(library.library.prefix)
+        call_library(module, library, PackedConstants(module, constants, others), run_passes)
+        observe("schedule", ScheduleReport(module, library.schedules))
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipeline("deallocate"))
     _outline_kernels(module, run_passes, target, options, taken, checks, space)
@@ -72,13 +90,12 @@ def _outline_kernels(
     for func in [f for f in mlir_util.functions(module) if mlir_util.has_body(f)]:
         constants = mlir_util.constants(func)
         for root in _kernel_roots(func):
-            grid = choose(target.grids, root[0], options)
-            assert grid is not None, f"target '{target.name}' has no grid for {root[0].name}"
+            grid = _grid(target, options, root[0])
             if checks.indices:
                 note_in_kernel(module, root, space, checks)
             function, call = _outline(module, func, root, constants, count, taken)
             count += 1
-            _call_equal(kernels, function, grid.with_options(options), call)
+            _call_equal(kernels, function, grid, call)
     if not kernels:
         return
     for function, grid in kernels.values():
@@ -92,6 +109,17 @@ def _outline_kernels(
     for function, _ in kernels.values():
         _take_complex_apart(function)
     run_passes(module.operation, pipeline("gpu/outline"))
+    for gpu_module in mlir_util.children(module.operation):
+        if gpu_module.name == "gpu.module":
+            allocate_at_begin(gpu_module)
+
+
+def _grid(target: KernelTarget, options: Options, op: Any) -> GridSchedule:
+    if TASKS in op.attributes:
+        return GridSchedule(1)
+    grid = choose(target.grids, op, options)
+    assert grid is not None, f"target '{target.name}' has no grid for {op.name}"
+    return grid.with_options(options)
 
 
 def _call_equal(

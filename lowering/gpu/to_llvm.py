@@ -9,7 +9,7 @@ from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
 from devscope.lowering.complex_functions import lower_complex
 from devscope.lowering.divisions import guard_rounding
-from devscope.lowering.gpu.local_memory import local_sizes, parameters
+from devscope.lowering.gpu.local_memory import keep_private_memory, local_sizes, parameters
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import RunPasses
@@ -86,6 +86,7 @@ def compile_kernels(
     space = ir.IntegerAttr.get(i64, _GLOBAL_MEMORY)
     mlir_util.retype_memrefs(gpu_modules.operation, space, lambda old: str(old).startswith("#device."))
     run_passes(gpu_modules.operation, gpu_to_llvm)
+    keep_private_memory(gpu_modules)
     _merge(gpu_modules)
     run_passes(gpu_modules.operation, pipeline("gpu/to_llvm"))
     _mark_noalias(gpu_modules, written)

@@ -32,6 +32,8 @@ class KernelLibrary:
         self._folder = folder
         self.loops = loops
         self.functions = functions
+        self.prefix = "devscope"
+        """Of the names of functions."""
         self._symbols: dict[tuple[str, tuple[tuple[str, object], ...]], str] = {}
         self._texts: list[str] = []
         self._functions: Any = None
@@ -40,7 +42,7 @@ class KernelLibrary:
         """The function that ``template`` becomes with ``values``, beside which it knows its ``NAME``."""
         key = template, tuple(values.items())
         if key not in self._symbols:
-            self._symbols[key] = name = f"devscope_{template}_{len(self._symbols)}"
+            self._symbols[key] = name = f"{self.prefix}_{template}_{len(self._symbols)}"
             self._texts.append(_template(self._folder / f"{template}.mlir").substitute(values, NAME=name))
         return self._symbols[key]
 
@@ -62,7 +64,7 @@ class KernelLibrary:
         if key in self._symbols:
             function.erase()
         else:
-            self._symbols[key] = f"devscope_rows_{len(self._symbols)}"
+            self._symbols[key] = f"{self.prefix}_rows_{len(self._symbols)}"
             ir.SymbolTable.set_symbol_name(function, self._symbols[key])
         return self._symbols[key]
 

@@ -17,9 +17,10 @@ _GET = "memref.get_global"
 
 
 class PackedConstants:
-    """Of one module, whose constants are in ``table``, and no other module's."""
+    """Of one module, whose constants are in ``table``; the first ``others`` are other modules', too."""
 
-    def __init__(self, module: Any, table: ConstantTable) -> None:
+    def __init__(self, module: Any, table: ConstantTable, others: int = 0) -> None:
+        self._others = range(others)
         self._module = module
         self._table = table
         self._packed: dict[tuple[int, tuple[tuple[int, ...], ...], int], str] = {}
@@ -70,7 +71,8 @@ class PackedConstants:
                     op.erase()
             elif op.name == "memref.global" and mlir_util.symbol_name(op).startswith(CONSTANT_PREFIX):
                 globals_.append(op)
-        numbers = self._table.keep({number for op in reads if (number := _number(op.results[0])) is not None})
+        read = {number for op in reads if (number := _number(op.results[0])) is not None}
+        numbers = self._table.keep(read.union(self._others))
         for op in reads:
             name = f"{CONSTANT_PREFIX}{numbers[constant_number(_symbol(op))]}"
             op.attributes["name"] = ir.FlatSymbolRefAttr.get(name, op.context)

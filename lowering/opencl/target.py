@@ -1,14 +1,22 @@
 """OpenCL: kernels -> gpu dialect -> LLVM dialect (``spir_kernel``) -> SPIR-V."""
 
 import re
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
+from devscope.errors import OptionError
 from devscope.lowering import expansions, mlir_util
 from devscope.lowering.codegen.device_emitter import SPIRV, shared_emitter
+from devscope.lowering.cpu.kernel_tables import FOLDER
+from devscope.lowering.cpu.math_functions import OF_VECTORS, WITH_FMA
+from devscope.lowering.gpu.device_kernels import DeviceKernels
 from devscope.lowering.gpu.local_memory import pass_local_memory
 from devscope.lowering.gpu.to_llvm import call_functions, compile_kernels
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.table import Row, Schedules, read_table
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, KernelTarget, Options
@@ -50,6 +58,30 @@ def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) 
     return compile_kernels(gpu_modules, run_passes, "opencl", gpu_to_llvm, SPIRV, prepare, _set_calling_convention)
 
 
+_TYPES = ("cpu", "gpu")
+
+
+def _check_options(options: Options) -> None:
+    if options.get("type", _TYPES[0]) not in _TYPES:
+        raise OptionError(
+            f"option 'type' of target kind 'opencl' is '{options['type']}'", notes=[f"legal: {', '.join(_TYPES)}"]
+        )
+
+
+def _choose_kernels(options: Options, rows: Sequence[Row]) -> DeviceKernels | None:
+    """Where nothing says what a device is, it is a CPU, whose driver can be installed everywhere."""
+    table = f"opencl-{options.get('type', _TYPES[0])}"
+    path = _TABLES / f"{options.get('type', _TYPES[0])}.toml"
+    if not path.exists():
+        return None
+    own = [row for row in rows if row.instructions == table]
+    schedules = Schedules([*own, *read_table(path)], table)
+    return DeviceKernels(schedules, KernelLibrary(FOLDER, {}, OF_VECTORS), WITH_FMA)
+
+
+_TABLES = Path(__file__).parent / "kernels"
+
+
 def _power_in_single(op: Any) -> str:
     return expansions.power(op, "f32")
 
@@ -80,7 +112,9 @@ def _set_calling_convention(text: str) -> str:
 
 TARGET = KernelTarget(
     kind=get_target_kind("opencl"),
+    check_options=_check_options,
     compile_kernels=_compile_kernels,
+    choose_kernels=_choose_kernels,
     integer_widths=(1, 8, 16, 32, 64),  # LLVM's SPIR-V backend makes others wider, and keeps what overflows
     optional_types={"f64": "fp64", "f16": "fp16"},
     prepare=shared_emitter,

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from functools import cache
@@ -103,6 +104,11 @@ class Device(DeviceInfo, ABC):
     def cores(self) -> int:
         """How many of the host's cores are the device's, as long as a program uses it; 0: no certain ones."""
         return 0
+
+    @property
+    def target_options(self) -> Mapping[str, str]:
+        """Options that code for this device is compiled with, where the program does not say others."""
+        return {}
 
     @abstractmethod
     def shares_memory_with(self, other: Device) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import ExitStack, contextmanager
 from ctypes import c_char_p, c_size_t, c_void_p
 from dataclasses import dataclass, field
@@ -69,6 +69,10 @@ class OpenCLDevice(Device):
     @property
     def cores(self) -> int:
         return int(self.polled and bool(self.device_type & cl.DEVICE_TYPE_CPU))
+
+    @property
+    def target_options(self) -> Mapping[str, str]:
+        return {"type": "gpu" if self.device_type & cl.DEVICE_TYPE_GPU else "cpu"}
 
     def shares_memory_with(self, other: Device) -> bool:
         if other.type == "cpu":

@@ -104,11 +104,11 @@ class Case:
         return np.asarray(np.einsum(self.spec, a.astype(wide), b.astype(wide)) + start).astype(c.dtype)
 
 
-def check(cases: Sequence[Case]) -> None:
+def check(cases: Sequence[Case], default: str = "cpu:0") -> None:
     """All cases as entries of one program, which give exactly what numpy gives."""
     source = "\n".join(case.function(f"case_{number}") for number, case in enumerate(cases))
     rng = np.random.default_rng(0)
-    with devscope.compile(source, cache=False) as executable:
+    with devscope.compile(source, default=default, cache=False) as executable:
         for number, case in enumerate(cases):
             arguments = case.arguments(rng)
             result = executable.run(f"case_{number}", *arguments)
@@ -141,6 +141,26 @@ def test_operands_that_are_read_where_they_are() -> None:
     specs = ("mk,kn->mn", "km,kn->mn", "bmk,bkn->bmn", "bmk,bkn->mbn")
     cases = [Case(spec, sizes, adds=adds) for spec in specs for adds in (False, True)]
     check([*cases, Case("mk,kn->mn", sizes, "f64"), Case("mk,kn->mn", {**sizes, "m": 70}, "i32")])
+
+
+def test_on_a_device() -> None:
+    """The same kernels, whose tasks are work-items: packed, in place, few rows, vectors along k; all types."""
+    sizes = {**MNK, "b": 3, "q": 4}
+    specs = ("mk,kn->mn", "km,nk->mn", "mk,kn->nm", "bmk,bkn->bmn", "mbk,nbk->mbn", "mk,knq->mnq", "mk,k->m")
+    types = [("f64", ""), ("i32", ""), ("i64", ""), ("f16", "f32"), ("f16", ""), ("i8", "i32")]
+    check(
+        [
+            *(Case(spec, sizes) for spec in specs),
+            *(Case("mk,kn->mn", MNK, *pair, adds=False) for pair in types),
+            Case("mk,kn->mn", {"m": 37, "n": 320, "k": 530}),
+            *(Case(spec, {"m": m, "n": 70, "k": 530}) for m in (1, 3) for spec in ("mk,kn->mn", "mk,nk->mn")),
+            *(Case("mk,kn->mn", {"m": 37, "n": 10, "k": k}, adds=False) for k in (300, 304)),
+            Case("mk,kn->mn", MNK, dynamic="mnk"),
+            Case("bmk,bkn->bmn", {**sizes, "k": 0}, dynamic="k"),
+            Case("mk,kn->mn", {**sizes, "m": 0}, dynamic="mn"),
+        ],
+        "opencl:0",
+    )
 
 
 def test_few_rows_or_columns() -> None:

@@ -13,7 +13,7 @@ from devscope.compile_options import CompileOptions
 from devscope.errors import OptionError
 from devscope.lowering.cpu.kernel_tables import FOLDER, INSTRUCTIONS, built_in_rows, templates, user_rows
 from devscope.lowering.kernels.row_file import row_toml, rows_text
-from devscope.lowering.kernels.table import Row, Schedules
+from devscope.lowering.kernels.table import Row, Schedules, read_table
 from devscope.pipeline import compile_source
 
 
@@ -21,6 +21,12 @@ from devscope.pipeline import compile_source
 def test_built_in_rows_are_legal(instructions: str) -> None:
     path = FOLDER / f"{instructions}.toml"
     assert user_rows(path.read_text(), path.name) == built_in_rows(instructions)
+
+
+def test_rows_for_devices_are_legal() -> None:
+    folder = FOLDER.parent.parent / "opencl" / "kernels"
+    for path in folder.glob("*.toml"):
+        assert user_rows(path.read_text(), path.name) == read_table(path)
 
 
 def test_every_template_is_described() -> None:

@@ -1,0 +1,78 @@
+"""Kernels of the library in device functions: what the host does by tasks, devices of its kind do by work-items.
+
+The functions of the library become launchers, whose parallel loops are outlined as all others are: what is a task
+on the host is done by one work-item, in a workgroup of its own.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from devscope.lowering import expansions, mlir_util
+from devscope.lowering.expansions import Expansion
+from devscope.lowering.gpu.local_memory import PRIVATE
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.normalise import contractions_of
+from devscope.lowering.kernels.packed_constants import PackedConstants
+from devscope.lowering.kernels.table import Schedules
+from devscope.lowering.kernels.vector_edges import expand_edges
+from devscope.lowering.kernels.vector_pieces import take_vectors_apart
+from devscope.lowering.memory.link_functions import merge_modules
+from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.pipelines import pipeline
+
+TASKS = "devscope.tasks"
+"""On a parallel loop: each of its iterations is work for a workgroup of one work-item."""
+
+
+@dataclass(frozen=True)
+class DeviceKernels:
+    """``expansions``: of functions of vectors that kernels have."""
+
+    schedules: Schedules
+    library: KernelLibrary
+    expansions: Mapping[str, Expansion]
+
+
+def call_library(module: Any, kernels: DeviceKernels, packed: PackedConstants, run_passes: RunPasses) -> None:
+    """Replace the operations on buffers of ``module`` that there are rows for by calls, and add what is called."""
+    if contractions := contractions_of(module):
+        from devscope.lowering.kernels.contractions import call_contractions
+
+        call_contractions(contractions, kernels.schedules, kernels.library, packed)
+        packed.finish()
+    functions = kernels.library.definitions(module.context)
+    if functions is not None:
+        _without_blocks(functions, {mlir_util.symbol_name(f) for f in mlir_util.functions(module)}, run_passes)
+        expansions.expand(mlir_util.walk(functions.operation), kernels.expansions)
+        _mark_tasks(functions)
+        merge_modules(module, functions)
+
+
+def _without_blocks(functions: Any, called: set[str], run_passes: RunPasses) -> None:
+    """Leave vectors of one axis only where they are carried or go to memory, and no calls in tasks.
+
+    ``called``: from outside; the others are gone once they are inlined.
+    """
+    for function in mlir_util.functions(functions):
+        if mlir_util.symbol_name(function) in called:
+            del function.attributes["sym_visibility"]
+    run_passes(functions.operation, pipeline("gpu/kernels"))
+    for op in mlir_util.named(functions.operation, "memref.prefetch"):
+        op.erase()
+    for function in mlir_util.functions(functions):
+        take_vectors_apart(function)
+    expand_edges(functions)
+    run_passes(functions.operation, pipeline("clean_up"))
+    for function in mlir_util.functions(functions):
+        function.attributes["sym_visibility"] = ir.StringAttr.get("private", functions.context)
+
+
+def _mark_tasks(functions: Any) -> None:
+    private, unit = ir.Attribute.parse(PRIVATE, functions.context), ir.UnitAttr.get(functions.context)
+    for op in mlir_util.walk(functions.operation):
+        if op.name == "scf.parallel":
+            op.attributes[TASKS] = unit
+        elif op.name == "memref.alloca":
+            op.results[0].set_type(mlir_util.with_memory_space(op.results[0].type, private))

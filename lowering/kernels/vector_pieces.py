@@ -1,0 +1,374 @@
+"""Vectors of any shape as vectors that a code generator has: of one axis, and of 2, 4, 8 or 16 elements.
+
+A block of elements becomes the pieces of its rows, which loops and branches carry one by one; one element that is
+left over is a number. SPIR-V has no others, and no arrays of vectors that loops carry.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
+
+_MOST = 16
+"""Elements of a piece: a power of two."""
+
+
+@cache
+def _split(count: int) -> tuple[tuple[int, int], ...]:
+    """Where the pieces of ``count`` elements begin, and their sizes."""
+    found: list[tuple[int, int]] = []
+    begin, size = 0, _MOST
+    while begin < count:
+        while size > count - begin:
+            size //= 2
+        found.append((begin, size))
+        begin += size
+    return tuple(found)
+
+
+def _has_pieces(type_: Any) -> bool:
+    if not isinstance(type_, ir.VectorType):
+        return False
+    shape = ir.VectorType(type_).shape
+    return len(shape) != 1 or len(_split(shape[0])) != 1 or shape[0] == 1
+
+
+def _vector(size: int, element: Any) -> Any:
+    return element if size == 1 else ir.VectorType.get_unchecked([size], element, context=element.context)
+
+
+def _piece_types(type_: Any) -> list[Any]:
+    if not _has_pieces(type_):
+        return [type_]
+    *outer, count = ir.VectorType(type_).shape
+    row = [_vector(size, ir.VectorType(type_).element_type) for _, size in _split(count)]
+    return row * prod(outer)
+
+
+def _is_vector(value: Any) -> bool:
+    return isinstance(value.type, ir.VectorType)
+
+
+def take_vectors_apart(function: Any) -> None:
+    """Rewrite what ``function`` computes with vectors."""
+    apart = _Apart()
+    for block in mlir_util.blocks_of(function):
+        apart.block(block)
+    for op in reversed(apart.done):
+        op.erase()
+    for block, carried in apart.blocks:
+        for _ in range(carried):
+            block.erase_argument(1)
+
+
+class _Apart:
+    """``done``: operations that are replaced, to be erased behind what uses them. ``blocks``: of loops, with how
+    many of their arguments are replaced. Nothing is erased until all is made: values are known by their addresses.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: dict[Any, list[Any]] = {}
+        self.done: list[Any] = []
+        self.blocks: list[tuple[Any, int]] = []
+
+    def block(self, block: Any) -> None:
+        for each in list(block.operations):
+            op = each.operation
+            values = (*op.operands, *op.results)
+            if op.name in ("scf.for", "scf.if"):
+                self._structured(op, any(_has_pieces(value.type) for value in op.results))
+            elif op.name == "scf.yield":
+                self._yield(op)
+            elif any(_has_pieces(value.type) for value in values):
+                self._operation(op)
+            else:
+                for region in op.regions:
+                    for inner in region.blocks:
+                        self.block(inner)
+
+    def _of(self, value: Any) -> list[Any]:
+        return self._pieces.get(value, [value])
+
+    def _structured(self, op: Any, carries: bool) -> None:
+        if not carries:
+            for region in op.regions:
+                for block in region.blocks:
+                    self.block(block)
+            return
+        operands, carried = list(op.operands), len(op.results) if op.name == "scf.for" else 0
+        fixed, initial = operands[: len(operands) - carried], operands[len(operands) - carried :]
+        types = [type_ for result in op.results for type_ in _piece_types(result.type)]
+        first = [piece for value in initial for piece in self._of(value)]
+        made = Builder(op).op(op.name, [*fixed, *first], types, dict(op.attributes.items()), len(op.regions))
+        self._name(op.results, list(made.results))
+        for old, new in zip(op.regions, made.regions, strict=True):
+            old.blocks[0].append_to(new)
+            block = new.blocks[0]
+            arguments = list(block.arguments)[1:] if carried else []
+            parts = [
+                block.add_argument(type_, op.location) for each in arguments for type_ in _piece_types(each.type)
+            ]
+            self._name(arguments, parts)
+            for argument in arguments:
+                if not _has_pieces(argument.type):
+                    argument.replace_all_uses_with(self._pieces.pop(argument)[0])
+            self.block(block)
+        for result in op.results:
+            if not _has_pieces(result.type):
+                result.replace_all_uses_with(self._pieces.pop(result)[0])
+        self.done.append(op)
+        if carried:
+            self.blocks.append((made.regions[0].blocks[0], carried))
+
+    def _name(self, values: Sequence[Any], pieces: list[Any]) -> None:
+        left = iter(pieces)
+        for value in values:
+            self._pieces[value] = [next(left) for _ in _piece_types(value.type)]
+
+    def _yield(self, op: Any) -> None:
+        if any(_has_pieces(value.type) for value in op.operands):
+            Builder(op).op("scf.yield", [piece for value in op.operands for piece in self._of(value)])
+            self.done.append(op)
+
+    def _operation(self, op: Any) -> None:
+        build = Builder(op)
+        rule = _RULES.get(op.name, _Apart.elementwise)
+        made = rule(self, build, op)
+        for number, result in enumerate(op.results):
+            if _has_pieces(result.type):
+                self._pieces[result] = made
+            else:
+                result.replace_all_uses_with(made[number])
+        self.done.append(op)
+
+    def elementwise(self, build: Builder, op: Any) -> list[Any]:
+        attributes = dict(op.attributes.items())
+        types = _piece_types(op.results[0].type)
+        splat = attributes.get("value") if op.name == "arith.constant" else None
+        made: list[Any] = []
+        known: dict[Any, Any] = {}
+        for number, type_ in enumerate(types):
+            if splat is not None:
+                value = ir.DenseElementsAttr(splat).get_splat_value()
+                is_vector = isinstance(type_, ir.VectorType)
+                attributes["value"] = ir.DenseElementsAttr.get_splat(type_, value) if is_vector else value
+            if not len(op.operands):
+                if type_ not in known:
+                    known[type_] = build.value(op.name, [], type_, attributes)
+                made.append(known[type_])
+                continue
+            operands = [self._of(v)[number] if _is_vector(v) else v for v in op.operands]
+            made.append(build.value(op.name, operands, type_, attributes))
+        return made
+
+    def broadcast(self, build: Builder, op: Any) -> list[Any]:
+        (source,), types = list(op.operands), _piece_types(op.results[0].type)
+        if _is_vector(source):
+            row = self._of(source)
+            return row * (len(types) // len(row))
+        known = {type_: _spread(build, source, type_) for type_ in dict.fromkeys(types)}
+        return [known[type_] for type_ in types]
+
+    def outer_product(self, build: Builder, op: Any) -> list[Any]:
+        a, b, *sums = list(op.operands)
+        (rows,) = ir.VectorType(a.type).shape
+        columns, so_far = self._of(b), iter(self._of(sums[0]))
+        is_float = isinstance(ir.VectorType(b.type).element_type, ir.FloatType)
+        made: list[Any] = []
+        for row in range(rows):
+            number = self._element(build, a, row)
+            spread = {c.type: _spread(build, number, c.type) for c in columns}
+            for column in columns:
+                factor, sum_ = spread[column.type], next(so_far)
+                if is_float:
+                    name = "vector.fma" if _is_vector(column) else "math.fma"
+                    made.append(build.value(name, [factor, column, sum_], column.type))
+                else:
+                    product_ = build.value("arith.muli", [factor, column], column.type)
+                    made.append(build.value("arith.addi", [product_, sum_], column.type))
+        return made
+
+    def _element(self, build: Builder, value: Any, position: int) -> Any:
+        (count,) = ir.VectorType(value.type).shape
+        parts = _split(count) if _has_pieces(value.type) else ((0, count),)
+        for piece, (begin, size) in zip(self._of(value), parts, strict=True):
+            if begin <= position < begin + size:
+                return _extract(build, piece, position - begin) if _is_vector(piece) else piece
+        raise IndexError(position)
+
+    def extract(self, build: Builder, op: Any) -> list[Any]:
+        value, place = op.operands[0], list(ir.DenseI64ArrayAttr(op.attributes["static_position"]))
+        pieces, (*outer, count) = self._of(value), ir.VectorType(value.type).shape
+        in_row = len(_split(count))
+        if len(place) <= len(outer):
+            size = in_row * prod(outer[len(place) :])
+            begin = _linear(place, outer[: len(place)]) * size
+            return pieces[begin : begin + size]
+        begin = _linear(place[:-1], outer) * in_row
+        for piece, (first, size) in zip(pieces[begin : begin + in_row], _split(count), strict=True):
+            if first <= place[-1] < first + size:
+                made = _extract(build, piece, place[-1] - first) if size > 1 else piece
+                return [made]
+        raise IndexError(place)
+
+    def insert(self, build: Builder, op: Any) -> list[Any]:
+        new, value = list(op.operands)
+        place = list(ir.DenseI64ArrayAttr(op.attributes["static_position"]))
+        pieces, (*outer, count) = list(self._of(value)), ir.VectorType(value.type).shape
+        in_row = len(_split(count))
+        if len(place) <= len(outer):
+            size = in_row * prod(outer[len(place) :])
+            begin = _linear(place, outer[: len(place)]) * size
+            pieces[begin : begin + size] = self._of(new)
+            return pieces
+        begin = _linear(place[:-1], outer) * in_row
+        for number, (first, size) in enumerate(_split(count), begin):
+            if first <= place[-1] < first + size:
+                at = {"static_position": ir.DenseI64ArrayAttr.get([place[-1] - first], op.context)}
+                old = pieces[number]
+                pieces[number] = new if size == 1 else build.value("vector.insert", [new, old], old.type, at)
+        return pieces
+
+    def to_elements(self, build: Builder, op: Any) -> list[Any]:
+        value = op.operands[0]
+        return [self._element(build, value, number) for number in range(len(op.results))]
+
+    def from_elements(self, build: Builder, op: Any) -> list[Any]:
+        elements, made = iter(list(op.operands)), list[Any]()
+        for type_ in _piece_types(op.results[0].type):
+            if isinstance(type_, ir.VectorType):
+                parts = [next(elements) for _ in range(ir.VectorType(type_).shape[0])]
+                made.append(build.value("vector.from_elements", parts, type_))
+            else:
+                made.append(next(elements))
+        return made
+
+    def load(self, build: Builder, op: Any) -> list[Any]:
+        buffer, *at = list(op.operands)
+        made: list[Any] = []
+        for (begin, size), type_ in zip(_parts(op.results[0].type), _piece_types(op.results[0].type), strict=True):
+            name = "vector.load" if size > 1 else "memref.load"
+            made.append(build.value(name, [buffer, *_behind(build, at, begin)], type_))
+        return made
+
+    def store(self, build: Builder, op: Any) -> list[Any]:
+        value, buffer, *at = list(op.operands)
+        for (begin, size), piece in zip(_parts(value.type), self._of(value), strict=True):
+            name = "vector.store" if size > 1 else "memref.store"
+            build.op(name, [piece, buffer, *_behind(build, at, begin)])
+        return []
+
+    def read(self, build: Builder, op: Any) -> list[Any]:
+        (buffer,), at, padding, _ = mlir_util.operand_groups(op)
+        axis = _axis(op)
+        made: list[Any] = []
+        for (begin, _), type_ in zip(_parts(op.results[0].type), _piece_types(op.results[0].type), strict=True):
+            vector = type_ if isinstance(type_, ir.VectorType) else _one(type_)
+            groups = [[buffer], _behind(build, at, begin, axis), padding, []]
+            read = build.grouped(op.name, groups, [vector], dict(op.attributes.items())).results[0]
+            made.append(read if vector == type_ else _extract(build, read, 0))
+        return made
+
+    def write(self, build: Builder, op: Any) -> list[Any]:
+        (value,), (buffer,), at, _ = mlir_util.operand_groups(op)
+        axis = _axis(op)
+        for (begin, _), piece in zip(_parts(value.type), self._of(value), strict=True):
+            vector = piece if _is_vector(piece) else build.value("vector.broadcast", [piece], _one(piece.type))
+            groups = [[vector], [buffer], _behind(build, at, begin, axis), []]
+            build.grouped(op.name, groups, [], dict(op.attributes.items()))
+        return []
+
+    def interleave(self, build: Builder, op: Any) -> list[Any]:
+        made: list[Any] = []
+        for one, other in zip(*map(self._of, op.operands), strict=True):
+            (size,) = ir.VectorType(one.type).shape
+            order = [lane + side for lane in range(size) for side in (0, size)]
+            for begin in range(0, 2 * size, min(_MOST, 2 * size)):
+                part = order[begin : begin + min(_MOST, 2 * size)]
+                made.append(_shuffle(build, one, other, part))
+        return made
+
+    def slice(self, build: Builder, op: Any) -> list[Any]:
+        value = op.operands[0]
+        (begin,) = (ir.IntegerAttr(each).value for each in ir.ArrayAttr(op.attributes["offsets"]))
+        (size,) = ir.VectorType(op.results[0].type).shape
+        for piece, (first, count) in zip(self._of(value), _parts(value.type), strict=True):
+            if first <= begin and begin + size <= first + count:
+                lanes = list(range(begin - first, begin - first + size))
+                made = piece if size == count else _shuffle(build, piece, piece, lanes)
+                return [made]
+        raise IndexError(begin)
+
+    def reduction(self, build: Builder, op: Any) -> list[Any]:
+        value, *so_far = list(op.operands)
+        for piece in self._of(value):
+            if not _is_vector(piece):
+                piece = build.value("vector.broadcast", [piece], _one(piece.type))
+            so_far = [build.value(op.name, [piece, *so_far], op.results[0].type, dict(op.attributes.items()))]
+        return so_far
+
+
+def _parts(type_: Any) -> Sequence[tuple[int, int]]:
+    (count,) = ir.VectorType(type_).shape
+    return _split(count)
+
+
+def _one(element: Any) -> Any:
+    return ir.VectorType.get_unchecked([1], element, context=element.context)
+
+
+def _axis(op: Any) -> int:
+    """The axis of the buffer that a vector is read along."""
+    (index,) = ir.AffineMapAttr(op.attributes["permutation_map"]).value.results
+    return ir.AffineDimExpr(index).position
+
+
+def _behind(build: Builder, at: Sequence[Any], begin: int, axis: int = -1) -> list[Any]:
+    made = list(at)
+    if begin:
+        made[axis] = build.value("arith.addi", [made[axis], build.constant(begin)], build.index)
+    return made
+
+
+def _spread(build: Builder, number: Any, type_: Any) -> Any:
+    return build.value("vector.broadcast", [number], type_) if isinstance(type_, ir.VectorType) else number
+
+
+def _extract(build: Builder, vector: Any, position: int) -> Any:
+    at = {"static_position": ir.DenseI64ArrayAttr.get([position], vector.type.context)}
+    return build.value("vector.extract", [vector], ir.VectorType(vector.type).element_type, at)
+
+
+def _shuffle(build: Builder, one: Any, other: Any, lanes: Sequence[int]) -> Any:
+    order = {"mask": ir.DenseI64ArrayAttr.get(list(lanes), one.type.context)}
+    return build.value(
+        "vector.shuffle", [one, other], _vector(len(lanes), ir.VectorType(one.type).element_type), order
+    )
+
+
+def _linear(place: Sequence[int], shape: Sequence[int]) -> int:
+    number = 0
+    for position, size in zip(place, shape, strict=True):
+        number = number * size + position
+    return number
+
+
+_RULES = {
+    "vector.broadcast": _Apart.broadcast,
+    "vector.outerproduct": _Apart.outer_product,
+    "vector.extract": _Apart.extract,
+    "vector.insert": _Apart.insert,
+    "vector.from_elements": _Apart.from_elements,
+    "vector.to_elements": _Apart.to_elements,
+    "vector.load": _Apart.load,
+    "vector.store": _Apart.store,
+    "vector.transfer_read": _Apart.read,
+    "vector.transfer_write": _Apart.write,
+    "vector.interleave": _Apart.interleave,
+    "vector.extract_strided_slice": _Apart.slice,
+    "vector.reduction": _Apart.reduction,
+}

@@ -1,0 +1,22 @@
+// Contractions on an OpenCL device that is a CPU: the launcher calls a kernel of the library, whose parallel loops are
+// launches of workgroups of one work-item.
+// RUN: devscope lower %s --default opencl:0 --stage launchers | filecheck %s
+// RUN: devscope lower %s --default opencl:0 --stage kernels | filecheck %s --check-prefix=KERNEL
+// RUN: devscope lower %s --default opencl:0 --stage schedule | filecheck %s --check-prefix=ROW
+
+// ROW: linalg.contract, b 1, m 64, n 512, k 96, f32: contraction with {{.*}} (cpu.toml, contraction {{.*}})
+
+// CHECK: call @devscope_[[N:[0-9]+]]_contraction_0(
+// CHECK: func.func private @devscope_[[N]]_contraction_0
+// CHECK: gpu.launch_func {{.*}} blocks in (%{{[^,]*}}, %c1, %c1) threads in (%c1, %c1, %c1)
+
+// Blocks of sums are carried as vectors that SPIR-V has; a work-item's own memory is made where the kernel begins.
+// KERNEL: gpu.func @devscope_{{.*}}_kernel
+// KERNEL-NEXT: memref.alloca() {{.*}} : memref<6x64xf32>
+// KERNEL: scf.for {{.*}} iter_args({{.*}}) -> (vector<16xf32>, vector<16xf32>,
+// KERNEL: vector.fma {{.*}} : vector<16xf32>
+// KERNEL-NOT: vector<{{[0-9]+}}x{{[0-9]+}}xf32>
+func.func @main(%a: tensor<64x96xf32>, %b: tensor<96x512xf32>, %c: tensor<64x512xf32>) -> tensor<64x512xf32> {
+  %t = linalg.matmul ins(%a, %b : tensor<64x96xf32>, tensor<96x512xf32>) outs(%c : tensor<64x512xf32>) -> tensor<64x512xf32>
+  func.return %t : tensor<64x512xf32>
+}
