@@ -52,8 +52,12 @@ static void set_accessible(void *memory, size_t size, bool accessible) {
     *byte = state;
 }
 
+/* Far from where other memory is: LLVM's linker wants pieces of a program within 2 GiB of each other. */
 static void *reserve(size_t size) {
-  void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  static uintptr_t next = (uintptr_t)1 << 44;
+  void *memory =
+      mmap((void *)next, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  next += size;
   return memory == MAP_FAILED ? NULL : memory;
 }
 
