@@ -123,6 +123,10 @@ def _no_kernels(*_: object) -> DeviceKernels | None:
     return None
 
 
+def _no_schedules(_: Options) -> Schedules | None:
+    return None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Target:
     """How code for ``kind`` is compiled.
@@ -163,11 +167,13 @@ class KernelTarget(Target):
     if there are ``integer_widths`` of one of these; ``optional_types``: those that it may lack, with the target
     option that says so. ``prepare`` is called early, once it is known that the target is needed: what it starts in
     the background is there when kernels are compiled. ``choose_kernels``: from which schedules operations become
-    calls of kernels of the library; rows of the user's come first. What has none becomes a grid of work-items.
+    calls of kernels of the library; rows of the user's come first. ``read_schedules``: of kernels in which
+    workgroups share tiles. What has neither becomes a grid of work-items.
     """
 
     compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary]
     choose_kernels: Callable[[Options, Sequence[Row]], DeviceKernels | None] = _no_kernels
+    read_schedules: Callable[[Options], Schedules | None] = _no_schedules
     grids: Sequence[Rule[GridSchedule]] = (Rule(GridSchedule()),)
     floats: Collection[str] = ("f16", "f32", "f64")
     integer_bits: int = 64

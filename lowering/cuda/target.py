@@ -9,8 +9,10 @@ from typing import Any
 from devscope.dialects.target import get_target_kind
 from devscope.errors import OptionError
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
+from devscope.lowering.gpu.kernel_tables import gpu_rows
 from devscope.lowering.gpu.math_functions import call_math_functions
 from devscope.lowering.gpu.to_llvm import compile_kernels
+from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, KernelTarget, Options
@@ -72,9 +74,15 @@ def _declare_dynamic(text: str) -> str:
     return _DYNAMIC.sub(r"\1 = external \2", text)
 
 
+def _read_schedules(options: Options) -> Schedules:
+    arch, _ = _arch_and_ptx(options)
+    return Schedules(gpu_rows(), "sm_80" if int(arch.removeprefix("sm_")) >= 80 else "")
+
+
 TARGET = KernelTarget(
     kind=get_target_kind("cuda"),
     compile_kernels=_compile_kernels,
+    read_schedules=_read_schedules,
     check_options=_check_options,
     prepare=shared_emitter,
 )

@@ -16,6 +16,9 @@ STATIC_LOCAL = "devscope.static_local"
 """On a ``gpu.launch_func``: how many pieces of local memory of static size the kernel has."""
 
 _DYNAMIC_LOCAL = "gpu.dynamic_shared_memory"
+_ALIGNMENT = 16
+"""Of local memory, in bytes: what a work-item of a template's kernel reads at once."""
+
 _ATTRIBUTIONS = "workgroup_attributions"
 _WORKGROUP, PRIVATE = "#gpu.address_space<workgroup>", "#gpu.address_space<private>"
 _SPIRV_WORKGROUP = 3
@@ -88,3 +91,18 @@ def pass_local_memory(gpu_modules: Any) -> None:
         mlir_util.retype_memrefs(function, space, lambda old: str(old) == _WORKGROUP)
         for op in dynamic:
             _attribute(function, op, mlir_util.buffer_type([1], i8, space))
+
+
+def mark_local_memory(module: Any) -> None:
+    """Note what kernels of templates have of local memory, once they are outlined."""
+    kernels = {mlir_util.symbol_name(op): op for op in mlir_util.walk(module.operation) if op.name == "gpu.func"}
+    for op in mlir_util.walk(module.operation):
+        if op.name != "gpu.launch_func":
+            continue
+        kernel = kernels[ir.SymbolRefAttr(op.attributes["kernel"]).value[-1]]
+        count = len(mlir_util.entry_block(kernel).arguments) - len(parameters(kernel))
+        if count:
+            i64 = ir.IntegerType.get_signless(64, op.context)
+            op.attributes[STATIC_LOCAL] = ir.IntegerAttr.get(i64, count)
+            aligned = ir.DictAttr.get({"llvm.align": ir.IntegerAttr.get(i64, _ALIGNMENT)}, op.context)
+            kernel.attributes["workgroup_attrib_attrs"] = ir.ArrayAttr.get([aligned] * count, op.context)

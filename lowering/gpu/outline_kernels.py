@@ -17,7 +17,8 @@ from devscope.lowering.checks.labels import Checks
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_library
-from devscope.lowering.gpu.local_memory import allocate_at_begin
+from devscope.lowering.gpu.launchers import Launchers
+from devscope.lowering.gpu.local_memory import allocate_at_begin, mark_local_memory
 from devscope.lowering.gpu.user_kernels import (
     call_kernels,
     carry_launches,
@@ -28,6 +29,7 @@ from devscope.lowering.gpu.user_kernels import (
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.schedule_report import ScheduleReport
+from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.memory.effects import mark_elementwise, mark_writes
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
@@ -56,7 +58,13 @@ def lower_device_functions(
     space = ir.Attribute.parse(str(part.scope), module.context)
     kernels = take_user_kernels(module, taken, checks)
     others = len(constants.arrays)
-    to_buffers(module, target, options, run_passes, constants, checks, carry_launches, library is not None)
+    schedules = target.read_schedules(options)
+    has_kernels = library is not None or schedules is not None
+    to_buffers(module, target, options, run_passes, constants, checks, carry_launches, has_kernels)
+    launchers = None
+    if schedules is not None:
+        launchers = _call_tiles(module, schedules, taken)
+        observe("schedule", ScheduleReport(module, schedules))
     call_kernels(module, kernels)
     if library is not None:
         # Functions of the host and of other parts are linked with these.
@@ -66,8 +74,19 @@ def lower_device_functions(
         observe("schedule", ScheduleReport(module, library.schedules))
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipeline("deallocate"))
+    if launchers is not None:
+        launchers.define(space)
     _outline_kernels(module, run_passes, target, options, taken, checks, space)
     define_launchers(module, kernels, space)
+
+
+def _call_tiles(module: Any, schedules: Schedules, taken: set[str]) -> Launchers:
+    """Replace what there are schedules with tiles for by calls of functions, which are yet to be defined."""
+    from devscope.lowering.gpu.contractions import call_contractions
+
+    launchers = Launchers(module, taken)
+    call_contractions(module, schedules, launchers)
+    return launchers
 
 
 def _outline_kernels(
@@ -96,7 +115,7 @@ def _outline_kernels(
             function, call = _outline(module, func, root, constants, count, taken)
             count += 1
             _call_equal(kernels, function, grid, call)
-    if not kernels:
+    if not kernels and not any(op.name == "gpu.launch" for op in mlir_util.walk(module.operation)):
         return
     for function, grid in kernels.values():
         run_passes(function, pipeline("gpu/to_parallel_loops"))
@@ -109,6 +128,7 @@ def _outline_kernels(
     for function, _ in kernels.values():
         _take_complex_apart(function)
     run_passes(module.operation, pipeline("gpu/outline"))
+    mark_local_memory(module)
     for gpu_module in mlir_util.children(module.operation):
         if gpu_module.name == "gpu.module":
             allocate_at_begin(gpu_module)

@@ -43,7 +43,7 @@ class KernelLibrary:
         key = template, tuple(values.items())
         if key not in self._symbols:
             self._symbols[key] = name = f"{self.prefix}_{template}_{len(self._symbols)}"
-            self._texts.append(_template(self._folder / f"{template}.mlir").substitute(values, NAME=name))
+            self._texts.append(read_template(self._folder / f"{template}.mlir").substitute(values, NAME=name))
         return self._symbols[key]
 
     def definitions(self, context: Any) -> Any | None:
@@ -79,6 +79,6 @@ class KernelLibrary:
 
 
 @cache
-def _template(path: Path) -> Template:
+def read_template(path: Path) -> Template:
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
     return Template("".join(line for line in lines if not line.startswith("//")))

@@ -12,6 +12,7 @@ from devscope.lowering.codegen.device_emitter import SPIRV, shared_emitter
 from devscope.lowering.cpu.kernel_tables import FOLDER
 from devscope.lowering.cpu.math_functions import OF_VECTORS, WITH_FMA
 from devscope.lowering.gpu.device_kernels import DeviceKernels
+from devscope.lowering.gpu.kernel_tables import gpu_rows
 from devscope.lowering.gpu.local_memory import pass_local_memory
 from devscope.lowering.gpu.to_llvm import call_functions, compile_kernels
 from devscope.lowering.interop.bindings import ir
@@ -110,11 +111,16 @@ def _set_calling_convention(text: str) -> str:
     return _BUILTIN_USE.sub(r"\1\2 spir_func \3 @_Z", text)
 
 
+def _read_schedules(options: Options) -> Schedules | None:
+    return Schedules(gpu_rows(), "") if options.get("type") == "gpu" else None
+
+
 TARGET = KernelTarget(
     kind=get_target_kind("opencl"),
     check_options=_check_options,
     compile_kernels=_compile_kernels,
     choose_kernels=_choose_kernels,
+    read_schedules=_read_schedules,
     integer_widths=(1, 8, 16, 32, 64),  # LLVM's SPIR-V backend makes others wider, and keeps what overflows
     optional_types={"f64": "fp64", "f16": "fp16"},
     prepare=shared_emitter,

@@ -41,6 +41,7 @@ def test_built_in_kinds() -> None:
         name: name for name in target_kinds()
     }
     assert {name: spec.type for name, spec in get_target_kind("opencl").options.items()} == {
+        "type": str,
         "workgroup": int,
         "fp64": bool,
         "fp16": bool,

@@ -1,0 +1,151 @@
+"""Kernels in which workgroups share tiles, those of GPUs: compiled for the device here, and beside numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from test_contractions import EPILOGUES, K, M, N, epilogue_function
+from test_contractions import Case as Contraction
+from test_convolutions import Case as Convolution
+
+import devscope
+from devscope.lowering.cuda import target as cuda_target
+from devscope.lowering.opencl import target
+from devscope.lowering.target import Options
+from devscope.runtime.executable import Executable
+
+GPU = """
+#gpu = #device.scope<"opencl", 0 : i64, #device.target<"opencl", {type = "gpu"}>, "">
+func.func @main(%a: tensor<64x128xf32>, %b: tensor<128x96xf32>) -> tensor<64x96xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<64x96xf32>
+  %0 = linalg.fill {device.scope = #gpu} ins(%zero : f32) outs(%e : tensor<64x96xf32>) -> tensor<64x96xf32>
+  %1 = linalg.matmul {device.scope = #gpu} ins(%a, %b : tensor<64x128xf32>, tensor<128x96xf32>)
+    outs(%0 : tensor<64x96xf32>) -> tensor<64x96xf32>
+  %2 = math.absf %1 {device.scope = #gpu} : tensor<64x96xf32>
+  return %2 : tensor<64x96xf32>
+}
+"""
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All that is compiled for OpenCL is compiled for a GPU."""
+    read = target.TARGET.read_schedules
+
+    def of_gpu(options: Options) -> object:
+        return read({**options, "type": "gpu"})
+
+    monkeypatch.setitem(target.TARGET.__dict__, "read_schedules", of_gpu)
+
+
+def compiled(*functions: str) -> Executable:
+    return devscope.compile("\n".join(functions), default="opencl:0", cache=False)
+
+
+def test_one_launch_does_all() -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, shape).astype(np.float32) for shape in ((64, 128), (128, 96)))
+    with devscope.compile(GPU, cache=False) as executable:
+        np.testing.assert_array_equal(executable(a, b), np.abs(a @ b))
+        assert executable.counters().launches["opencl:0"] == 1
+
+
+def test_sizes_that_are_not_known(gpu: None) -> None:
+    """Nothing, one, and more than tiles have, in one kernel."""
+    cases = [
+        Contraction("mk,kn->mn", {"m": m, "n": n, "k": k}, dynamic="mnk")
+        for m, n, k in ((0, 5, 7), (5, 0, 7), (5, 7, 0), (1, 1, 1), (64, 64, 16), (65, 130, 33), (3, 300, 100))
+    ]
+    with compiled(cases[0].function("main")) as executable:
+        for case in cases:
+            arguments = case.arguments(np.random.default_rng(0))
+            np.testing.assert_array_equal(executable(*arguments), case.expected(*arguments), str(case))
+
+
+SIZES = {"b": 2, "d": 2, "m": 19, "n": 35, "k": 21, "p": 2, "q": 2, "r": 3}
+CONTRACTIONS = [
+    Contraction("km,nk->mn", SIZES),
+    Contraction("mk,nk->nm", SIZES, adds=False),
+    Contraction("bmdk,bndk->bdmn", SIZES, "f16"),
+    Contraction("mpkr,rknq->npmq", SIZES, dynamic="mpkrnq"),
+    Contraction("mk,kn->mn", {"m": 90, "n": 10, "k": 21}, "i8", "i32"),
+    Contraction("mk,kn->mn", {"m": 5, "n": 200, "k": 21}, "f64"),
+    Contraction("mk,kn->mn", {"m": 1030, "n": 1025, "k": 9}),
+]
+
+
+def test_contractions(gpu: None) -> None:
+    """Layouts, several loops of a kind, element types, a row of each shape."""
+    functions = [case.function(f"case_{number}") for number, case in enumerate(CONTRACTIONS)]
+    with compiled(*functions) as executable:
+        (device,) = executable.program.devices
+        assert sum("_contraction_" in kernel.name for kernel in device.kernels) == len(CONTRACTIONS)
+        for number, case in enumerate(CONTRACTIONS):
+            arguments = case.arguments(np.random.default_rng(0))
+            result = executable.run(f"case_{number}", *arguments)
+            np.testing.assert_array_equal(result, case.expected(*arguments), str(case))
+
+
+def test_epilogues(gpu: None) -> None:
+    names = ("all", "gelu")
+    rng = np.random.default_rng(0)
+    shapes = {"a": (M, K), "b": (K, N), "bias": (N,), "residual": (M, N), "column": (M,), "scalar": ()}
+    data = {name: np.asarray(rng.standard_normal(shape, dtype=np.float32)) for name, shape in shapes.items()}
+    data["a"][:] /= 10
+    functions = [epilogue_function(name, EPILOGUES[name][0], name == "gelu", "?") for name in names]
+    with compiled(*functions) as executable:
+        for name in names:
+            expected = EPILOGUES[name][1](data["a"] @ data["b"], **data)
+            result = executable.run(name, *data.values())
+            np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-4, err_msg=name)
+
+
+def test_special_values(gpu: None) -> None:
+    """Infinities and NaNs get into the sums that they belong to, and into no others."""
+    case = Contraction("mk,kn->mn", {"m": 33, "n": 67, "k": 70}, dynamic="m", adds=False)
+    a, b, c = case.arguments(np.random.default_rng(0))
+    a[3, 5], a[32, 69], b[69, 66], b[1, 0] = np.nan, np.inf, -np.inf, np.nan
+    with compiled(case.function("main")) as executable, np.errstate(all="ignore"):
+        np.testing.assert_array_equal(executable(a, b, c), a.astype(np.float64) @ b)
+
+
+CONVOLUTIONS = {
+    "nhwc": Convolution(("nhwc", "hwcf", "nhwf"), strides=2, dilations=2, size=17),
+    "nchw": Convolution(("nchw", "fchw", "nfhw"), low=1, high=1, relu=True, dynamic=True),
+    "groups": Convolution(("ngchw", "gfchw", "ngfhw"), groups=3),
+}
+
+
+def test_convolutions(gpu: None) -> None:
+    rng = np.random.default_rng(7)
+    with compiled(*(case.text(name) for name, case in CONVOLUTIONS.items())) as executable:
+        for name, case in CONVOLUTIONS.items():
+            arguments = [rng.integers(-2, 3, case.shape(n)).astype(np.float32) for n in range(3)]
+            found = executable.run(name, *arguments)
+            np.testing.assert_array_equal(found.astype(np.float64), case.reference(*arguments), name)
+
+
+TENSOR = [
+    Contraction("mk,kn->mn", {"m": 70, "n": 136, "k": 40}, "f16", "f32"),
+    Contraction("km,nk->mn", {"m": 72, "n": 67, "k": 48}, "f16", "f32", adds=False),
+    Contraction("bmk,bkn->bmn", {"b": 2, "m": 19, "n": 35, "k": 37}, "f16", dynamic="mnk"),
+    Contraction("mk,kn->mn", {"m": 520, "n": 520, "k": 33}, "f16", "f32"),
+]
+
+
+def test_tensor_cores(cuda: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles copied past the registers and through them, in all layouts, with edges."""
+    monkeypatch.setattr(cuda_target, "_DEFAULT", "sm_80")
+    functions = [case.function(f"case_{number}") for number, case in enumerate(TENSOR)]
+    with cuda(), devscope.compile("\n".join(functions), default="cuda:0", cache=False) as executable:
+        code = executable.program.devices[0].binaries[0].decode()
+        assert "nvvm.mma." in code
+        assert "cp.async" in code
+        for number, case in enumerate(TENSOR):
+            arguments = case.arguments(np.random.default_rng(0))
+            result = executable.run(f"case_{number}", *arguments)
+            np.testing.assert_array_equal(result, case.expected(*arguments), str(case))
