@@ -7,7 +7,7 @@ calls, and results of calls.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import BlockArgument, Operation, OpResult, SSAValue
@@ -19,8 +19,7 @@ from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 
 
-@dataclass(frozen=True)
-class Callees:
+class Callees(NamedTuple):
     """The functions that a call may reach, in module order.
 
     Without ``complete`` others may be reached, too: the value comes from a caller that is not in this module,

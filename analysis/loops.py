@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, AffineMapAttr, ArrayAttr, DenseArrayBase, IntegerAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -13,8 +13,7 @@ from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import LOOPS, Control, facts_of
 
 
-@dataclass(frozen=True)
-class Loop:
+class Loop(NamedTuple):
     """A loop operation, or a loop of blocks, which its header stands for."""
 
     start: Operation | Block

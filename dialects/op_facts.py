@@ -9,9 +9,9 @@ operation of xDSL (`facts_of`). An operation without a row has the facts of its 
 nothing is known of it.
 """
 
-from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cache
+from typing import NamedTuple
 
 from xdsl.ir import Operation
 
@@ -52,8 +52,7 @@ CONTROL_FLOW = LOOPS | ENDS | CALLS | {Control.CHOICE}
 """What the host executes by itself, and what has no scope of its own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What is known of an operation. Numbers are positions of operands."""
 
     known: bool = True
@@ -122,17 +121,17 @@ class Facts:
 _PURE = Facts(pure=True)
 _EFFECT = Facts(pure=False)
 _CONSTANT = Facts(rematerialised=True, pure=True, elementwise=False)
-_EMPTY = replace(_CONSTANT, allocates=True)
+_EMPTY = _CONSTANT._replace(allocates=True)
 _VIEW = Facts(view_of=0, whole=True, elements_of=0, writes=(), pure=True, elementwise=False)
-_PART = replace(_VIEW, whole=False)
-_BITS = replace(_VIEW, elements_of=None)
-_MEMORY = replace(_VIEW, elements_of=None, whole=False)
+_PART = _VIEW._replace(whole=False)
+_BITS = _VIEW._replace(elements_of=None)
+_MEMORY = _VIEW._replace(elements_of=None, whole=False)
 _QUERY = Facts(query=True, writes=(), pure=True, elementwise=False)
 _READ = Facts(reads_scalars=True, writes=(), pure=True)
 _FREE = Facts(frees=True, with_source=True, pure=False)
 _MOVE = Facts(moves=True)
 _CHOICE = Facts(control=Control.CHOICE, pure=True)
-_CHOICE_BY_TENSOR = replace(_CHOICE, by_tensor=True)
+_CHOICE_BY_TENSOR = _CHOICE._replace(by_tensor=True)
 _COUNTED = Facts(control=Control.COUNTED, pure=True)
 _WHILE = Facts(control=Control.WHILE, pure=True)
 _PARALLEL = Facts(control=Control.PARALLEL, pure=True)
@@ -165,22 +164,22 @@ OPERATIONS: dict[str, Facts] = {
     "tensor.splat": Facts(fills=True),
     "linalg.fill": Facts(fills=True, elementwise=True),
     # Views. The second operand of a reshape is a shape, and on the host.
-    "tensor.cast": replace(_VIEW, same_shape=True),
+    "tensor.cast": _VIEW._replace(same_shape=True),
     "tensor.collapse_shape": _VIEW,
     "tensor.expand_shape": _VIEW,
     "tensor.extract_slice": _PART,
     "tensor.bitcast": _BITS,
-    "tensor.reshape": replace(_VIEW, host_operands=(1,)),
+    "tensor.reshape": _VIEW._replace(host_operands=(1,)),
     **_each(_VIEW, "memref", "cast collapse_shape expand_shape memory_space_cast transpose assume_alignment"),
     "memref.view": _MEMORY,
     "memref.subview": _PART,
     "memref.reinterpret_cast": _MEMORY,
-    "memref.reshape": replace(_VIEW, host_operands=(1,)),
+    "memref.reshape": _VIEW._replace(host_operands=(1,)),
     "memref.extract_strided_metadata": _MEMORY,
     "bufferization.to_tensor": _VIEW,
     "bufferization.to_buffer": _VIEW,
     "stablehlo.reshape": _VIEW,
-    "stablehlo.dynamic_reshape": replace(_VIEW, host_operands=(1,)),
+    "stablehlo.dynamic_reshape": _VIEW._replace(host_operands=(1,)),
     "stablehlo.bitcast_convert": _BITS,
     # Memory.
     "memref.alloc": Facts(allocates=True, writes=(), pure=False),
@@ -198,10 +197,10 @@ OPERATIONS: dict[str, Facts] = {
     "tensor.insert": Facts(destination=1),
     "tensor.insert_slice": Facts(destination=1),
     "tensor.parallel_insert_slice": Facts(destination=1),
-    "memref.store": replace(_stores(1), destination=1),
+    "memref.store": _stores(1)._replace(destination=1),
     "affine.store": _stores(1),
     "affine.vector_store": _stores(1),
-    "memref.copy": replace(_stores(1), moves=True),
+    "memref.copy": _stores(1)._replace(moves=True),
     "memref.atomic_rmw": _stores(1),
     "memref.generic_atomic_rmw": _stores(0),
     "vector.store": _stores(1),
@@ -223,7 +222,7 @@ OPERATIONS: dict[str, Facts] = {
     "linalg.transpose": Facts(moves=True, elements_of=0),
     "linalg.broadcast": Facts(moves=True, elements_of=0),
     "linalg.copy": Facts(moves=True, elements_of=0, elementwise=True),
-    "bufferization.clone": replace(_MOVE, with_source=True, writes=(), pure=False),
+    "bufferization.clone": _MOVE._replace(with_source=True, writes=(), pure=False),
     **_each(_MOVE, "linalg", "pack unpack"),
     **_each(_MOVE, "tensor", "concat gather pack pad scatter unpack"),
     **_each(_MOVE, "stablehlo", "broadcast_in_dim concatenate copy gather iota pad scatter slice transpose"),
@@ -249,7 +248,7 @@ OPERATIONS: dict[str, Facts] = {
     "affine.yield": _YIELD,
     "stablehlo.if": _CHOICE_BY_TENSOR,
     "stablehlo.case": _CHOICE_BY_TENSOR,
-    "stablehlo.while": replace(_WHILE, by_tensor=True),
+    "stablehlo.while": _WHILE._replace(by_tensor=True),
     "stablehlo.return": _YIELD,
     **_each(_BRANCH, "cf", "br cond_br switch"),
     "cf.assert": _EFFECT,
@@ -310,8 +309,7 @@ def facts(name: str) -> Facts:
     """The facts of operations of this name."""
     dialect = DIALECTS.get(name.partition(".")[0], UNKNOWN)
     found = OPERATIONS.get(name, dialect)
-    return replace(
-        found,
+    return found._replace(
         pure=bool(dialect.pure if found.pure is None else found.pure),
         elementwise=bool(dialect.elementwise if found.elementwise is None else found.elementwise),
         registers=found.registers or dialect.registers,

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import NamedTuple
 
 from devscope.errors import OptionError
 
@@ -31,8 +32,7 @@ def _shown(value: object) -> str:
             return str(value)
 
 
-@dataclass(frozen=True)
-class OptionSpec:
+class OptionSpec(NamedTuple):
     """One option of a target kind: the type of its value, what it means, and for integers the legal range."""
 
     type: type[str] | type[int] | type[bool]

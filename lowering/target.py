@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from devscope.dialects.target import OptionValue, TargetKind
 from devscope.lowering.constants import ConstantTable
@@ -62,8 +62,7 @@ def choose(rules: Sequence[Rule[T]], op: Any, options: Options) -> T | None:
     return next((rule.choice for rule in rules if rule.holds(op, options)), None)
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """A named sequence of a file of transforms, for operations on tensors that have its mark.
 
     ``order`` is that of loops, outermost first, where the sequence lets one choose: by their positions.
@@ -78,8 +77,7 @@ class Schedule:
         return f"{self.sequence}{list(self.order)}" if self.order else self.sequence
 
 
-@dataclass(frozen=True)
-class GridSchedule:
+class GridSchedule(NamedTuple):
     """Workgroup shape: how many work-items, and how many of them along the innermost loop."""
 
     workgroup: int = 256
@@ -87,7 +85,7 @@ class GridSchedule:
 
     def with_options(self, options: Options) -> GridSchedule:
         """A target's option ``workgroup`` takes precedence."""
-        return replace(self, workgroup=int(options.get("workgroup", self.workgroup)))
+        return self._replace(workgroup=int(options.get("workgroup", self.workgroup)))
 
     def tiles(self, trip_counts: Sequence[int | None]) -> list[int]:
         """Tile sizes for a parallel loop nest, outermost first; unknown trip counts are ``None``.

@@ -38,16 +38,17 @@ def simplify_across_functions(analyses: AnalysisManager) -> bool:
     Facts, dead values and equal code on the host simplify devices, and the other way round. Raises LoweringError
     for a recursive function that a target would have to inline.
     """
-    # Imported here because programs for the host alone do without.
     from devscope.analysis.split_functions import functions_on_devices
     from devscope.analysis.symbols import Symbols
+
+    if not functions_on_devices(analyses.get(Symbols)):
+        return False
+    # Imported here because programs for the host alone do without.
     from devscope.passes.device_inline import DeviceInlinePass
     from devscope.passes.device_merge import DeviceMergePass
     from devscope.passes.device_sccp import DeviceSccpPass
     from devscope.passes.device_unused import DeviceUnusedPass
 
-    if not functions_on_devices(analyses.get(Symbols)):
-        return False
     for one in (DeviceInlinePass(), DeviceSccpPass(), DeviceUnusedPass(), DeviceMergePass()):
         analyses.run(one)
     return True

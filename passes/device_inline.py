@@ -7,7 +7,6 @@ scope of its caller; it must be a function of the same scope and target, or one 
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Operation, Region
@@ -29,7 +28,6 @@ MOST_COPIES = 20_000
 """More are taken for a program that grows exponentially."""
 
 
-@dataclass(frozen=True)
 class DeviceInlinePass(ManagedPass):
     """Inline the calls that a target cannot make.
 

@@ -9,7 +9,6 @@ functions up by.
 
 import re
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, ShapedType
 from xdsl.dialects.func import FuncOp
@@ -31,7 +30,6 @@ _CHECKED = re.compile(
 """What may be checked whatever its operands are."""
 
 
-@dataclass(frozen=True)
 class DeviceMergePass(ManagedPass):
     """Merge private functions that are equal but for their names."""
 

@@ -8,7 +8,6 @@ Everything is dead until it is found to be used, so that functions that only pas
 not keep it alive.
 """
 
-from dataclasses import dataclass
 from typing import Self
 
 from xdsl.dialects.builtin import ArrayAttr, FunctionType
@@ -117,7 +116,6 @@ class Liveness:
         self._work += (op.operands[index] for op in self.passing.get((function, side), ()))
 
 
-@dataclass(frozen=True)
 class DeviceUnusedPass(ManagedPass):
     """Remove unused arguments and results of private functions, dead code and functions that nobody calls."""
 

@@ -49,6 +49,8 @@ def verify(analyses: AnalysisManager, partial: bool = False) -> None:
 
 @dataclass
 class _Verifier:
+    """Of one function; ``partial`` is that of `verify`."""
+
     analysis: ScopeAnalysis
     func: FuncOp
     partial: bool

@@ -36,6 +36,8 @@ _HOST_ONLY_DIALECTS = frozenset({"async", "bufferization", "gpu", "llvm", "memre
 
 @dataclass
 class _Verifier:
+    """Of the functions of one module."""
+
     analysis: ScopeAnalysis
     first: dict[str, dict[CallKind, Operation]] = field(default_factory=dict[str, dict[CallKind, Operation]])
     """The first call of each kind, by callee."""

@@ -19,10 +19,9 @@ import stat
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 from devscope.errors import DevscopeWarning, ExecutableFormatError, OptionError
 from devscope.runtime.program import Program
@@ -90,8 +89,7 @@ class _NotOurs(Exception):
     """The message: a path, and why nothing is loaded from it."""
 
 
-@dataclass(frozen=True)
-class CacheEntry:
+class CacheEntry(NamedTuple):
     """A file of the cache: ``used`` is the time of its last use, in seconds since the epoch."""
 
     name: str

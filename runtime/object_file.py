@@ -6,8 +6,8 @@ Nothing here loads the object. `check_object` is asked before LLVM sees it.
 import re
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.native import runtime_object
@@ -68,8 +68,7 @@ def is_allowed(name: str) -> bool:
     return name in ALLOWED or _ARITHMETIC.fullmatch(name) is not None or runtime_symbols().get(name, False)
 
 
-@dataclass(frozen=True)
-class HostSymbols:
+class HostSymbols(NamedTuple):
     """The global symbols of an object: those that it defines, and those that it expects of others.
 
     ``places``: where the data of those begins that the object has data of, in bytes from its own beginning.

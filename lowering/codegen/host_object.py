@@ -4,10 +4,9 @@ import ctypes
 import re
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from devscope.errors import LoweringError, OptionError
 from devscope.runtime.child_process import ending, python
@@ -15,8 +14,7 @@ from devscope.runtime.native import call_symbol
 from devscope.runtime.seal import SEAL_IR, SEAL_SYMBOL
 
 
-@dataclass(frozen=True)
-class HostObject:
+class HostObject(NamedTuple):
     """Object code, and the machine that it is for, in LLVM's terms."""
 
     data: bytes

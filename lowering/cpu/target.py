@@ -2,8 +2,7 @@
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from devscope.dialects.target import get_target_kind
 from devscope.errors import LoweringError
@@ -55,8 +54,7 @@ _LIBM = {"f32": "expm1f", "f64": "expm1"}
 _EXPANSIONS = {**expansions.FOR_ALL, _EXPM1: expansions.by_wide_elements}
 
 
-@dataclass(frozen=True)
-class _Instructions:
+class _Instructions(NamedTuple):
     """``vector_bytes``: of a register. ``expansions``: of functions, too, where arithmetic computes them faster.
     ``functions``: those of them that kernels may have."""
 
@@ -113,8 +111,7 @@ def _read_schedules(options: Options, rows: Sequence[Row]) -> Schedules:
     return Schedules([*rows, *built_in_rows(instructions)], instructions)
 
 
-@dataclass(frozen=True)
-class _Kernels:
+class _Kernels(NamedTuple):
     """``text``: LLVM IR of the functions of ``library``, of which there may be none; ``code``: these, compiled."""
 
     library: KernelLibrary

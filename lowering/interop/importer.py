@@ -3,9 +3,8 @@
 # pyright: reportPrivateUsage=false
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp, StringAttr, UnrealizedConversionCastOp, UnregisteredOp
@@ -33,8 +32,7 @@ _UNKNOWN: type = ir.UnknownLoc
 _SYMBOL = "sym_name"
 
 
-@dataclass(frozen=True)
-class _OpClass:
+class _OpClass(NamedTuple):
     """What is known of all operations of one name."""
 
     cls: type[Operation]

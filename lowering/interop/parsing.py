@@ -14,7 +14,6 @@ from devscope.dialects.scope_attribute import RESULTS
 from devscope.errors import DevscopeError, Note, ParseError, SourceLocation
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import children, ir
-from devscope.lowering.interop.custom_form import to_generic
 from devscope.lowering.interop.diagnostics import rename_file, translate
 from devscope.lowering.interop.mixed_types import refuses_a_type, with_twins
 
@@ -75,6 +74,8 @@ def parse_file(path: str | Path, context: Any) -> Any:
 
 def _parse_custom(error: DevscopeError, text: str, filename: str, context: Any) -> Any:
     """The module in ``text``, in which MLIR found ``error``, with custom forms expanded. Raises `ParseError`."""
+    from devscope.lowering.interop.custom_form import to_generic
+
     generic = to_generic(text) if error.location is None else text
     if refuses_a_type(error.message):
         generic = with_twins(text)
@@ -111,6 +112,8 @@ def parse_once(text: str, filename: str, context: Any) -> Any:
 
     Raises `ParseError` also for what only a second attempt reads.
     """
+    from devscope.lowering.interop.custom_form import to_generic
+
     with _readable(filename):
         try:
             module = ir.Module.parse(to_generic(text), context)

@@ -1,8 +1,7 @@
 """What is done with each element of a kernel's result before it is stored: an elementwise operation behind it."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from devscope.dialects.op_facts import facts
 from devscope.lowering import mlir_util
@@ -18,8 +17,7 @@ _ARITH = """
 _OPERATIONS = frozenset({f"math.{name}" for name in _MATH.split()} | {f"arith.{name}" for name in _ARITH.split()})
 
 
-@dataclass(frozen=True)
-class Epilogue:
+class Epilogue(NamedTuple):
     """``op``: the operation that follows. ``result``: the buffer that it writes. ``operands``: those that it reads
     beside the kernel's result, each with the axes of the result that its own axes are.
 
@@ -191,8 +189,7 @@ def _is_quiet(op: Any) -> bool:
     return (known.allocates or known.pure is True) and not list(op.regions)
 
 
-@dataclass(frozen=True)
-class _Steps:
+class _Steps(NamedTuple):
     lines: tuple[str, ...]
     done: str
     read: frozenset[int]

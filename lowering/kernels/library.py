@@ -1,18 +1,16 @@
 """The functions of kernels that a program calls, and the templates that they are made from."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import Any, NamedTuple
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 
 
-@dataclass(frozen=True)
-class Parameter:
+class Parameter(NamedTuple):
     """Of a kernel: its name there, its type, and the value in the caller's text."""
 
     name: str

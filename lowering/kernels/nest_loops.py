@@ -1,8 +1,7 @@
 """The loops of one nest, by parts where those stay in a cache, with sums that stay in registers."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
@@ -28,8 +27,7 @@ _AT_ONCE = 8
 """So many iterations of a part are found by vectors; where more change something, it takes less to do all."""
 
 
-@dataclass(frozen=True)
-class _Step:
+class _Step(NamedTuple):
     """A loop of a nest: over parts of ``tile`` iterations, or over all of what is left of it."""
 
     loop: int

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,7 @@ class Row:
         )
 
 
-@dataclass(frozen=True)
-class Choice:
+class Choice(NamedTuple):
     """What an operation got: ``row`` is None for one that stays loops.
 
     ``location`` is the operation's, of MLIR's bindings; ``sizes`` those of its loops, None where not known.

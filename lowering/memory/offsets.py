@@ -1,13 +1,12 @@
 """Places blocks of memory that are needed during intervals of time: no two that overlap in both share a byte."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """``size`` bytes, at least one, needed from ``first`` to ``last``, both included."""
 
     size: int

@@ -29,7 +29,6 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from devscope.analysis.machine import Machine
 from devscope.analysis.user_kernels import check_kernels
 from devscope.dialects.device import ScopeAttr
 from devscope.dialects.location import source_location
@@ -50,6 +49,7 @@ from devscope.passes.device_plan.specialise.instances import insert_clones, one_
 __all__ = ["Clone", "Copy", "DevicePlanPass", "Placement", "Plan", "PlanOptions", "plan_module", "register_rule"]
 
 if TYPE_CHECKING:
+    from devscope.analysis.machine import Machine
     from devscope.passes.device_plan.min_cost import MinCost
 
 _HOST = ScopeAttr.get("cpu", 0)

@@ -11,7 +11,6 @@ All traversals are iterative. Unions are by rank, and `Domains.find` compresses 
 
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
@@ -48,8 +47,7 @@ Reason: TypeAlias = tuple[str, Operation | None, int]
 of the operand, argument or result. Turned into text only when somebody asks."""
 
 
-@dataclass(frozen=True)
-class FunctionDomain:
+class FunctionDomain(NamedTuple):
     """The nodes of a function's arguments and results; `HOST_NODE` for those that are on the host by type."""
 
     arguments: tuple[int, ...]

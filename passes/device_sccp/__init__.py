@@ -6,8 +6,6 @@ everywhere is made on the device, and one that the host gets from a device is ma
 Constants' data that stays in MLIR is never looked at.
 """
 
-from dataclasses import dataclass
-
 from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, OpResult, Region, SSAValue
@@ -27,7 +25,6 @@ from devscope.passes.device_sccp.propagation import Propagation
 _VALUE = "value"
 
 
-@dataclass(frozen=True)
 class DeviceSccpPass(ManagedPass):
     """Propagate constants and extents through all calls of a split module, and fold what they decide."""
 

@@ -23,6 +23,8 @@ from devscope.rewriting.blocks import erase_operations
 
 @dataclass
 class DeviceRegion:
+    """Operations of one block that become a function of their own, or one call that stays."""
+
     scope: ScopeAttr
     members: list[Operation]
     is_call: bool

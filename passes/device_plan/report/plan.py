@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import NamedTuple
 
 from xdsl.ir import Operation, SSAValue, Use
 
@@ -25,8 +26,7 @@ from devscope.passes.device_plan.report.source_names import SourceNames
 from devscope.passes.device_plan.system import System
 
 
-@dataclass(frozen=True)
-class Placement:
+class Placement(NamedTuple):
     """Where an operation executes, and why there."""
 
     op: str
@@ -42,8 +42,7 @@ class Placement:
         return func.sym_name.data if func is not None else ""
 
 
-@dataclass(frozen=True)
-class Copy:
+class Copy(NamedTuple):
     """A ``device.device_copy`` of the planned module."""
 
     value: str
@@ -59,8 +58,7 @@ class Copy:
     """How often it runs, as planned: what compiles the plan may move it out of a loop."""
 
 
-@dataclass(frozen=True)
-class ReadBack:
+class ReadBack(NamedTuple):
     """Scalars that an operation reads on a device, for the host."""
 
     value: str
@@ -73,8 +71,7 @@ class ReadBack:
     repetition: Repetition = ONCE
 
 
-@dataclass(frozen=True)
-class Clone:
+class Clone(NamedTuple):
     """A function that planning made, for uses of another one on other scopes."""
 
     name: str

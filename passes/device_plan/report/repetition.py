@@ -5,8 +5,8 @@ often as it runs.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region
@@ -19,8 +19,7 @@ from devscope.dialects.op_facts import Control, facts_of
 from devscope.passes.device_plan.system import System
 
 
-@dataclass(frozen=True)
-class Repetition:
+class Repetition(NamedTuple):
     """``times`` altogether, or per iteration of loops and recursions of which the length is not known."""
 
     times: int = 1

@@ -7,9 +7,8 @@ operands and results on one scope, and the plan carries a remark.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from xdsl.ir import Operation
 
@@ -23,8 +22,7 @@ from devscope.passes.device_plan.system import System
 Rule: TypeAlias = Callable[[System, Operation], None]
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A rule, and whether the operations in the regions are planned one by one."""
 
     rule: Rule
