@@ -23,7 +23,7 @@ _UNROLLED = 32
 """Elements of a window that a kernel has instructions for; larger windows have loops."""
 
 _VECTORS = 16
-"""Along the last axis of a block."""
+"""Along the last axis of a block, where windows overlap along it. Else one: all that is read stays in the first cache."""
 
 
 class Call:
@@ -37,7 +37,9 @@ class Call:
         self.result = self.found.result if follows is None else follows.result
         self.extras = [] if follows is None else list(follows.operands)
         self.chain = self._chain()
-        found, columns, pixels = self.found, self.lanes * _VECTORS, row.numbers["pixels"]
+        found, columns, pixels = self.found, self.lanes, row.numbers["pixels"]
+        if any(axis.inner is not None and axis.outer == plan.side_by_side for axis in found.axes):
+            columns *= _VECTORS  # windows share columns
         blocks = block_extents(found, [plan.side_by_side], {}, columns, row.numbers["elements"])
         if blocks[plan.side_by_side] != found.extent(plan.side_by_side):
             blocks[plan.side_by_side] = -(-blocks[plan.side_by_side] // self.lanes) * self.lanes
