@@ -31,7 +31,7 @@ TARGET = 1.1
 DEVICES = ("cpu:0", "opencl:0")
 
 _ALLOC = re.compile(r"(%\w+) = memref\.alloc\(\) \{.*devscope\.storage.*\} : memref<([0-9x]+)xf32(.*)>")
-_VIEW = re.compile(r"(%\w+) = memref\.(?:collapse_shape|expand_shape|cast|subview) (%\w+)")
+_VIEW = re.compile(r"(%\w+) = memref\.(?:collapse_shape|expand_shape|cast|subview|reinterpret_cast) (%\w+)")
 
 
 def plan(graph: Graph, device: str) -> tuple[Any, int]:
@@ -123,6 +123,7 @@ def call(program: Any, graph: Graph, calls: int) -> int:
     with Executable(program) as executable:
         result = executable(*inputs)
         np.testing.assert_allclose(result, expected, rtol=0, atol=1e-3 * np.abs(expected).max())
+        del result  # else the next call needs memory for another one
         before = executable.counters()
         for _ in range(calls):
             executable(*inputs)

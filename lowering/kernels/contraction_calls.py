@@ -11,8 +11,8 @@ from devscope.lowering.kernels.contraction_values import DOTS, NARROW, PACKED, s
 from devscope.lowering.kernels.library import Parameter
 from devscope.lowering.kernels.table import Row
 
-_PACKED_BYTES = 8 << 20
-"""Of all matrices of a batch that are worked on at once."""
+_PACKED_BYTES = 1 << 17
+"""Of all matrices of a batch that are worked on at once, if that is more than one."""
 
 _ANY = 1 << 40
 

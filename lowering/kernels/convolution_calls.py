@@ -14,7 +14,7 @@ from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.squares import transposed
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.windowed import FLAT, converted, element_of, strides_of, zero
-from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller
+from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller, TaskMemory
 
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_kernels import Plan
@@ -36,6 +36,7 @@ class Call:
         self.packed = packed
         numbers = row.numbers
         self.rows, self.columns, self.lanes = (numbers[name] for name in ("rows", "columns", "lanes"))
+        self.memory = TaskMemory(numbers.get("stack", 0))
         self.blocks = block_extents(self.found, plan.chain, {}, self._pixels(), numbers["elements"])
 
     def _pixels(self) -> int:
@@ -70,10 +71,10 @@ class Call:
         image = self._image(caller.extent, lambda loop: self.blocks.get(loop, 1))
         if not image.in_place:
             _, size = image.strides(caller)
-            caller.add_scratch("%packed_x", found.element, caller.mul(slots, caller.add(size, 2 * self.lanes)))
+            self.memory.add(caller, "%packed_x", found.element, caller.add(size, 2 * self.lanes), slots)
         room = self._room(caller, most)
         caller.add_index("%room_rows", room)
-        caller.add_scratch("%rooms", found.element, caller.mul(slots, room, self.columns))
+        self.memory.add(caller, "%rooms", found.element, caller.mul(room, self.columns), slots)
         caller.add_scratch("%table", "index", caller.add(most, steps, steps))
         offsets: list[Index] = [f"%offset{number}" for number in range(3)]
         for loop in plan.outer:
@@ -176,6 +177,7 @@ class Call:
             "STEP": self._step(),
             "PACK_W": self._pack_filters() if self.packed is None else "",
             "TURNED": turned,
+            "MEMORY": self._memory(),
             "LOCATE": self._locate(c_type),
             "POINTERS": self._pointers(),
             "READ_A": self._read_pixels(),
@@ -195,8 +197,16 @@ class Call:
         text, plan = IndexText("q"), self.plan
         text.name("%pixels", text.mul(*(f"%block{loop}" for loop in plan.chain)))
         text.name("%K", text.mul(*(f"%n{loop}" for loop in plan.sums)))
-        text.name("%room_size", text.mul("%room_rows", self.columns))
         text.name("%blocks", text.mul(*self._counts(text)))
+        return text
+
+    def _memory(self) -> IndexText:
+        """Lines for what each task has: where its part of the image and its sums are."""
+        text = IndexText("y")
+        if not self.image.in_place:
+            size = text.add(self.image.strides(text)[1], 2 * self.lanes)
+            text.name("%x_room", self.memory.begin(text, "%packed_x", size))
+        text.name("%room_begin", self.memory.begin(text, "%rooms", text.mul("%room_rows", self.columns)))
         return text
 
     def _strides(self, text: IndexText) -> dict[int, Index]:
@@ -292,8 +302,7 @@ class Call:
             text.lines.append(f"{results} = memref.extract_strided_metadata %X : {FLAT.format(x)} -> {types}")
             text.name("%x_block", text.add(image.base(text, begins), "%x_offset"))
         else:
-            size = text.add(image.strides(text)[1], 2 * self.lanes)
-            text.name("%x_block", text.mul("%task", size))
+            text.name("%x_block", "%x_room")
             image.pack(text, "%x_block", lambda loop: here.get(loop, 1), begins)
         if not self.plan.filters_last:
             end = text.add("%p0", "%count")

@@ -14,7 +14,7 @@ from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.windowed import FLAT, converted, element_of, read_line, strides_of, zero
-from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller
+from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller, TaskMemory
 
 if TYPE_CHECKING:
     from devscope.lowering.kernels.window_kernels import Plan
@@ -23,7 +23,7 @@ _UNROLLED = 32
 """Elements of a window that a kernel has instructions for; larger windows have loops."""
 
 _VECTORS = 16
-"""Along the last axis of a block, where windows overlap along it. Else one: all that is read stays in the first cache."""
+"""Along the last axis of a block, where windows overlap along it; else one, and rows stay in the first cache."""
 
 
 class Call:
@@ -33,9 +33,14 @@ class Call:
         self.plan, self.row, self.begin, self.follows = plan, row, begin, follows
         self.found = plan.found
         self.filters = self.found.weights if self.found.w is not None else None
-        self.lanes = row.numbers["pooled" if self.filters is None else "lanes"]
+        extent, most = (
+            plan.found.extent(plan.side_by_side),
+            row.numbers["pooled" if self.filters is None else "lanes"],
+        )
+        self.lanes = most if extent is None else min(most, 1 << max(extent - 1, 0).bit_length())
         self.result = self.found.result if follows is None else follows.result
         self.extras = [] if follows is None else list(follows.operands)
+        self.memory = TaskMemory(row.numbers.get("stack", 0))
         self.chain = self._chain()
         found, columns, pixels = self.found, self.lanes, row.numbers["pixels"]
         if any(axis.inner is not None and axis.outer == plan.side_by_side for axis in found.axes):
@@ -112,7 +117,7 @@ class Call:
         image = self._image(caller.extent)
         if not image.in_place:
             _, size = image.strides(caller)
-            caller.add_scratch("%packed_x", found.element, caller.mul(slots, caller.add(size, 2 * self.lanes)))
+            self.memory.add(caller, "%packed_x", found.element, caller.add(size, 2 * self.lanes), slots)
         caller.add_scratch("%table", "index", prod(map(self.blocks.__getitem__, self.chain)) * self._record())
         place = found.op if self.follows is None else self.follows.op
         caller.call(place, library.symbol(self.row.template, self._values(caller.text_of_parameters())), library)
@@ -148,6 +153,7 @@ class Call:
             "RECORD": self._record(),
             "TABLE": self._table(),
             "BLOCKS": self._number_of_blocks(),
+            "MEMORY": self._memory(),
             "LOCATE": self._locate(),
             # Filters stay in registers for all rows; without filters, memory is read in its order.
             "OUTER": rows if self.filters is None else columns,
@@ -195,6 +201,14 @@ class Call:
         text.name("%blocks", text.mul(*self._counts(text)))
         return text
 
+    def _memory(self) -> IndexText:
+        """Lines for where a task packs its part of the image."""
+        text = IndexText("y")
+        if not self.image.in_place:
+            size = text.add(self.image.strides(text)[1], 2 * self.lanes)
+            text.name("%x_room", self.memory.begin(text, "%packed_x", size))
+        return text
+
     def _locate(self) -> IndexText:
         """Lines for block ``%block``: where it is in the result, how many rows and columns it has, and its part of
         the image, packed if that is necessary."""
@@ -222,8 +236,7 @@ class Call:
         if self.image.in_place:
             text.name("%x_block", self.image.base(text, begins))
         else:
-            _, size = self.image.strides(text)
-            text.name("%x_block", text.mul("%task", text.add(size, 2 * self.lanes)))
+            text.name("%x_block", "%x_room")
             self.image.pack(text, "%x_block", lambda loop: here.get(loop, 1), begins)
         return text
 

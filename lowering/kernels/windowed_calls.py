@@ -1,14 +1,44 @@
 """The call of a kernel for a windowed operation, as text: views of buffers, sizes, memory for what is packed."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.contraction_operands import element_bytes
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary, Parameter
 from devscope.lowering.kernels.windowed import FLAT, Windowed, element_of
 from devscope.lowering.memory.effects import mark_written
+
+
+class TaskMemory:
+    """Memory of tasks: on their stacks, up to ``most`` bytes where sizes are known, else parts of buffers of the
+    caller's."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+        self._on_stack: dict[str, str] = {}
+
+    def add(self, caller: Caller, name: str, element: str, size: Index, slots: Index) -> None:
+        """``size`` elements for each of at most ``slots`` tasks."""
+        bytes_ = size * element_bytes(element) if isinstance(size, int) else self._left + 1
+        if bytes_ <= self._left:
+            self._left -= bytes_
+            self._on_stack[name] = element
+        else:
+            caller.add_scratch(name, element, caller.mul(slots, size))
+
+    def begin(self, text: IndexText, name: str, size: Index) -> Index:
+        """Where the memory of ``%task`` begins in buffer ``name``; ``size``: as a value of the kernel."""
+        if name not in self._on_stack:
+            return text.mul("%task", size)
+        type_ = f"memref<?x{self._on_stack[name]}>"
+        text.lines.append(f"{name} = memref.alloca({text.value(size)}) {{alignment = 64 : i64}} : {type_}")
+        return 0
+
 
 IMAGE, FILTERS, RESULT = range(3)
 """Numbers of buffers; those of an epilogue's operands come behind."""

@@ -4,7 +4,7 @@
 //
 // A task computes blocks of %pixels pixels, from a part of the image that is packed before, unless it can be read where
 // it is. Its sums are in %rooms, [pixels][${COLUMNS}], until all steps of k are done; rooms have %room_rows.
-// %slots: how many tasks there are at most; %packed_x and %rooms have a part for each.
+// %slots: how many tasks there are at most; %packed_x and %rooms have a part for each, or are on its stack.
 func.func private @${NAME}(${PARAMETERS}) {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
@@ -33,7 +33,7 @@ func.func private @${NAME}(${PARAMETERS}) {
   %workers = arith.minsi %slots, %blocks : index
   scf.parallel (%task) = (%0) to (%workers) step (%1) {
     %zeros = arith.constant dense<${ZERO_OF_SUM}> : ${BLOCK}
-    %room_begin = arith.muli %task, %room_size : index
+    ${MEMORY}
     %room = memref.reinterpret_cast %rooms to offset: [%room_begin], sizes: [%room_rows, ${COLUMNS}], strides: [${COLUMNS}, 1] : memref<?x${SUM}> to ${ROOM}
     ${TURNED}
     scf.for %block = %task to %blocks step %workers {

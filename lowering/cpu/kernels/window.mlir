@@ -3,7 +3,7 @@
 //
 // A task computes a block of the result: at most ${PIXELS} rows, whose offsets, from those of the block, are in %table:
 // in the image, or in the part of it that is packed for the block, in the result, and in what the epilogue reads.
-// %slots: how many tasks there are at most; %packed_x has a part for each.
+// %slots: how many tasks there are at most; %packed_x has a part for each, or is on its stack.
 func.func private @${NAME}(${PARAMETERS}) {
   %0 = arith.constant 0 : index
   %1 = arith.constant 1 : index
@@ -19,6 +19,7 @@ func.func private @${NAME}(${PARAMETERS}) {
   ${BLOCKS}
   %workers = arith.minsi %slots, %blocks : index
   scf.parallel (%task) = (%0) to (%workers) step (%1) {
+    ${MEMORY}
     scf.for %block = %task to %blocks step %workers {
       ${LOCATE}
       ${OUTER}
