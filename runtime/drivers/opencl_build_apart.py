@@ -26,7 +26,7 @@ def build_apart(label: str, name: str, binary: bytes) -> bytes | None:
     ``label`` is the device in messages. Raises :class:`DeviceError` when the module is not valid, or when the
     driver refuses it or does not survive it.
     """
-    if problem := problem_of_binary("opencl", binary) or _problem_by_validator(binary):
+    if problem := problem_of_binary("opencl", binary) or problem_by_validator(binary):
         raise DeviceError(f"{label}: the device binary is {problem}", notes=[_ADVICE])
     command = python_module("devscope.runtime.drivers.opencl_build_worker", name)
     try:
@@ -54,7 +54,8 @@ def _validator() -> str | None:
     return shutil.which("spirv-val")
 
 
-def _problem_by_validator(binary: bytes) -> str | None:
+def problem_by_validator(binary: bytes) -> str | None:
+    """What the validator of SPIR-V Tools has against a module; None where there is none, or it is not installed."""
     program = _validator()
     if program is None:
         return None

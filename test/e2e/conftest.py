@@ -19,11 +19,14 @@ from emulation import emulated_cuda, emulator, on_cuda, set_order
 from storage_check import check_storage
 
 import devscope
-from devscope.analysis.machine import Machine, nominal_machine
+from devscope.analysis.machine import Machine as MachineDescription
+from devscope.analysis.machine import nominal_machine
 from devscope.analysis.machine_file import machine_toml
 from devscope.lowering import stages
+from devscope.lowering.codegen.device_emitter import SPIRV, DeviceEmitter, Machine
 from devscope.runtime.cache import DIRECTORY_VARIABLE
 from devscope.runtime.drivers.opencl import opencl_devices
+from devscope.runtime.drivers.opencl_build_apart import problem_by_validator
 
 EMULATE_VARIABLE = "DEVSCOPE_TEST_EMULATE"
 
@@ -52,6 +55,23 @@ def checked_storage() -> Iterator[None]:
     stages_plan_memory = stages.plan_memory
     patch = pytest.MonkeyPatch()
     patch.setattr(stages, "plan_memory", plan_and_check)
+    yield
+    patch.undo()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def valid_kernels() -> Iterator[None]:
+    """SPIR-V that is compiled in this folder is valid, where SPIRV-Tools are installed."""
+
+    def emit_valid(emitter: DeviceEmitter, text: str, machine: Machine = SPIRV) -> bytes:
+        code = emit(emitter, text, machine)
+        problem = problem_by_validator(code) if machine == SPIRV else None
+        assert problem is None, problem
+        return code
+
+    emit = DeviceEmitter.emit
+    patch = pytest.MonkeyPatch()
+    patch.setattr(DeviceEmitter, "emit", emit_valid)
     yield
     patch.undo()
 
@@ -94,5 +114,5 @@ def shared_machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     devices = ("cpu:0", "opencl:0", "opencl:1", "cuda:0")
     nominal = nominal_machine(devices, "cpu:0")
     path = tmp_path_factory.mktemp("machine") / "machine.toml"
-    path.write_text(machine_toml(Machine(nominal.devices, nominal.links, shared=(devices,))))
+    path.write_text(machine_toml(MachineDescription(nominal.devices, nominal.links, shared=(devices,))))
     return path
