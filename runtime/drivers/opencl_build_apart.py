@@ -55,7 +55,7 @@ def _validator() -> str | None:
 
 
 def problem_by_validator(binary: bytes) -> str | None:
-    """What the validator of SPIR-V Tools has against a module; None where there is none, or it is not installed."""
+    """What the validator of SPIR-V Tools has against a module; None also where it is not installed."""
     program = _validator()
     if program is None:
         return None
