@@ -26,10 +26,21 @@ def if_then(
     build: Builder, condition: Any, branch: Callable[[Builder], list[Any]], values: Sequence[Any]
 ) -> list[Any]:
     """What ``branch`` makes if ``condition`` holds, else ``values``."""
-    choice = build.op("scf.if", [condition], [value.type for value in values], regions=2)
-    for number, region in enumerate(choice.regions):
+    return if_else(build, condition, branch, lambda _: list(values), [value.type for value in values])
+
+
+def if_else(
+    build: Builder,
+    condition: Any,
+    branch: Callable[[Builder], list[Any]],
+    other: Callable[[Builder], list[Any]],
+    types: Sequence[Any],
+) -> list[Any]:
+    """What ``branch`` makes if ``condition`` holds, else what ``other`` makes: values of ``types``."""
+    choice = build.op("scf.if", [condition], types, regions=2)
+    for make, region in zip((branch, other), choice.regions, strict=True):
         with _block(choice, region, []) as (inside, _):
-            inside.op("scf.yield", values if number else branch(inside))
+            inside.op("scf.yield", make(inside))
     return list(choice.results)
 
 

@@ -1,14 +1,14 @@
 """The loops of one nest, by parts where those stay in a cache, with sums that stay in registers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.control_flow import for_loop, if_then, while_loop
+from devscope.lowering.kernels.control_flow import for_loop, if_else, if_then, while_loop
 from devscope.lowering.kernels.nest import Nest, Numbers, Operand
 from devscope.lowering.kernels.nest_blocks import lines_of, room, turn, turned_inputs
-from devscope.lowering.kernels.nest_bodies import boolean, clone_body, mostly_stays, uses
+from devscope.lowering.kernels.nest_bodies import clone_body, mostly_stays, uses
 from devscope.lowering.kernels.streams import store_line, streamed_lanes, whole_lines
 from devscope.lowering.kernels.tiles import LINE
 from devscope.lowering.kernels.vector_bodies import (
@@ -16,6 +16,7 @@ from devscope.lowering.kernels.vector_bodies import (
     as_bits,
     as_vector,
     clone_as_vectors,
+    compare,
     first_bit,
     is_vectorisable,
     load_vector,
@@ -25,6 +26,10 @@ from devscope.lowering.mlir_util import Builder
 
 _AT_ONCE = 8
 """So many iterations of a part are found by vectors; where more change something, it takes less to do all."""
+
+
+def _unequal(build: Builder, left: Any, right: Any) -> Any:
+    return compare(build, "arith.cmpi", 1, left, right)
 
 
 class _Step(NamedTuple):
@@ -167,12 +172,7 @@ class Emitter:
         for_loop(build, (first, stop, build.constant(lanes)), [], line)
 
         def side(inside: Builder, number: Any, _: list[Any]) -> list[Any]:
-            is_first = inside.value(
-                "arith.cmpi",
-                [number, self._zero],
-                boolean(inside),
-                {"predicate": ir.IntegerAttr.get(inside.i64, 0)},
-            )
+            is_first = compare(inside, "arith.cmpi", 0, number, self._zero)
             low = inside.value("arith.select", [is_first, begin, stop], inside.index)
             high = inside.value("arith.select", [is_first, first, end], inside.index)
 
@@ -191,7 +191,12 @@ class Emitter:
         loaded: dict[int, Any],
         carried: list[Any],
     ) -> list[Any]:
-        """The innermost loop, by parts in which few iterations change what is carried: only those are done."""
+        """The innermost loop, of which few iterations change what is carried: only those are done.
+
+        Where only the best element counts, it is found first; else, and with NaN, each part is looked at.
+        """
+        from devscope.lowering.kernels.best_elements import best_of, find_best
+
         nest, loop, lanes, index = self._nest, steps[0].loop, self._lanes_of_inputs(), build.index
         begin, end = self._ranges[loop]
         size, none = build.constant(PART), build.constant(0, build.i64)
@@ -202,25 +207,25 @@ class Emitter:
         def point(inside: Builder, place: Any, values: list[Any]) -> list[Any]:
             return self._level(inside, [], {**indices, loop: place}, loaded, values)
 
-        def candidates(inside: Builder, first: Any, values: list[Any]) -> Any:
-            masks: list[Any] = []
+        def bodies(inside: Builder, first: Any, values: list[Any]) -> Iterator[tuple[dict[Any, Any], list[Any]]]:
+            """Of a part from ``first`` on, for each vector: the values of the body, and what it yields."""
             for at in range(0, PART, lanes):
                 here = {**indices, loop: inside.value("arith.addi", [first, inside.constant(at)], index)}
                 mapping = self._vectors(inside, here, loaded, lanes)
                 mapping |= zip(list(self._block.arguments)[nest.inputs :], values, strict=True)
-                new = clone_as_vectors(inside, nest.op, mapping, here, loop, lanes)
-                masks.append(may_change(inside, nest.op, mapping, values, new, lanes))
-            return as_bits(inside, masks)
+                yield mapping, clone_as_vectors(inside, nest.op, mapping, here, loop, lanes)
 
-        def unequal(inside: Builder, left: Any, right: Any) -> Any:
-            attributes = {"predicate": ir.IntegerAttr.get(inside.i64, 1)}
-            return inside.value("arith.cmpi", [left, right], boolean(inside), attributes)
+        def candidates(inside: Builder, first: Any, values: list[Any]) -> Any:
+            found = bodies(inside, first, values)
+            return as_bits(
+                inside, [may_change(inside, nest.op, mapping, values, new, lanes) for mapping, new in found]
+            )
 
         def part(inside: Builder, first: Any, values: list[Any]) -> list[Any]:
             bits = candidates(inside, first, values)
 
             def goes_on(build: Builder, state: list[Any]) -> Any:
-                some, more = unequal(build, state[0], none), unequal(build, state[1], none)
+                some, more = _unequal(build, state[0], none), _unequal(build, state[1], none)
                 return build.value("arith.andi", [some, more], some.type)
 
             def step(build: Builder, state: list[Any]) -> list[Any]:
@@ -238,9 +243,26 @@ class Emitter:
                 bounds = place, build.value("arith.addi", [first, size], index), self._one
                 return for_loop(build, bounds, found, point)
 
-            return if_then(inside, unequal(inside, bits, none), branch, values)
+            return if_then(inside, _unequal(inside, bits, none), branch, values)
 
-        found = for_loop(build, (begin, whole, size), carried, part)
+        def parts(inside: Builder) -> list[Any]:
+            return for_loop(inside, (begin, whole, size), carried, part)
+
+        best = best_of(nest.op)
+
+        def by_the_best(inside: Builder) -> list[Any]:
+            assert best is not None
+            number = best.number
+
+            def numbers(build: Builder, first: Any) -> list[Any]:
+                return [mapping[number] for mapping, _ in bodies(build, first, carried)]
+
+            place, is_known = find_best(inside, best, (begin, whole), lanes, numbers)
+            types = [value.type for value in carried]
+            return if_else(inside, is_known, lambda build: point(build, place, carried), parts, types)
+
+        some = _unequal(build, whole, begin)
+        found = if_then(build, some, by_the_best, carried) if best else parts(build)
         return for_loop(build, (whole, end, self._one), found, point)
 
     def _lanes_of_inputs(self) -> int:

@@ -11,7 +11,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest, Numbers
 from devscope.lowering.kernels.tiles import LINE
-from devscope.lowering.kernels.vector_bodies import is_vectorisable
+from devscope.lowering.kernels.vector_bodies import compare, is_vectorisable
 from devscope.lowering.mlir_util import Builder
 
 _LEAST = 512
@@ -51,18 +51,12 @@ def whole_lines(
     address = value("addi", build.pointer(buffer), value("muli", place, bytes_))
     missing = value("remui", value("subi", line, value("remui", address, line)), line)
     first = value("minui", value("addi", begin, value("divui", missing, bytes_)), end)
-    is_line = _compare(build, 0, value("remui", missing, bytes_), build.constant(0))
+    is_line = compare(build, "arith.cmpi", 0, value("remui", missing, bytes_), build.constant(0))
     if mlir_util.static_bytes(type_) is None:
-        is_large = _compare(build, 9, build.byte_size(buffer), build.constant(numbers["stream"]))
+        is_large = compare(build, "arith.cmpi", 9, build.byte_size(buffer), build.constant(numbers["stream"]))
         is_line = build.value("arith.andi", [is_line, is_large], is_line.type)
     first = build.value("arith.select", [is_line, first, end], index)
     return first, value("subi", end, value("remui", value("subi", end, first), count))
-
-
-def _compare(build: Builder, predicate: int, left: Any, right: Any) -> Any:
-    """``predicate``: of ``arith.cmpi``: 0 is equal, 9 unsigned and not less."""
-    i1 = ir.IntegerType.get_signless(1, left.context)
-    return build.value("arith.cmpi", [left, right], i1, {"predicate": ir.IntegerAttr.get(build.i64, predicate)})
 
 
 def store_line(build: Builder, vector: Any, buffer: Any, at: list[Any]) -> None:

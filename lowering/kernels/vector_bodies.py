@@ -38,7 +38,7 @@ def is_vectorisable(nest: Nest, loop: int) -> bool:
 
 def load_vector(build: Builder, buffer: Any, at: list[Any], lanes: int) -> Any:
     element = ir.MemRefType(buffer.type).element_type
-    return build.value("vector.load", [buffer, *at], _vector(lanes, element))
+    return build.value("vector.load", [buffer, *at], vector_of(lanes, element))
 
 
 def clone_as_vectors(
@@ -54,7 +54,7 @@ def clone_as_vectors(
             number = ir.IntegerAttr(op.attributes["dim"]).value
             mapping[op.results[0]] = indices[number]
             if number == loop:
-                type_ = _vector(lanes, build.index)
+                type_ = vector_of(lanes, build.index)
                 first = build.value("vector.broadcast", [indices[number]], type_)
                 mapping[op.results[0]] = build.value(
                     "arith.addi", [first, build.value("vector.step", [], type_)], type_
@@ -65,7 +65,7 @@ def clone_as_vectors(
             copy = build.clone(op)
             mlir_util.remap_operands(copy, mapping)
         else:
-            types = [_vector(lanes, result.type) for result in op.results]
+            types = [vector_of(lanes, result.type) for result in op.results]
             attributes = dict(op.attributes.items())
             copy = build.op(op.name, [as_vector(build, value, lanes) for value in operands], types, attributes)
         mapping.update(zip(op.results, copy.results, strict=True))
@@ -76,10 +76,10 @@ def as_vector(build: Builder, value: Any, lanes: int) -> Any:
     """``value`` in all lanes, if it is a number."""
     if isinstance(value.type, ir.VectorType):
         return value
-    return build.value("vector.broadcast", [value], _vector(lanes, value.type))
+    return build.value("vector.broadcast", [value], vector_of(lanes, value.type))
 
 
-def _vector(lanes: int, element: Any) -> Any:
+def vector_of(lanes: int, element: Any) -> Any:
     return ir.VectorType.get_unchecked([lanes], element, context=element.context)
 
 
@@ -94,14 +94,14 @@ def may_change(
     makers = {result: op for op in ops for result in op.results}
     arguments = list(mlir_util.entry_block(of).arguments)[-len(old) :]
     extrema = {
-        (argument, _better(makers[value], argument))
+        (argument, better(makers[value], argument))
         for value, argument in zip(end.operands, arguments, strict=True)
-        if makers[value].name in _EXTREMA
+        if makers[value].name in EXTREMA
     }
     found: dict[Any, None] = {}
     for value, argument, before, after in zip(end.operands, arguments, old, new, strict=True):
         op = makers[value]
-        if op.name in _EXTREMA:
+        if op.name in EXTREMA:
             number = op.operands[int(op.operands[0] == argument)]
             found[_may_be_better(build, op.name, as_vector(build, mapping.get(number, number), lanes), before)] = (
                 None
@@ -109,14 +109,14 @@ def may_change(
         elif op.name == "arith.select" and op.operands[2] == argument:
             condition = op.operands[0]
             maker = makers.get(condition)
-            if maker is None or not any((other, _better(maker, other)) in extrema for other in arguments):
+            if maker is None or not any((other, better(maker, other)) in extrema for other in arguments):
                 found[as_vector(build, mapping.get(condition, condition), lanes)] = None
         else:
             pair = [as_vector(build, each, lanes) for each in (before, after)]
             if isinstance(before.type, ir.FloatType):
-                bits = _vector(lanes, ir.IntegerType.get_signless(before.type.width, of.context))
+                bits = vector_of(lanes, ir.IntegerType.get_signless(before.type.width, of.context))
                 pair = [build.value("arith.bitcast", [each], bits) for each in pair]
-            found[_compare(build, "arith.cmpi", 1, *pair)] = None
+            found[compare(build, "arith.cmpi", 1, *pair)] = None
     total, *others = found
     for other in others:
         total = build.value("arith.ori", [total, other], total.type)
@@ -124,7 +124,7 @@ def may_change(
 
 
 #: The comparison by which one number is better than another, and one that holds where it may be.
-_EXTREMA = {
+EXTREMA = {
     "arith.maxsi": (4, 4),
     "arith.minsi": (2, 2),
     "arith.maxui": (8, 8),
@@ -134,11 +134,11 @@ _EXTREMA = {
 }
 
 
-def _better(op: Any, argument: Any) -> tuple[str, int, Any] | None:
+def better(op: Any, argument: Any) -> tuple[str, int, Any] | None:
     """What ``op``, an extremum or a comparison, asks of which number: whether it is better than ``argument``."""
-    if op.name in _EXTREMA:
+    if op.name in EXTREMA:
         number = op.operands[int(op.operands[0] == argument)]
-        return "arith.cmpf" if op.name.endswith("f") else "arith.cmpi", _EXTREMA[op.name][0], number
+        return "arith.cmpf" if op.name.endswith("f") else "arith.cmpi", EXTREMA[op.name][0], number
     if op.name in ("arith.cmpf", "arith.cmpi") and op.operands[1] == argument:
         return op.name, ir.IntegerAttr(op.attributes["predicate"]).value, op.operands[0]
     return None
@@ -146,29 +146,30 @@ def _better(op: Any, argument: Any) -> tuple[str, int, Any] | None:
 
 def _may_be_better(build: Builder, name: str, new: Any, old: Any) -> Any:
     """Whether one of ``new`` may replace ``old``: a zero may do so by its sign, and a NaN does."""
-    lanes, (_, predicate) = _lanes_of(new), _EXTREMA[name]
+    lanes, (_, predicate) = lanes_of(new), EXTREMA[name]
     if not isinstance(old.type, ir.FloatType):
-        return _compare(build, "arith.cmpi", predicate, new, as_vector(build, old, lanes))
+        return compare(build, "arith.cmpi", predicate, new, as_vector(build, old, lanes))
     width, is_max = old.type.width, name == "arith.maximumf"
     integer = ir.IntegerType.get_signless(width, old.context)
     # The zero that the other one is better than counts as the number next to it, a NaN as infinite.
     zero = -(1 << (width - 1)) if is_max else 0
     bits = build.value("arith.bitcast", [old], integer)
-    is_zero = _compare(build, "arith.cmpi", 0, bits, build.constant(zero, integer))
+    is_zero = compare(build, "arith.cmpi", 0, bits, build.constant(zero, integer))
     beside = build.value("arith.bitcast", [build.constant(zero + 1, integer)], old.type)
     limit = build.value("arith.select", [is_zero, beside, old], old.type)
     best = neutral(build, "arith.minimumf" if is_max else "arith.maximumf", old.type)
-    limit = build.value("arith.select", [_compare(build, "arith.cmpf", 7, old, old), limit, best], old.type)
-    return _compare(build, "arith.cmpf", predicate, new, as_vector(build, limit, lanes))
+    limit = build.value("arith.select", [compare(build, "arith.cmpf", 7, old, old), limit, best], old.type)
+    return compare(build, "arith.cmpf", predicate, new, as_vector(build, limit, lanes))
 
 
-def _lanes_of(vector: Any) -> int:
+def lanes_of(vector: Any) -> int:
     return ir.VectorType(vector.type).shape[0]
 
 
-def _compare(build: Builder, name: str, predicate: int, left: Any, right: Any) -> Any:
+def compare(build: Builder, name: str, predicate: int, left: Any, right: Any) -> Any:
+    """Of numbers or vectors; ``predicate``: of ``name``, by its number."""
     i1 = ir.IntegerType.get_signless(1, left.context)
-    mask = _vector(_lanes_of(left), i1) if isinstance(left.type, ir.VectorType) else i1
+    mask = vector_of(lanes_of(left), i1) if isinstance(left.type, ir.VectorType) else i1
     return build.value(name, [left, right], mask, {"predicate": ir.IntegerAttr.get(build.i64, predicate)})
 
 
@@ -176,12 +177,12 @@ def as_bits(build: Builder, masks: Sequence[Any]) -> Any:
     """`PART` lanes of masks, a power of two of them, as the bits of a number."""
     found = list(masks)
     while len(found) > 1:
-        lanes = 2 * _lanes_of(found[0])
+        lanes = 2 * lanes_of(found[0])
         order = {"mask": ir.DenseI64ArrayAttr.get(list(range(lanes)), masks[0].context)}
-        type_ = _vector(lanes, ir.IntegerType.get_signless(1, masks[0].context))
+        type_ = vector_of(lanes, ir.IntegerType.get_signless(1, masks[0].context))
         pairs = zip(found[::2], found[1::2], strict=True)
         found = [build.value("vector.shuffle", pair, type_, order) for pair in pairs]
-    number = build.value("vector.bitcast", found, _vector(1, build.i64))
+    number = build.value("vector.bitcast", found, vector_of(1, build.i64))
     place = {"static_position": ir.DenseI64ArrayAttr.get([0], masks[0].context)}
     return build.value("vector.extract", [number], build.i64, place)
 

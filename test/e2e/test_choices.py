@@ -36,11 +36,19 @@ def _chosen(g: Any, p: Any, j: Any, v: Any, n: Any) -> tuple[Any, Any]:
     return np.where(g, p, v), np.where(g, j, n)
 
 
+def _unsigned(array: Any) -> Any:
+    return array.astype(f"u{array.itemsize}")
+
+
 OF_FLOATS: list[Body] = [
     (f"%g = arith.cmpf ogt, %p, %v : T\n{CHOOSE}", lambda p, j, v, n: _chosen(p > v, p, j, v, n)),
     (
         "%w = arith.maximumf %p, %v : T\n%g = arith.cmpf ogt, %p, %v : T\n%m = arith.select %g, %j, %n : i64",
         lambda p, j, v, n: (_wider(p, v), np.where(p > v, j, n)),
+    ),
+    (
+        "%w = arith.minimumf %p, %v : T\n%g = arith.cmpf olt, %p, %v : T\n%m = arith.select %g, %j, %n : i64",
+        lambda p, j, v, n: (_narrower(p, v), np.where(p < v, j, n)),
     ),
     (
         "%w = arith.minimumf %v, %p : T\n%g = arith.cmpf ole, %p, %v : T\n%m = arith.select %g, %j, %n : i64",
@@ -63,6 +71,14 @@ OF_INTEGERS: list[Body] = [
     (
         "%w = arith.minsi %p, %v : T\n%g = arith.cmpi sle, %p, %v : T\n%m = arith.select %g, %j, %n : i64",
         lambda p, j, v, n: (np.minimum(p, v), np.where(p <= v, j, n)),
+    ),
+    (
+        "%w = arith.maxsi %v, %p : T\n%g = arith.cmpi sgt, %p, %v : T\n%m = arith.select %g, %j, %n : i64",
+        lambda p, j, v, n: (np.maximum(p, v), np.where(p > v, j, n)),
+    ),
+    (
+        "%w = arith.minui %p, %v : T\n%g = arith.cmpi ult, %p, %v : T\n%m = arith.select %g, %j, %n : i64",
+        lambda p, j, v, n: _chosen(_unsigned(p) < _unsigned(v), p, j, v, n),
     ),
     (
         "%w = arith.maxsi %v, %p : T\n%g = arith.cmpi sgt, %v, %p : T\n%m = arith.select %g, %j, %n : i64",
@@ -105,6 +121,9 @@ def rows(type_: Any, size: int) -> tuple[Any, Any]:
         mixed[8] = np.where(np.arange(size) % 2, type_(-0.0), type_(0.0))
         for row, value in ((9, np.nan), (10, np.inf), (11, -np.inf)):
             mixed[row, generator.integers(0, 100, size) < 3] = value
+        mixed[2] = -np.inf
+        mixed[4, generator.integers(0, 100, size) < 3] = np.inf
+        mixed[4, generator.integers(0, 100, size) < 3] = -np.inf
         return mixed, np.array([-np.inf, np.inf, np.nan, 0, -0.0, 3, -np.inf, -np.inf, -1, -9, 0, 0]).astype(type_)
     return mixed, np.linspace(-100, 100, 12).astype(type_)
 

@@ -1,0 +1,172 @@
+"""Reductions that only the best element of a row decides, such as an argmax: it is found by vectors.
+
+Each lane has its best number so far and the part of the row that this was in; then lanes are compared. The body of
+the reduction is done once, for that element. Rows with NaN, or whose best number is a zero, are not decided so: a
+NaN ends what comparisons find, and zeros of both signs are equal, but not the same.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.control_flow import for_loop
+from devscope.lowering.kernels.nest_bodies import boolean, neutral
+from devscope.lowering.kernels.tiles import ELEMENTS
+from devscope.lowering.kernels.vector_bodies import EXTREMA, PART, as_vector, better, compare, lanes_of, vector_of
+from devscope.lowering.mlir_util import Builder
+
+_MOST = 2**31 - PART
+"""Elements of a row, whose places are numbers of 32 bits."""
+
+_Pair = tuple[Any, Any]
+"""Vectors: numbers, and the places that they are at."""
+
+
+class Best(NamedTuple):
+    """All results of a body are those of the first of the best elements: the extremum ``name`` of ``number``."""
+
+    number: Any
+    name: str
+
+    @property
+    def is_float(self) -> bool:
+        return isinstance(self.number.type, ir.FloatType)
+
+    def is_better(self, build: Builder, new: Any, old: Any) -> Any:
+        return compare(build, "arith.cmpf" if self.is_float else "arith.cmpi", EXTREMA[self.name][0], new, old)
+
+
+def best_of(of: Any) -> Best | None:
+    """None if other elements count, too, or the last of equal ones does."""
+    *ops, end = mlir_util.children(of)
+    makers = {result: op for op in ops for result in op.results}
+    arguments = list(mlir_util.entry_block(of).arguments)[-len(end.operands) :]
+    old = set(arguments)
+    for op in ops:
+        if old.intersection(op.operands):
+            old.update(op.results)
+    made = {argument: makers[value] for value, argument in zip(end.operands, arguments, strict=True)}
+    extrema = [argument for argument, op in made.items() if op.name in EXTREMA]
+    if len(extrema) != 1:
+        return None
+    ((best,), op) = extrema, made[extrema[0]]
+    comparison = better(op, best)
+    for argument, op in made.items():
+        if argument == best:
+            continue
+        maker = makers.get(op.operands[0])
+        if op.name != "arith.select" or op.operands[2] != argument or op.operands[1] in old:
+            return None
+        if maker is None or better(maker, best) != comparison:
+            return None
+    number = comparison[2] if comparison else None
+    if number is None or number in old or str(number.type) not in ELEMENTS:
+        return None
+    return Best(number, made[best].name)
+
+
+def find_best(
+    build: Builder,
+    best: Best,
+    bounds: tuple[Any, Any],
+    lanes: int,
+    numbers: Callable[[Builder, Any], Sequence[Any]],
+) -> tuple[Any, Any]:
+    """The index of the element that decides, and whether it is known.
+
+    ``bounds``: of whole parts; ``numbers``: vectors of those of the part that begins at an index.
+    """
+    (begin, end), index = bounds, build.index
+    i32 = ir.IntegerType.get_signless(32, index.context)
+    size, count = build.constant(PART), PART // lanes
+
+    def value(name: str, *operands: Any, at: Builder = build) -> Any:
+        return at.value(f"arith.{name}", operands, operands[-1].type)
+
+    length = value("subi", end, begin)
+    short = compare(build, "arith.cmpi", 6, length, build.constant(_MOST))
+    least = as_vector(build, neutral(build, best.name, best.number.type), lanes)
+    first_part = as_vector(build, build.constant(0, i32), lanes)
+    # A sum is NaN if a number was.
+    sums = [as_vector(build, neutral(build, "arith.addf", best.number.type), lanes)] if best.is_float else []
+    state = [least, first_part, *sums]
+
+    def part(inside: Builder, first: Any, states: list[Any]) -> list[Any]:
+        done = value("divui", value("subi", first, begin, at=inside), size, at=inside)
+        now = as_vector(inside, inside.value("arith.index_cast", [done], i32), lanes)
+        new: list[Any] = []
+        for at, each in enumerate(numbers(inside, first)):
+            vector = as_vector(inside, each, lanes)
+            number, place, *sums = states[at * len(state) : (at + 1) * len(state)]
+            is_better = best.is_better(inside, vector, number)
+            new.append(value("select", is_better, vector, number, at=inside))
+            new.append(value("select", is_better, now, place, at=inside))
+            new += [value("addf", vector, sum_, at=inside) for sum_ in sums]
+        return new
+
+    stop = build.value("arith.select", [short, end, begin], index)
+    states = for_loop(build, (begin, stop, size), state * count, part)
+    pairs: list[_Pair] = []
+    for at in range(count):
+        number, place = states[at * len(state) :][:2]
+        text = ", ".join(str(at * lanes + lane) for lane in range(lanes))
+        offsets = ir.Attribute.parse(f"dense<[{text}]> : {place.type}", i32.context)
+        offset = build.value("arith.constant", [], place.type, {"value": offsets})
+        width = as_vector(build, build.constant(PART, i32), lanes)
+        pairs.append((number, value("addi", value("muli", place, width), offset)))
+    number, place = _first_best(build, best, pairs)
+    place = value("addi", build.value("arith.index_cast", [place], index), begin)
+    return place, _is_known(build, number, short, states[2 :: len(state)] if sums else [])
+
+
+def _first_best(build: Builder, best: Best, pairs: Sequence[_Pair]) -> tuple[Any, Any]:
+    """The best number of all lanes, and its place, the first one of equal numbers."""
+
+    def choose(first: _Pair, second: _Pair) -> _Pair:
+        (number, place), (other, there) = first, second
+        is_worse = best.is_better(build, number, other)
+        is_before = compare(build, "arith.cmpi", 2, there, place)
+        is_better = best.is_better(build, other, number)
+        is_no_worse = build.value("arith.select", [is_worse, is_better, is_before], is_better.type)
+        chosen = build.value("arith.ori", [is_better, is_no_worse], is_better.type)
+        values = ([chosen, other, number], [chosen, there, place])
+        number, place = (build.value("arith.select", each, each[1].type) for each in values)
+        return number, place
+
+    found = list(pairs)
+    while len(found) > 1:
+        found = [choose(*pair) for pair in zip(found[::2], found[1::2], strict=True)]
+    number, place = found[0]
+    while (half := lanes_of(number) // 2) > 0:
+        low, high = (
+            (_lanes(build, number, begin, half), _lanes(build, place, begin, half)) for begin in (0, half)
+        )
+        number, place = choose(low, high)
+    first = {"static_position": ir.DenseI64ArrayAttr.get([0], number.context)}
+    number, place = (
+        build.value("vector.extract", [each], ir.VectorType(each.type).element_type, first)
+        for each in (number, place)
+    )
+    return number, place
+
+
+def _is_known(build: Builder, number: Any, short: Any, sums: Sequence[Any]) -> Any:
+    """Whether no number was NaN, and the best one is not zero."""
+    if not sums:
+        return short
+    total, *others = sums
+    for other in others:
+        total = build.value("arith.addf", [total, other], total.type)
+    kind = {"kind": ir.Attribute.parse("#vector.kind<and>", number.context)}
+    real = compare(build, "arith.cmpf", 7, total, total)
+    real = build.value("vector.reduction", [real], boolean(build), kind)
+    zero = neutral(build, "arith.addf", number.type)
+    known = build.value("arith.andi", [compare(build, "arith.cmpf", 6, number, zero), real], real.type)
+    return build.value("arith.andi", [known, short], real.type)
+
+
+def _lanes(build: Builder, vector: Any, begin: int, count: int) -> Any:
+    order = {"mask": ir.DenseI64ArrayAttr.get(list(range(begin, begin + count)), vector.context)}
+    element = ir.VectorType(vector.type).element_type
+    return build.value("vector.shuffle", [vector, vector], vector_of(count, element), order)
