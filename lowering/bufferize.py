@@ -173,8 +173,7 @@ def _prepare_tensors(
     run_passes(module.operation, pipeline("fuse"))
     release_initial_values(module)
     _fill_splat_constants(module)
-    if for_kernels:
-        _begin_apart(module)
+    _begin_apart(module)
     if _drop_empty_parts(module):
         run_passes(module.operation, pipeline("resolve_sizes"))
 
@@ -287,7 +286,7 @@ def _writes_over(op: Any, number: int) -> bool:
 
 def _follows_contraction(op: Any) -> bool:
     makers = [value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block)]
-    return any(maker.name == "linalg.contract" or "conv" in maker.name for maker in makers)
+    return any(kind in maker.name for maker in makers for kind in ("contract", "conv", "mat"))
 
 
 def _fill_splat_constants(module: Any) -> None:

@@ -3,7 +3,8 @@
 A device function, once bufferised, is a *launcher*: code that runs on the host and whose linalg operations
 must run on the device. Every maximal piece that touches device memory (a linalg op, a parallel loop, a run
 of scalar stores, a copy) moves to a function of its own, is turned into parallel loops, tiled by the
-schedule of its target, and becomes one ``gpu.func``. Scalars, shapes and host control flow stay behind.
+schedule of its target, and becomes one ``gpu.func``; small neighbours become one together (`merge_kernels`).
+Scalars, shapes and host control flow stay behind.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +20,7 @@ from devscope.lowering.copies import copy_as_linalg, is_whole_copy
 from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_library
 from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import allocate_at_begin, mark_local_memory
+from devscope.lowering.gpu.merge_kernels import Group, join_loops, merge_groups, sink_fills
 from devscope.lowering.gpu.user_kernels import (
     call_kernels,
     carry_launches,
@@ -30,7 +32,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.schedule_report import ScheduleReport
 from devscope.lowering.kernels.table import Schedules
-from devscope.lowering.memory.effects import mark_elementwise, mark_writes
+from devscope.lowering.memory.effects import mark_pairs, mark_writes
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import GridSchedule, KernelTarget, Options, choose
@@ -108,17 +110,20 @@ def _outline_kernels(
     count = 0
     for func in [f for f in mlir_util.functions(module) if mlir_util.has_body(f)]:
         constants = mlir_util.constants(func)
-        for root in _kernel_roots(func):
-            grid = _grid(target, options, root[0])
+        sink_fills(func)
+        for group in merge_groups(_kernel_roots(func)):
+            root = group.ops
+            grid = _grid(target, options, group.main)
             if checks.indices:
                 note_in_kernel(module, root, space, checks)
-            function, call = _outline(module, func, root, constants, count, taken)
+            function, call = _outline(module, func, group, constants, count, taken)
             count += 1
             _call_equal(kernels, function, grid, call)
     if not kernels and not any(op.name == "gpu.launch" for op in mlir_util.walk(module.operation)):
         return
     for function, grid in kernels.values():
         run_passes(function, pipeline("gpu/to_parallel_loops"))
+        join_loops(function)
         _wrap_serial_body(function)
         loops = next(op for op in mlir_util.walk(function) if op.name == "scf.parallel")
         tiles = grid.tiles(_trip_counts(loops, mlir_util.constants(function)))
@@ -185,17 +190,17 @@ def _is_device_work(op: Any) -> bool:
 
 
 def _outline(
-    module: Any, launcher: Any, group: list[Any], known: Mapping[Any, Any], index: int, taken: set[str]
+    module: Any, launcher: Any, group: Group, known: Mapping[Any, Any], index: int, taken: set[str]
 ) -> tuple[Any, Any]:
     """Move ``group`` into a new private function and call it in the old place; returns the function and the call.
 
     ``known`` are the constants of ``launcher``, which the new function gets copies of.
     """
-    first = group[0]
-    captured = dict.fromkeys(value for op in group for value in mlir_util.captured_values(op))
+    first = group.ops[0]
+    captured = dict.fromkeys(value for op in group.ops for value in mlir_util.captured_values(op))
     constants = [v for v in captured if v in known]
     arguments = [v for v in captured if v not in known]
-    kind = first.name.rsplit(".", 1)[-1]
+    kind = group.main.name.rsplit(".", 1)[-1]
     name = f"{mlir_util.symbol_name(launcher)}_{kind}_{index}"
     while name in taken:
         name += "_"
@@ -204,13 +209,12 @@ def _outline(
     kernel = mlir_util.declare(module, name, type_, first.location)
     return_ = mlir_util.add_body(kernel)
     call = Builder(first).call(name, arguments)
-    mark_writes(call, group)
-    if len(group) == 1:
-        mark_elementwise(call, first)
+    mark_writes(call, group.ops)
+    mark_pairs(call, group.pairs)
     mapping = dict(zip(arguments, mlir_util.entry_block(kernel).arguments, strict=True))
     for constant in constants:
         mapping[constant] = known[constant].clone(ip=ir.InsertionPoint(return_)).results[0]
-    for op in group:
+    for op in group.ops:
         op.move_before(return_)
         mlir_util.remap_operands(op, mapping)
         if op.name == "memref.copy":

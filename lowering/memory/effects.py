@@ -109,11 +109,6 @@ def mark_written(call: Any, positions: Sequence[int]) -> None:
     call.attributes[_WRITES] = ir.DenseI64ArrayAttr.get(positions, call.context)
 
 
-def mark_elementwise(call: Any, op: Any) -> None:
-    """Note on ``call``, whose operands are buffers that ``op`` uses, which of them may share memory."""
-    mark_pairs(call, elementwise_pairs(op))
-
-
 def mark_pairs(call: Any, pairs: Sequence[tuple[Any, Any]]) -> None:
     """Note on ``call`` inputs with outputs that may be in their memory."""
     positions = {value: number for number, value in enumerate(call.operands)}

@@ -1,31 +1,38 @@
-// RUN: devscope lower %s --default opencl:0 --stage launchers | filecheck %s --check-prefix=LAUNCH
-// RUN: devscope lower %s --default opencl:0 --stage kernels | filecheck %s --check-prefix=KERNEL
+// RUN: devscope lower %s --default opencl:0 --devices opencl:0=cuda:0 --stage launchers | filecheck %s --check-prefix=LAUNCH
+// RUN: devscope lower %s --default opencl:0 --devices opencl:0=cuda:0 --stage kernels | filecheck %s --check-prefix=KERNEL
 
-// A matmul and what follows it: one kernel each, tiled 4 x 64; the fill is a kernel too.
+#m_a = affine_map<(i, j, k) -> (i, k)>
+#m_b = affine_map<(i, j, k) -> (k, j)>
+#m_c = affine_map<(i, j, k) -> (i, j)>
+#steps = {indexing_maps = [#m_a, #m_b, #m_c], iterator_types = ["parallel", "parallel", "reduction"]}
+
+// A fill, a product and what follows it are one kernel, tiled 4 x 64.
 func.func @layer(%x: tensor<?x16xf32>, %w: tensor<16x128xf32>) -> tensor<?x128xf32> {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   %n = tensor.dim %x, %c0 : tensor<?x16xf32>
   %e = tensor.empty(%n) : tensor<?x128xf32>
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<?x128xf32>) -> tensor<?x128xf32>
-  %0 = linalg.matmul ins(%x, %w : tensor<?x16xf32>, tensor<16x128xf32>)
-                     outs(%f : tensor<?x128xf32>) -> tensor<?x128xf32>
+  %0 = linalg.generic #steps ins(%x, %w : tensor<?x16xf32>, tensor<16x128xf32>) outs(%f : tensor<?x128xf32>) {
+  ^bb0(%p: f32, %q: f32, %r: f32):
+    %way = arith.addf %p, %q : f32
+    %longest = arith.maximumf %r, %way : f32
+    linalg.yield %longest : f32
+  } -> tensor<?x128xf32>
   %1 = math.tanh %0 : tensor<?x128xf32>
   %2 = arith.addf %1, %0 : tensor<?x128xf32>
   return %2 : tensor<?x128xf32>
 }
 // LAUNCH-LABEL: func.func private @layer_opencl0_0
 // LAUNCH:         memref.alloc
-// LAUNCH:         call @layer_opencl0_0_fill_0
-// LAUNCH:         call @layer_opencl0_0_matmul_1
-// LAUNCH:         call @layer_opencl0_0_generic_2
+// LAUNCH:         call @layer_opencl0_0_generic_0
 // LAUNCH-NOT:     call @layer_opencl0_0_
 // LAUNCH:         return
-// KERNEL-LABEL: gpu.func @layer_opencl0_0_matmul_1_kernel
+// KERNEL-LABEL: gpu.func @layer_opencl0_0_generic_0_kernel
 // KERNEL:         arith.cmpi ult
+// KERNEL:         memref.store
 // KERNEL:         scf.for
 // KERNEL:           memref.load
-// KERNEL-LABEL: gpu.func @layer_opencl0_0_generic_2_kernel
 // KERNEL:         math.tanh
 // KERNEL:         arith.addf
 
@@ -54,7 +61,7 @@ func.func @slices(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
 // LAUNCH:         call @slices_opencl0_0_copy
 
 // Grids: 4 x 64 work-items where sizes are dynamic, one where there is no parallel loop.
-// LAUNCH:       gpu.launch_func  @layer_opencl0_0_matmul_1_kernel::
+// LAUNCH:       gpu.launch_func  @layer_opencl0_0_generic_0_kernel::
 // LAUNCH-SAME:    threads in (%c64, %c4, %c1)
 // LAUNCH:       gpu.launch_func  @sum_opencl0_0_generic_{{[0-9]+}}_kernel::
 // LAUNCH-SAME:    blocks in (%c1, %c1, %c1) threads in (%c1, %c1, %c1)

@@ -1,0 +1,330 @@
+"""Neighbouring operations on buffers that one kernel can compute: a launch costs what little work does.
+
+Work-items of one grid take the same elements of both, so what one operation writes and the other one uses is one
+work-item's own. Operations on tensors were fused before; what is left are fills and the reductions that begin with
+them, contractions with what follows elementwise, several results of one input, and work without a loop.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from devscope.dialects.op_facts import CALLS, facts
+from devscope.lowering import mlir_util
+from devscope.lowering.interop import bindings
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.memory.effects import buffer_of, elementwise_pairs, is_new
+
+SMALL = 1 << 16
+"""Bytes that memory may grow by for a launch less: they are written in the time of one."""
+
+
+@dataclass(frozen=True)
+class _Access:
+    """``place``: the loop that each index is, or None for any other indices."""
+
+    value: Any
+    place: tuple[int, ...] | None
+    writes: bool
+
+    def disturbs(self, other: _Access, rank: int) -> bool:
+        """Whether work-items of a grid of ``rank`` may meet in an element that one of the two accesses writes."""
+        if not (self.writes or other.writes) or _are_apart(self.value, other.value):
+            return False
+        own = self.value == other.value and self.place == other.place
+        return not own or self.place is None or set(self.place) != set(range(rank))
+
+
+class _Positions:
+    """The operations of a block, in the order in which they stand when this is made."""
+
+    def __init__(self, block: Any) -> None:
+        self._numbers = _numbers(block)
+        self._ops = list(self._numbers)
+
+    def is_before(self, one: Any, other: Any) -> bool:
+        return self._numbers.get(one, len(self._ops)) < self._numbers[other]
+
+    def between(self, one: Any, other: Any) -> list[Any]:
+        return self._ops[self._numbers[one] + 1 : self._numbers[other]]
+
+
+def _numbers(block: Any) -> dict[Any, int]:
+    return {op.operation: number for number, op in enumerate(block)}
+
+
+Pair = tuple[Any, Any]
+
+
+@dataclass
+class _Work:
+    """What becomes one kernel.
+
+    ``grid``: sizes that are known to be equal, for each loop of the grid. ``pairs``: inputs, and results that may
+    be in their memory.
+    """
+
+    ops: list[Any]
+    grid: list[set[Any]]
+    accesses: list[_Access]
+    pairs: list[Pair]
+
+    def buffers(self) -> set[Any]:
+        return {buffer_of(access.value) for access in self.accesses}
+
+    def can_take(self, other: _Work, positions: _Positions) -> bool:
+        rank = len(self.grid)
+        return (
+            rank == len(other.grid)
+            and all(map(_are_equal, self.grid, other.grid))
+            # What one work-item does alone is in order.
+            and not (rank and any(a.disturbs(b, rank) for a in self.accesses for b in other.accesses))
+            and self._growth(other, positions) <= SMALL
+        )
+
+    def _growth(self, other: _Work, positions: _Positions) -> float:
+        """Bytes that ``other`` is the first to use, and that could have been in memory that only ``self`` uses."""
+        used, after = self.buffers(), other.buffers()
+        if all(buffer in after or _is_constant(buffer) for buffer in used):
+            return 0
+        ops = {*self.ops, *other.ops}
+        over = {
+            target
+            for source, target in self._pairs_of(other)
+            if source in used
+            and all(user in ops or positions.is_before(user, self.ops[0]) for user in _users(source))
+        }
+        new = {buffer_of(a.value) for a in other.accesses if a.writes} - used - over
+        sizes = [mlir_util.static_bytes(buffer.type) for buffer in new]
+        return sum(float("inf") if size is None else size for size in sizes)
+
+    def _pairs_of(self, other: _Work) -> list[Pair]:
+        """The pairs of ``other`` that are such for both: work-items of ``self`` do not see what is overwritten."""
+        used, rank = self.buffers(), len(self.grid)
+        return [
+            (source, target)
+            for source, target in other.pairs
+            if buffer_of(target) not in used
+            and not any(
+                replace(over, writes=True).disturbs(access, rank)
+                for over in other.accesses
+                if over.value == source
+                for access in self.accesses
+            )
+        ]
+
+    def take(self, other: _Work) -> None:
+        later = other.buffers()
+        self.pairs = [p for p in self.pairs if buffer_of(p[0]) not in later] + self._pairs_of(other)
+        self.ops += other.ops
+        self.grid = [a & b for a, b in zip(self.grid, other.grid, strict=True)]
+        self.accesses += other.accesses
+
+
+@dataclass(frozen=True)
+class Group:
+    """Operations that become one kernel, in order. ``pairs``: see `mark_pairs`."""
+
+    ops: list[Any]
+    pairs: list[Pair]
+
+    @property
+    def main(self) -> Any:
+        """What the kernel has its name and its schedule from: the first operation that reduces, else the last."""
+        return next((op for op in self.ops if "reduction" in _kinds(op, _maps(op))), self.ops[-1])
+
+
+def merge_groups(groups: Sequence[list[Any]]) -> list[Group]:
+    """``groups`` of operations, a kernel each, in the order of the program; neighbours become one where they can.
+
+    What stands between those of one group and computes sizes, or allocates, moves in front of it.
+    """
+    found: list[Group] = []
+    blocks: dict[Any, _Positions] = {}
+    next_: _Work | None = None
+    moved: list[Any] = []
+    for group in reversed(groups):  # fills belong to what follows
+        block = group[0].block
+        positions = blocks.get(block) or blocks.setdefault(block, _Positions(block))
+        work = _work_of(group)
+        if next_ and work and next_.ops[0].block == block and work.can_take(next_, positions):
+            between = positions.between(work.ops[-1], next_.ops[0])
+            if all(map(_can_be_earlier, between)):
+                moved = [op for op in between if op.name != "memref.dealloc"] + moved
+                for op in moved:
+                    op.move_before(work.ops[0])
+                work.take(next_)
+                found[-1] = Group(work.ops, work.pairs)
+                next_ = work
+                continue
+        next_, moved = work, []
+        found.append(Group(group, elementwise_pairs(group[0]) if len(group) == 1 else []))
+    return found[::-1]
+
+
+def sink_fills(function: Any) -> None:
+    """Move every ``linalg.fill`` of ``function`` to the first operation that uses the buffer.
+
+    A fill of two buffers with the same is one operation on tensors, and becomes two in one place.
+    """
+    numbers: dict[Any, dict[Any, int]] = {}
+    for fill in [op for op in mlir_util.named(function, "linalg.fill") if mlir_util.is_on_device(op.operands[1])]:
+        order = numbers.get(fill.block) or numbers.setdefault(fill.block, _numbers(fill.block))
+        users = (_ancestor(user, order) for user in _users(buffer_of(fill.operands[1])))
+        later = [user for user in users if user is not None and order[user] > order[fill]]
+        if later:
+            fill.move_before(min(later, key=lambda user: order[user]))
+
+
+def join_loops(function: Any) -> None:
+    """Make one loop of the ``scf.parallel`` in the body of ``function``, all over the same grid."""
+    first, *others = [op for op in mlir_util.children(function) if op.name == "scf.parallel"] or [None]
+    for loop in others:
+        ops = mlir_util.children(function)
+        for op in ops[ops.index(first) + 1 : ops.index(loop)]:  # bounds, which the first one may not have
+            op.move_before(first)
+        pairs = zip(mlir_util.entry_block(loop).arguments, mlir_util.entry_block(first).arguments, strict=True)
+        mapping = dict(pairs)
+        *body, _ = mlir_util.children(loop)
+        end = mlir_util.children(first)[-1]
+        for op in body:
+            op.move_before(end)
+            mlir_util.remap_operands(op, mapping)
+        loop.erase()
+
+
+def _work_of(group: list[Any]) -> _Work | None:
+    """None for what stays as it is."""
+    if all(op.name == "memref.store" for op in group):
+        return _Work(list(group), [], [_Access(op.operands[1], None, writes=True) for op in group], [])
+    (op,) = group
+    if not op.name.startswith("linalg.") or len(op.results) or _has_effects(op):
+        return None
+    maps = _maps(op)
+    if not maps:
+        return None
+    operands = list(op.operands)
+    inputs = len(operands) - _output_count(op)
+    kinds = _kinds(op, maps)
+    rank = kinds.count("parallel")
+    places = [_place(map_) for map_ in maps]
+    written = [set(place) if place is not None else None for place in places[inputs:]]
+    if kinds[:rank] != ["parallel"] * rank or any(loops != set(range(rank)) for loops in written):
+        return None
+    grid: list[set[Any]] = [set() for _ in range(rank)]
+    accesses: list[_Access] = []
+    for number, (value, map_, place) in enumerate(zip(operands, maps, places, strict=True)):
+        if not mlir_util.is_memref(value.type):
+            continue
+        accesses.append(_Access(value, place, number >= inputs))
+        for axis, index in enumerate(map_.results):
+            if isinstance(index, ir.AffineDimExpr) and index.position < rank:
+                grid[index.position].add(_size(value, axis))
+    inside = [value for child in mlir_util.children(op) for value in mlir_util.captured_values(child)]
+    accesses += [_Access(value, None, writes=False) for value in inside if mlir_util.is_memref(value.type)]
+    return _Work([op], grid, accesses, elementwise_pairs(op))
+
+
+def _output_count(op: Any) -> int:
+    if "operandSegmentSizes" in op.attributes:
+        return len(mlir_util.operand_groups(op)[-1])
+    return len(op.operands) // 2 if op.name == "linalg.reduce" else 1
+
+
+def _maps(op: Any) -> list[Any]:
+    """The affine maps of the operands of ``op``; none of what is no structured operation."""
+    if not op.name.startswith("linalg."):
+        return []
+    maps = bindings.load("_mlir_libs._mlirDialectsLinalg").get_indexing_maps(op)
+    return [ir.AffineMapAttr(map_).value for map_ in maps or ()]
+
+
+def _kinds(op: Any, maps: Sequence[Any]) -> list[str]:
+    """The kinds of the loops of ``op``; named operations reduce along those that their results do not have."""
+    if "iterator_types" in op.attributes:  # as text: as objects they would load all of linalg
+        return re.findall("parallel|reduction|window", str(op.attributes["iterator_types"]))
+    if not maps:
+        return []
+    places = [_place(map_) for map_ in maps[-_output_count(op) :]]
+    is_parallel = [all(place is not None and loop in place for place in places) for loop in range(maps[0].n_dims)]
+    return ["parallel" if parallel else "reduction" for parallel in is_parallel]
+
+
+def _place(map_: Any) -> tuple[int, ...] | None:
+    if not all(isinstance(index, ir.AffineDimExpr) for index in map_.results):
+        return None
+    return tuple(ir.AffineDimExpr(index).position for index in map_.results)
+
+
+def _has_effects(op: Any) -> bool:
+    """Whether the body does anything by itself but compute and read."""
+    inside = (inner for child in mlir_util.children(op) for inner in mlir_util.walk(child))
+    return any(
+        not (known := facts(inner.name)).pure
+        or known.control in CALLS
+        or (known.writes != () and any(mlir_util.is_memref(value.type) for value in inner.operands))
+        for inner in inside
+    )
+
+
+def _size(value: Any, axis: int) -> Any:
+    """The extent of a buffer: a number, a value, or whose it is."""
+    type_ = ir.MemRefType(value.type)
+    if not type_.is_dynamic_dim(axis):
+        return type_.get_dim_size(axis)
+    owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if owner is None or owner.name != "memref.alloc":
+        return value, axis
+    size = owner.operands[sum(type_.is_dynamic_dim(before) for before in range(axis))]
+    maker = None if isinstance(size.owner, ir.Block) else size.owner.operation
+    if maker is None or maker.name != "memref.dim":
+        return size
+    index = maker.operands[1].owner
+    if isinstance(index, ir.Block) or index.operation.name != "arith.constant":
+        return size
+    return _size(maker.operands[0], ir.IntegerAttr(index.operation.attributes["value"]).value)
+
+
+def _are_equal(one: set[Any], two: set[Any]) -> bool:
+    """Whether two loops are known to be equally long. Both lengths are numbers, or neither: loops of 1 vanish."""
+    numbers = [{size for size in sizes if isinstance(size, int)} for sizes in (one, two)]
+    return numbers[0] == numbers[1] and not one.isdisjoint(two)
+
+
+def _are_apart(one: Any, two: Any) -> bool:
+    """Whether two buffers have no memory in common."""
+    one, two = buffer_of(one), buffer_of(two)
+    return one != two and any(is_new(buffer) or _is_constant(buffer) for buffer in (one, two))
+
+
+def _is_constant(buffer: Any) -> bool:
+    return not isinstance(buffer.owner, ir.Block) and buffer.owner.operation.name == "memref.get_global"
+
+
+def _users(buffer: Any) -> list[Any]:
+    """What may use the contents of ``buffer``, by itself or by a view."""
+    found: list[Any] = []
+    for use in buffer.uses:
+        op = use.owner.operation
+        known = facts(op.name)
+        if known.view_of is None:
+            found += [] if known.frees or known.query else [op]
+        else:
+            found += [user for result in op.results for user in _users(result)]
+    return found
+
+
+def _ancestor(op: Any, order: dict[Any, int]) -> Any:
+    """The operation of ``order`` that ``op`` is or stands in, or None."""
+    while op is not None and op not in order:
+        op = op.parent and op.parent.operation
+    return op
+
+
+def _can_be_earlier(op: Any) -> bool:
+    """Whether ``op`` can move in front of kernels that do not use its results; or they, in front of it."""
+    known = facts(op.name)
+    return known.frees or (not list(op.regions) and not known.reads_scalars and (known.pure or known.allocates))
