@@ -46,10 +46,12 @@ class PackedConstants:
         key = number, tuple(map(tuple, groups)), width
         if key not in self._packed:
             plain = self._table.arrays[number].reshape(shape).transpose(order).reshape(batch, count, steps)
-            padded = np.zeros((batch, panels * width, steps), plain.dtype)
-            padded[:, :count] = plain
-            packed = padded.reshape(batch, panels, width, steps).transpose(0, 1, 3, 2)
-            made = self._table.add(np.ascontiguousarray(packed).reshape(batch, size), str(operand.element_type))
+            packed = np.zeros((batch, panels, steps, width), plain.dtype)
+            lines, whole = packed.transpose(0, 1, 3, 2), count // width
+            end = whole * width
+            lines[:, :whole] = plain[:, :end].reshape(batch, whole, width, steps)
+            lines[:, whole:, : count - end] = plain[:, None, end:]
+            made = self._table.add(packed.reshape(batch, size), str(operand.element_type))
             self._packed[key] = f"{CONSTANT_PREFIX}{made}"
             first, *_ = mlir_util.children(self._module.operation)
             text = f'memref.global "private" @{self._packed[key]} : memref<{batch}x{size}x{operand.element_type}>'
