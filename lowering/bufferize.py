@@ -10,6 +10,7 @@ from devscope.lowering.checks.indices import check_accesses, check_divisions
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.checks.shapes import check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
+from devscope.lowering.divisions import guard_equal_operands
 from devscope.lowering.initial_values import drop_empty_loops, keep_initial_values, release_initial_values
 from devscope.lowering.interop.bindings import dictionary_items, ir, register_stablehlo_passes
 from devscope.lowering.kernels.normalise import normalise_contractions
@@ -61,6 +62,7 @@ def to_buffers(
     _legalize(module, run_passes)
     check_module(module, target.name)
     check_shapes(module, checks.labels)
+    guard_equal_operands(module)
     if checks.indices:
         check_accesses(module)
     for function in mlir_util.functions(module):
@@ -83,11 +85,14 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
     used = {name.partition(".")[0] for name in names}
     if not names.isdisjoint(JOINED):
         keep_demands(module)
+    if "tosa" in used:
+        tosa.prepare(module)
+    if not used.isdisjoint(("stablehlo", "tosa")):
+        guard_equal_operands(module)
     if "stablehlo" in used and register_stablehlo_passes():
         _fold_empty_operands(module)
         run_passes(module.operation, pipeline("stablehlo"))
     if "tosa" in used:
-        tosa.prepare(module)
         run_passes(module.operation, pipeline("tosa"))
         tosa.finish(module)
     if "tensor.bitcast" in names:
@@ -165,6 +170,7 @@ def _prepare_tensors(
         if _MARK in op.attributes:  # what is made from a marked operation keeps its attributes
             del op.attributes[_MARK]
     cut_windows(module)
+    guard_equal_operands(module)
     _choose_whole_tensors(module)
     if checks.indices:
         run_passes(module.operation, pipeline("elementwise"))

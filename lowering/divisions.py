@@ -11,6 +11,9 @@ from devscope.lowering import mlir_util
 from devscope.lowering.expansions import element_type, like
 from devscope.lowering.interop.bindings import ir
 
+_GUARDED = "devscope.guarded"
+"""On the dividend of a division: it is 0 where the divisor is."""
+
 _QUOTIENTS = frozenset({"llvm.sdiv", "llvm.udiv"})
 _SIGNED = frozenset({"llvm.sdiv", "llvm.srem"})
 _DIVISIONS = _QUOTIENTS | _SIGNED | {"llvm.urem"}
@@ -19,6 +22,51 @@ _ROUNDING = frozenset(
     for dialect, names in (("arith", "ceildivsi ceildivui floordivsi"), ("index", "ceildivs ceildivu floordivs"))
     for name in names.split()
 )
+
+_FOLDED = tuple(f"arith.{name}" for name in ("divsi", "divui", "ceildivsi", "ceildivui", "floordivsi"))
+
+
+def guard_equal_operands(module: Any) -> None:
+    """Quotients whose divisor may be 0: upstream takes x / x for 1. So dividends become 0 where divisors are."""
+    for op in mlir_util.named(module.operation, *_FOLDED):
+        dividend, divisor = op.operands
+        maker = None if isinstance(dividend.owner, ir.Block) else dividend.owner.operation
+        if maker is not None and _GUARDED in maker.attributes:
+            continue
+        source = None if isinstance(divisor.owner, ir.Block) else divisor.owner.operation
+        if source is not None and source.name == "arith.constant":
+            continue
+        build = mlir_util.Builder(op)
+        zero = _zero_like(build, divisor)
+        # Not by a choice, of which upstream makes a maximum, and that is folded, too.
+        more = {"predicate": ir.IntegerAttr.get(build.i64, 8)}  # without a sign
+        some = build.value("arith.cmpi", [divisor, zero], _booleans(divisor.type, op.location), more)
+        element = getattr(divisor.type, "element_type", divisor.type)
+        extended = "arith.index_cast" if isinstance(element, ir.IndexType) else "arith.extsi"
+        mask = build.value(extended, [some], dividend.type)
+        guarded = {_GUARDED: ir.UnitAttr.get(op.context)}
+        op.operands[0] = build.value("arith.andi", [dividend, mask], dividend.type, guarded)
+
+
+def _booleans(type_: Any, location: Any) -> Any:
+    boolean = ir.IntegerType.get_signless(1, type_.context)
+    if not isinstance(type_, ir.ShapedType):
+        return boolean
+    kind = ir.VectorType if isinstance(type_, ir.VectorType) else ir.RankedTensorType
+    return kind.get(ir.ShapedType(type_).shape, boolean, loc=location)
+
+
+def _zero_like(build: mlir_util.Builder, value: Any) -> Any:
+    type_ = value.type
+    if not isinstance(type_, ir.ShapedType):
+        return build.constant(0, type_)
+    shape = ir.ShapedType(type_)
+    if shape.has_static_shape:
+        number = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(shape.element_type, 0))
+        return build.value("arith.constant", [], type_, {"value": number})
+    axes = [build.constant(axis) for axis in range(shape.rank) if shape.is_dynamic_dim(axis)]
+    sizes = [build.value("tensor.dim", [value, axis], build.index) for axis in axes]
+    return build.value("tensor.splat", [build.constant(0, shape.element_type), *sizes], type_)
 
 
 def guard_rounding(ops: Sequence[Any]) -> None:

@@ -3,7 +3,7 @@
 ``tosa-to-linalg`` starts from the greatest finite number and pads with it, so that the maximum of infinities below
 zero would be finite. TOSA's range of a floating-point type ends with the infinities.
 
-The folder of ``tosa.cast`` makes -1.0 of a constant that is true.
+The folder of ``tosa.cast`` makes -1.0 of a constant that is true, and x / x is 1 even if x is 0.
 """
 
 import math
@@ -25,6 +25,10 @@ def prepare(module: Any) -> None:
             op.attributes[_OWN] = ir.UnitAttr.get(module.context)
         elif op.name == "tosa.max_pool2d" and _is_float(op.results[0]):
             _pad_apart(op)
+        elif op.name == "tosa.intdiv" and op.operands[0] == op.operands[1]:
+            mlir_util.replace_op(
+                op, mlir_util.Builder(op).op("arith.divsi", op.operands, [op.results[0].type]).results
+            )
         elif op.name == "tosa.cast" and _is_float(op.results[0]) and _is_truth(op.operands[0]):
             mlir_util.replace_op(
                 op, mlir_util.Builder(op).op("arith.uitofp", op.operands, [op.results[0].type]).results

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import devscope
+from devscope.errors import ExecutionError
 from devscope.runtime.executable import Executable
 
 OPERATIONS = ("divsi", "remsi", "divui", "remui", "ceildivsi", "ceildivui", "floordivsi")
@@ -50,6 +51,48 @@ def expected(op: str, x: int, y: int, bits: int) -> int:
     else:
         result = abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
     return (result + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
+
+
+EQUAL = """
+func.func @scalars(%x: i8, %n: index) -> (i8, i8, i8, i8, i8, index) {
+  %0 = arith.divsi %x, %x : i8
+  %1 = arith.divui %x, %x : i8
+  %2 = arith.ceildivsi %x, %x : i8
+  %3 = arith.ceildivui %x, %x : i8
+  %4 = arith.floordivsi %x, %x : i8
+  %5 = arith.divui %n, %n : index
+  return %0, %1, %2, %3, %4, %5 : i8, i8, i8, i8, i8, index
+}
+func.func @tensors(%x: tensor<?xi32>, %y: tensor<4xi32>)
+    -> (tensor<?xi32>, tensor<4xi32>, tensor<4xi32>, tensor<?xi32>) {
+  %0 = arith.floordivsi %x, %x : tensor<?xi32>
+  %1 = tosa.intdiv %y, %y : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+  %empty = tensor.empty() : tensor<4xi32>
+  %2 = linalg.div ins(%y, %y : tensor<4xi32>, tensor<4xi32>) outs(%empty : tensor<4xi32>) -> tensor<4xi32>
+  %3 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+                       iterator_types = ["parallel"]}
+    ins(%x, %x : tensor<?xi32>, tensor<?xi32>) outs(%x : tensor<?xi32>) {
+  ^bb0(%a: i32, %b: i32, %c: i32):
+    %d = arith.divsi %a, %b : i32
+    linalg.yield %d : i32
+  } -> tensor<?xi32>
+  return %0, %1, %2, %3 : tensor<?xi32>, tensor<4xi32>, tensor<4xi32>, tensor<?xi32>
+}
+"""
+
+
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+def test_numbers_divided_by_themselves(default: str) -> None:
+    program = devscope.compile(EQUAL, default=default)
+    for number in (0, 1, -128, 77):
+        assert program.run("scalars", np.int8(number), abs(number)) == (int(number != 0),) * 6
+    x = np.array([0, 3, -1, -(2**31)], np.int32)
+    for found in program.run("tensors", x, x):
+        assert found.tolist() == [0, 1, 1, 1]
+    checked = devscope.compile(EQUAL, default=default, checks="on")
+    for name, arguments in (("scalars", (np.int8(0), 1)), ("tensors", (x, x))):
+        with pytest.raises(ExecutionError, match="division by zero"):
+            checked.run(name, *arguments)
 
 
 @pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
