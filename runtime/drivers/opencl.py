@@ -18,6 +18,7 @@ from devscope.runtime.drivers import opencl_api as cl
 from devscope.runtime.drivers.opencl_api import SVM_FUNCTIONS, OpenCLLibrary
 from devscope.runtime.drivers.opencl_device import OpenCLDevice, SharedContext
 from devscope.runtime.drivers.opencl_libraries import load_libraries
+from devscope.runtime.drivers.opencl_spir import EXTENSION, find_translator
 
 
 class OpenCLDriver(Driver):
@@ -95,7 +96,7 @@ _TYPE_MASK = cl.DEVICE_TYPE_GPU | cl.DEVICE_TYPE_ACCELERATOR | cl.DEVICE_TYPE_CP
 def _devices_of(library: OpenCLLibrary, platform: int, problems: list[str]) -> Iterator[OpenCLDevice]:
     for handle in library.handles("clGetDeviceIDs", platform, cl.DEVICE_TYPE_ALL):
         device = _describe(library, platform, handle)
-        if device.spirv_versions and device.create_with_il is not None:
+        if device.translator is not None or (device.spirv_versions and device.create_with_il is not None):
             yield device
         else:
             problems.append(f"{device.platform}: {device.description} does not accept SPIR-V")
@@ -110,6 +111,9 @@ def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevic
     fine_grained = integer(cl.DEVICE_SVM_CAPABILITIES) & cl.DEVICE_SVM_FINE_GRAIN_BUFFER
     partitions = library.info("clGetDeviceInfo", handle, cl.DEVICE_PARTITION_PROPERTIES)
     versions = [word.removeprefix("SPIR-V_") for word in text(cl.DEVICE_IL_VERSION).split()]
+    translator = None
+    if not versions and EXTENSION in text(cl.DEVICE_EXTENSIONS).split():
+        translator = find_translator(platform_version)
     return OpenCLDevice(
         name="opencl",
         type="opencl",
@@ -132,6 +136,7 @@ def _describe(library: OpenCLLibrary, platform: int, handle: int) -> OpenCLDevic
         shares_memory=bool(unified and fine_grained and all(map(library.address, SVM_FUNCTIONS))),
         partitionable=cl.DEVICE_PARTITION_EQUALLY in memoryview(partitions).cast("q"),
         shared_context=SharedContext(library, [handle]),
+        translator=translator,
     )
 
 

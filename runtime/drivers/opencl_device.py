@@ -16,6 +16,7 @@ from devscope.runtime.drivers import Device, DeviceProgram
 from devscope.runtime.drivers import opencl_api as cl
 from devscope.runtime.drivers.opencl_api import OpenCLLibrary, error_name
 from devscope.runtime.drivers.opencl_build_apart import build_apart
+from devscope.runtime.drivers.opencl_spir import BUILD_OPTIONS, to_spir
 from devscope.runtime.native import abi
 
 # The structs of native/opencl.c: what it calls, and the state of a device.
@@ -54,7 +55,8 @@ class OpenCLDevice(Device):
 
     ``name``: ``opencl:N``; ``opencl:N.K`` is compute unit K of it. ``shares_memory``: host and device use the same
     memory, at the same time if they use different buffers. ``partitionable``: the driver makes sub-devices of it.
-    ``polled``: the host asks whether commands are complete, and waits for none in the driver.
+    ``polled``: the host asks whether commands are complete, and waits for none in the driver. ``translator``: the
+    program that makes what the driver takes of SPIR-V, see `opencl_spir`.
     """
 
     library: OpenCLLibrary
@@ -65,6 +67,7 @@ class OpenCLDevice(Device):
     partitionable: bool
     shared_context: SharedContext
     polled: bool = False
+    translator: str | None = None
 
     @property
     def cores(self) -> int:
@@ -119,16 +122,7 @@ class OpenCLDevice(Device):
     def build(self, binary: bytes, cached: bytes | None = None) -> tuple[DeviceProgram, bytes | None]:
         if cached is not None:
             try:
-                handle = self.library.create(
-                    "clCreateProgramWithBinary",
-                    self.context(),
-                    1,
-                    self._device_list(),
-                    (c_size_t * 1)(len(cached)),
-                    (c_char_p * 1)(cached),
-                    None,
-                )
-                return self._built(handle), None
+                return self._built(self._with_binary(cached)), None
             except DeviceError:
                 pass  # made by another driver: build it anew
         if problem := problem_of_binary("opencl", binary):
@@ -137,18 +131,30 @@ class OpenCLDevice(Device):
                 notes=["compile the program again for target 'opencl'"],
             )
         with _errors(f"{self.label}: the driver refused the SPIR-V module"):
-            handle = self.library.create(
-                "clCreateProgramWithIL", self.context(), binary, len(binary), function=self.create_with_il
-            )
-        program = self._built(handle)
+            if self.translator is not None:
+                handle, options = self._with_binary(to_spir(self.translator, binary)), BUILD_OPTIONS
+            else:
+                handle, options = self._with_il(binary), b""
+        program = self._built(handle, options)
         return program, program.driver_binary()
+
+    def _with_il(self, binary: bytes) -> int:
+        return self.library.create(
+            "clCreateProgramWithIL", self.context(), binary, len(binary), function=self.create_with_il
+        )
+
+    def _with_binary(self, binary: bytes) -> int:
+        sizes, binaries = (c_size_t * 1)(len(binary)), (c_char_p * 1)(binary)
+        return self.library.create(
+            "clCreateProgramWithBinary", self.context(), 1, self._device_list(), sizes, binaries, None
+        )
 
     def build_apart(self, binary: bytes) -> bytes | None:
         return build_apart(self.label, self.name, binary)
 
-    def _built(self, handle: int) -> OpenCLProgram:
+    def _built(self, handle: int, options: bytes = b"") -> OpenCLProgram:
         program = OpenCLProgram(self, handle)
-        status = self.library.status("clBuildProgram", handle, 1, self._device_list(), b"", None, None)
+        status = self.library.status("clBuildProgram", handle, 1, self._device_list(), options, None, None)
         if status:
             log = self.library.text("clGetProgramBuildInfo", handle, self.handle, cl.PROGRAM_BUILD_LOG)
             program.release()
