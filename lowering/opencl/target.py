@@ -34,11 +34,23 @@ _BUILTINS = {f"math.{name}": name for name in _SAME_NAME.split()} | {
 }
 
 
+#: What LLVM has intrinsics of vectors for that its SPIR-V backend knows: drivers compute them all at once.
+_OF_VECTORS = [f"math.{name}" for name in ("absf", "ceil", "copysign", "floor", "fma", "sqrt", "trunc")]
+
+
+def _by_elements_of_others(op: Any) -> str:
+    """Vectors of SPIR-V have 2 to 16 elements."""
+    type_ = op.results[0].type
+    shape = ir.VectorType(type_).shape if isinstance(type_, ir.VectorType) else []
+    return "" if len(shape) == 1 and shape[0] in (2, 4, 8, 16) else expansions.by_elements(op)
+
+
 #: Built-ins for vectors have widths of their own. LLVM's SPIR-V backend makes ``fmax`` of the maximum, which drops
 #: NaN and does not tell zeros apart; it has no integers of 128 bits.
 _EXPANSIONS = {
     **expansions.FOR_ALL,
     **dict.fromkeys(_BUILTINS, expansions.by_elements),
+    **dict.fromkeys(_OF_VECTORS, _by_elements_of_others),
     **dict.fromkeys(("arith.maximumf", "arith.minimumf"), expansions.maximum),
     **dict.fromkeys(("arith.mulsi_extended", "arith.mului_extended"), expansions.multiply_extended),
     "math.sincos": expansions.sincos,
