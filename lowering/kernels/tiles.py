@@ -4,18 +4,21 @@ LINE = 64
 _LANE = 16
 """Bytes; of the part of a vector register that elements are interleaved in."""
 
+_LANES = LINE // _LANE
+
 ELEMENTS = frozenset({"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"})
 """Types that stand in memory as they do in vectors."""
 
 
-def move_tile(element: str, bytes_: int, streams: bool) -> str:
+def move_tile(element: str, bytes_: int, streams: bool, whole_lines: bool = False) -> str:
     """From ``%source`` at ``%in``, rows ``%source_i`` apart, to ``%target`` at ``%out``, rows ``%target_j`` apart.
 
     ``streams``: lines that are written go to memory past the caches if ``%stream`` is true.
 
-    As many columns as elements fit into a lane of a register are loaded for all rows: of rows that are so many
-    apart, the pieces are side by side in one vector. Rows of pieces are interleaved in each lane: the first half
-    of them with the second half, as often as it takes.
+    Columns are moved in groups, of as many as elements fit into a lane of a register: of rows that are so many
+    apart, the pieces are side by side in one vector. They are loaded so, or, with ``whole_lines``, lines of all
+    rows are, which takes as many registers as there are rows. Rows of pieces are interleaved in each lane: the
+    first half of them with the second half, as often as it takes.
     """
     tile, piece = LINE // bytes_, _LANE // bytes_
     of = [f"vector<{size}x{element}>" for size in (piece, 2 * piece, tile)]
@@ -23,21 +26,12 @@ def move_tile(element: str, bytes_: int, streams: bool) -> str:
     for row in range(1, tile):
         lines.append(f"%in{row} = arith.addi {f'%in{row - 1}' if row > 1 else '%in'}, %source_i : index")
         lines.append(f"%out{row} = arith.addi {f'%out{row - 1}' if row > 1 else '%out'}, %target_j : index")
-    for group in range(tile // piece):
-        lines.append(f"%group{group} = arith.constant {group * piece} : index")
-        rows: list[str] = []
-        for row in range(piece):
-            name = f"{group}_{row}"
-            for lane, at in enumerate(range(row, tile, piece)):
-                lines.append(f"%p{name}_{lane} = arith.addi {f'%in{at}' if at else '%in'}, %group{group} : index")
-                lines.append(
-                    f"%l{name}_{lane} = vector.load %source[%p{name}_{lane}] : memref<?x{element}>, {of[0]}"
-                )
-            for half in range(2):
-                both = f"%l{name}_{2 * half}, %l{name}_{2 * half + 1}"
-                lines.append(f"%h{name}_{half} = vector.shuffle {both} {[*range(2 * piece)]} : {of[0]}, {of[0]}")
-            lines.append(f"%r{name} = vector.shuffle %h{name}_0, %h{name}_1 {[*range(tile)]} : {of[1]}, {of[1]}")
-            rows.append(f"%r{name}")
+    if whole_lines:
+        lines += _load_lines(element, piece)
+    for group in range(_LANES):
+        if not whole_lines:
+            lines += _load_pieces(element, piece, group)
+        rows = [f"%r{group}_{row}" for row in range(piece)]
         step = 1
         while step < piece:
             mixed: list[str] = []
@@ -61,3 +55,42 @@ def move_tile(element: str, bytes_: int, streams: bool) -> str:
                 lines.append(f"vector.store {vector}, {to}{hints} : memref<?x{element}>, {of[2]}")
         lines.append("}" if streams else "")
     return "\n".join(lines)
+
+
+def _load_pieces(element: str, piece: int, group: int) -> list[str]:
+    """Of one group of columns: ``%r``, by group and row, has the pieces of all rows that are ``piece`` apart."""
+    of = [f"vector<{size}x{element}>" for size in (piece, 2 * piece)]
+    lines = [f"%group{group} = arith.constant {group * piece} : index"]
+    for row in range(piece):
+        name = f"{group}_{row}"
+        for lane, at in enumerate(range(row, _LANES * piece, piece)):
+            lines.append(f"%p{name}_{lane} = arith.addi {f'%in{at}' if at else '%in'}, %group{group} : index")
+            lines.append(f"%l{name}_{lane} = vector.load %source[%p{name}_{lane}] : memref<?x{element}>, {of[0]}")
+        for half in range(2):
+            both = f"%l{name}_{2 * half}, %l{name}_{2 * half + 1}"
+            lines.append(f"%h{name}_{half} = vector.shuffle {both} {[*range(2 * piece)]} : {of[0]}, {of[0]}")
+        order = [*range(_LANES * piece)]
+        lines.append(f"%r{name} = vector.shuffle %h{name}_0, %h{name}_1 {order} : {of[1]}, {of[1]}")
+    return lines
+
+
+def _load_lines(element: str, piece: int) -> list[str]:
+    """What `_load_pieces` does, of all groups."""
+    type_ = f"vector<{_LANES * piece}x{element}>"
+    lines: list[str] = []
+
+    def every_other(name: str, first: int, left: str, right: str) -> None:
+        """Every other lane of two vectors."""
+        order = [lane * piece + at for lane in range(first, 2 * _LANES, 2) for at in range(piece)]
+        lines.append(f"{name} = vector.shuffle {left}, {right} {order} : {type_}, {type_}")
+
+    for row in range(piece):
+        for at in range(row, _LANES * piece, piece):
+            place = f"%in{at}" if at else "%in"
+            lines.append(f"%l{at} = vector.load %source[{place}] : memref<?x{element}>, {type_}")
+        for odd in range(2):
+            every_other(f"%h{row}_{odd}_0", odd, f"%l{row}", f"%l{row + piece}")
+            every_other(f"%h{row}_{odd}_1", odd, f"%l{row + 2 * piece}", f"%l{row + 3 * piece}")
+            for second in range(2):
+                every_other(f"%r{odd + 2 * second}_{row}", second, f"%h{row}_{odd}_0", f"%h{row}_{odd}_1")
+    return lines

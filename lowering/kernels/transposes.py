@@ -78,7 +78,7 @@ def _replace(nest: Nest, element: str, row: Row, library: KernelLibrary) -> None
         "TILE": tile,
         **{name.upper(): -(-numbers[name] // tile) * tile for name in ("rows", "streamed_rows", "columns")},
         "GRAIN": numbers["grain"],
-        "MOVE": move_tile(element, bytes_, streams=True),
+        "MOVE": move_tile(element, bytes_, streams=True, whole_lines=tile <= numbers["whole_lines"]),
     }
     symbol = library.symbol("transpose", values)
     flat = f"memref<?x{element}>"

@@ -16,7 +16,7 @@ SMALL = """
 [[transpose]]
 template = "transpose"
 element = "any"
-numbers = { rows = 40, streamed_rows = 16, columns = 50, grain = 3000, stream = 4000 }
+numbers = { rows = 40, streamed_rows = 16, whole_lines = 32, columns = 50, grain = 3000, stream = 4000 }
 """
 
 
