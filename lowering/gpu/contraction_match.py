@@ -100,11 +100,10 @@ def match(op: Any, linalg: Any) -> Contraction | None:
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
     operands: list[Operand] = []
     for value, map_ in zip(op.operands, maps, strict=True):
-        indices = [sum_of_loops(result) for result in map_.results]
-        known = [index for index in indices if index is not None]
-        if len(known) < len(indices):
+        indices = sums_of_loops(map_)
+        if indices is None:
             return None
-        operands.append(Operand(value, known))
+        operands.append(Operand(value, indices))
     found = _grouped(operands, maps[0].n_dims, extend)
     if found is None:
         return None
@@ -112,6 +111,13 @@ def match(op: Any, linalg: Any) -> Contraction | None:
     if 1 in (sizes["m"], sizes["n"]):  # no element of a tile is used twice
         return None
     return found if work is None or work >= LEAST_WORK else None
+
+
+def sums_of_loops(map_: Any) -> list[Index] | None:
+    """The indices that an indexing map gives; None if one is anything else."""
+    indices = [sum_of_loops(result) for result in map_.results]
+    known = [index for index in indices if index is not None]
+    return list(known) if len(known) == len(indices) else None
 
 
 def _sums_products(op: Any) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from devscope.lowering.gpu.contraction_match import Contraction, Operand
+from devscope.lowering.gpu.index_text import Extent, Text
 from devscope.lowering.kernels.contraction_operands import is_float, zero
 from devscope.lowering.kernels.epilogue import Epilogue
 
@@ -27,38 +28,6 @@ class Extra:
 def vector(width: int, element: str) -> str:
     """One element is none: SPIR-V has no vectors of one."""
     return element if width == 1 else f"vector<{width}x{element}>"
-
-
-@dataclass
-class Text:
-    """Lines of MLIR; ``numbers`` make names."""
-
-    lines: list[str]
-    numbers: "count[int]"
-
-    def index(self, op: str, *operands: str) -> str:
-        name = f"%i{next(self.numbers)}"
-        self.lines.append(f"{name} = arith.{op} {', '.join(operands)} : index")
-        return name
-
-    def constant(self, number: int) -> str:
-        name = f"%i{next(self.numbers)}"
-        self.lines.append(f"{name} = arith.constant {number} : index")
-        return name
-
-    def value(self, text: str) -> str:
-        name = f"%v{next(self.numbers)}"
-        self.lines.append(f"{name} = {text}")
-        return name
-
-    def plus(self, index: str, number: int) -> str:
-        return index if number == 0 else self.index("addi", index, self.constant(number))
-
-    def nested(self) -> "Text":
-        return Text([], self.numbers)
-
-    def joined(self) -> str:
-        return "\n".join(self.lines)
 
 
 class KernelText:
@@ -161,23 +130,15 @@ class KernelText:
         return f"memref<{shape}x{self._found.element}, #gpu.address_space<workgroup>>"
 
     def _sizes(self, prefix: str, names: str) -> str:
-        """The extents of loops, ``%inside_0`` and so on, and their products."""
-        text = Text([], self._numbers)
         products = {"b": "batch", "m": "M", "n": "N", "k": "K"}
+        text = Text([], self._numbers)
         for name in names:
-            product = text.constant(1)
-            for loop in self._found.loops[name]:
-                extent = self._found.extents[loop]
-                number, operand = self._found.operand_of(loop)
-                if extent is None:
-                    axis = text.constant(operand.axis(loop) or 0)
-                    made = f"memref.dim %{_NAMES[number]}, {axis} : {operand.type}"
-                else:
-                    made = f"arith.constant {extent} : index"
-                text.lines.append(f"%{prefix}loop{loop} = {made}")
-                product = text.index("muli", product, f"%{prefix}loop{loop}")
-            text.lines.append(f"%{prefix}{products[name]} = arith.addi {product}, {text.constant(0)} : index")
+            text.sizes(prefix, products[name], self._found.loops[name], self._extent)
         return text.joined()
+
+    def _extent(self, loop: int) -> Extent:
+        number, operand = self._found.operand_of(loop)
+        return Extent(self._found.extents[loop], _NAMES[number], operand.axis(loop) or 0, str(operand.type))
 
     def _in_tile(self, operand: Operand, step: str, line: str) -> str:
         return f"{step}, {line}"
@@ -194,30 +155,7 @@ class KernelText:
         return text.index("minui", index, last)
 
     def _split(self, text: Text, index: str, name: str) -> dict[int, str]:
-        """The indices of the loops of a group, of the one that they are together."""
-        made: dict[int, str] = {}
-        group = self._found.loops[name]
-        for loop in reversed(group):
-            if loop == group[0]:
-                made[loop] = index
-            else:
-                made[loop] = text.index("remui", index, f"%inside_loop{loop}")
-                index = text.index("divui", index, f"%inside_loop{loop}")
-        return made
-
-    def _place(self, text: Text, operand: Operand, loops: Mapping[int, str]) -> str:
-        """The indices of an element of ``operand``."""
-        indices: list[str] = []
-        for index in operand.indices:
-            terms = [
-                loops[loop] if factor == 1 else text.index("muli", loops[loop], text.constant(factor))
-                for loop, factor in index
-            ]
-            made = terms[0] if terms else text.constant(0)
-            for term in terms[1:]:
-                made = text.index("addi", made, term)
-            indices.append(made)
-        return ", ".join(indices)
+        return text.split(index, self._found.loops[name])
 
     def _read(self) -> tuple[dict[str, list[str]], str]:
         """The names of what a work-item reads of each operand; text for its rows and columns, which do not change.
@@ -247,7 +185,7 @@ class KernelText:
                     )
                 exists, sums = steps[step]
                 loops = {**batch, **self._split(before, at, loop), **sums}
-                place = self._place(inside, operand, loops)
+                place = inside.place(operand.indices, loops)
                 in_tile = self._in_tile(operand, step, line)
                 if self._is_copied(operand):
                     self._copy(inside, name, f"%{name.upper()}[{place}]", in_tile, exists)
@@ -387,7 +325,7 @@ class KernelText:
     def _finish(self, text: Text, sums: str, exist: Sequence[str], loops: Sequence[Mapping[int, str]]) -> None:
         """Write elements of the result side by side, those that ``exist``."""
         found, c, width = self._found, self._found.c, len(exist)
-        places = [self._place(text, c, each) for each in loops]
+        places = [text.place(c.indices, each) for each in loops]
         if self._adds:
             held: list[str] = []
             for there, place in zip(exist, places, strict=True):

@@ -15,6 +15,9 @@ TILES = "tiles"
 TENSOR_TILES = "tensor_tiles"
 """The same where tensor cores multiply; the element type of a row is that of the operands."""
 
+REDUCTION = "reduction"
+"""The kind of schedules for reductions in which work-items share a result."""
+
 _FOLDER = Path(__file__).parent / "kernels"
 
 _AROUND = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_region", "func.func"}

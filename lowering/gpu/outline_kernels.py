@@ -85,9 +85,11 @@ def lower_device_functions(
 def _call_tiles(module: Any, schedules: Schedules, taken: set[str]) -> Launchers:
     """Replace what there are schedules with tiles for by calls of functions, which are yet to be defined."""
     from devscope.lowering.gpu.contractions import call_contractions
+    from devscope.lowering.gpu.reductions import call_reductions
 
     launchers = Launchers(module, taken)
     call_contractions(module, schedules, launchers)
+    call_reductions(module, schedules, launchers)
     return launchers
 
 

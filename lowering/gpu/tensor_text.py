@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from itertools import product
 
 from devscope.lowering.gpu.contraction_match import Contraction, Operand
-from devscope.lowering.gpu.contraction_text import KernelText, Text
+from devscope.lowering.gpu.contraction_text import KernelText
+from devscope.lowering.gpu.index_text import Text
 from devscope.lowering.interop.bindings import ir
 
 _WARP = 32

@@ -108,8 +108,8 @@ def has_neutral(name: str, type_: Any) -> bool:
     return name not in _EXTREMA or not isinstance(type_, ir.FloatType) or str(type_) in _INFINITY
 
 
-def neutral(build: Builder, name: str, type_: Any) -> Any:
-    """The number of `has_neutral`."""
+def neutral_text(name: str, type_: Any) -> str:
+    """The number of `has_neutral`, as MLIR writes it."""
     text = _NEUTRAL.get(name)
     if text is None and isinstance(type_, ir.FloatType):
         text = _INFINITY[str(type_)][name.startswith("arith.max")]
@@ -117,6 +117,10 @@ def neutral(build: Builder, name: str, type_: Any) -> Any:
         bits = type_.width
         low, high = (0, 2**bits - 1) if name.endswith("ui") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         text = str(low if name.startswith("arith.max") else high)
-    return build.value(
-        "arith.constant", [], type_, {"value": ir.Attribute.parse(f"{text} : {type_}", type_.context)}
-    )
+    return text
+
+
+def neutral(build: Builder, name: str, type_: Any) -> Any:
+    """The number of `has_neutral`."""
+    value = ir.Attribute.parse(f"{neutral_text(name, type_)} : {type_}", type_.context)
+    return build.value("arith.constant", [], type_, {"value": value})

@@ -25,8 +25,11 @@ _UNKNOWN = 16
 """Parts of a loop whose length is not known."""
 
 
-def split_reductions(module: Any, numbers: Numbers) -> None:
-    """All that pay in ``module``, bufferised host code; ``numbers``: of the target's loops."""
+def split_reductions(module: Any, numbers: Numbers, to_one: bool = False) -> None:
+    """All that pay in ``module``, bufferised code for one memory; ``numbers``: of the target's loops.
+
+    ``to_one``: also those to one result.
+    """
     ops = [op for op in mlir_util.walk(module.operation) if op.name in ("linalg.generic", "linalg.reduce")]
     if not ops:
         return
@@ -36,7 +39,7 @@ def split_reductions(module: Any, numbers: Numbers) -> None:
         if nest is None or not nest.is_pure or any(mlir_util.is_on_device(o.value) for o in nest.operands):
             continue
         found = [combiner for combiner in combiners(op) if combiner is not None]
-        if len(found) < len(nest.results) or not any(nest.parallel) or _has_indices(op):
+        if len(found) < len(nest.results) or not (to_one or any(nest.parallel)) or _has_indices(op):
             continue
         types = [ir.MemRefType(result.value.type).element_type for result in nest.results]
         if not all(has_neutral(combiner.name, type_) for combiner, type_ in zip(found, types, strict=True)):
@@ -228,7 +231,7 @@ def _expanded(op: Any, value: Any, axis: int, parts: int, length: Any) -> Any:
     known = is_static and strides[axis] != unknown
     wide = list(strides)
     wide[axis : axis + 1] = [length * strides[axis] if known else unknown, strides[axis]]
-    is_whole = mlir_util.is_whole_buffer(type_)
+    is_whole = mlir_util.is_whole_buffer(type_) or (list(strides), offset) == ([1], 0)  # upstream's identity
     whole = mlir_util.buffer_type(shape, type_.element_type)
     result = whole if is_whole else _strided(shape, type_.element_type, wide, offset)
     groups = [[n] if n < axis else [n, n + 1] if n == axis else [n + 1] for n in range(len(strides))]

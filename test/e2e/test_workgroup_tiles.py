@@ -149,3 +149,87 @@ def test_tensor_cores(cuda: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) 
             arguments = case.arguments(np.random.default_rng(0))
             result = executable.run(f"case_{number}", *arguments)
             np.testing.assert_array_equal(result, case.expected(*arguments), str(case))
+
+
+def reduction(name: str, spec: str, types: tuple[str, str], lines: str, begin: str) -> str:
+    """A function that reduces a tensor; ``spec``: its axes and the result's, letters are loops."""
+    axes = spec.split("->")
+    kinds = ", ".join('"parallel"' if loop in axes[1] else '"reduction"' for loop in axes[0])
+    maps = ", ".join(f"affine_map<({', '.join(axes[0])}) -> ({', '.join(each)})>" for each in axes)
+    element = types[1].rpartition("x")[2].strip("tensor<>")
+    return f"""
+        func.func @{name}(%x: {types[0]}, %o: {types[1]}) -> {types[1]} {{
+          %begin = arith.constant {begin} : {element}
+          %f = linalg.fill ins(%begin : {element}) outs(%o : {types[1]}) -> {types[1]}
+          %r = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{kinds}]}}
+              ins(%x : {types[0]}) outs(%f : {types[1]}) {{
+          ^bb0(%e: {element}, %s: {element}):
+            {lines}
+            linalg.yield %y : {element}
+          }} -> {types[1]}
+          return %r : {types[1]}
+        }}
+    """
+
+
+REDUCTIONS: dict[str, tuple[str, tuple[str, str], str, str, Callable[..., Any]]] = {
+    "rows": (
+        "ij->i",
+        ("tensor<?x?xf32>", "tensor<?xf32>"),
+        "%q = arith.mulf %e, %e : f32\n%y = arith.addf %q, %s : f32",
+        "1.5",
+        lambda x: (x * x).sum(1) + 1.5,
+    ),
+    "columns": (
+        "ij->j",
+        ("tensor<?x70xf32>", "tensor<70xf32>"),
+        "%y = arith.maximumf %s, %e : f32",
+        "0xFF800000",
+        lambda x: x.max(0, initial=-np.inf),
+    ),
+    "middle": (
+        "ikj->k",
+        ("tensor<40x3x50xi32>", "tensor<3xi32>"),
+        "%y = arith.addi %e, %s : i32",
+        "7",
+        lambda x: x.sum((0, 2)) + 7,
+    ),
+    "line": (
+        "i->",
+        ("tensor<?xf32>", "tensor<f32>"),
+        "%y = arith.addf %s, %e : f32",
+        "0.0",
+        lambda x: x.sum(),
+    ),
+    "all": (
+        "ij->",
+        ("tensor<500x1000xf32>", "tensor<f32>"),
+        "%y = arith.addf %s, %e : f32",
+        "0.0",
+        lambda x: x.sum(),
+    ),
+}
+SHAPES = {
+    "rows": ((37, 300), (5, 1), (0, 5), (5, 0), (2, 4000)),
+    "columns": ((300, 70), (1, 70), (0, 70)),
+    "middle": ((40, 3, 50),),
+    "line": ((3,), (0,), (9000,)),
+    "all": ((500, 1000),),
+}
+
+
+def test_reductions(gpu: None) -> None:
+    """Along either axis, of sums that are not known, of nothing, to one result in two kernels; NaN stays."""
+    rng = np.random.default_rng(0)
+    functions = [reduction(name, *parts[:-1]) for name, parts in REDUCTIONS.items()]
+    with compiled(*functions) as executable:
+        (device,) = executable.program.devices
+        assert sum("_reduction_" in kernel.name for kernel in device.kernels) == len(REDUCTIONS) + 2
+        for name, (_, _, _, _, expected) in REDUCTIONS.items():
+            for shape in SHAPES[name]:
+                dtype = np.int32 if name == "middle" else np.float32
+                x = rng.integers(-5, 6, shape).astype(dtype)
+                if name == "columns" and len(x):
+                    x[0, 3] = np.nan
+                wanted = np.asarray(expected(x), dtype)
+                np.testing.assert_array_equal(executable.run(name, x, np.empty_like(wanted)), wanted, name)
