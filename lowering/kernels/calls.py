@@ -16,10 +16,8 @@ def call_kernels(module: Any, schedules: Schedules, library: KernelLibrary, pack
     """What ``schedules`` have rows for, in the bufferised functions of ``module``."""
     if contractions := contractions_of(module):
         from devscope.lowering.kernels.contractions import call_contractions
-        from devscope.lowering.kernels.split_contractions import split_contractions
 
-        contractions = contractions_of(module) if split_contractions(contractions) else contractions
-        call_contractions(contractions, schedules, library, packed)
+        call_contractions(contractions, schedules, library, packed, in_parts=True)
     if windowed := windowed_operations(module):
         from devscope.lowering.kernels.convolutions import call_convolutions
 

@@ -15,6 +15,7 @@ from devscope.lowering.kernels.contraction_values import DOTS, PACKED, values
 from devscope.lowering.kernels.epilogue import epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
+from devscope.lowering.kernels.split_contractions import split_contraction
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.memory.effects import mark_written
 
@@ -22,22 +23,33 @@ KIND = "contraction"
 
 
 def call_contractions(
-    ops: Iterable[Any], schedules: Schedules, library: KernelLibrary, constants: PackedConstants
+    ops: Iterable[Any],
+    schedules: Schedules,
+    library: KernelLibrary,
+    constants: PackedConstants,
+    in_parts: bool = False,
 ) -> None:
-    """Replace those of ``ops``, contractions of bufferised host code, for which there are rows."""
+    """Replace those of ``ops``, contractions of bufferised code, for which there are rows.
+
+    ``in_parts``: long sums with few results become several contractions.
+    """
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
     for op in ops:
         found = match(op, linalg)
-        if found is not None:
-            row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous())
-            if row is not None:
-                if row.template == PACKED:
-                    _place_operands(op, found, row, constants)
-                elif row.template == DOTS:
-                    row = fitted(row, found)
-                    found.a = _vectors(op, found, found.a, "m", row, constants)
-                    found.b = _vectors(op, found, found.b, "n", row, constants)
-                _replace(op, found, row, schedules, library)
+        if found is None:
+            continue
+        if in_parts and (parts := split_contraction(op, found, constants)):
+            call_contractions(parts, schedules, library, constants)
+            continue
+        row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous())
+        if row is not None:
+            if row.template == PACKED:
+                _place_operands(op, found, row, constants)
+            elif row.template == DOTS:
+                row = fitted(row, found)
+                found.a = _vectors(op, found, found.a, "m", row, constants)
+                found.b = _vectors(op, found, found.b, "n", row, constants)
+            _replace(op, found, row, schedules, library)
 
 
 def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedConstants) -> None:

@@ -25,6 +25,11 @@ class PackedConstants:
         self._table = table
         self._packed: dict[tuple[int, tuple[tuple[int, ...], ...], int], str] = {}
 
+    @staticmethod
+    def has(value: Any) -> bool:
+        """Whether ``value`` is a constant that can be packed."""
+        return _number(value) is not None
+
     def pack(self, op: Any, value: Any, groups: Sequence[Sequence[int]], width: int) -> Any | None:
         """``value``, an operand of ``op``, packed for a kernel in panels of ``width`` lines: as
         [batch][panels][k][width] in a buffer of rank 2, with zeros behind the last line. ``groups``: the axes that

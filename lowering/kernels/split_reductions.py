@@ -84,11 +84,13 @@ def _parts(nest: Nest, loop: int, numbers: Numbers) -> int:
     return extent // max(ceil(extent / numbers["most_parts"]), ceil(_LEAST / others))
 
 
-def split_loop(nest: Nest, loop: int, parts: int, combiners: Sequence[Any]) -> None:
+def split_loop(nest: Nest, loop: int, parts: int, combiners: Sequence[Any]) -> list[Any]:
     """Replace an operation by one for ``parts`` of a loop of sums, and others that combine their results.
 
-    ``combiners``: for each result, the operation of the body that does so.
+    ``combiners``: for each result, the operation of the body that does so. Returns the operations with the body of
+    the one that is replaced.
     """
+    made: list[Any] = []
     op = nest.op
     build = Builder(op)
     static = nest.static_extent(loop)
@@ -106,6 +108,7 @@ def split_loop(nest: Nest, loop: int, parts: int, combiners: Sequence[Any]) -> N
             for o in nest.operands
         ]
         copy = build.clone(op)
+        made.append(copy)
         for number, value in enumerate(values):
             copy.operands[number] = value
     inputs: list[Operand] = []
@@ -127,17 +130,18 @@ def split_loop(nest: Nest, loop: int, parts: int, combiners: Sequence[Any]) -> N
         fill = f"linalg.fill ins(%0 : {start.type}) outs(%1 : {room.type})"
         mlir_util.insert(op, fill, [start, room])
         rooms.append(Operand(room, (0, *(each + 1 for each in result.dims))))
-    _generic(op, inputs, rooms, [True, *nest.parallel], op)
+    made.append(_generic(op, inputs, rooms, [True, *nest.parallel], op))
     for room, result, combiner in zip(rooms, nest.results, combiners, strict=True):
         axes = range(1, len(result.dims) + 1)
         operands = [Operand(room.value, (0, *axes))], [Operand(result.value, tuple(axes))]
         _generic(op, *operands, [False, *([True] * len(axes))], combiner)
     op.erase()
+    return made
 
 
 def _generic(
     op: Any, inputs: Sequence[Operand], results: Sequence[Operand], parallel: list[bool], body: Any
-) -> None:
+) -> Any:
     """In front of ``op``, with the body of another operation of linalg, or with one operation as its body."""
     operands = [*inputs, *results]
     loops = ", ".join(f"d{number}" for number in range(len(parallel)))
@@ -166,7 +170,7 @@ def _generic(
         copy = inside.clone(body)
         copy.operands[0], copy.operands[1] = reversed(arguments_made)
         end.operands[0] = copy.results[0]
-        return
+        return made
     *ops, old_end = mlir_util.children(body)
     mapping: dict[Any, Any] = dict(zip(mlir_util.entry_block(body).arguments, arguments_made, strict=True))
     for each in ops:
@@ -175,6 +179,7 @@ def _generic(
         mapping.update(zip(each.results, copy.results, strict=True))
     for number, value in enumerate(old_end.operands):
         end.operands[number] = mapping.get(value, value)
+    return made
 
 
 def _view(op: Any, value: Any, axis: int, begin: Any, size: Any) -> Any:
