@@ -82,6 +82,7 @@ def _read_schedules(options: Options) -> Schedules:
 TARGET = KernelTarget(
     kind=get_target_kind("cuda"),
     compile_kernels=_compile_kernels,
+    floats=("f16", "bf16", "f32", "f64"),
     read_schedules=_read_schedules,
     check_options=_check_options,
     prepare=shared_emitter,

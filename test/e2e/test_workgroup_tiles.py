@@ -132,6 +132,7 @@ def test_convolutions(gpu: None) -> None:
 TENSOR = [
     Contraction("mk,kn->mn", {"m": 70, "n": 136, "k": 40}, "f16", "f32"),
     Contraction("km,nk->mn", {"m": 72, "n": 67, "k": 48}, "f16", "f32", adds=False),
+    Contraction("mk,kn->mn", {"m": 33, "n": 40, "k": 24}, "bf16", "f32"),
     Contraction("bmk,bkn->bmn", {"b": 2, "m": 19, "n": 35, "k": 37}, "f16", dynamic="mnk"),
     Contraction("mk,kn->mn", {"m": 520, "n": 520, "k": 33}, "f16", "f32"),
 ]
