@@ -102,6 +102,9 @@ class EmulatedDevice(Device):
     def build(self, binary: bytes, cached: bytes | None) -> tuple[DeviceProgram, bytes | None]:
         return EmulatedProgram(binary.decode()), None
 
+    def build_apart(self, binary: bytes) -> bytes | None:
+        return None
+
     def open(self, record: Any, made: ExitStack) -> None:
         record.domain = 1
 

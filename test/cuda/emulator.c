@@ -850,13 +850,15 @@ static Status copy_on(Device *device, Handle handle, int64_t offset, Device *tar
   return 0;
 }
 
-/* Nothing but what the program asked for is accessible: sizes of buffers are rounded up. */
+/* Nothing but what the program asked for is accessible: sizes of buffers are rounded up. An empty tensor has room
+ * for an element: code whose check of an index has failed goes on with index 0. */
 static void limit(const Buffer *buffer) {
-  char *memory = buffer->memory, *end = memory + buffer->used;
-  if (buffer->used && !byte_at(end - 1)->written)
-    set_accessible(memory, (size_t)buffer->used, true);
-  if (buffer->used < buffer->size && byte_at(end)->written)
-    set_accessible(end, (size_t)(buffer->size - buffer->used), false);
+  const int64_t used = buffer->used ? buffer->used : 16;
+  char *memory = buffer->memory, *end = memory + used;
+  if (!byte_at(end - 1)->written)
+    set_accessible(memory, (size_t)used, true);
+  if (used < buffer->size && byte_at(end)->written)
+    set_accessible(end, (size_t)(buffer->size - used), false);
 }
 
 static Status launch(Device *device, const Kernel *kernel, const LaunchSize *size, const int64_t *cells) {

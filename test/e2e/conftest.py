@@ -82,6 +82,10 @@ def cuda(cache_directory: Path) -> Callable[[], AbstractContextManager[object]]:
     return lambda: emulated_cuda(cache_directory / "emulated")
 
 
+#: What modules have whose tests are of OpenCL only.
+_OPENCL_ONLY = ("delayed_queues", "opencl_functions", "opencl_queues", "opencl_devices")
+
+
 @pytest.fixture(autouse=True)
 def everything_on_cuda(
     request: pytest.FixtureRequest, cache_directory: Path, monkeypatch: pytest.MonkeyPatch
@@ -90,6 +94,9 @@ def everything_on_cuda(
     if EMULATE_VARIABLE not in os.environ or emulator() is None:
         yield
         return
+    of_opencl = any(hasattr(request.module, name) for name in _OPENCL_ONLY)
+    if of_opencl or any(word in request.function.__name__ for word in ("opencl", "ptx")):
+        pytest.skip("about OpenCL's functions, or what it lacks")
     with emulated_cuda(cache_directory / "emulated"):
         set_order(zlib.crc32(request.node.name.encode()) % 97)
         monkeypatch.setattr(devscope, "compile", on_cuda(devscope.compile))
