@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.control_flow import for_loop, if_else, if_then, while_loop
-from devscope.lowering.kernels.nest import Nest, Numbers, Operand
+from devscope.lowering.kernels.control_flow import for_loop, if_else, if_then, keep_in_order, while_loop
+from devscope.lowering.kernels.nest import TASK, Nest, Numbers, Operand
 from devscope.lowering.kernels.nest_blocks import lines_of, room, turn, turned_inputs
 from devscope.lowering.kernels.nest_bodies import clone_body, mostly_stays, uses
 from devscope.lowering.kernels.streams import store_line, streamed_lanes, whole_lines
@@ -93,6 +93,7 @@ class Emitter:
     def emit(self, build: Builder, outer: Mapping[int, Any], ranges: Mapping[int, tuple[Any, Any]]) -> None:
         """``outer``: the indices of loops that are around the nest; ``ranges``: of those that are cut."""
         self._ranges = dict(ranges)
+        self._is_inside = any(loop != TASK for loop in outer)
         self._zero, self._one = build.constant(0), build.constant(1)
         for loop in self._order:
             if loop not in self._ranges:
@@ -136,7 +137,10 @@ class Emitter:
             def point(inside: Builder, index: Any, values: list[Any]) -> list[Any]:
                 return self._level(inside, rest, {**indices, step.loop: index}, loaded, carried and values)
 
-            return for_loop(build, (begin, end, self._one), carried or [], point)
+            results = for_loop(build, (begin, end, self._one), carried or [], point)
+            if carried and not rest and self._waits_for_memory():
+                keep_in_order(results)
+            return results
         tile = build.constant(step.tile)
 
         def part(inside: Builder, index: Any, values: list[Any]) -> list[Any]:
@@ -151,6 +155,14 @@ class Emitter:
             return results
 
         return for_loop(build, (begin, end, tile), carried or [], part)
+
+    def _waits_for_memory(self) -> bool:
+        """Whether the innermost loop only adds up what is larger than the caches, and read for the first time."""
+        *body, _ = mlir_util.children(self._nest.op)
+        if self._is_inside or [op.name for op in body] not in (["arith.addf"], ["arith.addi"]):
+            return False
+        sizes = [mlir_util.static_bytes(o.value.type) for o in self._nest.operands if o.is_buffer]
+        return any(size is not None and size > self._numbers["stream"] for size in sizes)
 
     def _streamed(self, build: Builder, indices: dict[int, Any], loaded: dict[int, Any]) -> list[Any]:
         """The innermost loop, whose result goes to memory by whole lines; then what is before and behind those."""
