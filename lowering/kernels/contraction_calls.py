@@ -213,34 +213,19 @@ class CallText:
             self.parameters.append(Parameter(f"packed_{name}", type_, f"%packed_{name}", written=True))
 
     def _sums(self) -> None:
-        """Memory for the sums of few rows, and how many parts k is cut into."""
-        found, numbers = self._found, self._row.numbers
-        sizes, columns, rows = found.sizes(), numbers["columns"], found.extent("m") or 1
-        n, k = self._extents["n"], self._extents["k"]
-        self._lines += [
-            f"%elements = arith.muli {n}, {k} : index",
-            f"%part = arith.constant {numbers['part_elements']} : index",
-            f"%most_parts = arith.constant {numbers['parts_of_k']} : index",
-            "%wanted_parts = arith.divui %elements, %part : index",
-            "%some_parts = arith.maxui %wanted_parts, %c1 : index",
-            "%parts_of_k = arith.minui %some_parts, %most_parts : index",
-            f"%columns = arith.constant {columns} : index",
-            f"%blocks_of_columns = arith.ceildivui {n}, %columns : index",
-            "%padded = arith.muli %blocks_of_columns, %columns : index",
-        ]
-        to = f"memref<?x?x?x?x{found.element}>"
-        known = [sizes[name] for name in "bnk"]
-        b, n, k = (size if size is not None else -1 for size in known)
-        if None not in known:
-            parts = min(max(1, n * k // numbers["part_elements"]), numbers["parts_of_k"])
-            type_ = f"memref<{parts}x{b}x{rows}x{-(-n // columns) * columns}x{found.element}>"
+        """Memory for the sums of few rows."""
+        found, columns = self._found, self._row.numbers["columns"]
+        rows, b, n = found.extent("m") or 1, found.extent("b"), found.extent("n")
+        to = f"memref<?x?x?x{found.element}>"
+        if b is not None and n is not None:
+            type_ = f"memref<{b}x{rows}x{-(-n // columns) * columns}x{found.element}>"
             alloc = f"memref.alloc() {{alignment = 64 : i64}} : {type_}"
         else:
-            type_ = f"memref<?x?x{rows}x?x{found.element}>"
-            alloc = f"memref.alloc(%parts_of_k, {self._extents['b']}, %padded) {{alignment = 64 : i64}} : {type_}"
+            type_ = f"memref<?x{rows}x?x{found.element}>"
+            padded = self._padded("sums", "n", _ANY, columns)
+            alloc = f"memref.alloc({self._extents['b']}, {padded}) {{alignment = 64 : i64}} : {type_}"
         self._lines += [f"%alloc_sums = {alloc}", f"%sums = memref.cast %alloc_sums : {type_} to {to}"]
         self.parameters.append(Parameter("sums", to, "%sums", written=True))
-        self.parameters.append(Parameter("parts_of_k", "index", "%parts_of_k"))
 
     def _padded(self, prefix: str, name: str, most: int, step: int) -> str:
         self._lines += [

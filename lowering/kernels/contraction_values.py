@@ -7,7 +7,6 @@ from devscope.lowering.kernels.contraction_ends import end_of_block, end_of_row,
 from devscope.lowering.kernels.contraction_match import Contraction, Place
 from devscope.lowering.kernels.contraction_operands import (
     Extra,
-    addition,
     clamped,
     matrix_type,
     operand_type,
@@ -125,5 +124,4 @@ def _of_narrow(found: Contraction, rows: int, columns: int, steps: int) -> dict[
         "ADD_ALL": "\n".join(map(add, range(steps))),
         "READ_A": read(0),
         "ADD": add(0),
-        "ADD_LINES": f"%more = {addition(found.element)} %so_far, %of_part : vector<{columns}x{found.element}>",
     }
