@@ -621,12 +621,37 @@ def _reduction(kind: str, size: int, axis: int) -> Work:
 def _elementwise(
     name: str,
     size: int,
+    text: Callable[[], str],
+    by_numpy: Callable[..., Run],
+    by_torch: Callable[..., Run],
+    *more: tuple[int, ...],
+    numpy_is_peer: bool = True,
+    bandwidth: bool = False,
+) -> Work:
+    """Of ``size`` x ``size`` numbers, and of inputs of the shapes ``more``."""
+    return Work(
+        name,
+        "elementwise",
+        text,
+        _normal((size, size), *more),
+        by_numpy,
+        by_torch,
+        "GB/s",
+        8.0 * size * size,
+        numpy_is_peer=numpy_is_peer,
+        bandwidth=bandwidth,
+    )
+
+
+def _function(
+    name: str,
+    size: int,
     body: str,
     by_numpy: Callable[..., Run],
     by_torch: Callable[..., Run],
     numpy_is_peer: bool = True,
 ) -> Work:
-    """One operation on ``size`` x ``size`` numbers; %half, %one and %root are constants."""
+    """One operation; in its body %half, %one and %root are constants."""
 
     def text() -> str:
         t = Text()
@@ -637,17 +662,7 @@ def _elementwise(
             full = full.replace(key, value)
         return t.returning(t.map(full, x))
 
-    return Work(
-        f"{name} {size}x{size}",
-        "elementwise",
-        text,
-        _normal((size, size)),
-        by_numpy,
-        by_torch,
-        "GB/s",
-        8.0 * size * size,
-        numpy_is_peer=numpy_is_peer,
-    )
+    return _elementwise(f"{name} {size}x{size}", size, text, by_numpy, by_torch, numpy_is_peer=numpy_is_peer)
 
 
 def _ten_operations(size: int) -> Work:
@@ -696,15 +711,12 @@ def _ten_operations(size: int) -> Work:
 
         return run
 
-    return Work(
+    return _elementwise(
         f"10 operations {size}x{size}",
-        "elementwise",
+        size,
         text,
-        _normal((size, size)),
         by_numpy,
         by_torch,
-        "GB/s",
-        8.0 * size * size,
         bandwidth=True,
     )
 
@@ -723,15 +735,12 @@ def _transpose(size: int) -> Work:
 
         return run
 
-    return Work(
+    return _elementwise(
         f"transpose {size}x{size}",
-        "elementwise",
+        size,
         text,
-        _normal((size, size)),
         by_numpy,
         lambda torch, out, x: lambda: out.copy_(x.T),
-        "GB/s",
-        8.0 * size * size,
         bandwidth=True,
     )
 
@@ -742,15 +751,13 @@ def _broadcast_add(size: int) -> Work:
         x, y = t.argument(size, size), t.argument(size)
         return t.returning(t.map("%r = arith.addf %a, %b : f32", x, (y, (1,))))
 
-    return Work(
+    return _elementwise(
         f"broadcast add {size}x{size} + {size}",
-        "elementwise",
+        size,
         text,
-        _normal((size, size), (size,)),
         lambda out, x, y: lambda: np.add(x, y, out=out),
         lambda torch, out, x, y: lambda: torch.add(x, y, out=out),
-        "GB/s",
-        8.0 * size * size,
+        (size,),
         bandwidth=True,
     )
 
@@ -908,7 +915,7 @@ def works(small: bool = False) -> dict[str, Work]:
         *[_layer_norm(big, width) for width in rows],
         *[_reduction(kind, big, axis) for kind in ("sum", "argmax") for axis in (1, 0)],
         _ten_operations(big),
-        _elementwise(
+        _function(
             "gelu",
             big,
             _GELU,
@@ -917,7 +924,7 @@ def works(small: bool = False) -> dict[str, Work]:
             numpy_is_peer=False,
         ),
         *[
-            _elementwise(
+            _function(
                 name,
                 big,
                 f"%r = math.{name} %a : f32",
