@@ -152,18 +152,22 @@ class Loop:
         if self.launches(3) <= self.launches(1):
             raise RuntimeError("the loop does not repeat the work")
         start = time.perf_counter()
-        self(2)
-        repeats = 1 + max(2, int(max(seconds / 4, 10 * BATCH) / (time.perf_counter() - start)))
+        once, more = self._time(1), self._time(3)
+        # Iterations take longer than the copies around them.
+        repeats = 1 + max(2, int(max(seconds, 10 * BATCH, once) / max((more - once) / 2, more / 30)))
         best = dict.fromkeys((1, repeats), float("inf"))
         calls = 0
         while calls < 3 or time.perf_counter() - start < seconds:
-            for more in best:
-                before = time.perf_counter()
-                self(more)
-                best[more] = min(best[more], time.perf_counter() - before)
+            best = {count: min(least, self._time(count)) for count, least in best.items()}
             calls += 1
-        # On a busy machine the difference of very short times may be below 0.
-        return {"wall": max(best[repeats] - best[1], 1e-9) / (repeats - 1)}
+        # On a busy machine one iteration may take longer than many: then the copies count, too.
+        difference = (best[repeats] - best[1]) / (repeats - 1)
+        return {"wall": difference if difference > 0 else best[repeats] / (repeats + 1)}
+
+    def _time(self, more: int) -> float:
+        before = time.perf_counter()
+        self(more)
+        return time.perf_counter() - before
 
 
 def compile_iree(text: str, flags: list[str]) -> bytes:
