@@ -25,8 +25,6 @@ _LLVM_OPTIONS = (
     # Closed forms of loops' sums, and tables of switches in one integer, are of odd widths: `_check_integers`.
     "--replexitval=never",
     "--switch-to-lookup=false",
-    # Translators to SPIR cannot read what becomes of memset.
-    "--disable-loop-idiom-all",
 )
 
 #: An integer type that the SPIR-V backend makes wider, keeping what overflows; it refuses those above 64 bits.
@@ -53,17 +51,13 @@ def optimise(llvm: Any, machine: Mapping[str, Any], text: str) -> tuple[Any, Any
     return target, module
 
 
-#: Intel's driver refuses what the SPIR-V backend makes of these: becomes an operation that changes nothing.
-_FREEZE = re.compile(r"= freeze (i\d+) (\S+)")
-
-
 def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
     """The code of one LLVM IR module; raises RuntimeError with LLVM's message."""
     target, module = optimise(llvm, machine, text)
     if machine["triple"].startswith("spirv"):
         _check_integers(module)
         optimised = str(module)
-        exact = _FREEZE.sub(r"= or \1 \2, 0", _SIGNED_BIT.sub(_select, optimised))
+        exact = _SIGNED_BIT.sub(_select, optimised)
         module = module if exact == optimised else llvm.parse_assembly(exact)
     return target.emit_assembly(module).encode() if machine["assembly"] else target.emit_object(module)
 

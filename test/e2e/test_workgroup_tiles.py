@@ -188,13 +188,6 @@ REDUCTIONS: dict[str, tuple[str, tuple[str, str], str, str, Callable[..., Any]]]
         "0xFF800000",
         lambda x: x.max(0, initial=-np.inf),
     ),
-    "middle": (
-        "ikj->k",
-        ("tensor<40x3x50xi32>", "tensor<3xi32>"),
-        "%y = arith.addi %e, %s : i32",
-        "7",
-        lambda x: x.sum((0, 2)) + 7,
-    ),
     "line": (
         "i->",
         ("tensor<?xf32>", "tensor<f32>"),
@@ -213,7 +206,6 @@ REDUCTIONS: dict[str, tuple[str, tuple[str, str], str, str, Callable[..., Any]]]
 SHAPES = {
     "rows": ((37, 300), (5, 1), (0, 5), (5, 0), (2, 4000)),
     "columns": ((300, 70), (1, 70), (0, 70)),
-    "middle": ((40, 3, 50),),
     "line": ((3,), (0,), (9000,)),
     "all": ((500, 1000),),
 }
@@ -228,9 +220,8 @@ def test_reductions(gpu: None) -> None:
         assert sum("_reduction_" in kernel.name for kernel in device.kernels) == len(REDUCTIONS) + 2
         for name, (_, _, _, _, expected) in REDUCTIONS.items():
             for shape in SHAPES[name]:
-                dtype = np.int32 if name == "middle" else np.float32
-                x = rng.integers(-5, 6, shape).astype(dtype)
+                x = rng.integers(-5, 6, shape).astype(np.float32)
                 if name == "columns" and len(x):
                     x[0, 3] = np.nan
-                wanted = np.asarray(expected(x), dtype)
+                wanted = np.asarray(expected(x), np.float32)
                 np.testing.assert_array_equal(executable.run(name, x, np.empty_like(wanted)), wanted, name)
