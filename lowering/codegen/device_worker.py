@@ -25,6 +25,8 @@ _LLVM_OPTIONS = (
     # Closed forms of loops' sums, and tables of switches in one integer, are of odd widths: `_check_integers`.
     "--replexitval=never",
     "--switch-to-lookup=false",
+    # Translators to SPIR cannot read what becomes of memset.
+    "--disable-loop-idiom-all",
 )
 
 #: An integer type that the SPIR-V backend makes wider, keeping what overflows; it refuses those above 64 bits.
