@@ -361,7 +361,8 @@ def test_inspect(
         r"main +argument 0 +\?x16xf32 +x",
         r"main +result 1 +4xf64",
         r"1 +opencl:0 +opencl +SPIR-V 1\.\d, [\d,]+ bytes +\w+kernel\(.*buffer",
-        r"1 +16x8xf32 +512",
+        r"0 +4xf64 +32",
+        r"1 +1x256xf32 +1,024",  # the matrix, packed for its kernel
         r"storage +planned",
     ):
         assert re.search(part, text), part
