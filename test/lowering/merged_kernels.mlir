@@ -55,7 +55,7 @@ func.func @softmax_sum(%x: tensor<16x64xf32>) -> tensor<16x64xf32> {
   return %r : tensor<16x64xf32>
 }
 // CHECK-LABEL: func.func private @softmax_sum_opencl0_0(
-// CHECK:         call @softmax_sum_opencl0_0_generic_
+// CHECK:         call @softmax_sum_opencl0_0_reduction_
 // CHECK-NEXT:    memref.alloc
 // CHECK-NEXT:    call @softmax_sum_opencl0_0_generic_
 // CHECK-NOT:     call @softmax_sum_opencl0_0_
