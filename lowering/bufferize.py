@@ -5,6 +5,7 @@ from typing import Any
 
 from devscope.dialects.op_facts import ENDS, Control, facts
 from devscope.lowering import mlir_util, tosa
+from devscope.lowering.angles import guard_angles
 from devscope.lowering.checks.demands import JOINED, keep_demands
 from devscope.lowering.checks.indices import check_accesses, check_divisions
 from devscope.lowering.checks.labels import Checks
@@ -63,6 +64,7 @@ def to_buffers(
     check_module(module, target.name)
     check_shapes(module, checks.labels)
     guard_equal_operands(module)
+    guard_angles(module)
     if checks.indices:
         check_accesses(module)
     for function in mlir_util.functions(module):

@@ -37,10 +37,10 @@ def guard_equal_operands(module: Any) -> None:
         if source is not None and source.name == "arith.constant":
             continue
         build = mlir_util.Builder(op)
-        zero = _zero_like(build, divisor)
+        zero = filled_like(build, divisor, 0)
         # Not by a choice, of which upstream makes a maximum, and that is folded, too.
         more = {"predicate": ir.IntegerAttr.get(build.i64, 8)}  # without a sign
-        some = build.value("arith.cmpi", [divisor, zero], _booleans(divisor.type, op.location), more)
+        some = build.value("arith.cmpi", [divisor, zero], booleans_like(divisor.type, op.location), more)
         element = getattr(divisor.type, "element_type", divisor.type)
         extended = "arith.index_cast" if isinstance(element, ir.IndexType) else "arith.extsi"
         mask = build.value(extended, [some], dividend.type)
@@ -48,7 +48,7 @@ def guard_equal_operands(module: Any) -> None:
         op.operands[0] = build.value("arith.andi", [dividend, mask], dividend.type, guarded)
 
 
-def _booleans(type_: Any, location: Any) -> Any:
+def booleans_like(type_: Any, location: Any) -> Any:
     boolean = ir.IntegerType.get_signless(1, type_.context)
     if not isinstance(type_, ir.ShapedType):
         return boolean
@@ -56,17 +56,26 @@ def _booleans(type_: Any, location: Any) -> Any:
     return kind.get(ir.ShapedType(type_).shape, boolean, loc=location)
 
 
-def _zero_like(build: mlir_util.Builder, value: Any) -> Any:
+def filled_like(build: mlir_util.Builder, value: Any, number: int) -> Any:
+    """A value of the type of ``value``, of numbers or a tensor of such, with all elements ``number``."""
     type_ = value.type
     if not isinstance(type_, ir.ShapedType):
-        return build.constant(0, type_)
+        return build.value("arith.constant", [], type_, {"value": _attribute(type_, number)})
     shape = ir.ShapedType(type_)
+    attribute = _attribute(shape.element_type, number)
     if shape.has_static_shape:
-        number = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(shape.element_type, 0))
-        return build.value("arith.constant", [], type_, {"value": number})
+        splat = ir.DenseElementsAttr.get_splat(type_, attribute)
+        return build.value("arith.constant", [], type_, {"value": splat})
     axes = [build.constant(axis) for axis in range(shape.rank) if shape.is_dynamic_dim(axis)]
     sizes = [build.value("tensor.dim", [value, axis], build.index) for axis in axes]
-    return build.value("tensor.splat", [build.constant(0, shape.element_type), *sizes], type_)
+    scalar = build.value("arith.constant", [], shape.element_type, {"value": attribute})
+    return build.value("tensor.splat", [scalar, *sizes], type_)
+
+
+def _attribute(type_: Any, number: int) -> Any:
+    return ir.Attribute.parse(
+        f"{float(number) if isinstance(type_, ir.FloatType) else number} : {type_}", type_.context
+    )
 
 
 def guard_rounding(ops: Sequence[Any]) -> None:

@@ -117,5 +117,29 @@ def test_truth_as_numbers_in_tosa() -> None:
         np.testing.assert_array_equal(value, wanted)
 
 
+ANGLES = """
+func.func @main(%n: index) -> (f32, f32, tensor<?xf64>, tensor<2xf16>) {
+  %zero = arith.constant 0.0 : f32
+  %minus = arith.constant -0.0 : f32
+  %wide = arith.constant 0.0 : f64
+  %zeros = tensor.splat %wide[%n] : tensor<?xf64>
+  %halves = arith.constant dense<[0.0, -0.0]> : tensor<2xf16>
+  %0 = math.atan2 %zero, %zero : f32
+  %1 = math.atan2 %minus, %minus : f32
+  %2 = math.atan2 %zeros, %zeros : tensor<?xf64>
+  %3 = math.atan2 %halves, %halves : tensor<2xf16>
+  return %0, %1, %2, %3 : f32, f32, tensor<?xf64>, tensor<2xf16>
+}
+"""
+
+
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+def test_angles_of_constant_zeros(default: str) -> None:
+    found = devscope.compile(ANGLES, default=default)(3)
+    zeros = np.float32(0.0), np.float32(-0.0), np.zeros(3), np.array([0.0, -0.0], np.float16)
+    for value, zero in zip(found, zeros, strict=True):
+        np.testing.assert_allclose(value, np.arctan2(zero, zero), rtol=1e-3)
+
+
 def test_a_buffer_that_is_freed() -> None:
     assert devscope.compile(FREED)(1.5) == 1.5

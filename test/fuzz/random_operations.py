@@ -648,9 +648,10 @@ def combiner(g: Generator, dtype: str) -> Elementwise:
 
 
 def fold(e: Environment, op: Elementwise, values: Array, initial: Any) -> Array:
-    """Combines the last axis of ``values`` with ``initial``: in order; sums in any order in a run with errors."""
+    """Combines the last axis of ``values`` with ``initial``: in order; in a run with errors, in any order."""
     order = np.arange(values.shape[-1])
-    inexact = op.name in ("arith.addf", "complex.add")
+    is_product = op.name in ("arith.mulf", "complex.mul")  # of which drivers of devices do not keep the order
+    inexact = op.name in ("arith.addf", "complex.add") or is_product
     if e.noise is not None and inexact:
         e.noise.shuffle(order)
     total = np.asarray(initial)
@@ -658,7 +659,19 @@ def fold(e: Environment, op: Elementwise, values: Array, initial: Any) -> Array:
         total = op.function(total, values[..., index])
     if not inexact or e.noise is None:
         return total
-    return e.inexact(total, values.shape[-1] + 1, magnitude(values).sum(-1) + magnitude(initial))
+    scale = magnitude(values).sum(-1) + magnitude(initial)
+    if is_product:
+        scale = np.where(_leaves_range(values, initial), np.inf, magnitude(total))
+    return e.inexact(total, values.shape[-1] + 1, scale)
+
+
+def _leaves_range(values: Array, initial: Any) -> Array:
+    """Whether a product can be infinite, zero or subnormal on the way, in some order."""
+    info = np.finfo(values.dtype)
+    factors = [values, np.asarray(initial)[..., None]]
+    logs = np.concatenate([np.log2(np.where(np.isnan(f), 1, np.abs(f)).astype(np.float64)) for f in factors], -1)
+    up, down = np.maximum(logs, 0).sum(-1), np.minimum(logs, 0).sum(-1)
+    return ~((up < np.log2(float(info.max))) & (down > np.log2(float(info.tiny))))
 
 
 def reduce_generic(g: Generator, block: Block) -> None:
