@@ -15,12 +15,12 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.contraction_match import WIDE_SUMS
 from devscope.lowering.windows import sum_of_loops
 
 LEAST_WORK = 4096
 """Multiplications below which a work-item for each result is as fast, and compiled sooner."""
 
-_SUMS = {"f16": "f32", "bf16": "f32"}
 _EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 
 Index = Sequence[tuple[int, int]]
@@ -144,12 +144,10 @@ def _grouped(operands: Sequence[Operand], loops: int, extend: str) -> Contractio
     a, b, c = operands
     if any(isinstance(operand.type.element_type, ir.ComplexType) for operand in operands):
         return None
-    groups = {
-        frozenset(number for number, operand in enumerate(operands) if loop in operand.loops): list[int]()
-        for loop in range(loops)
-    }
+    groups: dict[frozenset[int], list[int]] = {}
     for loop in range(loops):
-        groups[frozenset(number for number, operand in enumerate(operands) if loop in operand.loops)].append(loop)
+        users = frozenset(number for number, operand in enumerate(operands) if loop in operand.loops)
+        groups.setdefault(users, []).append(loop)
     kinds = {frozenset({0, 1, 2}): "b", frozenset({0, 2}): "m", frozenset({1, 2}): "n", frozenset({0, 1}): "k"}
     if not set(groups) <= set(kinds):
         return None
@@ -163,7 +161,7 @@ def _grouped(operands: Sequence[Operand], loops: int, extend: str) -> Contractio
         named[name].sort(key=lambda loop: order[loop])
     inner = [operand.innermost() for operand in (b, a)]
     named["k"].sort(key=lambda loop: (inner.index(loop) if loop in inner else -1, loop))
-    element = _SUMS.get(c.element, c.element)
+    element = WIDE_SUMS.get(c.element, c.element)
     found = Contraction(a, b, c, named, element, extend)
     for loop in range(loops):
         if all(operand.axis(loop) is None for operand in operands):

@@ -168,22 +168,28 @@ class CallText:
         for name, operand in (("m", "a"), ("n", "b")):
             if not packs[operand]:
                 continue
-            type_ = f"memref<?x{found.element}>"
             size, depth = amounts[name], amounts["k"]
             if size is not None and depth is not None:
-                static = f"memref<{at_once * size * depth}x{found.element}>"
-                self._lines += [
-                    f"%alloc_{operand} = memref.alloc() {{alignment = 64 : i64}} : {static}",
-                    f"%packed_{operand} = memref.cast %alloc_{operand} : {static} to {type_}",
-                ]
-            else:
-                padded = [self._padded(operand + axis, axis, *limits[axis]) for axis in (name, "k")]
-                self._lines += [
-                    f"%deep_{operand} = arith.muli {padded[1]}, %slots : index",
-                    f"%size_{operand} = arith.muli %deep_{operand}, {padded[0]} : index",
-                    f"%packed_{operand} = memref.alloc(%size_{operand}) {{alignment = 64 : i64}} : {type_}",
-                ]
-            self.parameters.append(Parameter(f"packed_{operand}", type_, f"%packed_{operand}", written=True))
+                self._allocate_packed(operand, at_once * size * depth)
+                continue
+            padded = [self._padded(operand + axis, axis, *limits[axis]) for axis in (name, "k")]
+            self._lines.append(f"%deep_{operand} = arith.muli {padded[1]}, %slots : index")
+            self._lines.append(f"%size_{operand} = arith.muli %deep_{operand}, {padded[0]} : index")
+            self._allocate_packed(operand, None)
+
+    def _allocate_packed(self, operand: str, size: int | None) -> None:
+        """Memory for what is packed of ``operand``: so many elements, or as many as ``%size_OPERAND`` says."""
+        element = self._found.element
+        type_, name = f"memref<?x{element}>", f"%packed_{operand}"
+        if size is None:
+            self._lines.append(f"{name} = memref.alloc(%size_{operand}) {{alignment = 64 : i64}} : {type_}")
+        else:
+            static = f"memref<{size}x{element}>"
+            self._lines += [
+                f"%alloc_{operand} = memref.alloc() {{alignment = 64 : i64}} : {static}",
+                f"{name} = memref.cast %alloc_{operand} : {static} to {type_}",
+            ]
+        self.parameters.append(Parameter(f"packed_{operand}", type_, name, written=True))
 
     def _vectors(self) -> None:
         """Memory for operands whose elements do not stand side by side along k."""
@@ -196,21 +202,13 @@ class CallText:
             for name_, step in steps.items():
                 size = self._found.extent(name_)
                 all_.append(None if size is None else -(-size // step) * step)
-            type_ = f"memref<?x{self._found.element}>"
             if None not in all_:
-                static = f"memref<{prod(n for n in all_ if n is not None)}x{self._found.element}>"
-                self._lines += [
-                    f"%alloc_{name} = memref.alloc() {{alignment = 64 : i64}} : {static}",
-                    f"%packed_{name} = memref.cast %alloc_{name} : {static} to {type_}",
-                ]
-            else:
-                padded = [self._padded(name + x, x, _ANY, step) for x, step in steps.items()]
-                self._lines += [
-                    f"%each_{name} = arith.muli {padded[0]}, {padded[1]} : index",
-                    f"%size_{name} = arith.muli %each_{name}, {self._extents['b']} : index",
-                    f"%packed_{name} = memref.alloc(%size_{name}) {{alignment = 64 : i64}} : {type_}",
-                ]
-            self.parameters.append(Parameter(f"packed_{name}", type_, f"%packed_{name}", written=True))
+                self._allocate_packed(name, prod(n for n in all_ if n is not None))
+                continue
+            padded = [self._padded(name + x, x, _ANY, step) for x, step in steps.items()]
+            self._lines.append(f"%each_{name} = arith.muli {padded[0]}, {padded[1]} : index")
+            self._lines.append(f"%size_{name} = arith.muli %each_{name}, {self._extents['b']} : index")
+            self._allocate_packed(name, None)
 
     def _sums(self) -> None:
         """Memory for the sums of few rows."""

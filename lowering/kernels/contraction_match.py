@@ -22,7 +22,8 @@ Group = tuple[int, ...]
 LEAST_WORK = 4096
 """Multiplications below which loops are as fast, and compiled sooner."""
 
-_WIDE_SUMS = {"f16": "f32", "bf16": "f32"}
+WIDE_SUMS = {"f16": "f32", "bf16": "f32"}
+"""The types that sums are computed in, where it is not that of the result."""
 
 
 class Place(Enum):
@@ -142,7 +143,7 @@ def match(op: Any, linalg: Any) -> Contraction | None:
     inside = {loop for group in loops.values() for loop in group}
     outer = [loop for group in (batch, rows, columns, sums) for loop in group if loop not in inside]
     extension = extensions.pop() if extensions else "arith.extf"
-    element = _WIDE_SUMS.get(c.element, c.element)
+    element = WIDE_SUMS.get(c.element, c.element)
     made = Contraction(a, b, c, loops, outer, element, extension, not inside.issuperset(sums))
     for operand, lines in ((a, ("m", "k")), (b, ("n", "k"))):
         if operand.innermost() is None or operand.innermost() not in [
