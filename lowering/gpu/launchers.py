@@ -1,10 +1,10 @@
 """Functions of templates that launch kernels, in the module of the launchers of a device."""
 
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.gpu.kernel_tables import FOLDER
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import read_template
 from devscope.lowering.mlir_util import Builder
@@ -17,8 +17,6 @@ TENSOR_TILES = "tensor_tiles"
 
 REDUCTION = "reduction"
 """The kind of schedules for reductions in which work-items share a result."""
-
-_FOLDER = Path(__file__).parent / "kernels"
 
 _AROUND = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_region", "func.func"}
 """Code of the host, in launchers."""
@@ -58,7 +56,7 @@ class Launchers:
                 name = f"{first}_{len(self._taken)}"
             self._taken.update((name, f"{name}_kernel"))
             self._symbols[key] = name
-            text = read_template(_FOLDER / f"{template}.mlir").substitute(values, NAME=name)
+            text = read_template(FOLDER / f"{template}.mlir").substitute(values, NAME=name)
             types = ir.FunctionType.get([value.type for value in operands], [], context=before.context)
             declared = mlir_util.declare(self._module, name, types, before.location)
             self._texts.append((declared, text))

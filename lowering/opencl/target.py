@@ -75,24 +75,27 @@ _TYPES = ("cpu", "gpu")
 
 
 def _check_options(options: Options) -> None:
-    if options.get("type", _TYPES[0]) not in _TYPES:
+    if _type_of_device(options) not in _TYPES:
         raise OptionError(
             f"option 'type' of target kind 'opencl' is '{options['type']}'", notes=[f"legal: {', '.join(_TYPES)}"]
         )
 
 
-def _choose_kernels(options: Options, rows: Sequence[Row]) -> DeviceKernels | None:
+def _type_of_device(options: Options) -> object:
     """Where nothing says what a device is, it is a CPU, whose driver can be installed everywhere."""
-    table = f"opencl-{options.get('type', _TYPES[0])}"
-    path = _TABLES / f"{options.get('type', _TYPES[0])}.toml"
-    if not path.exists():
+    return options.get("type", "cpu")
+
+
+def _choose_kernels(options: Options, rows: Sequence[Row]) -> DeviceKernels | None:
+    if _type_of_device(options) != "cpu":
         return None
-    own = [row for row in rows if row.instructions == table]
-    schedules = Schedules([*own, *read_table(path)], table)
+    instructions = "opencl-cpu"
+    own = [row for row in rows if row.instructions == instructions]
+    schedules = Schedules([*own, *read_table(_TABLE_OF_CPUS)], instructions)
     return DeviceKernels(schedules, KernelLibrary(FOLDER, {}, OF_VECTORS), WITH_FMA)
 
 
-_TABLES = Path(__file__).parent / "kernels"
+_TABLE_OF_CPUS = Path(__file__).parent / "kernels" / "cpu.toml"
 
 
 def _power_in_single(op: Any) -> str:
@@ -124,7 +127,7 @@ def _set_calling_convention(text: str) -> str:
 
 
 def _read_schedules(options: Options) -> Schedules | None:
-    return Schedules(gpu_rows(), "") if options.get("type") == "gpu" else None
+    return Schedules(gpu_rows(), "") if _type_of_device(options) == "gpu" else None
 
 
 TARGET = KernelTarget(
