@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-_LIBRARIES = ("devscope.lowering.interop.session", "devscope.passes.device_plan", "devscope.dialects.context")
+LIBRARIES = ("devscope.lowering.interop.session", "devscope.passes.device_plan", "devscope.dialects.context")
 
 
 def preload(modules: Sequence[str]) -> type[subprocess.Popen[Any]]:
@@ -19,7 +19,7 @@ def preload(modules: Sequence[str]) -> type[subprocess.Popen[Any]]:
 
     All else starts as always.
     """
-    for module in (*modules, *_LIBRARIES):
+    for module in (*modules, *LIBRARIES):
         importlib.import_module(module)
 
     class Preloaded(subprocess.Popen[Any]):

@@ -75,25 +75,7 @@ class Worker:
         status = self.process.wait()
         self.end()
         name = signal.Signals(-status).name if status < 0 else f"status {status}"
-        if self.part == "modules" and status == 130:  # a program that went on until ctrl-C
-            return Outcome("right")
-        if self.part == "modules" and (outcome := self._as_command()):
-            return outcome
         return Outcome("crash", f"the process ended with {name}{self._where()}")
-
-    def _as_command(self) -> Outcome | None:
-        """What the command makes of a module that MLIR's reader, or a stack, does not survive: an error
-        (docs/trust.md)."""
-        from part_modules import recurses, run_guarded
-
-        if not (self.folder / "command").exists():
-            return None
-        outcome = run_guarded(self.folder)
-        endings = ["MLIR ended the process"]
-        if recurses(self.folder):
-            endings.append("the process was ended (SIGSEGV) while running")
-        expected = outcome.kind == "refused" and outcome.message.startswith(tuple(endings))
-        return outcome if expected or outcome.kind not in GOOD else None
 
     def _where(self) -> str:
         """The innermost Python function, which faulthandler writes."""
@@ -197,7 +179,7 @@ class Fuzzer:
         command = f"make fuzz PART={worker.part} SEED={worker.seed}"
         (place / "README").write_text(f"{outcome.kind}: {outcome.message}\nrepeat with: {command}\n")
         if worker.log.exists() and outcome.kind in ("crash", "hang"):
-            shutil.copy(worker.log, place / "stderr")
+            shutil.copy(worker.log, place / "log")
         print(f"  kept in {place.relative_to(ROOT)}, repeat with: {command}", flush=True)
         self.failures.append(place)
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
+import importlib
+import multiprocessing
 import os
 import random
 import re
 import signal
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
+from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mutations import mutated
-from outcome import Outcome, from_error
-
-import devscope.cli.main
-import devscope.cli.opt
+from outcome import Outcome
+from preloaded import LIBRARIES
 
 TEST = Path(__file__).resolve().parent.parent
 COMMANDS = {
@@ -70,17 +69,10 @@ def a_command(rng: random.Random) -> tuple[str, list[str]]:
     if kind < 0.25:
         flags = rng.choice(([], ["--print-op-generic"], ["--emit-bytecode"], ["--print-debuginfo"]))
         return "opt", ["FILE", "-p", rng.choice(PIPELINES), "-o", "OUT", *flags]
-    if kind < 0.4 and _checks():
+    if kind < 0.4:
         return "run", ["run", "FILE", "--random", "1", "--size", "3", "--no-cache", "--checks", "on"]
     name = rng.choice(list(COMMANDS))
     return name, COMMANDS[name]
-
-
-@cache
-def _checks() -> bool:
-    import inspect
-
-    return "checks" in inspect.signature(devscope.compile).parameters
 
 
 def check(seed: int, folder: Path) -> Outcome:
@@ -93,43 +85,39 @@ def check(seed: int, folder: Path) -> Outcome:
 
 
 def run_command(folder: Path) -> Outcome:
-    """Runs the command in ``folder`` on the module there."""
-    name, *command = (folder / "command").read_text().split("\n")
-    module = folder / "module.mlir"
-    paths = {"FILE": str(module), "OUT": str(folder / "out")}
-    main: Callable[[list[str]], Any] = devscope.cli.opt.main if name == "opt" else devscope.cli.main.main
-    try:
-        with _output(folder), _time_limit(name):
-            status = main([paths.get(word, word) for word in command])
-    except SystemExit as ended:
-        status = ended.code
-    except KeyboardInterrupt:
-        return Outcome("right")
-    except BaseException as error:
-        return from_error(error)
-    return judge(name, status or 0, (folder / "stderr").read_text(errors="replace"), folder / "out")
-
-
-def run_guarded(folder: Path) -> Outcome:
-    """The same in a process of its own, as a user starts it; ctrl-C ends a program that goes on."""
+    """Runs the command in ``folder`` on the module there, in a process of its own, as a user does: on some texts
+    MLIR's reader damages the memory of its process, of which a later trial would die. Ctrl-C ends a program that
+    goes on."""
     name, *words = (folder / "command").read_text().split("\n")
     paths = {"FILE": str(folder / "module.mlir"), "OUT": str(folder / "out")}
-    module = "opt" if name == "opt" else "main"
-    start = f"import sys; from devscope.cli.{module} import main; sys.exit(main())"
-    command = [sys.executable, "-c", start, *(paths.get(word, word) for word in words)]
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            _, errors = process.communicate(timeout=_LONGEST)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)
-            try:
-                _, errors = process.communicate(timeout=_LONGEST)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                return Outcome("hang", f"{name}: ctrl-C does not end it")
-    return judge(name, process.returncode, errors, folder / "out")
+    tool = f"devscope.cli.{'opt' if name == 'opt' else 'main'}"
+    process = _processes().Process(target=_become, args=(tool, [paths.get(word, word) for word in words], folder))
+    process.start()
+    process.join(_LONGEST)
+    if process.exitcode is None:
+        assert process.pid
+        os.kill(process.pid, signal.SIGINT)
+        process.join(_LONGEST)
+    if process.exitcode is None:
+        process.kill()
+        return Outcome("hang", f"{name}: ctrl-C does not end it")
+    return judge(name, process.exitcode, folder)
+
+
+@cache
+def _processes() -> ForkServerContext:
+    """They are forks of a process that has loaded the libraries and run nothing."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["devscope.cli.main", "devscope.cli.opt", *LIBRARIES])
+    return context
+
+
+def _become(tool: str, words: list[str], folder: Path) -> None:
+    """The command line ``tool``, which ends this process."""
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        os.dup2(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
+    sys.argv = [tool, *words]
+    sys.exit(importlib.import_module(tool).main())
 
 
 def recurses(folder: Path) -> bool:
@@ -146,7 +134,8 @@ def recurses(folder: Path) -> bool:
     return any(name in callees for name, callees in reached.items())
 
 
-def judge(name: str, status: Any, errors: str, out: Path) -> Outcome:
+def judge(name: str, status: int, folder: Path) -> Outcome:
+    errors = (folder / "stderr").read_text(errors="replace")
     heads = [line for line in errors.splitlines() if re.search(r"(?:^|: )error: ", line)]
     if "Traceback" in errors or "internal error" in errors:
         last = [line for line in errors.splitlines() if "rror" in line]
@@ -157,56 +146,25 @@ def judge(name: str, status: Any, errors: str, out: Path) -> Outcome:
         return Outcome("wrong", f"{name}: status {status}")
     if (status == 0) != (not heads):
         return Outcome("wrong", f"{name}: status {status} with {len(heads)} errors on stderr")
-    if status and out.exists():
+    if status and (folder / "out").exists():
         return Outcome("wrong", f"{name}: an output file after an error")
     if not status:
         return Outcome("right")
-    return Outcome("refused", heads[0].partition("error: ")[2])
+    message = heads[0].partition("error: ")[2]
+    # What MLIR's reader or a stack does not survive is an error of the command's (docs/trust.md).
+    survived = not message.startswith(("a library ended the process", "the process was ended"))
+    if survived or (message.startswith("the process was ended (SIGSEGV) while running") and recurses(folder)):
+        return Outcome("refused", message)
+    return Outcome("crash", f"{name}: {message}")
 
 
-@contextlib.contextmanager
-def _output(folder: Path) -> Iterator[None]:
-    """What C++ writes is caught, too."""
-    kept = [os.dup(number) for number in (1, 2)]
-    sys.stdout.flush()
-    sys.stderr.flush()
-    files = [open(folder / name, "w+") for name in ("stdout", "stderr")]  # noqa: SIM115
-    for number, file in zip((1, 2), files, strict=True):
-        os.dup2(file.fileno(), number)
-    try:
-        with contextlib.redirect_stdout(files[0]), contextlib.redirect_stderr(files[1]):
-            yield
-    finally:
-        for number, file, old in zip((1, 2), files, kept, strict=True):
-            file.close()
-            os.dup2(old, number)
-            os.close(old)
-
-
-@contextlib.contextmanager
-def _time_limit(name: str) -> Iterator[None]:
-    """Only programs that run may need it; ctrl-C is what ends them."""
-    if name != "run":
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-    signal.alarm(_LONGEST)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
-def shrink_module(
-    place: Path, folder: Path, still: Callable[[Callable[[], Outcome]], bool], smallest: Any, end: float
-) -> None:
+def shrink_module(place: Path, folder: Path, still: Callable[[Outcome], bool], smallest: Any, end: float) -> None:
     (folder / "command").write_text((place / "command").read_text())
 
     def fails(text: str) -> bool:
         (folder / "module.mlir").write_text(text, errors="surrogateescape")
         (folder / "out").unlink(missing_ok=True)
-        return still(lambda: run_command(folder))
+        return still(run_command(folder))
 
     text = smallest((place / "module.mlir").read_text(errors="surrogateescape"), fails, end)
     (folder / "module.mlir").write_text(text, errors="surrogateescape")

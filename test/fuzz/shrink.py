@@ -132,7 +132,7 @@ def main() -> int:
     elif part == "modules":
         from part_modules import shrink_module
 
-        shrink_module(place, folder, lambda check: same(outcome_of(check), wanted), smallest, end)
+        shrink_module(place, folder, lambda outcome: same(outcome, wanted), smallest, end)
     return 0
 
 
