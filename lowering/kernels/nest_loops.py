@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.control_flow import for_loop, if_else, if_then, keep_in_order, while_loop
+from devscope.lowering.kernels.control_flow import IN_ORDER, for_loop, if_else, if_then, while_loop
 from devscope.lowering.kernels.nest import TASK, Nest, Numbers, Operand
 from devscope.lowering.kernels.nest_blocks import lines_of, room, turn, turned_inputs
 from devscope.lowering.kernels.nest_bodies import clone_body, mostly_stays, uses
@@ -22,6 +22,7 @@ from devscope.lowering.kernels.vector_bodies import (
     load_vector,
     may_change,
 )
+from devscope.lowering.kernels.vector_loops import VectorLoop, can_reduce, lanes_of_loop
 from devscope.lowering.mlir_util import Builder
 
 _AT_ONCE = 8
@@ -62,6 +63,8 @@ class Emitter:
         self._numbers = numbers
         used = uses(nest.op)
         self._used = [argument in used for argument in self._block.arguments]
+        self._vector_loop: VectorLoop | None = None
+        self._adds_rows = not self._sums and any(not nest.parallel[loop] for loop in order)
 
     def _make_steps(self, numbers: Numbers) -> list[_Step]:
         nest, order = self._nest, self._order
@@ -94,6 +97,7 @@ class Emitter:
         """``outer``: the indices of loops that are around the nest; ``ranges``: of those that are cut."""
         self._ranges = dict(ranges)
         self._is_inside = any(loop != TASK for loop in outer)
+        self._vector_loop = self._find_vector_loop()
         self._zero, self._one = build.constant(0), build.constant(1)
         for loop in self._order:
             if loop not in self._ranges:
@@ -103,6 +107,20 @@ class Emitter:
             block = sizes[other], sizes[self._order[-1]]
             self._rooms[number] = room(build, self._nest.operands[number], block)
         self._level(build, self._steps, dict(outer), {}, None)
+
+    def _find_vector_loop(self) -> VectorLoop | None:
+        """Of the innermost loop, if it is not left to LLVM."""
+        nest, order = self._nest, self._order
+        if not order or self._turned or self._is_guarded or (self._sums and self._waits_for_memory()):
+            return None
+        if self._sums and not (len(self._carried) == len(nest.results) and can_reduce(nest)):
+            return None
+        if not self._sums and not all(order[-1] in result.dims for result in nest.results):
+            return None
+        lanes = lanes_of_loop(
+            nest, order[-1], self._numbers.get("vector", 0), not self._is_inside and not self._adds_rows
+        )
+        return VectorLoop(nest, order[-1], lanes, self._used) if lanes else None
 
     def _level(
         self,
@@ -114,11 +132,7 @@ class Emitter:
     ) -> list[Any]:
         """``loaded``: inputs by number; each is loaded as far outside as its indices are known."""
         nest = self._nest
-        loaded = dict(loaded)
-        for number, operand in enumerate(nest.operands[: nest.inputs]):
-            is_known = all(loop in indices for loop in operand.dims)
-            if self._used[number] and number not in loaded and is_known:
-                loaded[number] = self._load_input(build, number, indices)
+        loaded = self._load_known(build, indices, loaded)
         if carried is None and self._carried and len(steps) == self._sums:
             outputs = [nest.results[number] for number in self._carried]
             first = [self._load(build, output, indices) for output in outputs]
@@ -132,15 +146,15 @@ class Emitter:
         begin, end = self._ranges[step.loop]
         if not rest and self._lanes:
             return self._streamed(build, indices, loaded)
+        if self._vector_loop and step.tile is None and len(rest) <= self._adds_rows:
+            return self._by_vectors(build, steps, indices, loaded, carried)
         if step.tile is None:
 
             def point(inside: Builder, index: Any, values: list[Any]) -> list[Any]:
                 return self._level(inside, rest, {**indices, step.loop: index}, loaded, carried and values)
 
-            results = for_loop(build, (begin, end, self._one), carried or [], point)
-            if carried and not rest and self._waits_for_memory():
-                keep_in_order(results)
-            return results
+            hint = IN_ORDER if carried and not rest and self._waits_for_memory() else ""
+            return for_loop(build, (begin, end, self._one), carried or [], point, hint)
         tile = build.constant(step.tile)
 
         def part(inside: Builder, index: Any, values: list[Any]) -> list[Any]:
@@ -155,6 +169,37 @@ class Emitter:
             return results
 
         return for_loop(build, (begin, end, tile), carried or [], part)
+
+    def _by_vectors(
+        self,
+        build: Builder,
+        steps: Sequence[_Step],
+        indices: dict[int, Any],
+        loaded: dict[int, Any],
+        carried: list[Any] | None,
+    ) -> list[Any]:
+        """The innermost loop, or the one that adds up rows around it as well."""
+        assert self._vector_loop is not None
+        step, bounds = steps[0], self._ranges[steps[-1].loop]
+        if carried is not None:
+            return self._vector_loop.reduce(build, bounds, indices, loaded, carried)
+        if len(steps) == 1:
+            self._vector_loop.write(build, bounds, indices, loaded)
+            return []
+
+        def load(inside: Builder, here: Mapping[int, Any]) -> Mapping[int, Any]:
+            return self._load_known(inside, here, loaded)
+
+        self._vector_loop.add_rows(build, (step.loop, *self._ranges[step.loop]), bounds, indices, load)
+        return []
+
+    def _load_known(self, build: Builder, indices: Mapping[int, Any], loaded: Mapping[int, Any]) -> dict[int, Any]:
+        """``loaded``, and the inputs whose indices are all known."""
+        found = dict(loaded)
+        for number, operand in enumerate(self._nest.operands[: self._nest.inputs]):
+            if self._used[number] and number not in found and all(loop in indices for loop in operand.dims):
+                found[number] = self._load_input(build, number, indices)
+        return found
 
     def _waits_for_memory(self) -> bool:
         """Whether the innermost loop only adds up what is larger than the caches, and read for the first time."""

@@ -29,28 +29,33 @@ row_tasks = 3
 columns = 4
 row_part = 8
 block = 4
+vector = 16
 stream = 600
 """
 SHAPES = [(3, 5, 7), (1, 1, 1), (0, 4, 2), (4, 0, 3), (5, 3, 0), (2, 3, 40), (9, 17, 33)]
 
 
 class Program:
-    """``values``: names with their axes, letters of ``abc``; ``steps`` make them of arrays."""
+    """``values``: names with their axes, letters of ``abc``; ``steps`` make them of arrays.
 
-    def __init__(self, seed: int) -> None:
+    ``sizes``: of the axes, None where only the caller knows.
+    """
+
+    def __init__(self, seed: int, sizes: tuple[int, ...] | None = None) -> None:
+        self.sizes = dict(zip("abc", sizes, strict=True)) if sizes else {}
         self.random = random.Random(seed)
         self.values = {"x": "abc", "y": "bc", "z": "c", "w": "ca"}
         self.lines: list[str] = []
         self.steps: list[Callable[[dict[str, Array]], None]] = []
 
     def type_(self, axes: str, element: str = "f32") -> str:
-        return f"tensor<{'?x' * len(axes)}{element}>"
+        return f"tensor<{''.join(f'{self.sizes[axis]}x' if self.sizes else '?x' for axis in axes)}{element}>"
 
     def _map(self, loops: str, axes: str) -> str:
         return f"affine_map<({', '.join(loops)}) -> ({', '.join(axes)})>"
 
     def _empty(self, name: str, axes: str, element: str = "f32") -> None:
-        sizes = ", ".join(f"%n{axis}" for axis in axes)
+        sizes = ", ".join(f"%n{axis}" for axis in axes if not self.sizes)
         self.lines.append(f"%{name} = tensor.empty({sizes}) : {self.type_(axes, element)}")
 
     def _fill(self, name: str, axes: str, value: str, element: str = "f32") -> None:
@@ -144,7 +149,7 @@ class Program:
         arguments = ", ".join(f"%{v}: {self.type_(self.values[v])}" for v in "xyzw")
         types = ", ".join(self.type_(self.values[v]) for v in results)
         sizes = "\n".join(
-            f"%d{n} = arith.constant {n} : index\n%n{axis} = tensor.dim %x, %d{n} : tensor<?x?x?xf32>"
+            f"%d{n} = arith.constant {n} : index\n%n{axis} = tensor.dim %x, %d{n} : {self.type_('abc')}"
             for n, axis in enumerate("abc")
         )
         returned = f"return {', '.join('%' + v for v in results)} : {types}"
@@ -153,8 +158,9 @@ class Program:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_random_loops(seed: int, tmp_path: Path) -> None:
-    program = Program(seed)
+@pytest.mark.parametrize("shape", [None, (5, 9, 31), (1, 13, 6)])
+def test_random_loops(seed: int, shape: tuple[int, ...] | None, tmp_path: Path) -> None:
+    program = Program(seed, shape)
     for _ in range(7):
         program.add()
     made = [name for name in program.values if name.startswith("v")]
@@ -162,8 +168,8 @@ def test_random_loops(seed: int, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
     generator = np.random.default_rng(seed)
     small = devscope.compile(program.text(results), schedules=tmp_path / "small.toml", threads=2)
-    for shape in SHAPES:
-        sizes = dict(zip("abc", shape, strict=True))
+    for extents in [shape] if shape else SHAPES:
+        sizes = dict(zip("abc", extents, strict=True))
         values = {
             name: generator.integers(-4, 5, [sizes[a] for a in program.values[name]]).astype(np.float32)
             for name in "xyzw"
@@ -173,7 +179,42 @@ def test_random_loops(seed: int, tmp_path: Path) -> None:
         for step in program.steps:
             step(values)
         for name, array in zip(results, got, strict=True):
-            np.testing.assert_array_equal(array, values[name], err_msg=f"{name} {shape}\n{program.text(results)}")
+            np.testing.assert_array_equal(
+                array, values[name], err_msg=f"{name} {extents}\n{program.text(results)}"
+            )
+
+
+SPECIAL = """
+func.func @main(%x: tensor<7x37xf32>) -> (tensor<7xf32>, tensor<37xf32>, tensor<7xf32>) {
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant -0.0 : f32
+  %e = tensor.empty() : tensor<7xf32>
+  %l = linalg.fill ins(%low : f32) outs(%e : tensor<7xf32>) -> tensor<7xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%e : tensor<7xf32>) -> tensor<7xf32>
+  %f = tensor.empty() : tensor<37xf32>
+  %m = linalg.fill ins(%low : f32) outs(%f : tensor<37xf32>) -> tensor<37xf32>
+  %0 = linalg.reduce {arith.maximumf} ins(%x : tensor<7x37xf32>) outs(%l : tensor<7xf32>) dimensions = [1]
+  %1 = linalg.reduce {arith.maximumf} ins(%x : tensor<7x37xf32>) outs(%m : tensor<37xf32>) dimensions = [0]
+  %2 = linalg.reduce {arith.addf} ins(%x : tensor<7x37xf32>) outs(%z : tensor<7xf32>) dimensions = [1]
+  return %0, %1, %2 : tensor<7xf32>, tensor<37xf32>, tensor<7xf32>
+}
+"""
+
+
+def test_special_numbers() -> None:
+    """NaN, infinities and the signs of zeros, in the vectors and behind them."""
+    program = devscope.compile(SPECIAL)
+    for number in (np.nan, np.inf, -np.inf, 0.0):
+        for place in (0, 36):
+            x = np.full((7, 37), -0.0, np.float32)
+            x[3, place] = number
+            rows, columns, sums = program(x)
+            for got, wanted in ((rows, x.max(1)), (columns, x.max(0)), (sums, x.sum(1))):
+                np.testing.assert_array_equal(got, wanted)
+            if number == 0:
+                assert np.signbit(rows).tolist() == [row != 3 for row in range(7)]
+                assert np.signbit(columns).tolist() == [column != place for column in range(37)]
+                assert np.signbit(sums).tolist() == [row != 3 for row in range(7)]
 
 
 TYPES = {"i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "f16": np.float16, "f32": np.float32}
