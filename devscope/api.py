@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from devscope.compile_options import CompileOptions, checked_limits, require_use_of_machine
 from devscope.errors import ArgumentError, InputError, Note, OptionError, option_note
+from devscope.frontends import Examples, ImportedSource, imported, is_function
 from devscope.runtime.threads import thread_count
 from devscope.source import read_once, source_digest
 
@@ -40,6 +41,7 @@ Source = str | bytes | os.PathLike[str]
 
 def compile(
     source: Source | Any,
+    example_arguments: Examples | None = None,
     *,
     default: str = "cpu:0",
     arguments: str = "host",
@@ -56,17 +58,21 @@ def compile(
 ) -> Executable:
     """Compile a program for the devices of this machine and load it.
 
-    ``source`` is a path, MLIR text or bytecode, or a module of the MLIR bindings. ``devices`` maps virtual devices
-    to physical ones (``{"cuda:0": "opencl:0"}``), ``memory_limits`` virtual devices to bytes, or to text such as
-    ``"64MiB"``. ``threads`` is the most that a call uses on the host; ``None``: what the environment variable
-    ``DEVSCOPE_THREADS`` says, else the cores of this process. Compiled programs are kept on disk and reused. All
-    else is explained at `CompileOptions`.
+    ``source`` is a path; MLIR or StableHLO in text, bytecode or as a portable artifact; a module of MLIR's Python
+    bindings or of xDSL; or a JAX function, which is traced with ``example_arguments``: a tuple of arrays (or
+    pytrees of them, or ``jax.ShapeDtypeStruct``), or a dictionary by name (docs/ways-in.md).
+
+    ``devices`` maps virtual devices to physical ones (``{"cuda:0": "opencl:0"}``), ``memory_limits`` virtual
+    devices to bytes, or to text such as ``"64MiB"``. ``threads`` is the most that a call uses on the host;
+    ``None``: what the environment variable ``DEVSCOPE_THREADS`` says, else the cores of this process.
+    Compiled programs are kept on disk and reused. All else is explained at `CompileOptions`.
 
     Raises a `DevscopeError`: InputError (no such file), ParseError, VerifyError, PlanError, LoweringError,
     DeviceNotFoundError, OptionError.
     """
     plain = {"default": default, "arguments": arguments, "completion": completion, "machine": machine}
     plain |= {"storage": storage, "checks": checks, "schedules": schedules}
+    source = imported(source, example_arguments)
     return executable_for(source, *_settings(devices, memory_limits, threads, cache, chunks=chunks, **plain))
 
 
@@ -112,13 +118,12 @@ def executable_for(
         found.update((name, device) for name, device in mapped if device is not None)
         return {name: device.target_options for name, device in found.items()}
 
-    source = read_once(source)
+    source = read_once(imported(source))
     store = open_cache() if cache else None
-    digest = source_digest(source) if store is not None else None
-    if store is None or digest is None:  # a module of the bindings has no digest
+    if store is None:
         program = _build(source, options, admit)
     else:
-        key = cache_key(digest, options)
+        key = cache_key(source_digest(source), options)
         program = store.load_program(key)
         if program is None:
             program = _build(source, options, admit)
@@ -129,13 +134,15 @@ def executable_for(
     return Executable(program, runtime_mapping(program, mapping), store_of_drivers, threads=threads)
 
 
-def build(source: Source | Any, options: CompileOptions | None = None) -> Program:
+def build(
+    source: Source | Any, options: CompileOptions | None = None, example_arguments: Examples | None = None
+) -> Program:
     """Compile a program without loading it: no device is needed. Raises as `compile` does."""
     if options is not None and not isinstance(options, CompileOptions):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OptionError(
             f"options of type {type(options).__name__} are none", notes=["give devscope.CompileOptions"]
         )
-    return _build(source, options or CompileOptions())
+    return _build(imported(source, example_arguments), options or CompileOptions())
 
 
 def _build(source: Source | Any, options: CompileOptions, admit: Admission | None = None) -> Program:
@@ -155,6 +162,7 @@ def _build(source: Source | Any, options: CompileOptions, admit: Admission | Non
 
 def plan(
     source: Source | Any,
+    example_arguments: Examples | None = None,
     *,
     default: str = "cpu:0",
     arguments: str = "host",
@@ -168,7 +176,8 @@ def plan(
     from devscope.pipeline import plan_source
 
     require_use_of_machine(machine, completion)
-    return plan_source(source, CompileOptions(default, arguments, {}, completion, machine)).plan
+    options = CompileOptions(default, arguments, {}, completion, machine)
+    return plan_source(imported(source, example_arguments), options).plan
 
 
 def load(
@@ -197,6 +206,8 @@ def load(
 def run(source: Source | Any, *inputs: Any, entry: str | None = None, **named: Any) -> Any:
     """Compile ``source`` and call one of its functions, with arguments by position or ``named`` as in the source.
 
+    They are the examples that a JAX function is traced with.
+
     A keyword that `compile` has is that option: an argument of such a name is given by position. Raises as
     `compile` and `Executable.run` do.
     """
@@ -204,12 +215,17 @@ def run(source: Source | Any, *inputs: Any, entry: str | None = None, **named: A
 
     legal = compile.__kwdefaults__ or {}
     options = {name: named.pop(name) for name in legal if name in named}
+    source = imported(source, named or inputs) if is_function(source) else imported(source)
+    structures = source.structures if isinstance(source, ImportedSource) else {}
 
     # Wrong arguments are refused before the program is compiled.
     def check(entries: Mapping[str, Entry], closed: Collection[str]) -> None:
         name = chosen_entry(entries, entry, closed)
         try:
-            ArgumentList(name, entries[name])(inputs, named)
+            if name in structures:
+                ArgumentList(name, entries[name])(structures[name].arrays(name, inputs, named))
+            else:
+                ArgumentList(name, entries[name])(inputs, named)
         except ArgumentError as error:
             if named or options:
                 keywords = f"other keywords of run() are options: entry, {', '.join(legal)}"

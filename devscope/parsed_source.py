@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from devscope.errors import InputError, Note, ParseError
+from devscope.frontends import ImportedSource, imported, stablehlo
 from devscope.lowering.interop.bindings import children, not_text, without_dialect_modules
 from devscope.lowering.interop.literals import detach_literals
 from devscope.lowering.interop.parse_apart import parsed_apart
 from devscope.lowering.interop.parsing import (
     BYTECODE_MAGIC,
-    bytecode,
     make_mlir_context,
     parse_file,
     parse_once,
@@ -33,6 +33,8 @@ class ParsedSource:
     """Data of the module's dense resources that MLIR does not have, by name."""
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text that is in no file, by the name that locations have for it."""
+    imported: ImportedSource | None = None
+    """What the module was made of, if a way in made it."""
 
 
 @without_dialect_modules()
@@ -42,22 +44,39 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     With ``detach``, large constants of text stay out of MLIR: the module can be compiled, but not printed
     faithfully. Raises ParseError, or InputError for what is none of these, and for a program without functions.
     """
-    source = read_once(source)
+    source = read_once(imported(source))
     path = source_path(source)
-    name = source.name if isinstance(source, PipedSource) else _UNNAMED if path is None else str(path)
+    has_name = isinstance(source, PipedSource | ImportedSource)
+    name = source.name if has_name else _UNNAMED if path is None else str(path)
     if source.is_executable if isinstance(source, PipedSource) else path is not None and is_executable_file(path):
         load = Note("load it: devscope.load(path)", flags="run it: devscope run FILE.dsx")
         raise InputError(f"'{name}' is a compiled program, or called like one", notes=[load])
-    outside = path or (source.data if isinstance(source, PipedSource) else source)
+    outside: Path | bytes = path or (source.data if has_name else source)
     if isinstance(outside, str):
         outside = encoded(outside)
-    parsed = None
-    if detach and isinstance(outside, bytes | Path):
+    parsed = _parse_artifact(outside, name)
+    if parsed is None and detach:
         parsed = _parse_detached(outside, name)
     if parsed is None:
         parsed = _parse(outside, name)
+    if isinstance(source, ImportedSource):
+        parsed.imported = source
     _require_functions(parsed.module, name)
     return parsed
+
+
+def _parse_artifact(source: bytes | Path, name: str) -> ParsedSource | None:
+    """None for what is no portable artifact of StableHLO."""
+    start = source
+    if isinstance(source, Path):
+        with reading(source), source.open("rb") as file:
+            start = file.read(stablehlo.HEAD_BYTES)
+    if not stablehlo.is_portable_artifact(bytes(start)):
+        return None
+    with reading(name):
+        data = source.read_bytes() if isinstance(source, Path) else source
+    context = make_mlir_context()
+    return ParsedSource(context, stablehlo.read_artifact(data, name, context))
 
 
 def _parse_detached(source: bytes | Path, name: str) -> ParsedSource | None:
@@ -74,17 +93,15 @@ def _parse_detached(source: bytes | Path, name: str) -> ParsedSource | None:
     return ParsedSource(context, module, detached.data, {name: detached.text})
 
 
-def _parse(source: Any, name: str) -> ParsedSource:
-    if isinstance(source, bytes | Path):  # not a module of the bindings
-        with reading(name):
-            written_anew = parsed_apart(source, name)
-        source = source if written_anew is None else written_anew
+def _parse(source: bytes | Path, name: str) -> ParsedSource:
+    with reading(name):
+        written_anew = parsed_apart(source, name)
+    source = source if written_anew is None else written_anew
     context = make_mlir_context()
     if isinstance(source, Path):
         return ParsedSource(context, parse_file(source, context))
-    data = source if isinstance(source, bytes) else bytecode(source)
-    texts = {} if data.startswith(BYTECODE_MAGIC) else {name: data.decode(errors="replace")}
-    return ParsedSource(context, parse_text(data, name, context), texts=texts)
+    texts = {} if source.startswith(BYTECODE_MAGIC) else {name: source.decode(errors="replace")}
+    return ParsedSource(context, parse_text(source, name, context), texts=texts)
 
 
 def _require_functions(module: Any, name: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -19,7 +19,15 @@ from devscope.dialects.device import ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
-from devscope.lowering.entries import Names, described_entries, entry_names, entry_signatures, require_entries
+from devscope.lowering.entries import (
+    Dtypes,
+    Names,
+    declared_dtypes,
+    described_entries,
+    entry_names,
+    entry_signatures,
+    require_entries,
+)
 from devscope.lowering.input_forms import bring_into_form, is_in_form
 from devscope.lowering.interop.bindings import without_dialect_modules
 from devscope.lowering.interop.session import Session
@@ -40,6 +48,7 @@ if TYPE_CHECKING:
     from devscope.analysis.machine import Machine
     from devscope.compile_options import CompileOptions
     from devscope.runtime.program import Program
+    from devscope.runtime.structure import Structure
 
 #: The states of a program that can be looked at, in order.
 STAGES = ("plan", "split", *stages.STAGES)
@@ -59,6 +68,10 @@ class PlannedProgram:
     analyses: AnalysisManager
     names: Mapping[str, Names]
     """Of arguments and results, by public function."""
+    dtypes: Dtypes
+    """Of these, where the source has others than the module that is compiled."""
+    structures: Mapping[str, Structure]
+    """How they nest, by public function, where they do."""
 
 
 @contextmanager
@@ -78,7 +91,9 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     parsed = source if isinstance(source, ParsedSource) else parse_source(source)
     session = Session(make_planning_context(), parsed.context)
     module = session.to_xdsl(parsed.module)
+    dtypes: Dtypes = {}
     if not is_in_form(session.imported):
+        dtypes = declared_dtypes(module)
         bring_into_form(parsed.module, session.run_passes)
         module = session.to_xdsl(parsed.module)
     suspects = [Remark("warning", text, source_location(op)) for op, text in verify_device_attributes(module)]
@@ -95,12 +110,15 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     )
     source_names = SourceNames(parsed.texts)
     names = entry_names(module, source_names.name)  # planning puts copies in front of what is returned
+    if parsed.imported is not None:
+        names |= {name: given for name, given in parsed.imported.names.items() if name in names}
     plan = plan_module(module, plan_options, source_names)
     plan.said = [*suspects, *plan.said]
-    plan.signatures = signatures(described_entries(module, names))
+    plan.signatures = signatures(described_entries(module, names, dtypes))
     analyses = AnalysisManager(module)
     analyses.run(DeviceVerifyPass())
-    return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names)
+    structures = parsed.imported.structures if parsed.imported is not None else {}
+    return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names, dtypes, structures)
 
 
 Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], Mapping[str, Options]]
@@ -139,7 +157,7 @@ def compile_source(
         observe("split", planned.session.to_mlir(planned.module))
     shared = planned.machine.shared_pairs() if planned.machine is not None else frozenset[frozenset[str]]()
     memory = MemoryOptions(options.storage == "planned", options.memory_limits, shared)
-    types = entry_signatures(planned.module, planned.names)
+    types = entry_signatures(planned.module, planned.names, planned.dtypes)
     device_options: Mapping[str, Options] = {}
     if admit is not None:
         kinds = {name: binding.kind_of(name) for name in named_devices(planned.module) if name != "cpu:0"}
@@ -164,6 +182,8 @@ def compile_source(
         program.report["cores"] = {device.name: device.cores for device in described if device.cores is not None}
     if closed:
         program.report["closed"] = closed
+    if planned.structures:
+        program.report["structures"] = {name: asdict(found) for name, found in planned.structures.items()}
     return program
 
 

@@ -10,8 +10,9 @@ from stat import S_ISREG
 from typing import Any, BinaryIO
 
 from devscope.errors import InputError
+from devscope.frontends import ImportedSource
 
-_SUFFIXES = (".mlir", ".mlirbc", ".bc", ".dsx")
+_SUFFIXES = (".mlir", ".mlirbc", ".bc", ".stablehlo", ".dsx")
 EXECUTABLE_MAGIC = b"PK\3\4"
 _MOST_PIPED = 1 << 30
 """Bytes that are read from what is no file: it may never end (/dev/zero)."""
@@ -33,6 +34,8 @@ class PipedSource:
 
 def read_once(source: Any) -> Any:
     """``source``, or if it leads to a pipe or a terminal, a `PipedSource`. Raises as `source_path` does."""
+    if isinstance(source, ImportedSource):
+        return source
     path = source_path(source)
     if path is None or path.is_file():
         return source
@@ -76,12 +79,12 @@ def source_path(source: Any) -> Path | None:
         if not _looks_like_path(source):
             return None
         path = Path(source)
-    elif isinstance(source, bytes | PipedSource) or hasattr(source, "operation"):
+    elif isinstance(source, bytes | PipedSource | ImportedSource):
         return None
     else:
         raise InputError(
             f"a program cannot be an object of type {type(source).__name__}",
-            notes=["give a path, MLIR text or bytecode, or a module of the MLIR bindings"],
+            notes=["give a path, MLIR text or bytecode, a module of the MLIR bindings or of xDSL, or a function"],
         )
     require_readable(path)
     return path
@@ -120,8 +123,8 @@ def is_executable_file(path: Path) -> bool:
         return file.read(len(EXECUTABLE_MAGIC)) == EXECUTABLE_MAGIC
 
 
-def source_digest(source: Any) -> str | None:
-    """SHA-256 of what a source says, for cache keys; None if it is a module object. Raises InputError.
+def source_digest(source: Any) -> str:
+    """SHA-256 of what a source says, for cache keys. Raises InputError.
 
     A file is read piece by piece: with large constants it must not stand in memory as a whole.
     """
@@ -129,10 +132,12 @@ def source_digest(source: Any) -> str | None:
     if path is not None:
         with reading(path), path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+    if isinstance(source, ImportedSource):
+        beside = repr((source.names, source.structures)).encode()
+        return hashlib.sha256(b"".join((source.data, beside))).hexdigest()
     if isinstance(source, PipedSource):
         source = source.data
-    data = encoded(source) if isinstance(source, str) else source
-    return hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else None
+    return hashlib.sha256(encoded(source) if isinstance(source, str) else source).hexdigest()
 
 
 def encoded(text: str) -> bytes:

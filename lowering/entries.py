@@ -30,7 +30,7 @@ from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
-from devscope.runtime.program import DTYPES, Entry, TensorSpec
+from devscope.runtime.program import DTYPES, ENTRY_DTYPES, Entry, TensorSpec
 
 _LONGEST = 200
 """Types with more characters than this are shown in part."""
@@ -45,6 +45,9 @@ Names = tuple[list[str], list[str]]
 """Of a function's arguments and results: those of its source, or ``arg0``, ``result0``."""
 
 Signature = tuple[list[TensorSpec], list[TensorSpec]]
+
+Dtypes = Mapping[str, tuple[list[str], list[str]]]
+"""Of each public function's arguments and results, as the source has them: what they are stored as may differ."""
 
 _OF_TUPLES = frozenset((*dir(tuple), "names"))
 """Attributes that several results have anyway: see `devscope.runtime.executable.Results`."""
@@ -94,22 +97,48 @@ def require_entries(module: ModuleOp) -> None:
     )
 
 
-def described_entries(module: ModuleOp, names: Mapping[str, Names]) -> dict[str, Entry]:
+def declared_dtypes(module: ModuleOp) -> Dtypes:
+    """Of a module that is as the source has it."""
+    return {
+        name: ([spec.dtype for spec in entry.inputs], [spec.dtype for spec in entry.outputs])
+        for name, entry in described_entries(module, {}, {}).items()
+    }
+
+
+def _declare(specs: list[TensorSpec], dtypes: Sequence[str]) -> None:
+    """Give ``specs`` the dtypes of the source."""
+    for spec, dtype in zip(specs, dtypes, strict=True) if len(specs) == len(dtypes) else ():
+        if dtype in ENTRY_DTYPES:
+            spec.dtype = dtype
+
+
+def described_entries(module: ModuleOp, names: Mapping[str, Names], declared: Dtypes) -> dict[str, Entry]:
     """All public functions, for people to read: types that cannot be passed are there, too."""
     found: dict[str, Entry] = {}
     for function in public_functions(module):
-        types, given = function.function_type, names[function.sym_name.data]
-        inputs, outputs = (
-            [_described(type_, name) for type_, name in zip(types, names, strict=True)]
-            for types, names in ((types.inputs, given[0]), (types.outputs, given[1]))
-        )
-        found[function.sym_name.data] = Entry("", inputs, outputs)
+        types, name = function.function_type, function.sym_name.data
+        given = names.get(name, ([""] * len(types.inputs), [""] * len(types.outputs)))
+        dtypes = declared.get(name, ([], []))
+        entry = Entry("", [], [])
+        for specs, part, called, stored in (
+            (entry.inputs, types.inputs, given[0], dtypes[0]),
+            (entry.outputs, types.outputs, given[1], dtypes[1]),
+        ):
+            specs += [_described(type_, name) for type_, name in zip(part, called, strict=True)]
+            _declare(specs, stored)
+        found[name] = entry
     return found
 
 
-def entry_signatures(module: ModuleOp, names: Mapping[str, Names]) -> dict[str, Signature]:
+def entry_signatures(module: ModuleOp, names: Mapping[str, Names], declared: Dtypes) -> dict[str, Signature]:
     """The inputs and outputs of all public functions. Raises LoweringError for a type that no array can hold."""
-    return {f.sym_name.data: _signature(f, names[f.sym_name.data]) for f in public_functions(module)}
+    found: dict[str, Signature] = {}
+    for function in public_functions(module):
+        name = function.sym_name.data
+        found[name] = signature = _signature(function, names[name])
+        for specs, dtypes in zip(signature, declared.get(name, ([], [])), strict=True):
+            _declare(specs, dtypes)
+    return found
 
 
 def _signature(function: func.FuncOp, names: Names) -> Signature:

@@ -4,7 +4,8 @@ Nothing is converted silently: an argument has the dtype of its parameter or is 
 Python numbers given for scalar parameters. An array that is contiguous is used where it is. docs/devscope.md says
 what becomes of subclasses of numpy's array and of other objects.
 
-numpy has no bfloat16: ``bf16`` arguments are arrays of ``ml_dtypes.bfloat16``, or of uint16 holding the bits.
+numpy has no bfloat16: ``bf16`` arguments are arrays of ``ml_dtypes.bfloat16``, or of uint16 holding the bits; so
+with the other `EXTENSION_TYPES`.
 """
 
 import cmath
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from devscope.errors import ArgumentError, InputError, Note
-from devscope.runtime.program import DTYPES, Entry, TensorSpec
+from devscope.runtime.program import ENTRY_DTYPES, EXTENSION_TYPES, Entry, TensorSpec
 
 Array = NDArray[Any]
 
@@ -91,13 +92,13 @@ def out_arrays(name: str, specs: Sequence[TensorSpec], given: Any) -> list[Array
 
 def _problem(spec: TensorSpec, out: Any) -> str:
     """Why a result cannot be written to ``out``; empty if it can."""
-    dtype, shape = DTYPES[spec.dtype], tuple(spec.shape)
+    dtype, shape = ENTRY_DTYPES[spec.dtype], tuple(spec.shape)
     if spec.scalar:
         return "the result is a scalar, for which there is no array"
     if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray):
         return f"expected a numpy array, got {type(out).__name__}"
     array: Array = out
-    if array.dtype != dtype and not (spec.dtype == "bf16" and array.dtype.name == "bfloat16"):
+    if array.dtype != dtype and array.dtype.name != EXTENSION_TYPES.get(spec.dtype):
         return f"expected dtype {dtype.name}, got {array.dtype.name}"
     if not _fits(shape, array.shape):
         return f"expected shape {_shape(shape)}, got {_shape(array.shape)}"
@@ -115,7 +116,8 @@ class ArgumentCheck:
     def __init__(self, spec: TensorSpec, position: int) -> None:
         self.spec = spec
         self.position = position
-        self.dtype = DTYPES[spec.dtype]
+        self.dtype = ENTRY_DTYPES[spec.dtype]
+        self._extension = EXTENSION_TYPES.get(spec.dtype)
         self.shape = tuple(spec.shape)
         self._most = float(np.finfo(self.dtype).max) if self.dtype.kind in "fc" else 0.0
 
@@ -125,7 +127,7 @@ class ArgumentCheck:
         Raises :class:`InputError`.
         """
         array: Array = value if type(value) is np.ndarray else self._import(value)
-        if array.dtype != self.dtype and not self._is_bf16(array):
+        if array.dtype != self.dtype and array.dtype.name != self._extension:
             got = array.dtype.name if array.dtype.isnative else f"{array.dtype.name} in foreign byte order"
             raise self._error(f"expected dtype {self._dtype_name()}, got {got}", self._advice())
         if array.shape != self.shape and not _fits(self.shape, array.shape):
@@ -159,6 +161,8 @@ class ArgumentCheck:
         device = self._taken("DLPack", lambda: int(value.__dlpack_device__()[0]))
         if device not in _CPU_DEVICE_TYPES:
             raise self._error("the array is not in host memory", "copy it to the CPU first")
+        if self._extension is not None and hasattr(value, "__array__"):  # numpy takes no such dtype by DLPack
+            return self._taken("numpy", np.asarray, value)
         return self._taken("DLPack", np.from_dlpack, value)
 
     def _taken(self, protocol: str, take: Callable[..., Any], *values: Any) -> Any:
@@ -170,8 +174,8 @@ class ArgumentCheck:
     def _number(self, value: complex) -> Array:
         """A Python number as a rank-0 array; its kind must fit the parameter, its value the range."""
         kind = self.spec.dtype
-        if kind == "bf16":
-            raise self._error("a Python number cannot be given for a bf16 parameter", self._advice())
+        if self._extension is not None:
+            raise self._error(f"a Python number cannot be given for a {kind} parameter", self._advice())
         is_complex = self.dtype.kind == "c"
         is_float = is_complex or self.dtype.kind == "f"
         fits = is_complex if isinstance(value, complex) else is_float or not isinstance(value, float)
@@ -188,16 +192,16 @@ class ArgumentCheck:
             raise self._error(f"{value} is outside the range of {kind}")
         return number
 
-    def _is_bf16(self, array: Array) -> bool:
-        return self.spec.dtype == "bf16" and array.dtype.name == "bfloat16"
-
     def _dtype_name(self) -> str:
-        return "bfloat16 (or its bits as uint16)" if self.spec.dtype == "bf16" else self.dtype.name
+        extension = self._extension
+        return self.dtype.name if extension is None else f"{extension} (or its bits as {self.dtype.name})"
 
     def _advice(self) -> Note:
         array = f"np.asarray(x, dtype=np.{self.dtype.name})"
-        if self.spec.dtype == "bf16":
-            return Note("pass x.astype(ml_dtypes.bfloat16)", flags=f"save the bits: np.save(file, {array})")
+        if self._extension is not None:
+            return Note(
+                f"pass x.astype(ml_dtypes.{self._extension})", flags=f"save the bits: np.save(file, {array})"
+            )
         return Note(f"pass {array}", flags=f"save it as np.save(file, {array})")
 
     def _error(self, what: str, note: str | None = None) -> InputError:

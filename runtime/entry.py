@@ -6,8 +6,8 @@ sizes, strides (in elements). The function takes a pointer to its results' descr
 function that takes these pointers as an array, see :func:`.native.call_symbol`.
 
 ``native/python.c`` makes descriptors of arrays, and arrays of descriptors, over memory of the program, which goes
-back to it with the last array. numpy has no bfloat16: ``bf16`` results are ``ml_dtypes.bfloat16`` where that
-package is installed, else uint16.
+back to it with the last array. Results of dtypes that numpy lacks, such as ``bf16``, are of ``ml_dtypes`` where
+that package is installed, else their bits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from devscope.runtime.device_error import negative_size
 from devscope.runtime.interpreter import method
 from devscope.runtime.linker import HostLibrary, shared_runtime
 from devscope.runtime.native import abi
-from devscope.runtime.program import DTYPES, Entry, TensorSpec
+from devscope.runtime.program import ENTRY_DTYPES, EXTENSION_TYPES, Entry, TensorSpec
 
 _HEADER = 3  # allocated, aligned, offset
 
@@ -41,7 +41,10 @@ class EntryCaller:
     def __init__(self, name: str, entry: Entry, library: HostLibrary, context: int) -> None:
         self.name = name
         self._keep: list[Any] = []
-        dtypes = [DTYPES[spec.dtype] for spec in entry.inputs], [_result_dtype(spec) for spec in entry.outputs]
+        dtypes = (
+            [ENTRY_DTYPES[spec.dtype] for spec in entry.inputs],
+            [_result_dtype(spec) for spec in entry.outputs],
+        )
         self._sizes, cells = self._descriptors([*entry.outputs, *entry.inputs])
         results, arguments = cells[: len(entry.outputs)], cells[len(entry.outputs) :]
         self._record = abi.PythonEntry(
@@ -125,13 +128,14 @@ class EntryCaller:
 
 
 def _result_dtype(spec: TensorSpec) -> np.dtype[Any]:
-    return (_bfloat16() if spec.dtype == "bf16" else None) or DTYPES[spec.dtype]
+    return (_extension_type(spec.dtype) if spec.dtype in EXTENSION_TYPES else None) or ENTRY_DTYPES[spec.dtype]
 
 
 @cache
-def _bfloat16() -> np.dtype[Any] | None:
+def _extension_type(name: str) -> np.dtype[Any] | None:
     try:
         import ml_dtypes
     except ImportError:
         return None
-    return np.dtype(ml_dtypes.bfloat16)
+    found = getattr(ml_dtypes, EXTENSION_TYPES[name], None)
+    return np.dtype(found) if found is not None else None

@@ -17,6 +17,7 @@ from devscope.runtime.pool import Builds, Counters, InstancePool, end_calls_at_e
 from devscope.runtime.program import Entry, Program, find_entry, signatures
 from devscope.runtime.program_check import check_program
 from devscope.runtime.signatures import Key
+from devscope.runtime.structure import structures_of
 from devscope.runtime.threads import described_cores, thread_count
 
 MAIN = "main"
@@ -88,6 +89,7 @@ class Executable:
         self._pool = InstancePool(program, slots, builds, self.threads, limit)
         self._main = MAIN if MAIN in program.entries or len(program.entries) != 1 else next(iter(program.entries))
         self._arguments = {name: ArgumentList(name, entry) for name, entry in program.entries.items()}
+        self._structures = structures_of(program)
         self._names = {name: tuple(spec.name for spec in entry.outputs) for name, entry in program.entries.items()}
         self._release = weakref.finalize(self, self._pool.close)
         end_calls_at_exit()
@@ -143,6 +145,8 @@ class Executable:
     def run(self, name: str, /, *arguments: Any, **named: Any) -> Any:
         """Calls an entry: an array for one result, a tuple for several, None for none.
 
+        Where arguments or results of the source nest, those of the call do: docs/ways-in.md.
+
         Arguments may be ``named`` as in the source of the program; so are the attributes of a tuple of results.
         Unless one is called so, ``out`` is an array for the result, or a sequence of an array or None for each:
         the results are written there, and these arrays returned (docs/memory.md).
@@ -156,6 +160,11 @@ class Executable:
 
     def _run(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """As :meth:`run`. What needs no conversion is checked in native code only, which refuses the rest."""
+        structure = self._structures.get(name) if name.__class__ is str else None
+        if structure is not None:
+            out = named.pop("out", None) if "out" not in structure.parameters else None
+            results = self.run_arrays(name, structure.arrays(name, given, named), out)
+            return structure.result(results)
         results: Any = NotImplemented
         checks = self._arguments.get(name) if name.__class__ is str else None
         if checks is not None and not named:
@@ -169,6 +178,11 @@ class Executable:
         if len(results) == 1:
             return results[0]
         return Results(results, self._names[name]) if results else None
+
+    def run_arrays(self, name: str, arguments: Sequence[Any], out: Any = None) -> tuple[Any, ...]:
+        """As :meth:`run`, with nothing nested: the arrays of all arguments, in order, and those of the results."""
+        named = {} if out is None else {"out": out}
+        return self._call(name, self._checked(name, tuple(arguments), named), CHECKED)
 
     def _checked(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         entry = self.entry(name)

@@ -13,6 +13,7 @@ from devscope.runtime.native import CALL_PREFIX
 from devscope.runtime.program import (
     DTYPES,
     DYNAMIC_LOCAL_SIZE,
+    ENTRY_DTYPES,
     ArenaSpec,
     ConstantSpec,
     DeviceSpec,
@@ -82,12 +83,13 @@ def _of_entry(name: str, entry: Entry) -> Iterator[str]:
 
 
 def _of_tensor(owner: str, spec: TensorSpec | ConstantSpec) -> Iterator[str]:
-    if spec.dtype not in DTYPES:
+    legal = ENTRY_DTYPES if isinstance(spec, TensorSpec) else DTYPES
+    if spec.dtype not in legal:
         raise ExecutableFormatError(
-            f"{owner} has the unknown dtype '{spec.dtype}'", notes=[f"legal dtypes are: {', '.join(DTYPES)}"]
+            f"{owner} has the unknown dtype '{spec.dtype}'", notes=[f"legal dtypes are: {', '.join(legal)}"]
         )
     sizes = [size for size in spec.shape if size is not None]
-    most = MOST_BYTES // DTYPES[spec.dtype].itemsize
+    most = MOST_BYTES // legal[spec.dtype].itemsize
     if (
         len(spec.shape) > _MOST_DIMENSIONS
         or any(not 0 <= size <= most for size in sizes)

@@ -15,7 +15,7 @@ from devscope.cli.files import STDIN, read_input, write_output
 from devscope.dialects.target import device_types
 from devscope.errors import DevscopeError, InputError, Note
 from devscope.runtime.executable import Executable
-from devscope.runtime.program import DTYPES, Entry, TensorSpec
+from devscope.runtime.program import ENTRY_DTYPES, EXTENSION_TYPES, Entry, TensorSpec
 from devscope.source import PipedSource, read_all
 
 Array = NDArray[Any]
@@ -49,11 +49,11 @@ def _random(generator: np.random.Generator, dtype: str, shape: Sequence[int]) ->
             return generator.integers(0, _INTEGERS, shape)
         case "complex<f32>" | "complex<f64>":
             parts = generator.standard_normal([*shape, 2])
-            return parts.view(np.complex128)[..., 0].astype(DTYPES[dtype])
-        case _ if dtype.startswith("f"):
-            return generator.standard_normal(shape).astype(f"f{int(dtype[1:]) // 8}")
-        case _:
-            return generator.integers(0, _INTEGERS, shape).astype(f"i{int(dtype[1:]) // 8}")
+            return parts.view(np.complex128)[..., 0].astype(ENTRY_DTYPES[dtype])
+        case "f16" | "f32" | "f64":
+            return generator.standard_normal(shape).astype(ENTRY_DTYPES[dtype])
+        case _:  # small bits are small numbers of the other dtypes
+            return generator.integers(0, _INTEGERS, shape).astype(ENTRY_DTYPES[dtype])
 
 
 def read_array(path: str) -> Array:
@@ -85,8 +85,10 @@ def _opened(path: str) -> BinaryIO:
 def as_numbers(array: Any, dtype: str) -> Array:
     """A result as numbers that numpy can print and compare: bf16 comes as its bits, or in a dtype of its own."""
     array = np.asarray(array)
-    if dtype != "bf16":
+    if dtype not in EXTENSION_TYPES:
         return array
+    if dtype != "bf16":
+        return array.view(ENTRY_DTYPES[dtype])
     return (array.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
 
 
@@ -101,7 +103,7 @@ def print_results(entry: Entry, results: Sequence[Any]) -> None:
 def save_results(path: str, entry: Entry, results: Sequence[Any]) -> None:
     """Write ``result0``, ``result1``, ... as a ``.npz`` file; bf16 as its bits. Raises InputError."""
     arrays = {
-        f"result{number}": np.asarray(result).view(np.uint16) if spec.dtype == "bf16" else np.asarray(result)
+        f"result{number}": np.asarray(result).view(ENTRY_DTYPES[spec.dtype])
         for number, (spec, result) in enumerate(zip(entry.outputs, results, strict=True))
     }
     buffer = io.BytesIO()
@@ -120,14 +122,7 @@ def reference_results(
         error.message = f"--check compares with a build for the host alone, which fails: {error.message}"
         error.notes = (Note("run it without --check; the host runs no kernels that are written by hand"),)
         raise
-    return as_tuple(Executable(program, cache=None).run(entry, *values))
-
-
-def as_tuple(results: object) -> tuple[Any, ...]:
-    """What a call gave: an array, several, or None."""
-    if isinstance(results, tuple):
-        return results  # pyright: ignore[reportUnknownVariableType]
-    return () if results is None else (results,)
+    return Executable(program, cache=None).run_arrays(entry, values)
 
 
 def comparison(

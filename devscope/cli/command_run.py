@@ -38,7 +38,7 @@ examples:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    add_compile_arguments(parser, "MLIR text or bytecode, or a .dsx file")
+    add_compile_arguments(parser, "MLIR or StableHLO, or a .dsx file")
     add = parser.add_argument
     add("--entry", metavar="F", help="function to call (default: main, or the only public one)")
     inputs = parser.add_mutually_exclusive_group()
@@ -64,7 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    from devscope.cli.arrays import as_tuple, comparison, print_results, reference_results, save_results
+    from devscope.cli.arrays import comparison, print_results, reference_results, save_results
 
     _refuse_what_has_no_effect(arguments)
     if arguments.output is not None:
@@ -79,7 +79,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.check:
         expected = reference_results(source, compile_options(arguments), call.name, call.values)
     entry = executable.entries[call.name]
-    results = as_tuple(executable.run(call.name, *call.values))
+    results = executable.run_arrays(call.name, call.values)
     if arguments.output is not None:
         save_results(arguments.output, entry, results)
     lines, difference = comparison(entry, results, expected) if arguments.check else ([], None)

@@ -107,8 +107,17 @@ def register_stablehlo(context: Any) -> bool:
         extension = load_optional(name)
         if extension is not None:
             extension.register_dialect(context, True)
+            _load_chlo(context)
             return True
     return False
+
+
+def _load_chlo(context: Any) -> None:
+    """The bindings register no CHLO; it is loaded with a pass that can make some."""
+    if register_stablehlo_passes():
+        with context, ir.Location.unknown():
+            manager = passmanager.PassManager.parse("builtin.module(func.func(stablehlo-legalize-quant-to-math))")
+            manager.run(ir.Module.create().operation)
 
 
 @cache

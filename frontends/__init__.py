@@ -1,0 +1,81 @@
+"""The ways in: what users give as a program, and the MLIR that becomes of it, a file per way.
+
+| source | file |
+|---|---|
+| a module of MLIR's Python bindings, any package's, in any context | `mlir` |
+| an xDSL ``ModuleOp`` | `xdsl` |
+| a StableHLO portable artifact: bytes, or a file | `stablehlo` |
+| a JAX function with example arguments, ``jax.export.Exported`` | `jax` |
+
+MLIR text and bytecode need nothing: the parser takes them. What no program uses is not imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from devscope.errors import InputError
+
+if TYPE_CHECKING:
+    from devscope.runtime.structure import Structure
+
+
+@dataclass(frozen=True)
+class ImportedSource:
+    """A program in MLIR text, bytecode or as a portable artifact, with what MLIR has no place for.
+
+    ``name`` stands in messages. By public function, ``names`` are those of its arguments and results, and
+    ``structures`` says how arguments and results nest where it is not one array each.
+    """
+
+    name: str
+    data: bytes
+    names: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict[str, Any])
+    structures: Mapping[str, Structure] = field(default_factory=dict[str, Any])
+
+
+Examples = Sequence[Any] | Mapping[str, Any]
+"""Example arguments of a function: by position, or by name. Of an array, shape and dtype count."""
+
+
+def imported(source: Any, examples: Any = None) -> Any:
+    """``source``, or if it is neither a path nor MLIR that can be parsed, the `ImportedSource` that is made of it.
+
+    Raises `InputError` for an object that no way in takes, and where a way in lacks its package.
+    """
+    if (examples is not None and not isinstance(examples, Sequence | Mapping)) or isinstance(examples, str):
+        raise InputError(
+            f"example arguments of type {type(examples).__name__} are none",
+            notes=["give a tuple of arguments, or a dictionary of them by name"],
+        )
+    if is_function(source):
+        from devscope.frontends import jax
+
+        return jax.read_function(source, examples)
+    if examples is not None:
+        raise InputError("example arguments go with a JAX function; the program is none")
+    if hasattr(source, "operation"):
+        from devscope.frontends import mlir
+
+        return mlir.read_module(source)
+    if _is_a(source, "xdsl.ir", "Operation"):
+        from devscope.frontends import xdsl
+
+        return xdsl.read_module(source)
+    if _is_a(source, "jax", "Exported"):
+        from devscope.frontends import jax
+
+        return jax.read_exported(source)
+    return source
+
+
+def _is_a(source: Any, package: str, name: str) -> bool:
+    """Whether ``source`` is of a class that is called so, without an import of its package."""
+    return any(kind.__name__ == name and kind.__module__.startswith(package) for kind in type(source).__mro__)
+
+
+def is_function(source: Any) -> bool:
+    """Whether ``source`` is called with arguments to become a program."""
+    return callable(source) and not isinstance(source, type)

@@ -1,0 +1,118 @@
+"""JAX functions: ``jax.export`` traces them and writes StableHLO as a portable artifact.
+
+They are exported for a platform that JAX does not know, for which it has its default rules: operations as
+StableHLO defines them (``stablehlo.cholesky``, ``fft``, random bits by threefry), no calls of one platform's
+libraries.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from devscope.errors import InputError, LoweringError
+from devscope.frontends import Examples, ImportedSource
+from devscope.runtime.structure import LEAF, Structure, Tree, leaf_paths
+
+_PLATFORM = "devscope"
+_ENTRY = "main"
+
+
+def read_function(function: Any, examples: Examples | None) -> ImportedSource:
+    """The program of a function, traced with example arguments, of which shapes and dtypes count.
+
+    An example is anything that JAX takes, or a ``jax.ShapeDtypeStruct``, whose dimensions may be symbolic
+    (``jax.export.symbolic_shape``): they are dynamic in the program.
+
+    Raises InputError where JAX is not installed or the function cannot be traced.
+    """
+    jax, export = _jax(), _jax("jax.export")
+    name = getattr(function, "__name__", type(function).__name__)
+    if examples is None:
+        raise InputError(
+            f"'{name}' is a function: what it is called with decides what is compiled",
+            notes=["give example_arguments=(x, ...): arrays, or jax.ShapeDtypeStruct(shape, dtype)"],
+        )
+    by_name: Mapping[str, Any] = examples if isinstance(examples, Mapping) else {}
+    by_position: Sequence[Any] = () if isinstance(examples, Mapping) else examples
+    staged = jax.jit(function, keep_unused=True)
+    try:
+        exported = export.export(staged, platforms=(_PLATFORM,))(*by_position, **by_name)
+    except Exception as error:
+        what = " ".join(str(error).split())
+        raise InputError(f"JAX cannot trace '{name}': {type(error).__name__}: {what[:_LONGEST]}") from error
+    return read_exported(exported, _parameters(function, len(by_position)), name)
+
+
+_LONGEST = 600
+"""Most characters of a message of JAX that are shown."""
+
+
+def read_exported(exported: Any, parameters: Sequence[str] = (), name: str | None = None) -> ImportedSource:
+    """The program of a ``jax.export.Exported``; ``parameters`` are the names of those given by position."""
+    positional, by_name = exported.in_tree.children()
+    trees = [_tree(tree, "an argument") for tree in positional.children()]
+    names = [*parameters, *(f"arg{number}" for number in range(len(parameters), len(trees)))]
+    keywords = _tree(by_name, "an argument")
+    for key, tree in keywords["dict"]:
+        names.append(key)
+        trees.append(tree)
+    output = _tree(exported.out_tree, "the result")
+    paths = [path for parameter, tree in zip(names, trees, strict=True) for path in leaf_paths(tree, parameter)]
+    structure = Structure(names, trees, output, len(positional.children()))
+    results = list(leaf_paths(output, "result"))
+    structures = {_ENTRY: structure}
+    flat = output == LEAF or (_is_flat_tuple(output) and len(results) > 1)
+    if flat and all(tree == LEAF for tree in trees):
+        structures = {}  # arrays that nest in nothing
+        results = [f"result{number}" for number in range(len(results))]
+    source = f"<JAX function {name or exported.fun_name}>"
+    return ImportedSource(source, bytes(exported.mlir_module_serialized), {_ENTRY: (paths, results)}, structures)
+
+
+def _is_flat_tuple(tree: Tree) -> bool:
+    return tree is not None and tree != LEAF and all(part == LEAF for part in tree.get("tuple", [None]))
+
+
+def _tree(definition: Any, what: str) -> Tree:
+    """A ``PyTreeDef`` as a `Tree`. Raises LoweringError for containers that only JAX can take apart."""
+    node = definition.node_data()
+    if node is None:
+        return LEAF
+    kind, data = node
+    children = [_tree(child, what) for child in definition.children()]
+    if kind is type(None):
+        return None
+    if kind in (tuple, list):
+        return {kind.__name__: children}
+    if issubclass(kind, dict):
+        keys = data[1] if isinstance(data, tuple) else data
+        return {"dict": [[key, child] for key, child in zip(keys, children, strict=True)]}
+    if issubclass(kind, tuple) and (fields := getattr(kind, "_fields", None)) is not None:
+        return {"namedtuple": [kind.__name__, list(fields), children]}
+    raise LoweringError(
+        f"{what} has a {kind.__name__}, which a compiled program cannot take apart without JAX",
+        notes=["what nests may be dictionaries, lists, tuples, named tuples and None"],
+    )
+
+
+def _parameters(function: Any, count: int) -> list[str]:
+    """The names of the first ``count`` parameters, as far as they have any."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return []
+    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [parameter.name for parameter in parameters[:count] if parameter.kind in named]
+
+
+def _jax(module: str = "jax") -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise InputError(
+            "the program is a Python function, which JAX would trace, and JAX is not installed",
+            notes=["install it: pip install 'devscope[jax]'"],
+        ) from None

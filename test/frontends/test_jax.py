@@ -1,0 +1,187 @@
+"""JAX functions as programs: names, dtypes, nesting and dynamic dimensions are those of the function."""
+
+from collections import OrderedDict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+import devscope
+from devscope.errors import ArgumentError, ExecutableFormatError, InputError, LoweringError
+from devscope.runtime.structure import Structure, count_leaves, leaf_paths
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+
+class Layer(NamedTuple):
+    weights: Any
+    bias: Any
+
+
+X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+FIRST = Layer(np.ones((3, 2), np.float32), np.array([0.5, -0.5], np.float32))
+PARAMETERS = {"first": FIRST, "rest": [None, (np.float32(2),)]}
+
+
+def network(parameters: Any, x: Any) -> Any:
+    first = parameters["first"]
+    y = jnp.tanh(x @ first.weights + first.bias) * parameters["rest"][1][0]
+    return {"y": y, "state": Layer(jnp.sum(y, axis=0), None)}
+
+
+def equal(got: Any, want: Any) -> None:
+    leaves, tree = jax.tree.flatten(want)
+    found, other = jax.tree.flatten(got)
+    assert str(tree) == str(other)
+    for one, two in zip(found, leaves, strict=True):
+        assert one.dtype == two.dtype
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def executable() -> Any:
+    with devscope.compile(network, (PARAMETERS, X), cache=False) as made:
+        yield made
+
+
+def test_arguments_and_results_nest(executable: Any) -> None:
+    equal(executable(PARAMETERS, X), network(PARAMETERS, X))
+    equal(executable(x=X, parameters=PARAMETERS), network(PARAMETERS, X))
+
+
+def test_names_are_paths(executable: Any) -> None:
+    assert [spec.name for spec in executable.entries["main"].inputs] == [
+        "parameters['first'].weights",
+        "parameters['first'].bias",
+        "parameters['rest'][1][0]",
+        "x",
+    ]
+    assert executable.entries["main"].outputs[1].name == "result['y']"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "message"),
+    [
+        (({},), {"x": X}, "expected the keys"),
+        ((PARAMETERS,), {}, "lacks 'x'"),
+        ((PARAMETERS, X, X), {}, "2 arguments by position, got 3"),
+        ((PARAMETERS, X), {"x": X}, "twice"),
+        ((PARAMETERS, X), {"z": X}, "no argument 'z'"),
+        (({**PARAMETERS, "rest": (None, (2.0,))}, X), {}, r"'parameters\['rest'\]': expected a list, got tuple"),
+        (({**PARAMETERS, "rest": [None, ()]}, X), {}, "expected 1 parts, got 0"),
+        (({**PARAMETERS, "rest": [0, (2.0,)]}, X), {}, "expected None, got int"),
+        (([], X), {}, "'parameters': expected a dictionary, got list"),
+    ],
+)
+def test_wrong_structure(executable: Any, arguments: Any, named: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        executable(*arguments, **named)
+
+
+def test_wrong_array_names_its_path(executable: Any) -> None:
+    with pytest.raises(InputError, match=r"'parameters\['first'\]\.bias': expected shape \[2\], got \[3\]"):
+        executable({**PARAMETERS, "first": Layer(PARAMETERS["first"].weights, np.ones(3, np.float32))}, X)
+
+
+def test_saved_programs_need_no_jax(executable: Any, tmp_path: Path) -> None:
+    executable.save(tmp_path / "network.dsx")
+    with devscope.load(tmp_path / "network.dsx") as loaded:
+        assert repr(loaded(PARAMETERS, X)) == repr(executable(PARAMETERS, X))
+
+
+def test_run_traces_with_what_it_is_called_with() -> None:
+    equal(devscope.run(network, PARAMETERS, X, cache=False), network(PARAMETERS, X))
+    np.testing.assert_array_equal(devscope.run(lambda a, b: a - b, b=X, a=X, cache=False), X - X)
+
+
+def test_flat_functions_are_as_other_programs() -> None:
+    with devscope.compile(lambda a, b: (a + b, a * b), (X, X), cache=False) as made:
+        assert "structures" not in made.program.report
+        assert [spec.name for spec in made.entries["main"].inputs] == ["a", "b"]
+        total, product = made(X, b=X)
+        np.testing.assert_array_equal(total, X + X)
+        np.testing.assert_array_equal(product, X * X)
+
+
+def test_examples_by_name_and_without_data() -> None:
+    spec = jax.ShapeDtypeStruct((3,), np.float32)
+    with devscope.compile(lambda *, left, right: left - right, {"right": spec, "left": spec}, cache=False) as made:
+        np.testing.assert_array_equal(made(left=X[0], right=X[1]), X[0] - X[1])
+
+
+def test_jax_arrays_are_arguments() -> None:
+    given = jnp.arange(4, dtype=jnp.bfloat16), jnp.array([True, False, True, False])
+    with devscope.compile(lambda x, mask: jnp.where(mask, x, -x), given, cache=False) as made:
+        result = made(*given)
+        assert result.dtype == given[0].dtype
+        np.testing.assert_array_equal(result, np.where(given[1], given[0], -given[0]))
+
+
+def test_exported_and_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEVSCOPE_CACHE", str(tmp_path))
+    exported = jax.export.export(jax.jit(lambda x: {"y": x + 1}))(X)
+    for _ in range(2):  # the second time from the cache
+        with devscope.compile(exported) as made:
+            equal(made(X), {"y": X + 1})
+
+
+@pytest.mark.parametrize(
+    ("function", "examples", "message"),
+    [
+        (lambda x: undefined, (X,), "cannot trace.*undefined"),  # noqa: F821  # pyright: ignore
+        (lambda x: x, (object(),), "cannot trace"),
+        (lambda x, y: x, (X,), "cannot trace"),
+    ],
+)
+def test_what_jax_cannot_trace(function: Any, examples: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        devscope.compile(function, examples)
+
+
+def test_containers_of_jax_alone() -> None:
+    @jax.tree_util.register_pytree_node_class
+    class Own:
+        def tree_flatten(self) -> Any:
+            return (X,), None
+
+        @classmethod
+        def tree_unflatten(cls, aux: Any, children: Any) -> Any:
+            return cls()
+
+    with pytest.raises(LoweringError, match="has a Own, which a compiled program cannot take apart"):
+        devscope.compile(lambda own: X, (Own(),))
+
+
+TREE = {"dict": [["a", "*"], [3, {"list": [None, {"namedtuple": ["P", ["x"], ["*"]]}]}]]}
+
+
+def test_trees() -> None:
+    assert list(leaf_paths(TREE, "t")) == ["t['a']", "t[3][1].x"]
+    assert count_leaves(TREE) == 2
+    nested = Structure(["t"], [TREE], TREE, 1)
+    given = OrderedDict([(3, [None, Layer(1, 2)[:1]]), ("a", 5)])
+    assert nested.arrays("f", [given], {}) == [5, 1]
+    assert repr(nested.result([5, 1])) == "{'a': 5, 3: [None, P(x=1)]}"
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [1, "**", {}, {"set": []}, {"dict": ["ab"]}, {"dict": [[[], "*"]]}, {"namedtuple": ["P", ["def"], ["*"]]}],
+)
+def test_damaged_trees(tree: Any) -> None:
+    with pytest.raises(ValueError, match="structure"):
+        Structure(["t"], [tree], "*", 1)
+
+
+def test_damaged_structures(executable: Any) -> None:
+    program = executable.program
+    good = program.report["structures"]
+    for bad in (3, {"other": {}}, {"main": {"inputs": []}}, {"main": {**good["main"], "output": "*"}}):
+        program.report["structures"] = bad
+        try:
+            with pytest.raises(ExecutableFormatError):
+                devscope.Executable(program)
+        finally:
+            program.report["structures"] = good
