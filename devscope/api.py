@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from devscope.compile_options import CompileOptions, checked_limits, require_use_of_machine
 from devscope.errors import ArgumentError, InputError, Note, OptionError, option_note
-from devscope.frontends import Examples, ImportedSource, imported, is_function
+from devscope.frontends import Examples, ImportedSource, given_back, imported, is_function
 from devscope.runtime.threads import thread_count
 from devscope.source import read_once, source_digest
 
@@ -171,13 +171,18 @@ def plan(
 ) -> Plan:
     """Plan a program: which scope every operation and value gets, and which copies that takes.
 
+    ``plan(...).module`` is the planned module, of the kind of ``source``: in the context of a module of MLIR's
+    bindings, an xDSL module, or text. ``source`` stays as it is.
+
     Raises as `compile` does, and OptionError for a ``machine`` that is not looked at.
     """
     from devscope.pipeline import plan_source
 
     require_use_of_machine(machine, completion)
     options = CompileOptions(default, arguments, {}, completion, machine)
-    return plan_source(imported(source, example_arguments), options).plan
+    planned = plan_source(imported(source, example_arguments), options)
+    planned.plan.write = lambda: given_back(source, planned.session.to_mlir(planned.module))
+    return planned.plan
 
 
 def load(

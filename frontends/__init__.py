@@ -79,3 +79,19 @@ def _is_a(source: Any, package: str, name: str) -> bool:
 def is_function(source: Any) -> bool:
     """Whether ``source`` is called with arguments to become a program."""
     return callable(source) and not isinstance(source, type)
+
+
+def given_back(source: Any, module: Any) -> Any:
+    """``module``, an ``ir.Module`` of the compiler, as what ``source`` is.
+
+    A module of MLIR's bindings in the context of that one, an xDSL module, else MLIR text.
+    """
+    if hasattr(source, "operation"):
+        from devscope.frontends import mlir
+
+        return mlir.in_context(mlir.written(module), source.operation.context)
+    if _is_a(source, "xdsl.ir", "Operation"):
+        from devscope.frontends import xdsl
+
+        return xdsl.given_back(module)
+    return str(module)

@@ -10,6 +10,7 @@ from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
+from xdsl.parser import Parser
 from xdsl.printer import Printer
 
 from devscope.errors import InputError
@@ -26,3 +27,11 @@ def read_module(module: Any) -> ImportedSource:
     stream = StringIO()
     Printer(stream, print_generic_format=True).print_op(module)
     return ImportedSource(_NAME, stream.getvalue().encode())
+
+
+def given_back(module: Any) -> ModuleOp:
+    """An ``ir.Module`` as a module of an xDSL context of its own, which has all dialects and lets others pass."""
+    from devscope.dialects.context import make_context
+
+    text = module.operation.get_asm(print_generic_op_form=True, large_resource_limit=1 << 62)
+    return Parser(make_context(), text).parse_module()

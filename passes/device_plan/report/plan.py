@@ -1,10 +1,10 @@
 """What planning decided and why: the `Plan`."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from xdsl.ir import Operation, SSAValue, Use
 
@@ -98,6 +98,8 @@ class Plan:
     names: SourceNames = field(default_factory=SourceNames)
     signatures: str = ""
     """What public functions take and give, with the names of the source, if whoever planned them knows."""
+    write: Callable[[], Any] | None = None
+    """Makes `module`, if whoever planned it can."""
 
     def __repr__(self) -> str:
         """The public functions, how many operations are on which device, and which values are copied where."""
@@ -108,6 +110,11 @@ class Plan:
         more = f", ... ({len(copies)} in all)" if len(copies) > _SHOWN_COPIES else ""
         plan = f"Plan {self.signatures}" if self.signatures else "Plan"
         return f"<{plan}: operations: {where}; copies: {', '.join(copies[:_SHOWN_COPIES]) or 'none'}{more}>"
+
+    @cached_property
+    def module(self) -> Any:
+        """The planned module, of the kind that `devscope.plan` was given; None where a pass planned it."""
+        return self.write() if self.write is not None else None
 
     @cached_property
     def formatter(self) -> DiagnosticFormatter:
