@@ -35,7 +35,7 @@ imports: $(TREE)
 	cd $(TREE) && PYTHONPATH=. $(CURDIR)/$(BIN)/lint-imports --no-cache --no-logo
 
 clang-format: $(VENV)/.dev
-	$(BIN)/clang-format --dry-run --Werror runtime/native/*.[ch] test/runtime/native/*.[ch] test/cuda/*.c
+	$(BIN)/clang-format --dry-run --Werror runtime/*/*.[ch] test/runtime/native/*.[ch] test/cuda/*.c
 
 lit: $(VENV)/.dev
 	$(BIN)/lit -v -j2 test

@@ -1,7 +1,7 @@
 """Modules of MLIR's Python bindings: ``mlir``, ``torch_mlir``, ``jaxlib.mlir``, each in the context of its user.
 
-A module of another package, or another context, comes and goes as bytecode. Between builds that may be of different
-versions StableHLO comes as a portable artifact, the form that it keeps stable.
+A module of another package, or another context, comes and goes as bytecode. Between builds that may be of
+different versions StableHLO comes as a portable artifact, the form that it keeps stable.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class CompileError(Exception):
 
 def has_compiler() -> bool:
     """Whether this machine has a C compiler, with the headers of a C library."""
-    return _machine_compiler() is not None
+    return machine_compiler() is not None
 
 
 def object_path(machine: str = platform.machine()) -> Path:
@@ -51,7 +51,8 @@ def object_path(machine: str = platform.machine()) -> Path:
 
 def sources() -> list[Path]:
     """The C files and headers; none in an installation from a wheel."""
-    return sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")])
+    files = [*FOLDER.glob("*.c")]
+    return sorted([*files, *FOLDER.glob("*.h")]) if files else []
 
 
 @cache
@@ -70,7 +71,7 @@ def translation_unit() -> str:
 
 def compile_objects() -> None:
     """Compiles for this machine, and for others where the compiler can. Raises :class:`CompileError`."""
-    if (compiler := _machine_compiler()) is not None:
+    if (compiler := machine_compiler()) is not None:
         _compile(compiler, platform.machine())
         return
     if importlib.util.find_spec("ziglang") is None:
@@ -83,8 +84,10 @@ def compile_objects() -> None:
 
 
 @cache
-def _machine_compiler() -> list[str] | None:
-    """Raises :class:`CompileError` where ``$CC`` names none."""
+def machine_compiler() -> list[str] | None:
+    """The command of this machine's C compiler; None where there is none.
+
+    Raises :class:`CompileError` where ``$CC`` names none."""
     chosen = os.environ.get("CC")
     for command in [chosen] if chosen else ["cc", "gcc", "clang"]:
         words = shlex.split(command)

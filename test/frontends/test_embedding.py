@@ -69,12 +69,9 @@ def test_a_pass_that_fails(module: Any) -> None:
     func.return %1""",
     ).replace("%x: tensor<8xf32>) -> tensor<8xf32>", "%x: tensor<8xf32>) -> (tensor<8xf32> {device.scope = #dev})")
     bad = ir.Module.parse(wrong, module.context)
-    with (
-        module.context,
-        pytest.raises(ir.MLIRError, match=r"(?s)Failure while executing pass pipeline.*must be on"),
-    ):
-        manager = passmanager.PassManager()
-        devscope.mlir.add_plan_pass(manager)
+    manager = passmanager.PassManager(context=module.context)
+    devscope.mlir.add_plan_pass(manager, module.context)
+    with pytest.raises(ir.MLIRError, match=r"(?s)Failure while executing pass pipeline.*must be on"):
         manager.run(bad.operation)
     with pytest.raises(PlanError):
         devscope.mlir.run_pass(bad, "device-plan")
@@ -148,10 +145,7 @@ def test_bindings_without_irdl() -> None:
 
 
 def test_a_pass_on_functions(module: Any) -> None:
-    with (
-        module.context,
-        pytest.raises(ir.MLIRError, match="runs on builtin.module, and was added for 'func.func'"),
-    ):
-        manager = passmanager.PassManager("func.func")
-        devscope.mlir.add_plan_pass(manager)
+    manager = passmanager.PassManager("func.func", module.context)
+    devscope.mlir.add_plan_pass(manager, module.context)
+    with pytest.raises(ir.MLIRError, match=r"runs on builtin\.module, and was added for 'func\.func'"):
         manager.run(next(iter(module.body.operations)).operation)

@@ -24,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def forget() -> None:
-    for function in (compile_native.digest, compile_native._machine_compiler, native.runtime_object):  # pyright: ignore[reportPrivateUsage]
+    for function in (compile_native.digest, compile_native.machine_compiler, native.runtime_object):
         function.cache_clear()
 
 

@@ -1,0 +1,168 @@
+"""Programs as shared libraries, called from C and C++ without Python."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import devscope
+from devscope.api import CompileOptions
+from devscope.cli.main import main
+from devscope.errors import OptionError
+from devscope.runtime.drivers.opencl import opencl_devices
+from devscope.runtime.library import write_library
+from devscope.runtime.native import compile_native
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "c_library"
+EXPECTED = "2 2.5\n5 5.5\n4\nelement: {file}:20:3: assertion failed: the index is too large\n"
+
+pytestmark = pytest.mark.skipif(not compile_native.has_compiler(), reason="this machine has no C compiler")
+
+
+def build(program: devscope.api.Source, folder: Path, **options: str) -> None:
+    write_library(devscope.build(program, CompileOptions(**options)), folder / "libmodel.so")
+
+
+def run(source: Path, folder: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """What a C program that is linked with the library prints; nothing but the C library is in its reach."""
+    compiler = compile_native.machine_compiler()
+    assert compiler is not None
+    executable = folder / "main"
+    flags = ["-Wall", "-Wextra", "-Werror", "-std=c11", "-I", str(folder), "-L", str(folder)]
+    command = [*compiler, *flags, str(source), "-lmodel", f"-Wl,-rpath,{folder}", "-o", str(executable)]
+    subprocess.run(command, check=True)
+    return subprocess.run(
+        [executable], env=environment or {}, capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+def test_example_in_c(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = EXAMPLE / "model.mlir"
+    assert main(["build", str(source), "--shared", "-o", str(tmp_path / "libmodel.so")]) == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["libmodel.so", "model.h", "modelConfig.cmake"]
+    done = run(EXAMPLE / "main.c", tmp_path)
+    assert done.stdout == EXPECTED.format(file=source), done.stderr
+    needed = subprocess.run(["ldd", tmp_path / "libmodel.so"], capture_output=True, text=True, check=True).stdout
+    assert "python" not in needed
+
+
+def test_example_in_cpp_by_cmake(tmp_path: Path) -> None:
+    cmake = shutil.which("cmake")
+    if cmake is None:
+        pytest.skip("this machine has no CMake")
+    build(EXAMPLE / "model.mlir", tmp_path)
+    made = tmp_path / "build"
+    configure = ["-S", EXAMPLE, "-B", made, f"-DCMAKE_PREFIX_PATH={tmp_path}"]
+    subprocess.run([cmake, *configure], check=True, capture_output=True)
+    subprocess.run([cmake, "--build", made], check=True, capture_output=True)
+    assert subprocess.run([made / "example"], capture_output=True, text=True, check=True).stdout == "1x2: 8 10\n"
+
+
+def test_example_on_opencl(tmp_path: Path) -> None:
+    """Without a driver, there is an error that says so; with one, the results are the same."""
+    source = EXAMPLE / "model.mlir"
+    build(source, tmp_path, default="opencl:0")
+    alone = run(EXAMPLE / "main.c", tmp_path, {"DEVSCOPE_OPENCL": "/nowhere.so", "LD_LIBRARY_PATH": "/nowhere"})
+    if "no OpenCL library" not in alone.stderr:
+        assert "there is no OpenCL device" in alone.stderr or alone.returncode == 0
+    devices, _ = opencl_devices()
+    if not devices:
+        pytest.skip("no OpenCL device")
+    path = os.path.abspath(devices[0].library.path)
+    environment = {"DEVSCOPE_OPENCL": path, "LD_LIBRARY_PATH": os.path.dirname(path)}
+    done = run(EXAMPLE / "main.c", tmp_path, environment)
+    assert done.stdout == EXPECTED.format(file=source), done.stderr
+
+
+TYPES = """
+func.func @main(%bf: tensor<2xbf16>, %flag: tensor<2xi1>, %z: tensor<2xcomplex<f32>>, %int: i64,
+                %none: tensor<0xf32>, %w: complex<f64>, %x: f16)
+    -> (tensor<2xbf16>, tensor<2xi1>, tensor<2xcomplex<f32>>, i64, tensor<0xf32>, complex<f64>, f16) {
+  %sum = arith.addi %int, %int : i64
+  return %bf, %flag, %z, %sum, %none, %w, %x
+    : tensor<2xbf16>, tensor<2xi1>, tensor<2xcomplex<f32>>, i64, tensor<0xf32>, complex<f64>, f16
+}
+func.func @twice(%x: tensor<?xf32>, %table: tensor<20xf32>) -> (tensor<?xf32>, tensor<?xf32>, tensor<20xf32>) {
+  %e = arith.constant dense<[
+    0., 1., 2., 3., 4., 5., 6., 7., 8., 9., 10., 11., 12., 13., 14., 15., 16., 17., 18., 19.
+  ]> : tensor<20xf32>
+  %s = linalg.add ins(%table, %e : tensor<20xf32>, tensor<20xf32>) outs(%e : tensor<20xf32>) -> tensor<20xf32>
+  return %x, %x, %s : tensor<?xf32>, tensor<?xf32>, tensor<20xf32>
+}
+func.func @nothing() { return }
+"""
+CALLER = r"""
+#include "model.h"
+#include <stdio.h>
+int main(void) {
+  const uint16_t bf[2] = {0x3f80, 0x4000};
+  const bool flag[2] = {true, false};
+  const float z[4] = {1, 2, 3, 4};
+  const double w[2] = {5, 6};
+  uint16_t bf_out[2], x_out;
+  bool flag_out[2];
+  float z_out[4];
+  double w_out[2];
+  int64_t sum;
+  if (model_main(bf, flag, z, 21, 0, w, 0x3c00, bf_out, flag_out, z_out, &sum, 0, w_out, &x_out))
+    return puts(model_error()), 1;
+  printf("%x %x %d %d %g %g %lld %g %x\n", bf_out[0], bf_out[1], flag_out[0], flag_out[1], z_out[0], z_out[3],
+         (long long)sum, w_out[1], x_out);
+  float table[20] = {0}, out[20], *one, *two;
+  int64_t sizes[3];
+  for (int64_t count = 0; count < 3; count++) {
+    if (model_twice(table, &count, table, &one, sizes, &two, sizes + 1, out))
+      return puts(model_error()), 1;
+    printf("%lld %lld %g %d\n", (long long)sizes[0], (long long)sizes[1], out[19], one != two);
+    model_free(one);
+    model_free(two);
+  }
+  return model_nothing();
+}
+"""
+
+
+def test_types_and_shared_results(tmp_path: Path) -> None:
+    build(TYPES, tmp_path)
+    (tmp_path / "main.c").write_text(CALLER)
+    done = run(tmp_path / "main.c", tmp_path)
+    assert done.stdout == "3f80 4000 1 0 1 4 42 6 3c00\n0 0 19 1\n1 1 19 1\n2 2 19 1\n", done.stderr
+
+
+IDENTITY = "func.func @{name}(%{x}: tensor<4xf32>) -> tensor<4xf32> {{ return %{x} : tensor<4xf32> }}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "file", "message"),
+    [
+        (IDENTITY.format(name="open", x="x"), "libmodel.so", "no name for function 'open'"),
+        (IDENTITY.format(name="f", x="x"), "lib7.so", "cannot be called 'lib7.so'"),
+        (IDENTITY.format(name="f", x="x"), "libint.so", "cannot be called"),
+    ],
+)
+def test_names_that_c_lacks(tmp_path: Path, text: str, file: str, message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        write_library(devscope.build(text), tmp_path / file)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_that_c_reserves(tmp_path: Path) -> None:
+    build(IDENTITY.format(name='"a b"', x="int") + IDENTITY.format(name="f", x="x"), tmp_path)
+    header = (tmp_path / "model.h").read_text()
+    assert "int model_a_b(const float *arg_0_, float *result_0_);" in header
+
+
+def test_parts_of_devices(tmp_path: Path) -> None:
+    program = devscope.build(IDENTITY.format(name="f", x="x"))
+    with pytest.raises(OptionError, match=r"cannot run on 'opencl:0\.1'"):
+        write_library(program, tmp_path / "libmodel.so", {"opencl:0": "opencl:0.1"})
+
+
+def test_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = str(EXAMPLE / "model.mlir")
+    assert main(["build", source, "--shared", "-o", str(tmp_path / "libm.so"), "--sign-with", "key"]) == 2
+    assert "--sign-with has no effect on a shared library" in capsys.readouterr().err
