@@ -72,6 +72,7 @@ class Instance:
                 traffic=ctypes.addressof(self.traffic),
                 arenas=ctypes.addressof(self._arena_records),
                 run_tasks=shared["devscope_pool_run"],
+                wait_apart=shared["devscope_wait_apart"],
                 threads=threads,
                 returned=returned,
             )

@@ -102,6 +102,7 @@ def shared_runtime() -> dict[str, int]:
 _RUN_TASKS = "devscope_run_tasks"
 _SHARED = (
     "devscope_pool_run",
+    "devscope_wait_apart",
     "devscope_python_call",
     "devscope_python_call_out",
     "devscope_python_call_checked",

@@ -27,7 +27,7 @@ OpenCL = abi.struct(
     "clWaitForEvents clGetEventInfo clRetainEvent clReleaseEvent clSVMAlloc clSVMFree",
 )
 ClQueue = abi.struct(
-    "ClQueue", "cl queue transfers shared polled issued completed", {"events": ctypes.c_int64 * 64}
+    "ClQueue", "cl queue transfers shared polled joined issued completed", {"events": ctypes.c_int64 * 64}
 )
 
 
@@ -105,7 +105,12 @@ class OpenCLDevice(Device):
         if missing := [name for name, at in addresses.items() if not at and name not in cl.SVM_FUNCTIONS]:
             raise DeviceError(f"{self.label}: the driver lacks {', '.join(missing)}")
         functions = OpenCL(**addresses)
-        state = ClQueue(ctypes.addressof(functions), polled=int(self.polled), shared=int(self.shares_memory))
+        state = ClQueue(
+            ctypes.addressof(functions),
+            polled=int(self.polled),
+            joined=int(bool(self.device_type & cl.DEVICE_TYPE_CPU)),
+            shared=int(self.shares_memory),
+        )
         made.callback(self._close, state, functions)
         state.queue = self.create_queue()
         if not self.shares_memory:

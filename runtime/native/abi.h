@@ -292,6 +292,17 @@ enum { TASKS_DONE, TASKS_LEFT, TASKS_LOST };
 /* Runs the tasks 0 to count - 1 on at most `threads` threads, this one among them. */
 typedef int32_t RunTasks(Task *task, void *environment, int64_t count, int64_t threads, Leave *leave);
 
+/* clWaitForEvents and clReleaseEvent. */
+typedef int32_t WaitForEvent(uint32_t count, void *const *events);
+typedef int32_t DropEvent(void *event);
+
+/* What became of a wait: LEFT, since `leave` asked for it, or REFUSED, since there is no thread for it. */
+enum { WAIT_DONE, WAIT_LEFT, WAIT_REFUSED };
+
+/* Has a thread of its own wait for an event, and drop it then, also after the call was left; the event is the
+ * caller's only if that is refused. */
+typedef int32_t WaitApart(WaitForEvent *wait, DropEvent *drop, void *event, Leave *leave, int32_t *status);
+
 struct Context {
   Error error;
   int64_t device_count;
@@ -308,6 +319,7 @@ struct Context {
   const Interpreter *interpreter; /* null in threads that handle no signals */
   void *raised[3];                /* what a handler raised, for the loader to raise */
   RunTasks *run_tasks;            /* devscope_pool_run of the copy of the runtime that has the threads */
+  WaitApart *wait_apart;          /* devscope_wait_apart of that copy; null: waits are not done apart */
   int64_t threads;                /* how many a call may use */
   int64_t out_count;
   const Out *outs; /* of the first results of the entry that is called */
@@ -372,6 +384,7 @@ EXPORT void devscope_close(Context *context);
 /* Of one copy of the runtime, which is never unloaded: the threads of the process, and what outlives programs. */
 
 EXPORT RunTasks devscope_pool_run;
+EXPORT WaitApart devscope_wait_apart;
 
 EXPORT void devscope_set_interpreter(const Interpreter *interpreter);
 

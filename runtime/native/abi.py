@@ -61,7 +61,7 @@ Context = struct(
     {"blocks": Block},
     "returned stop ended interpreter",
     {"raised": ctypes.c_int64 * 3},
-    "run_tasks threads out_count outs",
+    "run_tasks wait_apart threads out_count outs",
 )
 Value = struct(
     "Value",

@@ -81,6 +81,7 @@ typedef struct {
   cl_queue transfers; /* for copies between host and device; null when the memory is shared, see transfers_of */
   int64_t shared;     /* 1: the host reads and writes buffers itself (fine-grained SVM) */
   int64_t polled;     /* 1: the host asks again and again whether a command is complete, see wait_for */
+  int64_t joined;     /* 1: a thread that waits in the driver may do a part of the device's work */
   int64_t issued;     /* the last command enqueued */
   int64_t completed;  /* all commands up to this one are known to be complete */
   cl_event events[EVENTS]; /* that of command n at n mod EVENTS */
@@ -160,9 +161,27 @@ static int64_t nanoseconds(void) {
   return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* A wait that a signal can end: pauses grow with the time that has passed. */
+/* Waits in another thread; where there is none for it, it returns at once. */
+static Status wait_elsewhere(const ClQueue *queue, cl_event event) {
+  const OpenCL *cl = queue->cl;
+  Status status = 0;
+  TRY(cl->clRetainEvent(event));
+  switch (devscope_context->wait_apart((WaitForEvent *)cl->clWaitForEvents, (DropEvent *)cl->clReleaseEvent, event,
+                                       asked_to_leave, &status)) {
+  case WAIT_REFUSED:
+    cl->clReleaseEvent(event);
+    return 0;
+  case WAIT_LEFT:
+    return CANCELLED;
+  default:
+    return status;
+  }
+}
+
+/* A wait that a signal can end: in another thread, or with pauses that grow with the time that has passed. */
 static Status wait_in_slices(const ClQueue *queue, cl_event event, bool *was_quick) {
   const int64_t begin = nanoseconds();
+  bool is_to_join = queue->joined && devscope_context->wait_apart;
   for (;;) {
     int32_t state = 0;
     TRY(queue->cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL));
@@ -173,10 +192,14 @@ static Status wait_in_slices(const ClQueue *queue, cl_event event, bool *was_qui
     }
     if (interrupted())
       return CANCELLED;
-    if (elapsed < 20000)
+    if (elapsed < 20000) {
       sched_yield();
-    else
+    } else if (is_to_join) {
+      is_to_join = false;
+      TRY(wait_elsewhere(queue, event));
+    } else {
       nanosleep(&(struct timespec){.tv_nsec = min(max(elapsed / 16, 5000), 1000000)}, NULL);
+    }
   }
 }
 

@@ -63,8 +63,12 @@ static bool usable;
 
 static void make_key(void) { usable = pthread_key_create(&in_task, NULL) == 0; }
 
+static void futex_for(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *time) {
+  syscall(SYS_futex, word, operation, value, time, NULL, 0);
+}
+
 static void futex(_Atomic uint32_t *word, int operation, uint32_t value) {
-  syscall(SYS_futex, word, operation, value, NULL, NULL, 0);
+  futex_for(word, operation, value, NULL);
 }
 
 static inline void relax(void) {
@@ -146,8 +150,30 @@ static void *work(void *argument) {
   return NULL;
 }
 
-/* As many workers as are wanted, or as the system gives. Handlers of signals are for the threads of others; those
- * of faults must find the thread that is at fault. */
+/* Makes threads, of one size of stack (0: the usual one), until so many are there; gives how many are. Handlers of
+ * signals are for the threads of others; those of faults must find the thread that is at fault. */
+static int32_t make_threads(void *(*function)(void *), size_t stack, int32_t there, int32_t wanted) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes))
+    return there;
+  sigset_t all, before;
+  sigfillset(&all);
+  const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+  for (size_t index = 0; index < sizeof faults / sizeof *faults; index++)
+    sigdelset(&all, faults[index]);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  if (stack)
+    pthread_attr_setstacksize(&attributes, stack);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  pthread_t thread;
+  while (there < wanted && pthread_create(&thread, &attributes, function, &pool) == 0)
+    there++;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return there;
+}
+
+/* As many workers as are wanted, or as the system gives. */
 static void make_workers(pid_t here, int32_t wanted) {
   if (pool.process != here) { /* threads do not survive a fork */
     pool.process = here;
@@ -155,23 +181,9 @@ static void make_workers(pid_t here, int32_t wanted) {
     pool.refused = 0;
     atomic_store(&pool.sleeping, 0);
   }
-  pthread_attr_t attributes;
-  if (pool.workers >= wanted || (pool.refused && exact_time() - pool.refused < REFUSED_NS) ||
-      pthread_attr_init(&attributes))
+  if (pool.workers >= wanted || (pool.refused && exact_time() - pool.refused < REFUSED_NS))
     return;
-  sigset_t all, before;
-  sigfillset(&all);
-  const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
-  for (size_t index = 0; index < sizeof faults / sizeof *faults; index++)
-    sigdelset(&all, faults[index]);
-  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-  pthread_attr_setstacksize(&attributes, WORKER_STACK);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
-  pthread_t thread;
-  while (pool.workers < wanted && pthread_create(&thread, &attributes, work, &pool) == 0)
-    pool.workers++;
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  pthread_attr_destroy(&attributes);
+  pool.workers = make_threads(work, WORKER_STACK, pool.workers, wanted);
   pool.refused = pool.workers < wanted ? exact_time() : 0;
 }
 

@@ -44,6 +44,7 @@ static inline Device *device_at(int64_t slot, enum Operation operation) {
 
 static void begin_interrupts(void);
 static bool interrupted(void);
+static int32_t asked_to_leave(void);
 static bool must_finish;
 static void leave_if_interrupted(void);
 

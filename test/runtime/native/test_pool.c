@@ -155,6 +155,78 @@ static void test_no_threads(void) {
   assert(pool.workers == 3);
 }
 
+/* --------------------------------------------------------------------------------- waiting in another thread */
+
+/* Of an event: whether it may end, how often it was waited for and dropped, and its status. */
+typedef struct {
+  _Atomic bool over;
+  _Atomic int waited, dropped;
+  int32_t status;
+} Event;
+
+static int32_t wait_for_one(uint32_t count, void *const *events) {
+  Event *event = events[0];
+  assert(count == 1 && !event->dropped);
+  while (!event->over)
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+  event->waited++;
+  return event->status;
+}
+
+static int32_t drop(void *event) {
+  ((Event *)event)->dropped++;
+  return 0;
+}
+
+static int32_t wait_apart(Event *event, Leave *leave, int32_t *status) {
+  return devscope_wait_apart(wait_for_one, drop, event, leave, status);
+}
+
+static Event first, second;
+
+/* As a handler of a signal that uses a device: the thread is busy. */
+static int32_t end_at_last(void) {
+  int32_t status = 0;
+  assert(wait_apart(&second, never, &status) == WAIT_REFUSED && !second.waited && !second.dropped);
+  if (++asked == 3)
+    first.over = true;
+  return 0;
+}
+
+static int32_t at_once(void) { return 1; }
+
+static void test_waits(void) {
+  for (int round = 0; round < 2000; round++) {
+    Event event = {.over = true, .status = -round};
+    int32_t status = 1;
+    assert(wait_apart(&event, never, &status) == WAIT_DONE && status == -round);
+    assert(event.waited == 1 && event.dropped == 1);
+  }
+  asked = 0;
+  int32_t status = 1;
+  assert(wait_apart(&first, end_at_last, &status) == WAIT_DONE && status == 0 && asked == 3);
+  /* The call is left, the thread goes on. */
+  assert(wait_apart(&second, at_once, &status) == WAIT_LEFT && !second.dropped);
+  Event last = {.over = true};
+  assert(wait_apart(&last, never, &status) == WAIT_REFUSED);
+  second.over = true;
+  while (!second.dropped)
+    nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+  while (wait_apart(&last, never, &status) == WAIT_REFUSED) /* the thread says so a moment later */
+    ;
+  assert(last.waited == 1 && second.waited == 1);
+}
+
+static void test_no_thread_to_wait(void) {
+  Event event = {.over = true};
+  int32_t status;
+  refusing = true;
+  waiter.process = 0; /* as after a fork */
+  assert(wait_apart(&event, never, &status) == WAIT_REFUSED && !event.dropped);
+  refusing = false;
+  assert(wait_apart(&event, never, &status) == WAIT_DONE && event.dropped == 1);
+}
+
 /* --------------------------------------------------------------------------------------------------- forks */
 
 static void expect_done(pid_t child) {
@@ -247,6 +319,28 @@ static void test_fork_in_a_job(void) {
   expect_done(forked);
 }
 
+/* In the middle of a wait, which the new process does not have. */
+static int32_t fork_and_end(void) {
+  if (forked < 0)
+    forked = fork();
+  first.over = true;
+  return forked == 0;
+}
+
+static void test_fork_in_a_wait(void) {
+  int32_t status;
+  first = (Event){0};
+  forked = -1;
+  const int32_t result = wait_apart(&first, fork_and_end, &status);
+  if (forked == 0) {
+    assert(result == WAIT_LEFT && !first.waited);
+    assert(wait_apart(&first, never, &status) == WAIT_DONE && first.waited == 1);
+    _exit(0);
+  }
+  assert(result == WAIT_DONE);
+  expect_done(forked);
+}
+
 static double processor_time(void) {
   struct rusage used;
   getrusage(RUSAGE_SELF, &used);
@@ -266,6 +360,7 @@ static void test_forks(void) {
   test_fork(1);
   test_fork_beside_a_job();
   test_fork_in_a_job();
+  test_fork_in_a_wait();
 }
 
 int main(int argument_count, char **arguments) {
@@ -277,6 +372,8 @@ int main(int argument_count, char **arguments) {
   test_long_tasks();
   test_signals();
   test_no_threads();
+  test_waits();
+  test_no_thread_to_wait();
   test_quiet();
   if (argument_count > 1) /* sanitizers do not follow forks of threads */
     test_forks();
