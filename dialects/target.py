@@ -164,6 +164,7 @@ for _kind in (
         {
             "arch": OptionSpec(str, "compute capability, such as sm_90"),
             "ptx": OptionSpec(str, "PTX version, such as 8.0"),
+            "tf32": OptionSpec(bool, "whether products of f32 may be of tf32: rounded to 10 bits of mantissa"),
             "calls": _CALLS,
         },
     ),

@@ -29,6 +29,9 @@ _LLVM_OPTIONS = (
     "--disable-loop-idiom-all",
 )
 
+#: Made counters of 16 bits, indices of loops lose truncations in the SPIR-V backend. Drivers reduce them anyway.
+_SPIRV_OPTIONS = ("--disable-lsr",)
+
 #: An integer type that the SPIR-V backend makes wider, keeping what overflows; it refuses those above 64 bits.
 _ODD_INTEGER = re.compile(r'(?<![\w%@."$-])i(?!(?:1|8|16|32|64)\b)\d\d?\b')
 
@@ -57,6 +60,8 @@ def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
     """The code of one LLVM IR module; raises RuntimeError with LLVM's message."""
     target, module = optimise(llvm, machine, text)
     if machine["triple"].startswith("spirv"):
+        for option in _SPIRV_OPTIONS:
+            llvm.set_option("devscope", option)
         _check_integers(module)
         optimised = str(module)
         exact = _SIGNED_BIT.sub(_select, optimised)

@@ -45,6 +45,14 @@ def _check_options(options: Options) -> None:
             f"option 'ptx' of target kind 'cuda': {arch} has no PTX {ptx}", notes=[f"legal: {', '.join(legal)}"]
         )
 
+    if options.get("tf32") and not _has_tensor_cores(arch):
+        raise OptionError(f"option 'tf32' of target kind 'cuda': {arch} has no tf32", notes=["from sm_80 on"])
+
+
+def _has_tensor_cores(arch: str) -> bool:
+    """Those of these are used; sm_75's know f16 only."""
+    return int(arch.removeprefix("sm_")) >= 80
+
 
 def _arch_and_ptx(options: Options) -> tuple[str, str]:
     arch = str(options.get("arch", _DEFAULT))
@@ -76,7 +84,8 @@ def _declare_dynamic(text: str) -> str:
 
 def _read_schedules(options: Options) -> Schedules:
     arch, _ = _arch_and_ptx(options)
-    return Schedules(gpu_rows(), "sm_80" if int(arch.removeprefix("sm_")) >= 80 else "")
+    rows = [row for row in gpu_rows() if row.element != "tf32" or options.get("tf32")]
+    return Schedules(rows, "sm_80" if _has_tensor_cores(arch) else "")
 
 
 TARGET = KernelTarget(

@@ -10,7 +10,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.gpu.contraction_match import Contraction, Operand, match
 from devscope.lowering.gpu.contraction_text import Extra, KernelText
 from devscope.lowering.gpu.launchers import TENSOR_TILES, TILES, Launchers
-from devscope.lowering.gpu.tensor_text import TensorText, is_for_tensor_cores
+from devscope.lowering.gpu.tensor_text import TensorText, tensor_element
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import zeros_before
@@ -29,8 +29,8 @@ def call_contractions(module: Any, schedules: Schedules, launchers: Launchers) -
         found = match(op, linalg)  # now: what was replaced before may have changed its operands
         assert found is not None
         row = None
-        if is_for_tensor_cores(found):
-            row = schedules.choose(op, TENSOR_TILES, found.a.element, found.sizes())
+        if element := tensor_element(found):
+            row = schedules.choose(op, TENSOR_TILES, element, found.sizes())
         row = row or schedules.choose(op, TILES, found.element, found.sizes())
         if row is not None:
             _replace(op, found, row, schedules, launchers)

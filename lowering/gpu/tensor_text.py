@@ -4,6 +4,8 @@ A warp of 32 work-items multiplies fragments, of which each of them has a part, 
 "Matrix Fragments for mma.m16n8k16"). Tiles have the elements of the operands, and are laid out as these are:
 what stands side by side in memory does so in a tile, and ``ldmatrix`` transposes what is the other way round.
 Pieces of 16 bytes that begin at such are copied past the registers, while the tiles before are used.
+Elements of f32 are rounded to tf32 (8 bits of exponent, 10 of mantissa) on their way to the tiles; ``ldmatrix``
+cannot transpose them.
 """
 
 from collections.abc import Mapping
@@ -15,19 +17,19 @@ from devscope.lowering.gpu.index_text import Text
 from devscope.lowering.interop.bindings import ir
 
 _WARP = 32
-_ROWS, _COLUMNS, _DEPTH = 16, 8, 16
-"""Of what an instruction multiplies."""
+_ROWS, _COLUMNS = 16, 8
+"""Of what an instruction multiplies, 32 bytes of k deep."""
 
-_PAD = 8
-"""Elements behind a line of a tile: the lines begin in different banks, at multiples of 16 bytes."""
+_LINES = 8
+"""Of a matrix that ``ldmatrix`` reads, of 16 bytes each."""
 
-_AT_ONCE = 8
-"""Elements of 16 bits in 16 bytes."""
+_ELEMENTS = {"f16": "f16", "bf16": "bf16", "f32": "tf32"}
 
 
-def is_for_tensor_cores(found: Contraction) -> bool:
+def tensor_element(found: Contraction) -> str | None:
+    """The type that tensor cores would multiply in; None where they cannot."""
     elements = {found.a.element, found.b.element}
-    return found.element == "f32" and len(elements) == 1 and elements <= {"f16", "bf16"}
+    return _ELEMENTS.get(elements.pop()) if found.element == "f32" and len(elements) == 1 else None
 
 
 class TensorText(KernelText):
@@ -35,6 +37,8 @@ class TensorText(KernelText):
 
     def _divide(self, numbers: Mapping[str, int]) -> None:
         of = numbers
+        self._is_rounded = self._found.a.element == "f32"
+        self._at_once = 4 if self._is_rounded else 8
         self._warps_across = of["columns"] // of["warp_columns"]
         self._threads = _WARP * self._warps_across * (of["rows"] // of["warp_rows"])
         self._wide = 2
@@ -49,27 +53,32 @@ class TensorText(KernelText):
         return self._found.a if lines == "rows" else self._found.b
 
     def _tiles(self, lines: str) -> str:
-        extents = [self._of["depth"], self._of[lines]]
+        extents, pad = [self._of["depth"], self._of[lines]], 8
         if self._is_along_k(self._operand(lines)):
             extents.reverse()
-        shape = f"2x{extents[0]}x{extents[1] + _PAD}"
+            pad = self._at_once
+        # Lines begin at multiples of 16 bytes, those that are read together in different banks.
+        shape = f"2x{extents[0]}x{extents[1] + pad}"
         return f"memref<{shape}x{self._operand(lines).element}, #gpu.address_space<workgroup>>"
 
     def _in_tile(self, operand: Operand, step: str, line: str) -> str:
         return f"{line}, {step}" if self._is_along_k(operand) else f"{step}, {line}"
 
     def _to_store(self, text: Text, value: str, element: str) -> str:
-        return value
+        if not self._is_rounded:
+            return value
+        bits = text.value(f"nvvm.convert.float.to.tf32 {value} {{rnd = #nvvm.fp_rnd_mode<rna>}}")
+        return text.value(f"arith.bitcast {bits} : i32 to f32")
 
     def _shares(self, text: Text, operand: Operand, lines: str) -> list[tuple[str, str]]:
         if not self._is_copied(operand):
             return super()._shares(text, operand, lines)
         depth, wide = self._of["depth"], self._of[lines]
         side, other = (depth, wide) if self._is_along_k(operand) else (wide, depth)
-        in_line = text.constant(side // _AT_ONCE)
-        begin = text.index("muli", text.index("remui", "%thread", in_line), text.constant(_AT_ONCE))
+        in_line = text.constant(side // self._at_once)
+        begin = text.index("muli", text.index("remui", "%thread", in_line), text.constant(self._at_once))
         line = text.index("divui", "%thread", in_line)
-        amount = other * side // _AT_ONCE // self._threads
+        amount = other * side // self._at_once // self._threads
         others = [text.plus(line, n * (other // amount)) for n in range(amount)]
         return [(each, begin) if self._is_along_k(operand) else (begin, each) for each in others]
 
@@ -79,11 +88,16 @@ class TensorText(KernelText):
         strides, offset = type_.get_strides_and_offset()
         axis = None if inner is None else operand.axis(inner)
         groups = [group[-1:] for group in self._found.loops.values()]
-        if axis is None or [inner] not in groups or (operand.extent(inner or 0) or 1) % _AT_ONCE:
+        if (
+            self._is_rounded
+            or axis is None
+            or [inner] not in groups
+            or (operand.extent(inner or 0) or 1) % self._at_once
+        ):
             return False
         others = [stride for number, stride in enumerate(strides) if number != axis]
         dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
-        return all(number != dynamic and number % _AT_ONCE == 0 for number in (*others, offset))
+        return all(number != dynamic and number % self._at_once == 0 for number in (*others, offset))
 
     def _inside(self, text: Text, operand: Operand, index: str, last: str) -> str:
         if not self._is_copied(operand):
@@ -94,9 +108,9 @@ class TensorText(KernelText):
     def _copy(self, text: Text, letter: str, source: str, in_tile: str, exists: str) -> None:
         operand, tiles = (self._found.a, "rows") if letter == "a" else (self._found.b, "columns")
         turn = text.index("remui", text.index("divui", "%at_k", "%depth"), "%c2")
-        all_ = text.constant(_AT_ONCE)
+        all_ = text.constant(self._at_once)
         some = text.value(f"arith.select {exists}, {all_}, %c0 : index")
-        copied = f"nvgpu.device_async_copy {source}, %tiles_{letter}[{turn}, {in_tile}], {_AT_ONCE}, {some}"
+        copied = f"nvgpu.device_async_copy {source}, %tiles_{letter}[{turn}, {in_tile}], {self._at_once}, {some}"
         text.value(f"{copied} : {operand.type} to {self._tiles(tiles)}")
         self._before_barrier = (
             "%copies = nvgpu.device_async_create_group",
@@ -104,9 +118,12 @@ class TensorText(KernelText):
         )
 
     def _fragment(self, text: Text, lines: str, line: str, step: str, tiles: int) -> str:
-        """So many tiles of 8 x 8 elements from a line and a step on: of A 2 x 2, of B two steps deep."""
+        """So many matrices of 8 lines and 16 bytes of steps, from a line and a step on: of A 2 x 2, of B 1 x 2."""
         operand, letter = self._operand(lines), "a" if lines == "rows" else "b"
         along_k = self._is_along_k(operand)
+        type_ = self._fragment_type(tiles)
+        if self._is_rounded and not along_k:
+            return self._gathered(text, lines, line, step, tiles)
         # Work-items 0 to 7 have the places of the rows of the first of these, 8 to 15 of the second, and so on.
         place = self._in_tile(
             operand, text.index("addi", step, f"%{letter}_step"), text.index("addi", line, f"%{letter}_line")
@@ -114,34 +131,56 @@ class TensorText(KernelText):
         turned = "false" if along_k else "true"
         return text.value(
             f"nvgpu.ldmatrix %tiles_{letter}[%turn, {place}] {{numTiles = {tiles} : i32, transpose = {turned}}} : "
-            f"{self._tiles(lines)} -> vector<{tiles}x2x{operand.element}>"
+            f"{self._tiles(lines)} -> {type_}"
         )
 
+    def _gathered(self, text: Text, lines: str, line: str, step: str, tiles: int) -> str:
+        """The same, element by element."""
+        letter, four = "a" if lines == "rows" else "b", text.constant(4)
+        line = text.index("addi", line, text.index("divui", "%lane", four))
+        step = text.index("addi", step, text.index("remui", "%lane", four))
+        across = tiles // 2
+        values: list[str] = []
+        for number in range(tiles):
+            at_line = text.plus(line, number % across * _LINES)
+            at_step = text.plus(step, number // across * self._at_once)
+            values.append(
+                text.value(f"memref.load %tiles_{letter}[%turn, {at_step}, {at_line}] : {self._tiles(lines)}")
+            )
+        return text.value(f"vector.from_elements {', '.join(values)} : {self._fragment_type(tiles)}")
+
+    def _fragment_type(self, tiles: int) -> str:
+        return f"vector<{tiles}x{self._at_once // 4}x{self._found.a.element}>"
+
     def _multiply(self) -> str:
-        of = self._of
+        of, steps = self._of, 2 * self._at_once
         text = Text([], self._numbers)
         self._positions(text)
-        eight, two = text.constant(8), text.constant(2)
-        row = text.index("remui", "%lane", eight)
-        number = text.index("divui", "%lane", eight)
+        lines, at_once, two = text.constant(_LINES), text.constant(self._at_once), text.constant(2)
+        in_matrix = text.index("remui", "%lane", lines)
+        number = text.index("divui", "%lane", lines)
         low, high = text.index("remui", number, two), text.index("divui", number, two)
-        first, second = text.index("muli", low, eight), text.index("muli", text.index("remui", high, two), eight)
-        # Registers of A: rows 0 to 7, then 8 to 15, then the same of the next 8 steps; of B: the next 8 steps.
-        for letter, operand, line, step in (
-            ("a", self._found.a, first, second),
-            ("b", self._found.b, text.constant(0), first),
+        high = text.index("remui", high, two)
+        # Registers of A: rows 0 to 7, then 8 to 15, then the same of the next steps; of B: the next steps.
+        for letter, operand, of_lines, of_steps in (
+            ("a", self._found.a, low, high),
+            ("b", self._found.b, text.constant(0), low),
         ):
-            inner = (line, text.index("addi", step, row))
-            if self._is_along_k(operand):
-                inner = (text.index("addi", line, row), step)
+            # What a matrix has 8 of are lines of memory.
+            along_k = self._is_along_k(operand)
+            line = text.index("muli", of_lines, lines)
+            step = text.index("muli", of_steps, at_once)
+            inner = (text.index("addi", line, in_matrix), step)
+            if not along_k:
+                inner = (line, text.index("addi", step, in_matrix))
             zero = text.constant(0)
             text.lines += [f"%{letter}_line = arith.addi {inner[0]}, {zero} : index"]
             text.lines += [f"%{letter}_step = arith.addi {inner[1]}, {zero} : index"]
-        element = self._found.a.element
-        shape = f"{{mmaShape = [{_ROWS}, {_COLUMNS}, {_DEPTH}]}}"
-        types = f"(vector<4x2x{element}>, vector<2x2x{element}>, {self._sums_type}) -> {self._sums_type}"
+        shape = f"mmaShape = [{_ROWS}, {_COLUMNS}, {steps}]"
+        shape = f"{{{shape}, tf32Enabled}}" if self._is_rounded else f"{{{shape}}}"
+        types = ", ".join([self._fragment_type(4), self._fragment_type(2), self._sums_type])
         sums = dict(zip(product(range(self._parts_down), range(self._parts_across)), self._sums, strict=True))
-        for depth in range(0, of["depth"], _DEPTH):
+        for depth in range(0, of["depth"], steps):
             step = text.constant(depth)
             a = [
                 self._fragment(text, "rows", text.plus("%warp_row", i * _ROWS), step, 4)
@@ -152,7 +191,8 @@ class TensorText(KernelText):
                 for j in range(self._parts_across)
             ]
             for i, j in sums:
-                sums[i, j] = text.value(f"nvgpu.mma.sync ({a[i]}, {b[j]}, {sums[i, j]}) {shape} : {types}")
+                multiplied = f"nvgpu.mma.sync ({a[i]}, {b[j]}, {sums[i, j]}) {shape}"
+                sums[i, j] = text.value(f"{multiplied} : ({types}) -> {self._sums_type}")
         self._more = list(sums.values())
         return text.joined()
 

@@ -152,6 +152,39 @@ def test_tensor_cores(cuda: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) 
             np.testing.assert_array_equal(result, case.expected(*arguments), str(case))
 
 
+ROUNDED = [
+    Contraction("mk,kn->mn", {"m": 70, "n": 136, "k": 40}),
+    Contraction("km,nk->mn", {"m": 72, "n": 67, "k": 45}, adds=False),
+    Contraction("bmk,bnk->bmn", {"b": 2, "m": 19, "n": 35, "k": 37}, dynamic="mnk"),
+    Contraction("km,kn->mn", {"m": 520, "n": 513, "k": 17}),
+]
+
+
+def test_tf32(cuda: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of f32 by tensor cores, if the target says so: factors are rounded to 11 bits, NaN stays."""
+    monkeypatch.setattr(cuda_target, "_DEFAULT", "sm_80")
+    read = cuda_target.TARGET.read_schedules
+    monkeypatch.setitem(
+        cuda_target.TARGET.__dict__, "read_schedules", lambda options: read({**options, "tf32": True})
+    )
+    functions = [case.function(f"case_{number}") for number, case in enumerate(ROUNDED)]
+    with cuda(), devscope.compile("\n".join(functions), default="cuda:0", cache=False) as executable:
+        assert "nvvm.mma.m16n8k8.row.col.tf32" in executable.program.devices[0].binaries[0].decode()
+        for number, case in enumerate(ROUNDED):
+            arguments = case.arguments(np.random.default_rng(0))
+            result = executable.run(f"case_{number}", *arguments)
+            np.testing.assert_array_equal(result, case.expected(*arguments), str(case))
+        a, b, c = ROUNDED[0].arguments(np.random.default_rng(0))
+        a[:] = np.random.default_rng(1).standard_normal(a.shape)
+        a[3, 5], a[69, 39] = np.nan, np.inf
+        a[8] = np.frombuffer(np.uint32(0x3F801000).tobytes(), np.float32)  # half way between two: away from zero
+        rounded = ((a.view(np.uint32) + 0x1000) & 0xFFFFE000).view(np.float32)
+        with np.errstate(invalid="ignore"):
+            expected = np.where(np.isfinite(a), rounded, a).astype(np.float64) @ b + c
+        found = executable.run("case_0", a, b, c)
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+
+
 def reduction(name: str, spec: str, types: tuple[str, str], lines: str, begin: str) -> str:
     """A function that reduces a tensor; ``spec``: its axes and the result's, letters are loops."""
     axes = spec.split("->")
@@ -202,12 +235,28 @@ REDUCTIONS: dict[str, tuple[str, tuple[str, str], str, str, Callable[..., Any]]]
         "0.0",
         lambda x: x.sum(),
     ),
+    "outer": (
+        "ijk->j",
+        ("tensor<40x3x50xf32>", "tensor<3xf32>"),  # indices of 16 bits are enough
+        "%y = arith.addf %s, %e : f32",
+        "0.0",
+        lambda x: x.sum((0, 2)),
+    ),
+    "middle": (
+        "ijk->ik",
+        ("tensor<3x?x4xf32>", "tensor<3x4xf32>"),  # fewer results than a workgroup has
+        "%y = arith.addf %s, %e : f32",
+        "0.0",
+        lambda x: x.sum(1),
+    ),
 }
 SHAPES = {
     "rows": ((37, 300), (5, 1), (0, 5), (5, 0), (2, 4000)),
     "columns": ((300, 70), (1, 70), (0, 70)),
     "line": ((3,), (0,), (9000,)),
     "all": ((500, 1000),),
+    "outer": ((40, 3, 50),),
+    "middle": ((3, 1, 4), (3, 67, 4)),
 }
 
 
@@ -217,7 +266,7 @@ def test_reductions(gpu: None) -> None:
     functions = [reduction(name, *parts[:-1]) for name, parts in REDUCTIONS.items()]
     with compiled(*functions) as executable:
         (device,) = executable.program.devices
-        assert sum("_reduction_" in kernel.name for kernel in device.kernels) == len(REDUCTIONS) + 2
+        assert sum("_reduction_" in kernel.name for kernel in device.kernels) == len(REDUCTIONS) + 3
         for name, (_, _, _, _, expected) in REDUCTIONS.items():
             for shape in SHAPES[name]:
                 x = rng.integers(-5, 6, shape).astype(np.float32)

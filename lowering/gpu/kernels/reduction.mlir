@@ -17,18 +17,18 @@ func.func private @${NAME}(${PARAMETERS}) {
     %share = arith.${SHARE_OF} %thread, %${FASTEST} : index
     %result_of = arith.${RESULT_OF} %thread, %${FASTEST} : index
     %first = arith.muli %block, %in_block : index
-    %wanted = arith.addi %first, %result_of : index
-    %last = arith.subi %inside_N, %c1 : index
-    %at = arith.minui %wanted, %last : index
+    %at = arith.addi %first, %result_of : index
+    // Work-items behind the last result have no steps.
+    %is_there = arith.cmpi ult, %at, %inside_N : index
+    %end = arith.select %is_there, %inside_K, %c0 : index
     ${AT_RESULT}
     %nothing = arith.constant ${NEUTRAL} : ${ELEMENT}
-    %part = scf.for %k = %share to %inside_K step %step iter_args(%so_far = %nothing) -> (${ELEMENT}) {
+    %part = scf.for %k = %share to %end step %step iter_args(%so_far = %nothing) -> (${ELEMENT}) {
       ${COMBINE}
       scf.yield ${COMBINED} : ${ELEMENT}
     }
     memref.store %part, %room[%thread] : ${ROOM}
     ${TREE}
-    %is_there = arith.cmpi ult, %wanted, %inside_N : index
     %is_first = arith.cmpi eq, %share, %c0 : index
     %writes = arith.andi %is_there, %is_first : i1
     scf.if %writes {
