@@ -166,12 +166,14 @@ class KernelTarget(Target):
     option that says so. ``prepare`` is called early, once it is known that the target is needed: what it starts in
     the background is there when kernels are compiled. ``choose_kernels``: from which schedules operations become
     calls of kernels of the library; rows of the user's come first. ``read_schedules``: of kernels in which
-    workgroups share tiles. What has neither becomes a grid of work-items.
+    workgroups share tiles; ``lanes`` of their work-items give each other numbers without memory. What has neither
+    becomes a grid of work-items.
     """
 
     compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary]
     choose_kernels: Callable[[Options, Sequence[Row]], DeviceKernels | None] = _no_kernels
     read_schedules: Callable[[Options], Schedules | None] = _no_schedules
+    lanes: int = 1
     grids: Sequence[Rule[GridSchedule]] = (Rule(GridSchedule()),)
     floats: Collection[str] = ("f16", "f32", "f64")
     integer_bits: int = 64

@@ -93,6 +93,7 @@ TARGET = KernelTarget(
     compile_kernels=_compile_kernels,
     floats=("f16", "bf16", "f32", "f64"),
     read_schedules=_read_schedules,
+    lanes=32,
     check_options=_check_options,
     prepare=shared_emitter,
 )

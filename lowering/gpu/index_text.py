@@ -34,10 +34,17 @@ class Text:
         self.lines.append(f"{name} = arith.constant {number} : index")
         return name
 
-    def value(self, text: str) -> str:
+    def value(self, text: str, results: int = 1) -> str:
+        """The name of the first of ``results``."""
         name = f"%v{next(self.numbers)}"
+        if results > 1:
+            self.lines.append(f"{name}:{results} = {text}")
+            return f"{name}#0"
         self.lines.append(f"{name} = {text}")
         return name
+
+    def new_name(self) -> str:
+        return f"%v{next(self.numbers)}"
 
     def plus(self, index: str, number: int) -> str:
         return index if number == 0 else self.index("addi", index, self.constant(number))

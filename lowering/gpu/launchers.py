@@ -18,6 +18,9 @@ TENSOR_TILES = "tensor_tiles"
 REDUCTION = "reduction"
 """The kind of schedules for reductions in which work-items share a result."""
 
+ROWS = "rows"
+"""The kind of schedules for several operations in which work-items share rows."""
+
 _AROUND = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_region", "func.func"}
 """Code of the host, in launchers."""
 
@@ -25,15 +28,16 @@ _AROUND = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_re
 class Launchers:
     """``taken``: names of the program, to which those of functions and kernels are added.
 
-    ``functions``: operations of `math` that epilogues may have.
+    ``lanes``: work-items that give each other numbers without memory. ``functions``: operations of `math` that
+    epilogues may have.
     """
 
-    def __init__(self, module: Any, taken: set[str], functions: Collection[str] = ()) -> None:
+    def __init__(self, module: Any, taken: set[str], lanes: int = 1, functions: Collection[str] = ()) -> None:
         self._module = module
         self._taken = taken
         self._symbols: dict[tuple[str, tuple[tuple[str, object], ...]], str] = {}
         self._texts: list[tuple[Any, str]] = []
-        self.functions = functions
+        self.lanes, self.functions = lanes, functions
 
     @staticmethod
     def is_launched(op: Any) -> bool:

@@ -8,7 +8,7 @@ them, contractions with what follows elementwise, several results of one input, 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -165,13 +165,13 @@ def merge_groups(groups: Sequence[list[Any]]) -> list[Group]:
     return found[::-1]
 
 
-def sink_fills(function: Any) -> None:
-    """Move every ``linalg.fill`` of ``function`` to the first operation that uses the buffer.
+def sink_fills(function: Any, chosen: Callable[[Any], bool] = mlir_util.is_on_device) -> None:
+    """Move every ``linalg.fill`` of a ``chosen`` buffer of ``function`` to the first operation that uses it.
 
     A fill of two buffers with the same is one operation on tensors, and becomes two in one place.
     """
     numbers: dict[Any, dict[Any, int]] = {}
-    for fill in [op for op in mlir_util.named(function, "linalg.fill") if mlir_util.is_on_device(op.operands[1])]:
+    for fill in [op for op in mlir_util.named(function, "linalg.fill") if chosen(op.operands[1])]:
         order = numbers.get(fill.block) or numbers.setdefault(fill.block, _numbers(fill.block))
         users = (_ancestor(user, order) for user in _users(buffer_of(fill.operands[1])))
         later = [user for user in users if user is not None and order[user] > order[fill]]

@@ -65,7 +65,7 @@ def lower_device_functions(
     to_buffers(module, target, options, run_passes, constants, checks, carry_launches, has_kernels)
     launchers = None
     if schedules is not None:
-        launchers = _call_tiles(module, schedules, taken)
+        launchers = _call_tiles(module, schedules, taken, target.lanes)
         observe("schedule", ScheduleReport(module, schedules))
     call_kernels(module, kernels)
     if library is not None:
@@ -82,13 +82,15 @@ def lower_device_functions(
     define_launchers(module, kernels, space)
 
 
-def _call_tiles(module: Any, schedules: Schedules, taken: set[str]) -> Launchers:
+def _call_tiles(module: Any, schedules: Schedules, taken: set[str], lanes: int) -> Launchers:
     """Replace what there are schedules with tiles for by calls of functions, which are yet to be defined."""
     from devscope.lowering.gpu.contractions import call_contractions
     from devscope.lowering.gpu.reductions import call_reductions
+    from devscope.lowering.gpu.rows import call_rows
 
-    launchers = Launchers(module, taken)
+    launchers = Launchers(module, taken, lanes)
     call_contractions(module, schedules, launchers)
+    call_rows(module, schedules, launchers)
     call_reductions(module, schedules, launchers)
     return launchers
 

@@ -7,13 +7,22 @@ from math import prod
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.gpu.bodies import (
+    Workgroup,
+    beginning,
+    body_text,
+    is_simple,
+    like,
+    own_combiners,
+    used_arguments,
+)
+from devscope.lowering.gpu.bodies import captured as captured_values
 from devscope.lowering.gpu.contraction_match import Operand, sums_of_loops
 from devscope.lowering.gpu.index_text import Extent, Text
 from devscope.lowering.gpu.launchers import REDUCTION, Launchers
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import filled_before
-from devscope.lowering.kernels.nest_bodies import combiners, has_neutral, neutral_text
 from devscope.lowering.kernels.split_reductions import split_reductions
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.memory.effects import mark_written
@@ -71,10 +80,13 @@ def _operations(module: Any) -> list[Any]:
 def _match(op: Any, linalg: Any) -> _Reduction | None:
     if list(op.results) or not list(op.regions) or not mlir_util.is_memref(op.operands[len(op.operands) - 1].type):
         return None
-    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op) or ()]
-    if len(maps) != len(op.operands) or len(combiners(op)) != 1:
+    if len(mlir_util.children(op)[-1].operands) != 1 or not is_simple(op):
         return None
-    (combiner,) = combiners(op)
+    maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op) or ()]
+    found_combiners = own_combiners(op)
+    if len(maps) != len(op.operands) or found_combiners is None:
+        return None
+    (combiner,) = found_combiners
     operands: list[Operand | None] = []
     for value, map_ in zip(op.operands, maps, strict=True):
         indices = sums_of_loops(map_)
@@ -82,10 +94,7 @@ def _match(op: Any, linalg: Any) -> _Reduction | None:
             return None
         operands.append(Operand(value, indices) if mlir_util.is_memref(value.type) else None)
     result = operands[-1]
-    if combiner is None or result is None or not _is_simple(op):
-        return None
-    element = result.type.element_type
-    if not has_neutral(combiner.name, element) or str(element) == "i1":
+    if result is None:
         return None
     parallel = [index[0][0] for index in result.indices if index]
     sums = [loop for loop in range(maps[0].n_dims) if loop not in parallel]
@@ -97,18 +106,6 @@ def _match(op: Any, linalg: Any) -> _Reduction | None:
     return found
 
 
-def _is_simple(op: Any) -> bool:
-    """Whether each operation of its body makes one number of numbers."""
-    numbers = ir.IntegerType | ir.FloatType | ir.IndexType
-    *steps, _ = mlir_util.children(op)
-    return all(
-        len(step.results) == 1
-        and not list(step.regions)
-        and all(isinstance(value.type, numbers) for value in (*step.operands, *step.results))
-        for step in steps
-    )
-
-
 def _reads_along_sums(found: _Reduction) -> bool:
     inner = [operand.innermost() for operand in found.operands[:-1] if operand is not None]
     return any(loop in found.sums for loop in inner)
@@ -117,8 +114,8 @@ def _reads_along_sums(found: _Reduction) -> bool:
 def _replace(found: _Reduction, row: Row, along_sums: bool, launchers: Launchers) -> None:
     filled = filled_before(found.op, found.result.value)
     begins = None if filled is None or not filled[1] else filled[1]
-    captured = _captured(found.op)
-    text = _values(found, row, along_sums, begins, captured)
+    captured = captured_values(found.op)
+    text = _values(found, row, along_sums, launchers.lanes, begins, captured)
     values = [*found.op.operands, *captured]
     call = launchers.call(found.op, row.template, text, values)
     mark_written(call, [len(found.operands) - 1])
@@ -127,37 +124,26 @@ def _replace(found: _Reduction, row: Row, along_sums: bool, launchers: Launchers
     found.op.erase()
 
 
-def _captured(op: Any) -> list[Any]:
-    """The values from outside that the body uses, but constants."""
-    inside = [inner for child in mlir_util.children(op) for inner in mlir_util.walk(child)]
-    own = {value for inner in inside for value in inner.results} | set(mlir_util.entry_block(op).arguments)
-    used = dict.fromkeys(value for inner in inside for value in inner.operands if value not in own)
-    return [value for value in used if not _is_constant(value)]
-
-
-def _is_constant(value: Any) -> bool:
-    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "arith.constant"
-
-
 def _values(
-    found: _Reduction, row: Row, along_sums: bool, begins: str | None, captured: Sequence[Any]
+    found: _Reduction, row: Row, along_sums: bool, lanes: int, begins: str | None, captured: Sequence[Any]
 ) -> dict[str, object]:
     """What the template is filled with. ``begins``: the number that the result is, if it was filled with one."""
-    numbers, element = count(), found.result.element
+    numbers, element = count(), str(found.result.element)
     share = row.numbers["work_items"] // row.numbers["results"]
     types = [*(value.type for value in found.op.operands), *(value.type for value in captured)]
     names = [
         *(f"operand{n}" for n, _ in enumerate(found.operands)),
         *(f"captured{n}" for n, _ in enumerate(captured)),
     ]
-    room = f"memref<{row.numbers['work_items']}x{element}, #gpu.address_space<workgroup>>"
+    distance = 1 if along_sums else row.numbers["results"]
+    workgroup = Workgroup(row.numbers["work_items"], share, distance, lanes)
 
     def extent(loop: int) -> Extent:
         known = found.extent(loop)
         assert known is not None
         return known
 
-    outside, inside, before, steps, end = (Text([], numbers) for _ in range(5))
+    outside, inside, before, steps, together, end = (Text([], numbers) for _ in range(6))
     outside.sizes("", "N", found.parallel, extent)
     inside.sizes("inside_", "N", found.parallel, extent)
     inside.sizes("inside_", "K", found.sums, extent)
@@ -167,17 +153,20 @@ def _values(
     place = end.place(found.result.indices, loops)
     name, type_ = f"%operand{len(found.operands) - 1}", found.result.type
     held = f"arith.constant {begins} : {element}" if begins else f"memref.load {name}[{place}] : {type_}"
-    done = end.value(_combine(found.combiner, end.value(held), "%all"))
+    (all_,) = workgroup.combine(
+        together, ["%part"], [element], lambda text, a, b: [text.value(like(found.combiner, [*a, *b]))]
+    )
+    done = end.value(like(found.combiner, [end.value(held), all_]))
     end.lines.append(f"memref.store {done}, {name}[{place}] : {type_}")
     return {
         **{key.upper(): number for key, number in row.numbers.items()},
         "PARAMETERS": ", ".join(f"%{name}: {type_}" for name, type_ in zip(names, types, strict=True)),
         "SIZES": outside.joined(),
         "SIZES_INSIDE": inside.joined(),
-        "ROOM": room,
+        "ROOMS": workgroup.parameters(),
         "ELEMENT": element,
         "SHARE": share,
-        "NEUTRAL": neutral_text(found.combiner.name, found.result.type.element_type),
+        "NEUTRAL": beginning(found.combiner),
         # Neighbours read neighbours.
         "FASTEST": "step" if along_sums else "in_block",
         "SHARE_OF": "remui" if along_sums else "divui",
@@ -185,55 +174,23 @@ def _values(
         "AT_RESULT": before.joined(),
         "COMBINE": steps.joined(),
         "COMBINED": combined,
-        "TREE": _tree(found, share, 1 if along_sums else row.numbers["results"], room, numbers),
+        "FIRST_OF_SHARE": "muli %result_of, %step" if along_sums else "addi %result_of, %c0",
+        "TREE": together.joined(),
         "END": end.joined(),
     }
 
 
 def _body(text: Text, found: _Reduction, loops: dict[int, str], names: dict[Any, str]) -> str:
     """One step: the name of what it makes of ``%so_far``."""
-    block = mlir_util.entry_block(found.op)
-    used = {value for inner in mlir_util.children(found.op) for value in inner.operands}
-    names = dict(names)
-    for number, (argument, operand) in enumerate(zip(block.arguments, found.operands, strict=True)):
+    names, used = dict(names), used_arguments(found.op)
+    for number, (argument, operand) in enumerate(
+        zip(mlir_util.entry_block(found.op).arguments, found.operands, strict=True)
+    ):
         names[argument] = f"%operand{number}"
         if number == len(found.operands) - 1:
             names[argument] = "%so_far"
-        elif operand is not None and argument in used:
+        elif operand is not None and number in used:
             place = text.place(operand.indices, loops)
             names[argument] = text.value(f"memref.load %operand{number}[{place}] : {operand.type}")
-    for inner in mlir_util.children(found.op):
-        for value in inner.operands:
-            if value not in names:
-                names[value] = text.value(f"arith.constant {value.owner.operation.attributes['value']}")
-        if inner.name == "linalg.yield":
-            return names[inner.operands[0]]
-        if inner.name == "linalg.index":
-            names[inner.results[0]] = loops[ir.IntegerAttr(inner.attributes["dim"]).value]
-        else:
-            names[inner.results[0]] = text.value(_like(inner, [names[value] for value in inner.operands]))
-    raise AssertionError("a body ends with a yield")
-
-
-def _like(op: Any, operands: Sequence[str]) -> str:
-    attributes = ", ".join(f"{named} = {op.attributes[named]}" for named in op.attributes)
-    types = ", ".join(str(value.type) for value in op.operands)
-    return f'"{op.name}"({", ".join(operands)}) {{{attributes}}} : ({types}) -> {op.results[0].type}'
-
-
-def _combine(combiner: Any, one: str, other: str) -> str:
-    return _like(combiner, [one, other])
-
-
-def _tree(found: _Reduction, share: int, distance: int, room: str, numbers: "count[int]") -> str:
-    """Halves of what work-items have for a result are combined until one is left."""
-    text = Text([], numbers)
-    while share > 1:
-        share //= 2
-        half, far = text.constant(share), text.constant(share * distance)
-        text.lines += ["gpu.barrier", f"scf.if {text.value(f'arith.cmpi ult, %share, {half} : index')} {{"]
-        one = text.value(f"memref.load %room[%thread] : {room}")
-        other = text.value(f"memref.load %room[{text.index('addi', '%thread', far)}] : {room}")
-        both = text.value(_combine(found.combiner, one, other))
-        text.lines += [f"memref.store {both}, %room[%thread] : {room}", "}"]
-    return text.joined()
+    (combined,) = body_text(text, found.op, names, loops)
+    return combined

@@ -5,7 +5,7 @@ the reduction is done once, for that element. Rows with NaN, or whose best numbe
 NaN ends what comparisons find, and zeros of both signs are equal, but not the same.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from devscope.lowering import mlir_util
@@ -46,24 +46,39 @@ def best_of(of: Any) -> Best | None:
     for op in ops:
         if old.intersection(op.operands):
             old.update(op.results)
+    if not all(value in makers for value in end.operands):
+        return None
     made = {argument: makers[value] for value, argument in zip(end.operands, arguments, strict=True)}
-    extrema = [argument for argument, op in made.items() if op.name in EXTREMA]
+    extrema = {argument: name for argument, op in made.items() if (name := _extremum(op, argument, makers))}
     if len(extrema) != 1:
         return None
-    ((best,), op) = extrema, made[extrema[0]]
-    comparison = better(op, best)
+    (best,) = extrema
+    op = made[best]
+    comparison = better(makers[op.operands[0]] if op.name == "arith.select" else op, best)
     for argument, op in made.items():
         if argument == best:
             continue
-        maker = makers.get(op.operands[0])
         if op.name != "arith.select" or op.operands[2] != argument or op.operands[1] in old:
             return None
+        maker = makers.get(op.operands[0])
         if maker is None or better(maker, best) != comparison:
             return None
     number = comparison[2] if comparison else None
     if number is None or number in old or str(number.type) not in ELEMENTS:
         return None
-    return Best(number, made[best].name)
+    return Best(number, extrema[best])
+
+
+def _extremum(op: Any, argument: Any, makers: Mapping[Any, Any]) -> str | None:
+    """The extremum that ``op`` is of ``argument`` and another number, but for NaN."""
+    if op.name in EXTREMA:
+        return op.name
+    maker = makers.get(op.operands[0]) if op.name == "arith.select" else None
+    comparison = None if maker is None else better(maker, argument)
+    if comparison is None or list(op.operands)[1:] != [comparison[2], argument]:
+        return None
+    kind = [name for name in EXTREMA if name.endswith("f") == (comparison[0] == "arith.cmpf")]
+    return next((name for name in kind if EXTREMA[name][0] == comparison[1]), None)
 
 
 def find_best(

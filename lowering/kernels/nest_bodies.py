@@ -1,7 +1,7 @@
 """The bodies of operations of linalg: copies of them, and how they combine new values with old ones."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -57,8 +57,11 @@ def _allow_reassociation(op: Any) -> None:
     op.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{flags}>", op.context)
 
 
-def combiners(of: Any) -> list[Any | None]:
-    """For each result: the operation that combines what was there with a new value; None if there is none."""
+def combiners(of: Any, others: Collection[str] = ()) -> list[Any | None]:
+    """For each result: the operation that combines what was there with a new value; None if there is none.
+
+    ``others``: names of operations that may do so, too.
+    """
     *ops, end = mlir_util.children(of)
     makers = {result: op for op in ops for result in op.results}
     arguments = list(mlir_util.entry_block(of).arguments)[-len(end.operands) :]
@@ -66,7 +69,7 @@ def combiners(of: Any) -> list[Any | None]:
     found: list[Any | None] = []
     for value, argument in zip(end.operands, arguments, strict=True):
         op = makers.get(value)
-        known = op is not None and (op.name in _NEUTRAL or op.name in _EXTREMA)
+        known = op is not None and (op.name in _NEUTRAL or op.name in _EXTREMA or op.name in others)
         is_last = op is not None and used[argument] == 1 and list(op.operands).count(argument) == 1
         found.append(op if is_last and known and used[value] == 1 else None)
     return found

@@ -34,22 +34,8 @@ def fuse_rows(module: Any, schedules: Schedules, library: KernelLibrary) -> None
     _, *ops = mlir_util.walk(module.operation)
     if sum(op.name.startswith("linalg.") and len(op.regions) > 0 for op in ops) < 2:
         return
-    linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
-    code = _Code(ops)
-    found: list[_Group] = []
-    for block in mlir_util.by_block(ops):
-        group = _Group(code)
-        groups = [group]
-        for op in block:
-            if _is_quiet(op):
-                continue
-            nest = _nest(op, linalg)
-            if nest is None or not group.take(nest):
-                group = _Group(code)
-                groups.append(group)
-                if nest is not None:
-                    group.take(nest)
-        found += [group for group in groups if group.pays()]
+    groups = row_groups(ops, bindings.load("_mlir_libs._mlirDialectsLinalg"))
+    found = [group for group in groups if group.pays()]
     # Before operations are replaced, which others may use the results of.
     pairs = [list(_shared_pairs(group)) for group in found]
     for group in found:
@@ -58,6 +44,40 @@ def fuse_rows(module: Any, schedules: Schedules, library: KernelLibrary) -> None
     for group, rows_only, shared in zip(found, temporaries, pairs, strict=True):
         group.note(schedules)
         _replace(group, rows_only, shared, library)
+
+
+def row_groups(ops: Sequence[Any], linalg: Any, late_fills: bool = False) -> list["RowGroup"]:
+    """Operations among ``ops``, all of a function or module, that follow each other and share rows.
+
+    ``late_fills``: also fills of what only the next one of a group uses.
+    """
+    code = _Code(ops)
+    groups: list[RowGroup] = []
+    for block in mlir_util.by_block(ops):
+        group = RowGroup(code)
+        groups.append(group)
+        waiting: Nest | None = None
+        for op in block:
+            if _is_quiet(op):
+                continue
+            nest = _nest(op, linalg)
+            if nest is not None and group.take(nest) and (waiting is None or group.take_before_last(waiting)):
+                waiting = None
+                continue
+            if late_fills and nest is not None and op.name == "linalg.fill" and waiting is None and group.nests:
+                waiting = nest
+                continue
+            if waiting is not None and group.nests and group.nests[-1] is nest:
+                group.nests.pop()
+            group = RowGroup(code)
+            groups.append(group)
+            for each in (waiting, nest):
+                if each is not None and not group.take(each):
+                    group = RowGroup(code)
+                    groups.append(group)
+                    group.take(each)
+            waiting = None
+    return [group for group in groups if group.nests]
 
 
 class _Code:
@@ -121,7 +141,7 @@ def _rows(nest: Nest) -> int:
 
 
 @dataclass
-class _Group:
+class RowGroup:
     """``rows``: how many axes say which row. ``uses``: of buffers, how the members index them by rows."""
 
     code: _Code
@@ -151,6 +171,13 @@ class _Group:
             return False
         self.nests.append(nest)
         self.rows = common
+        return True
+
+    def take_before_last(self, nest: Nest) -> bool:
+        """Add an operation that stands in front of the last member."""
+        if not self.take(nest):
+            return False
+        self.nests[-2:] = self.nests[:-3:-1]
         return True
 
     def _agrees(self, nest: Nest, member: Nest, written: set[Any], rows: int) -> bool:
@@ -221,6 +248,11 @@ class _Group:
             element = str(ir.MemRefType(nest.results[0].value.type).element_type)
             first = schedules.note_loops(nest.op, element, sizes, first)
 
+    def row_count(self) -> int | None:
+        """None where it is not known."""
+        first = self.nests[0]
+        return _product(first.static_extent(loop) for loop in first.results[0].dims[: self.rows])
+
     def pays(self) -> bool:
         if len(self.nests) < 2:
             return False
@@ -232,9 +264,8 @@ class _Group:
         for nest in self.nests:
             for value in {o.value for o in nest.operands if o.is_buffer and len(o.dims) > self.rows}:
                 seen[value] = seen.get(value, 0) + 1
-        first = self.nests[0]
-        around = [first.static_extent(loop) for loop in first.results[0].dims[: self.rows]]
-        if None not in around and prod(filter(None, around)) < _LEAST_ROWS:
+        rows = self.row_count()
+        if rows is not None and rows < _LEAST_ROWS:
             return False
         return any(count > 1 and _is_long(value, self.rows) for value, count in seen.items())
 
@@ -273,7 +304,7 @@ def _used(nest: Nest) -> list[Any]:
 
 
 def _replace(
-    group: _Group, rows_only: Sequence[Any], shared: Sequence[tuple[Any, Any]], library: KernelLibrary
+    group: RowGroup, rows_only: Sequence[Any], shared: Sequence[tuple[Any, Any]], library: KernelLibrary
 ) -> None:
     nests, rows, code = group.nests, group.rows, group.code
     last = nests[-1].op
@@ -335,7 +366,7 @@ def _scratch(build: Builder, alloc: Any, rows: int, library: KernelLibrary) -> A
     return build.alloc(mlir_util.buffer_type(shape, type_.element_type), sizes)
 
 
-def _shared_pairs(group: _Group) -> Iterable[tuple[Any, Any]]:
+def _shared_pairs(group: RowGroup) -> Iterable[tuple[Any, Any]]:
     """Inputs with results that may be in their memory: of a row, all is read before anything is written."""
     nests, rows, root = group.nests, group.rows, group.code.root
     written = {root(o.value) for nest in nests for o in nest.results}

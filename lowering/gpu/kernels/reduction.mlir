@@ -8,7 +8,7 @@ func.func private @${NAME}(${PARAMETERS}) {
   %only = arith.constant 1 : index
   gpu.launch blocks(%block, %block_y, %block_z) in (%grid = %blocks, %grid_y = %only, %grid_z = %only)
       threads(%thread, %thread_y, %thread_z) in (%group = %workgroup, %group_y = %only, %group_z = %only)
-      workgroup(%room : ${ROOM}) {
+      ${ROOMS} {
     ${SIZES_INSIDE}
     %c0 = arith.constant 0 : index
     %c1 = arith.constant 1 : index
@@ -16,6 +16,7 @@ func.func private @${NAME}(${PARAMETERS}) {
     %step = arith.constant ${SHARE} : index
     %share = arith.${SHARE_OF} %thread, %${FASTEST} : index
     %result_of = arith.${RESULT_OF} %thread, %${FASTEST} : index
+    %first_of_share = arith.${FIRST_OF_SHARE} : index
     %first = arith.muli %block, %in_block : index
     %at = arith.addi %first, %result_of : index
     // Work-items behind the last result have no steps.
@@ -27,12 +28,10 @@ func.func private @${NAME}(${PARAMETERS}) {
       ${COMBINE}
       scf.yield ${COMBINED} : ${ELEMENT}
     }
-    memref.store %part, %room[%thread] : ${ROOM}
     ${TREE}
     %is_first = arith.cmpi eq, %share, %c0 : index
     %writes = arith.andi %is_there, %is_first : i1
     scf.if %writes {
-      %all = memref.load %room[%thread] : ${ROOM}
       ${END}
     }
     gpu.terminator
