@@ -89,16 +89,14 @@ class Tuner:
     ) -> None:
         self._source, self._options, self._mapping, self._threads = source, options, mapping, threads
         classes: list[SizeClass] = []
-        instructions: list[str] = []
 
         def observe(stage: str, payload: Any) -> None:
-            if stage == "schedule" and not instructions:  # the host's comes first
-                classes.extend(size_classes(payload.chosen, payload.instructions))
-                instructions.append(payload.instructions)
+            if stage == "schedule":  # of the host, and of each device
+                new = size_classes(payload.chosen, payload.instructions)
+                classes.extend(each for each in new if each.pattern not in [other.pattern for other in classes])
 
         program = compile_source(source, options, observe)
         self.classes: Sequence[SizeClass] = classes
-        (self.instructions,) = instructions
         self.entries, self.closed = program.entries, program.report.get("closed", ())
         self.interrupted = False
 
@@ -133,10 +131,10 @@ class Tuner:
         with self._executable([path[0], *rows]) as before:
             now, expected = before, call(before)
             try:
-                for row in _candidates(path, of, built_in_rows(self.instructions), known):
+                for row in _candidates(path, of, built_in_rows(str(of.pattern.instructions)), known):
                     if time.monotonic() >= end:
                         break
-                    if _key(row) in seen or not _fits(row, known[row.template], self.instructions):
+                    if _key(row) in seen or not _fits(row, known[row.template]):
                         continue
                     seen.add(_key(row))
                     found.tried += 1
@@ -212,7 +210,7 @@ def _candidates(
 ) -> Iterator[Row]:
     """Rows to try, around the last one of ``path``, which grows, until none is better."""
     for name, template in known.items():
-        starts = [row for row in built_in if row.template == name and row.element == of.now.element]
+        starts = [row for row in built_in if row.template == name and row.element in (of.now.element, "any")]
         if template.kind == of.pattern.kind and starts:
             yield of.row(name, starts[0].numbers)
     done: Row | None = None
@@ -234,12 +232,12 @@ def _with(numbers: Mapping[str, int], name: str, value: int, template: Template)
     return changed
 
 
-def _fits(row: Row, template: Template, instructions: str) -> bool:
+def _fits(row: Row, template: Template) -> bool:
     """Whether the block that a kernel works on may stay in registers."""
     if not template.in_registers:
         return True
     elements = math.prod(row.numbers.get(name, 1) for name in template.in_registers)
-    return elements * _bytes(row.element) <= REGISTERS[instructions]
+    return elements * _bytes(row.element) <= REGISTERS.get(str(row.instructions), REGISTERS["avx512"])
 
 
 def _bytes(element: str) -> int:

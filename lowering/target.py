@@ -117,11 +117,7 @@ def _nothing(*_: object) -> None:
     """What a target does that has nothing to check, or to prepare."""
 
 
-def _no_kernels(*_: object) -> DeviceKernels | None:
-    return None
-
-
-def _no_schedules(_: Options) -> Schedules | None:
+def _no_kernels(*_: object) -> None:
     return None
 
 
@@ -165,14 +161,13 @@ class KernelTarget(Target):
     if there are ``integer_widths`` of one of these; ``optional_types``: those that it may lack, with the target
     option that says so. ``prepare`` is called early, once it is known that the target is needed: what it starts in
     the background is there when kernels are compiled. ``choose_kernels``: from which schedules operations become
-    calls of kernels of the library; rows of the user's come first. ``read_schedules``: of kernels in which
-    workgroups share tiles; ``lanes`` of their work-items give each other numbers without memory. What has neither
-    becomes a grid of work-items.
+    calls of kernels of the library, or, where there are schedules alone, of kernels in which work-items share it;
+    rows of the user's come first. ``lanes`` of these work-items give each other numbers without memory. What has
+    neither becomes a grid of work-items.
     """
 
     compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary]
-    choose_kernels: Callable[[Options, Sequence[Row]], DeviceKernels | None] = _no_kernels
-    read_schedules: Callable[[Options], Schedules | None] = _no_schedules
+    choose_kernels: Callable[[Options, Sequence[Row]], DeviceKernels | Schedules | None] = _no_kernels
     lanes: int = 1
     grids: Sequence[Rule[GridSchedule]] = (Rule(GridSchedule()),)
     floats: Collection[str] = ("f16", "f32", "f64")

@@ -1,10 +1,11 @@
-"""Where the host's schedules come from: a table for each set of vector instructions. Free of MLIR."""
+"""Where schedules come from: for hosts, a table for each set of vector instructions. Free of MLIR."""
 
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from devscope.lowering.gpu import kernel_tables as gpu
 from devscope.lowering.kernels.table import Row, read_table
 
 if TYPE_CHECKING:
@@ -14,11 +15,18 @@ FOLDER = Path(__file__).parent / "kernels"
 """Of templates and tables."""
 
 INSTRUCTIONS = ("avx512", "avx2", "other")
-_DEVICES = ("opencl-cpu",)
+OPENCL_CPU = "opencl-cpu"
+DEVICES = (OPENCL_CPU, *gpu.INSTRUCTIONS)
 """What rows may be for, too; those that do not say so are for hosts."""
+
+_TABLE_OF_OPENCL_CPUS = FOLDER.parent.parent / "opencl" / "kernels" / "cpu.toml"
 
 
 def built_in_rows(instructions: str) -> Sequence[Row]:
+    if instructions in gpu.INSTRUCTIONS:
+        return gpu.gpu_rows()
+    if instructions == OPENCL_CPU:
+        return read_table(_TABLE_OF_OPENCL_CPUS)
     return read_table(FOLDER / f"{instructions}.toml")
 
 
@@ -26,13 +34,15 @@ def built_in_rows(instructions: str) -> Sequence[Row]:
 
 
 def templates() -> "dict[str, Template]":
+    """By name: of the host, of devices that are such, and of GPUs."""
     from devscope.lowering.kernels.templates import read_templates
 
-    return dict(read_templates(FOLDER / "templates.toml"))
+    return {**read_templates(FOLDER / "templates.toml"), **read_templates(gpu.FOLDER / "templates.toml")}
 
 
 def user_rows(text: str, path: str, name: str = "") -> list[Row]:
     """The rows of a user's file, shown as of ``name``, or the file's own. Raises ScheduleFileError."""
     from devscope.lowering.kernels.row_file import checked_rows
 
-    return checked_rows(text, path, name or os.path.basename(path), templates(), (*INSTRUCTIONS, *_DEVICES))
+    legal = (*INSTRUCTIONS, *DEVICES)
+    return checked_rows(text, path, name or os.path.basename(path), templates(), legal, gpu.problem_of)

@@ -4,15 +4,16 @@ Nothing of NVIDIA's toolkit is needed: mathematical functions are devscope's own
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
 from devscope.errors import OptionError
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
-from devscope.lowering.gpu.kernel_tables import gpu_rows
+from devscope.lowering.gpu.kernel_tables import gpu_schedules
 from devscope.lowering.gpu.math_functions import call_math_functions
 from devscope.lowering.gpu.to_llvm import compile_kernels
-from devscope.lowering.kernels.table import Schedules
+from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, KernelTarget, Options
@@ -82,17 +83,16 @@ def _declare_dynamic(text: str) -> str:
     return _DYNAMIC.sub(r"\1 = external \2", text)
 
 
-def _read_schedules(options: Options) -> Schedules:
+def _choose_kernels(options: Options, rows: Sequence[Row]) -> Schedules:
     arch, _ = _arch_and_ptx(options)
-    rows = [row for row in gpu_rows() if row.element != "tf32" or options.get("tf32")]
-    return Schedules(rows, "sm_80" if _has_tensor_cores(arch) else "")
+    return gpu_schedules(rows, _has_tensor_cores(arch), bool(options.get("tf32")))
 
 
 TARGET = KernelTarget(
     kind=get_target_kind("cuda"),
     compile_kernels=_compile_kernels,
     floats=("f16", "bf16", "f32", "f64"),
-    read_schedules=_read_schedules,
+    choose_kernels=_choose_kernels,
     lanes=32,
     check_options=_check_options,
     prepare=shared_emitter,

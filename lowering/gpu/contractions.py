@@ -54,7 +54,7 @@ def _replace(op: Any, found: Contraction, row: Row, schedules: Schedules, launch
     text = make(found, row.numbers, fill is None, follows, extras)
     operands = [found.a.value, found.b.value, found.c.value, *values]
     place = op if follows is None else follows.op
-    call = launchers.call(place, row.template, text.values(), operands)
+    call = launchers.call(place, "contraction", text.values(), operands)
     mark_written(call, [_RESULT])
     for old in (follows, fill, op):
         if old is not None:

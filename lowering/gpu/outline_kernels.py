@@ -43,7 +43,7 @@ _CONTROL_FLOW = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.exec
 def lower_device_functions(
     module: Any,
     part: DevicePart,
-    library: DeviceKernels | None,
+    chosen: DeviceKernels | Schedules | None,
     run_passes: RunPasses,
     constants: ConstantTable,
     taken: set[str],
@@ -53,16 +53,16 @@ def lower_device_functions(
     """Turn the tensor functions of ``module``, those of ``part``, into launchers over memrefs in its scope.
 
     Their kernels, outlined and hand-written ones, stand beside them as ``gpu.module`` operations; their names are
-    added to ``taken``. ``library``: kernels of operations that it has schedules for, which ``observe`` is shown.
+    added to ``taken``. ``chosen``: what there are schedules for becomes kernels, which ``observe`` is shown.
     ``checks``: see `to_buffers`. Raises LoweringError for what the target of ``part`` cannot compile.
     """
     target, options = part.target, part.options
     space = ir.Attribute.parse(str(part.scope), module.context)
     kernels = take_user_kernels(module, taken, checks)
     others = len(constants.arrays)
-    schedules = target.read_schedules(options)
-    has_kernels = library is not None or schedules is not None
-    to_buffers(module, target, options, run_passes, constants, checks, carry_launches, has_kernels)
+    schedules = chosen if isinstance(chosen, Schedules) else None
+    library = None if isinstance(chosen, Schedules) else chosen
+    to_buffers(module, target, options, run_passes, constants, checks, carry_launches, chosen is not None)
     launchers = None
     if schedules is not None:
         launchers = _call_tiles(module, schedules, taken, target.lanes)

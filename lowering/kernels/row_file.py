@@ -5,7 +5,7 @@ docs/schedules.md documents the format, which is that of the built-in tables.
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from devscope.errors import ScheduleFileError
@@ -34,11 +34,17 @@ def rows_text(path: str) -> str:
 
 
 def checked_rows(
-    text: str, path: str, name: str, templates: Mapping[str, Template], instructions: Sequence[str]
+    text: str,
+    path: str,
+    name: str,
+    templates: Mapping[str, Template],
+    instructions: Sequence[str],
+    problem_of: Callable[[Row], str | None],
 ) -> list[Row]:
     """The rows of a file's text. Raises ScheduleFileError, which says file, row and key, for what no row is.
 
-    ``name`` is that of the file where rows are shown, ``instructions`` are the legal values of that key.
+    ``name`` is that of the file where rows are shown, ``instructions`` are the legal values of that key;
+    ``problem_of`` says what is wrong with legal numbers together.
     """
     try:
         tables = tomllib.loads(text)
@@ -55,6 +61,8 @@ def checked_rows(
             checker = _Checker(path, f"{kind} {number}", templates, instructions)
             checker.check(kind, row)
             rows.append(Row(kind, **row, place=f"{name}, {kind} {number}"))
+            if problem := problem_of(rows[-1]):
+                _fail(path, f"{kind} {number}", problem, _SEE)
     return rows
 
 
@@ -122,6 +130,8 @@ class _Checker:
         given = {name: numbers.get(name, legal.default) for name, legal in template.numbers.items()}
         for name, legal in template.numbers.items():
             self._whole(f"numbers.{name}", given[name], legal.least, legal.most)
+            if legal.power and given[name] & (given[name] - 1):
+                self._fail(f"numbers.{name} must be a power of two, not {given[name]}")
         for name, legal in template.numbers.items():
             of = legal.multiple_of
             if of and given[name] % given[of]:

@@ -68,11 +68,11 @@ class Choice(NamedTuple):
 class Schedules:
     """Rows, the first of which that holds is taken, and what was ``chosen`` from them, in order.
 
-    ``instructions``: what code is made for: rows for others are left out.
+    ``instructions``: what code is made for, and ``others`` that it may use: rows for any else are left out.
     """
 
-    def __init__(self, rows: Sequence[Row], instructions: str) -> None:
-        self.rows = [row for row in rows if row.instructions in (None, instructions)]
+    def __init__(self, rows: Sequence[Row], instructions: str, *others: str) -> None:
+        self.rows = [row for row in rows if row.instructions in (None, instructions, *others)]
         self.instructions = instructions
         self.chosen: list[Choice] = []
 

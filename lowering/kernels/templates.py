@@ -11,13 +11,14 @@ from typing import Any
 @dataclass(frozen=True)
 class Number:
     """``candidates``: what is tried for it; ``multiple_of``: the name of another number; ``default``: what a row
-    means that does not say it, None where every row has to."""
+    means that does not say it, None where every row has to. ``power``: whether it is a power of two."""
 
     least: int
     most: int
     candidates: Sequence[int]
     multiple_of: str = ""
     default: int | None = None
+    power: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,21 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from devscope.dialects.target import get_target_kind
 from devscope.errors import OptionError
 from devscope.lowering import expansions, mlir_util
 from devscope.lowering.codegen.device_emitter import SPIRV, shared_emitter
-from devscope.lowering.cpu.kernel_tables import FOLDER
+from devscope.lowering.cpu.kernel_tables import FOLDER, OPENCL_CPU, built_in_rows
 from devscope.lowering.cpu.math_functions import OF_VECTORS, WITH_FMA
 from devscope.lowering.gpu.device_kernels import DeviceKernels
-from devscope.lowering.gpu.kernel_tables import gpu_rows
+from devscope.lowering.gpu.kernel_tables import gpu_schedules
 from devscope.lowering.gpu.local_memory import pass_local_memory
 from devscope.lowering.gpu.to_llvm import call_functions, compile_kernels
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
-from devscope.lowering.kernels.table import Row, Schedules, read_table
+from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import DeviceBinary, KernelTarget, Options
@@ -86,16 +85,12 @@ def _type_of_device(options: Options) -> object:
     return options.get("type", "cpu")
 
 
-def _choose_kernels(options: Options, rows: Sequence[Row]) -> DeviceKernels | None:
+def _choose_kernels(options: Options, rows: Sequence[Row]) -> DeviceKernels | Schedules:
     if _type_of_device(options) != "cpu":
-        return None
-    instructions = "opencl-cpu"
-    own = [row for row in rows if row.instructions == instructions]
-    schedules = Schedules([*own, *read_table(_TABLE_OF_CPUS)], instructions)
+        return gpu_schedules(rows)
+    own = [row for row in rows if row.instructions == OPENCL_CPU]
+    schedules = Schedules([*own, *built_in_rows(OPENCL_CPU)], OPENCL_CPU)
     return DeviceKernels(schedules, KernelLibrary(FOLDER, {}, OF_VECTORS), WITH_FMA)
-
-
-_TABLE_OF_CPUS = Path(__file__).parent / "kernels" / "cpu.toml"
 
 
 def _power_in_single(op: Any) -> str:
@@ -126,16 +121,11 @@ def _set_calling_convention(text: str) -> str:
     return _BUILTIN_USE.sub(r"\1\2 spir_func \3 @_Z", text)
 
 
-def _read_schedules(options: Options) -> Schedules | None:
-    return Schedules(gpu_rows(), "") if _type_of_device(options) == "gpu" else None
-
-
 TARGET = KernelTarget(
     kind=get_target_kind("opencl"),
     check_options=_check_options,
     compile_kernels=_compile_kernels,
     choose_kernels=_choose_kernels,
-    read_schedules=_read_schedules,
     integer_widths=(1, 8, 16, 32, 64),  # LLVM's SPIR-V backend makes others wider, and keeps what overflows
     optional_types={"f64": "fp64", "f16": "fp16"},
     prepare=shared_emitter,

@@ -14,7 +14,6 @@ from test_convolutions import Case as Convolution
 import devscope
 from devscope.lowering.cuda import target as cuda_target
 from devscope.lowering.opencl import target
-from devscope.lowering.target import Options
 from devscope.runtime.executable import Executable
 
 GPU = """
@@ -34,12 +33,10 @@ func.func @main(%a: tensor<64x128xf32>, %b: tensor<128x96xf32>) -> tensor<64x96x
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that is compiled for OpenCL is compiled for a GPU."""
-    read = target.TARGET.read_schedules
-
-    def of_gpu(options: Options) -> object:
-        return read({**options, "type": "gpu"})
-
-    monkeypatch.setitem(target.TARGET.__dict__, "read_schedules", of_gpu)
+    choose = target.TARGET.choose_kernels
+    monkeypatch.setitem(
+        target.TARGET.__dict__, "choose_kernels", lambda options, rows: choose({**options, "type": "gpu"}, rows)
+    )
 
 
 def compiled(*functions: str) -> Executable:
@@ -163,9 +160,11 @@ ROUNDED = [
 def test_tf32(cuda: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Products of f32 by tensor cores, if the target says so: factors are rounded to 11 bits, NaN stays."""
     monkeypatch.setattr(cuda_target, "_DEFAULT", "sm_80")
-    read = cuda_target.TARGET.read_schedules
+    choose = cuda_target.TARGET.choose_kernels
     monkeypatch.setitem(
-        cuda_target.TARGET.__dict__, "read_schedules", lambda options: read({**options, "tf32": True})
+        cuda_target.TARGET.__dict__,
+        "choose_kernels",
+        lambda options, rows: choose({**options, "tf32": True}, rows),
     )
     functions = [case.function(f"case_{number}") for number, case in enumerate(ROUNDED)]
     with cuda(), devscope.compile("\n".join(functions), default="cuda:0", cache=False) as executable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,9 +12,11 @@ import pytest
 import devscope
 from devscope.compile_options import CompileOptions
 from devscope.errors import OptionError
-from devscope.lowering.cpu.kernel_tables import FOLDER, INSTRUCTIONS, built_in_rows, templates, user_rows
+from devscope.lowering.cpu.kernel_tables import DEVICES, FOLDER, INSTRUCTIONS, built_in_rows, templates, user_rows
+from devscope.lowering.gpu import kernel_tables as gpu
 from devscope.lowering.kernels.row_file import row_toml, rows_text
 from devscope.lowering.kernels.table import Row, Schedules, read_table
+from devscope.lowering.kernels.templates import read_templates
 from devscope.pipeline import compile_source
 
 
@@ -24,16 +27,16 @@ def test_built_in_rows_are_legal(instructions: str) -> None:
 
 
 def test_rows_for_devices_are_legal() -> None:
-    folder = FOLDER.parent.parent / "opencl" / "kernels"
-    for path in folder.glob("*.toml"):
+    for path in (FOLDER.parent.parent / "opencl" / "kernels" / "cpu.toml", gpu.FOLDER / "gpu.toml"):
         assert user_rows(path.read_text(), path.name) == read_table(path)
 
 
 def test_every_template_is_described() -> None:
     helpers = {"pack", "pack_lines"}  # what templates call
     loops = {"nests"}  # no text: made of the program's own operations
-    assert {path.stem for path in FOLDER.glob("*.mlir")} - helpers == set(templates()) - loops
-    used = {row.template for name in INSTRUCTIONS for row in built_in_rows(name)}
+    of_host = set(read_templates(FOLDER / "templates.toml"))
+    assert {path.stem for path in FOLDER.glob("*.mlir")} - helpers == of_host - loops
+    used = {row.template for name in (*INSTRUCTIONS, *DEVICES) for row in built_in_rows(name)}
     assert used == set(templates())
 
 
@@ -257,3 +260,43 @@ def test_every_legal_number_computes_the_same(tmp_path: Path) -> None:
             executable(a, b, x, bt, c, y, z), (c + a @ b, y + x @ b, z + x @ bt.T), strict=True
         ):
             np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
+
+
+TILES = "rows = 32, columns = 32, depth = 8, thread_rows = 4, thread_columns = 2"
+WRONG_TILES = {
+    TILES.replace("32, d", "48, d"): "numbers.columns must be a power of two, not 48",
+    TILES.replace("rows = 4, thread_columns = 2", "rows = 16, thread_columns = 8"): "a workgroup of 8 work-items",
+    TILES.replace("depth = 8", "depth = 64").replace("32", "64"): "the tiles take more than 49152 bytes",
+    TILES.replace("depth = 8", "depth = 1"): "128 work-items cannot share the elements of a tile",
+}
+
+
+def tiles(numbers: str) -> str:
+    return f'[[tiles]]\ntemplate = "tiles"\nelement = "f32"\ninstructions = "gpu"\nnumbers = {{ {numbers} }}\n'
+
+
+@pytest.mark.parametrize("numbers", WRONG_TILES)
+def test_numbers_that_no_kernel_of_a_gpu_can_be_made_with(numbers: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(f"a.toml: tiles 1: {WRONG_TILES[numbers]}")):
+        user_rows(tiles(numbers), "a.toml")
+
+
+def test_rows_for_gpus_come_first(tmp_path: Path) -> None:
+    """On devices of OpenCL and of CUDA; the host's do not get them."""
+    path = tmp_path / "rows.toml"
+    path.write_text(tiles(TILES))
+    shown: dict[str, str] = {}
+    for device, type_ in (("opencl", '{type = "gpu"}'), ("cuda", "{}"), ("cpu", "{}")):
+        scope = f'#device.scope<"{device}", 0 : i64, #device.target<"{device}", {type_}>, "">'
+        program = PRODUCT.replace("linalg.matmul ins", f"linalg.matmul {{device.scope = {scope}}} ins")
+        assert program != PRODUCT
+        seen: list[tuple[str, str]] = []
+        record = partial(_record, seen)
+        compile_source(program, CompileOptions(schedules=path), record)
+        shown[device] = "".join(text for stage, text in seen if stage == "schedule")
+    taken = [device for device, text in shown.items() if "(rows.toml, tiles 1)" in text]
+    assert taken == ["opencl", "cuda"], shown
+
+
+def _record(seen: list[tuple[str, str]], stage: str, payload: object) -> None:
+    seen.append((stage, str(payload)))
