@@ -13,7 +13,7 @@ PACKAGES := analysis dialects frontends lowering passes rewriting runtime
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
-.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate bench clean
+.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate ways-in bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -50,6 +50,10 @@ fuzz: $(VENV)/.dev
 # All that the end-to-end tests run with OpenCL, compiled for CUDA and emulated: docs/testing.md
 emulate: $(VENV)/.dev
 	DEVSCOPE_TEST_EMULATE=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test/cuda test/e2e
+
+# Every way in and out in an environment of its own, with what its users have: it downloads packages.
+ways-in: $(VENV)/.dev
+	DEVSCOPE_TEST_WAYS_IN=1 $(BIN)/python -m pytest test/ways_in
 
 bench: $(VENV)/.dev
 	@set -e; for script in $(filter-out bench/_%,$(wildcard bench/*.py)); do echo "$$script"; $(BIN)/python $$script; done

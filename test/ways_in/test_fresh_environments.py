@@ -1,0 +1,175 @@
+"""Every way in, and every way to embed devscope, in a virtual environment of its own with what its users have.
+
+``make ways-in`` runs these: they install packages. docs/testing.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif("DEVSCOPE_TEST_WAYS_IN" not in os.environ, reason="make ways-in")
+
+PLANNED = """
+#dev = #device.scope<"opencl", 0 : i64, "", "">
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %y = arith.addf %x, %x {device.scope = #dev} : tensor<8xf32>
+  func.return %y : tensor<8xf32>
+}
+"""
+
+
+def check(command: list[str | Path], **settings: object) -> str:
+    """What a command prints that has to succeed, away from the repository and without its variables."""
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "DEVSCOPE", "VIRTUAL"))
+    }
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", env=kept, **settings)  # pyright: ignore
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    check([*pip, "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, ROOT])
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="session")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The folder of the programs of an environment with these packages; ``devscope`` is the wheel."""
+    made: dict[tuple[str, ...], Path] = {}
+
+    def make(*packages: str, deps: bool = True) -> Path:
+        key = (*packages, str(deps))
+        if key not in made:
+            folder = tmp_path_factory.mktemp("environment")
+            venv.create(folder, with_pip=True)
+            wanted = [
+                name.replace("devscope", str(wheel), 1) if name[:8] == "devscope" else name for name in packages
+            ]
+            pip = [folder / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+            check([*pip, "--constraint", ROOT / "constraints.txt", *([] if deps else ["--no-deps"]), *wanted])
+            made[key] = folder / "bin"
+        return made[key]
+
+    return make
+
+
+def test_plain_xdsl_opt(environment: Callable[..., Path], tmp_path: Path) -> None:
+    file = tmp_path / "program.mlir"
+    file.write_text(PLANNED)
+    out = check([environment("devscope") / "xdsl-opt", file, "-p", "device-plan{arguments=host},device-verify"])
+    assert out.count("device.device_copy") == 2
+
+
+MODULES = """
+import io, subprocess, sys
+import numpy as np
+from torch_mlir import ir, passmanager
+from xdsl.dialects.builtin import ModuleOp
+import devscope, devscope.mlir
+
+text = sys.stdin.read()
+x = np.arange(8, dtype=np.float32)
+with ir.Context() as context:
+    devscope.mlir.load_dialect(context)
+    module = ir.Module.parse(text)
+    stream = io.BytesIO()
+    module.operation.write_bytecode(stream)
+for source in (text, text.encode(), module, stream.getvalue()):
+    np.testing.assert_array_equal(devscope.run(source, x, default="cpu:0", devices={"opencl:0": "cpu:0"}), x + x)
+assert isinstance(devscope.plan(module).module, ir.Module)
+from xdsl.parser import Parser
+from devscope.dialects.context import make_context
+ctx = make_context()
+twin = Parser(ctx, text).parse_module()
+assert isinstance(devscope.plan(twin).module, ModuleOp)
+with context:
+    manager = passmanager.PassManager()
+    devscope.mlir.add_plan_pass(manager, arguments="host")
+    manager.run(module.operation)
+assert str(module).count("device.device_copy") == 2
+devscope.mlir.run_pass(module, "device-split")
+assert "jax" not in sys.modules
+try:
+    devscope.compile(abs, (x,))
+except devscope.DevscopeError as error:
+    assert "pip install 'devscope[jax]'" in str(error), error
+print(devscope.mlir.irdl_file().read_text(), "-----", devscope.plan(text).module)
+"""
+VERIFIED = """
+import importlib.util, sys
+from torch_mlir import ir
+from torch_mlir._mlir_libs._mlirDialectsIRDL import load_dialects
+assert importlib.util.find_spec("devscope") is None and importlib.util.find_spec("xdsl") is None
+irdl, planned = sys.stdin.read().split("-----")
+with ir.Context(), ir.Location.unknown():
+    load_dialects(ir.Module.parse(irdl))
+    assert ir.Module.parse(planned).operation.verify()
+"""
+
+
+def test_modules_in_python_and_in_other_bindings(environment: Callable[..., Path]) -> None:
+    """Then bindings without devscope verify what came out."""
+    out = check([environment("devscope") / "python", "-c", MODULES], input=PLANNED)
+    check([environment("torch-mlir", "numpy") / "python", "-c", VERIFIED], input=out)
+
+
+JAX = """
+import sys
+import jax, jax.numpy as jnp, numpy as np
+import devscope
+
+def step(state, x):
+    hidden = jnp.tanh(x @ state["w"])
+    return {"w": state["w"] - 0.1 * x.T @ hidden}, jnp.sum(hidden)
+
+state, x = {"w": np.eye(3, dtype=np.float32)}, np.ones((2, 3), np.float32)
+exe = devscope.compile(step, (state, x))
+got, want = exe(state, x), step(state, x)
+np.testing.assert_allclose(got[0]["w"], want[0]["w"], rtol=1e-5)
+np.testing.assert_allclose(got[1], want[1], rtol=1e-5)
+exe.save(sys.argv[1])
+"""
+LOADED = """
+import importlib.util, sys
+import numpy as np
+import devscope
+for absent in ("jax", "torch_mlir", "xdsl"):
+    assert importlib.util.find_spec(absent) is None
+state, total = devscope.load(sys.argv[1])({"w": np.eye(3, dtype=np.float32)}, np.ones((2, 3), np.float32))
+assert state["w"].shape == (3, 3) and total.shape == ()
+"""
+
+
+def test_jax_functions_and_what_they_become(environment: Callable[..., Path], tmp_path: Path) -> None:
+    """A saved program of a function needs neither JAX nor MLIR nor xDSL."""
+    file = tmp_path / "step.dsx"
+    check([environment("devscope[jax]") / "python", "-c", JAX, file])
+    runtime = environment("devscope", "numpy", "llvmlite", "platformdirs", deps=False)
+    check([runtime / "python", "-c", LOADED, file])
+
+
+def test_a_library_without_python(environment: Callable[..., Path], tmp_path: Path) -> None:
+    example = ROOT / "examples" / "c_library"
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("this machine has no C compiler")
+    command = [environment("devscope") / "devscope", "build", example / "model.mlir", "--shared"]
+    check([*command, "-o", tmp_path / "libmodel.so"])
+    flags = ["-I", tmp_path, "-L", tmp_path, "-lmodel", f"-Wl,-rpath,{tmp_path}", "-o", tmp_path / "main"]
+    check([compiler, example / "main.c", *flags])
+    done = subprocess.run([tmp_path / "main"], env={}, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("2 2.5\n5 5.5\n4\n")
