@@ -16,11 +16,12 @@ from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.normalise import contractions_of
 from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.table import Schedules
+from devscope.lowering.kernels.transposes import call_transposes
 from devscope.lowering.kernels.vector_edges import expand_edges
 from devscope.lowering.kernels.vector_pieces import take_vectors_apart
-from devscope.lowering.memory.link_functions import merge_modules
-from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
+from devscope.lowering.windows import windowed_operations
 
 TASKS = "devscope.tasks"
 """On a parallel loop: each of its iterations is work for a workgroup of one work-item."""
@@ -35,19 +36,31 @@ class DeviceKernels:
     expansions: Mapping[str, Expansion]
 
 
-def call_library(module: Any, kernels: DeviceKernels, packed: PackedConstants, run_passes: RunPasses) -> None:
-    """Replace the operations on buffers of ``module`` that there are rows for by calls, and add what is called."""
+def call_library(module: Any, kernels: DeviceKernels, packed: PackedConstants, run_passes: RunPasses) -> list[Any]:
+    """Replace the operations on buffers of ``module`` that there are rows for by calls of declared functions.
+
+    Returns modules with those, to be merged into it when nothing that takes loops of one iteration apart runs any
+    more: what is in a task is in a kernel.
+    """
     if contractions := contractions_of(module):
         from devscope.lowering.kernels.contractions import call_contractions
 
         call_contractions(contractions, kernels.schedules, kernels.library, packed)
-        packed.finish()
+    if windowed := windowed_operations(module):
+        from devscope.lowering.kernels.convolutions import call_convolutions
+
+        call_convolutions(windowed, kernels.schedules, kernels.library, packed)
+    packed.finish()
+    call_transposes(module, kernels.schedules, kernels.library)
     functions = kernels.library.definitions(module.context)
-    if functions is not None:
-        _without_blocks(functions, {mlir_util.symbol_name(f) for f in mlir_util.functions(module)}, run_passes)
-        expansions.expand(mlir_util.walk(functions.operation), kernels.expansions)
-        _mark_tasks(functions)
-        merge_modules(module, functions)
+    if functions is None:
+        return []
+    _without_blocks(functions, {mlir_util.symbol_name(f) for f in mlir_util.functions(module)}, run_passes)
+    expansions.expand(mlir_util.walk(functions.operation), kernels.expansions)
+    for function in mlir_util.functions(functions):
+        _do_in_tasks(function)
+    _mark_tasks(functions)
+    return [functions]
 
 
 def _without_blocks(functions: Any, called: set[str], run_passes: RunPasses) -> None:
@@ -67,6 +80,21 @@ def _without_blocks(functions: Any, called: set[str], run_passes: RunPasses) -> 
     run_passes(functions.operation, pipeline("clean_up"))
     for function in mlir_util.functions(functions):
         function.attributes["sym_visibility"] = ir.StringAttr.get("private", functions.context)
+
+
+def _do_in_tasks(root: Any) -> None:
+    """Let one task do each loop in ``root`` that is beside parallel ones, such as one that fills a table."""
+    for op in mlir_util.children(root):
+        if op.name not in ("scf.for", "scf.if"):
+            continue
+        if any(inner.name == "scf.parallel" for inner in mlir_util.walk(op)):
+            _do_in_tasks(op)
+        elif op.name == "scf.for" and not len(op.results):
+            build = Builder(op)
+            zero, one = build.constant(0), build.constant(1)
+            loop = build.grouped("scf.parallel", [[zero], [one], [one], []], regions=1)
+            block = ir.Block.create_at_start(loop.regions[0], [build.index], [op.location])
+            op.move_before(ir.Operation.create("scf.reduce", loc=op.location, ip=ir.InsertionPoint(block)))
 
 
 def _mark_tasks(functions: Any) -> None:

@@ -33,6 +33,7 @@ from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.schedule_report import ScheduleReport
 from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.memory.effects import mark_pairs, mark_writes
+from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.target import GridSchedule, KernelTarget, Options, choose
@@ -68,16 +69,20 @@ def lower_device_functions(
         launchers = _call_tiles(module, schedules, taken, target.lanes)
         observe("schedule", ScheduleReport(module, schedules))
     call_kernels(module, kernels)
+    called: list[Any] = []
     if library is not None:
         # Functions of the host and of other parts are linked with these.
         library.library.prefix = f"devscope_{len(taken)}"
         taken.add(library.library.prefix)
-        call_library(module, library, PackedConstants(module, constants, others), run_passes)
+        called = call_library(module, library, PackedConstants(module, constants, others), run_passes)
         observe("schedule", ScheduleReport(module, library.schedules))
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipeline("deallocate"))
     if launchers is not None:
         launchers.define(space)
+    for functions in called:
+        mlir_util.retype_memrefs(functions.operation, space, lambda old: old is None)
+        merge_modules(module, functions)
     _outline_kernels(module, run_passes, target, options, taken, checks, space)
     define_launchers(module, kernels, space)
 

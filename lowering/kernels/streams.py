@@ -18,6 +18,10 @@ _LEAST = 512
 """Bytes of a row: of shorter ones, much is in lines that are not written as a whole."""
 
 
+NEVER = 1 << 40
+"""Bytes from which on results go past the caches, where none do."""
+
+
 def streamed_lanes(nest: Nest, loop: int, numbers: Numbers) -> int:
     """Elements of a line of the result, if rows of it, along ``loop``, may be streamed; else 0."""
     (result, *others) = nest.results

@@ -11,6 +11,7 @@ from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.nest import Nest, collapse_loops, copy_nest, match
+from devscope.lowering.kernels.streams import NEVER
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.kernels.tiles import ELEMENTS, LINE, move_tile
 from devscope.lowering.memory.effects import mark_written
@@ -71,14 +72,15 @@ def _sizes(nest: Nest) -> dict[str, int | None]:
 def _replace(nest: Nest, element: str, row: Row, library: KernelLibrary) -> None:
     op, numbers = nest.op, row.numbers
     bytes_ = mlir_util.element_bytes(ir.MemRefType(nest.results[0].value.type).element_type)
-    tile = LINE // bytes_
+    tile, streams = LINE // bytes_, numbers["stream"] < NEVER
     values = {
         "TYPE": element,
         "BYTES": bytes_,
         "TILE": tile,
         **{name.upper(): -(-numbers[name] // tile) * tile for name in ("rows", "streamed_rows", "columns")},
         "GRAIN": numbers["grain"],
-        "MOVE": move_tile(element, bytes_, streams=True, whole_lines=tile <= numbers["whole_lines"]),
+        "STREAMS": f"%streams = arith.{'andi %is_even, %large : i1' if streams else 'constant false'}",
+        "MOVE": move_tile(element, bytes_, streams=streams, whole_lines=tile <= numbers["whole_lines"]),
     }
     symbol = library.symbol("transpose", values)
     flat = f"memref<?x{element}>"

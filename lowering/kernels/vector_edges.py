@@ -5,36 +5,124 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 
-_MASKED = "vector.maskedload"
+_LOAD, _STORE, _GATHER = "vector.maskedload", "vector.maskedstore", "vector.gather"
 _READ, _WRITE = "vector.transfer_read", "vector.transfer_write"
 
 
 def expand_edges(root: Any) -> None:
     """Every transfer of a vector of one axis that may go beyond the end, or is no piece of the last axis."""
-    for op in mlir_util.named(root.operation, _READ, _WRITE, _MASKED):
-        text = _masked(op) if op.name == _MASKED else _expansion(op)
+    for op in mlir_util.named(root.operation, _READ, _WRITE, _LOAD, _STORE, _GATHER):
+        operands = list(op.operands)
+        if op.name in (_READ, _WRITE):
+            text = _expansion(op)
+        else:
+            bounds = _bounds(op, operands[-2])
+            text = _masked(op, bounds)
+            operands += bounds
         if text:
-            made = mlir_util.insert(op, text, op.operands)
+            made = mlir_util.insert(op, text, operands)
             mlir_util.replace_op(op, made[-1].results if op.results else ())
 
 
-def _masked(op: Any) -> str:
-    """A load of the first elements, as many as ``vector.create_mask`` says."""
-    _, *at, mask, _ = list(op.operands)
-    if isinstance(mask.owner, ir.Block) or mask.owner.operation.name != "vector.create_mask":
-        return ""
-    memref, type_ = op.operands[0].type, op.results[0].type
-    element, places = ir.VectorType(type_).element_type, [f"%{n + 1}" for n in range(len(at))]
-    last = len(op.operands)
-    op.operands[last - 2] = mask.owner.operation.operands[0]
-    return f"""
+def _bounds(op: Any, mask: Any) -> list[Any]:
+    """The lane behind the last one of ``mask``, and the first one if that may not be 0; nothing if not known."""
+    if (end := _end_of(op, mask)) is not None:
+        return [end]
+    both = _made_by(mask, "arith.andi")
+    for high, low in () if both is None else (both.operands, reversed(list(both.operands))):
+        before = _made_by(low, "arith.xori")
+        if before is not None:  # the other operand is a constant of ones
+            ends = [end for each in (high, before.operands[0]) if (end := _end_of(op, each)) is not None]
+            if len(ends) == 2:
+                return ends
+    return []
+
+
+def _end_of(op: Any, mask: Any) -> Any | None:
+    """The lane from which on a mask that begins with the first lane has none."""
+    if (made := _made_by(mask, "vector.create_mask")) is not None:
+        return made.operands[0]
+    if (made := _made_by(mask, "vector.constant_mask")) is not None:
+        (end,) = list(ir.DenseI64ArrayAttr(made.attributes["mask_dim_sizes"]))
+        return mlir_util.Builder(op).constant(end)
+    return None
+
+
+def _made_by(value: Any, name: str) -> Any | None:
+    owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    return owner if owner is not None and owner.name == name else None
+
+
+def _masked(op: Any, bounds: list[Any]) -> str:
+    """A load or store of some elements: of all at once where the mask, with these `_bounds`, has all."""
+    is_store, is_gather = op.name == _STORE, op.name == _GATHER
+    memref, count = op.operands[0].type, len(op.operands)
+    vector_type, mask_type = op.operands[count - 1].type, op.operands[count - 2].type
+    (lanes,), element = ir.VectorType(vector_type).shape, ir.VectorType(vector_type).element_type
+    at = [f"%{1 + axis}" for axis in range(ir.MemRefType(memref).rank)]
+    index, lines = "%lane", ""
+    if is_gather:
+        apart = op.operands[count - 3].type
+        index, lines = "%apart", f"%apart = vector.extract %{count - 3}[%lane] : index from {apart}"
+    lines += f"\n%behind = arith.addi {at[-1]}, {index} : index"
+    place = f"%0[{', '.join([*at[:-1], '%behind'])}] : {memref}"
+    if is_store:
+        carried, yields, keeps = "", "", ""
+        lines += f"""
+            %element = vector.extract %{count - 1}[%lane] : {element} from {vector_type}
+            memref.store %element, {place}"""
+    else:
+        carried = f"iter_args(%so_far = %{count - 1}) -> ({vector_type})"
+        yields, keeps = f"scf.yield %with : {vector_type}", f"else {{ scf.yield %so_far : {vector_type} }}"
+        lines += f"""
+            %element = memref.load {place}
+            %with = vector.insert %element, %so_far[%lane] : {element} into {vector_type}"""
+    text = f"""
         %zero = arith.constant 0 : index
         %one = arith.constant 1 : index
-        %read = scf.for %lane = %zero to %{last - 2} step %one iter_args(%so_far = %{last - 1}) -> ({type_}) {{
-          %behind = arith.addi {places[-1]}, %lane : index
-          %element = memref.load %0[{", ".join([*places[:-1], "%behind"])}] : {memref}
-          %with = vector.insert %element, %so_far[%lane] : {element} into {type_}
-          scf.yield %with : {type_}
+        %lanes = arith.constant {lanes} : index"""
+    read = "" if is_store else "%read ="
+    if not bounds:
+        taken, ends = ("", "") if is_store else ("%next = ", f"scf.yield %next : {vector_type}")
+        results = "" if is_store else f"-> ({vector_type})"
+        return f"""{text}
+            {read} scf.for %lane = %zero to %lanes step %one {carried} {{
+              %there = vector.extract %{count - 2}[%lane] : i1 from {mask_type}
+              {taken}scf.if %there {results} {{
+                {lines}
+                {yields}
+              }} {keeps}
+              {ends}
+            }}"""
+    text += f"""
+        %end = arith.minsi %{count}, %lanes : index
+        %begin = arith.maxsi {f"%{count + 1}" if len(bounds) > 1 else "%zero"}, %zero : index"""
+    by_elements = f"""
+        {read} scf.for %lane = %begin to %end step %one {carried} {{
+          {lines}
+          {yields}
+        }}"""
+    if is_gather:
+        return text + by_elements
+    whole = f"%0[{', '.join(at)}] : {memref}, {vector_type}"
+    text += """
+        %has_last = arith.cmpi eq, %end, %lanes : index
+        %has_first = arith.cmpi eq, %begin, %zero : index
+        %has_all = arith.andi %has_last, %has_first : i1"""
+    if is_store:
+        return f"""{text}
+            scf.if %has_all {{
+              vector.store %{count - 1}, {whole}
+            }} else {{
+              {by_elements}
+            }}"""
+    return f"""{text}
+        %made = scf.if %has_all -> ({vector_type}) {{
+          %all = vector.load {whole}
+          scf.yield %all : {vector_type}
+        }} else {{
+          {by_elements}
+          scf.yield %read : {vector_type}
         }}"""
 
 

@@ -277,10 +277,106 @@ class _Apart:
         (value,), (buffer,), at, _ = mlir_util.operand_groups(op)
         axis = _axis(op)
         for (begin, _), piece in zip(_parts(value.type), self._of(value), strict=True):
-            vector = piece if _is_vector(piece) else build.value("vector.broadcast", [piece], _one(piece.type))
+            vector = _as_vector(build, piece)
             groups = [[vector], [buffer], _behind(build, at, begin, axis), []]
             build.grouped(op.name, groups, [], dict(op.attributes.items()))
         return []
+
+    def create_mask(self, build: Builder, op: Any) -> list[Any]:
+        made: list[Any] = []
+        for (begin, size), type_ in zip(_parts(op.results[0].type), _piece_types(op.results[0].type), strict=True):
+            end = build.value("arith.subi", [op.operands[0], build.constant(begin)], build.index)
+            if size == 1:
+                signed_greater = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64, op.context), 4)}
+                made.append(build.value("arith.cmpi", [end, build.constant(0)], type_, signed_greater))
+            else:
+                made.append(build.value(op.name, [end], type_))
+        return made
+
+    def constant_mask(self, build: Builder, op: Any) -> list[Any]:
+        (end,) = list(ir.DenseI64ArrayAttr(op.attributes["mask_dim_sizes"]))
+        made: list[Any] = []
+        for (begin, size), type_ in zip(_parts(op.results[0].type), _piece_types(op.results[0].type), strict=True):
+            lanes = min(max(end - begin, 0), size)
+            if size == 1:
+                made.append(build.constant(lanes, type_))
+            else:
+                sizes = {"mask_dim_sizes": ir.DenseI64ArrayAttr.get([lanes], op.context)}
+                made.append(build.value(op.name, [], type_, sizes))
+        return made
+
+    def masked_load(self, build: Builder, op: Any) -> list[Any]:
+        buffer, *at, mask, others = list(op.operands)
+        made: list[Any] = []
+        pieces = zip(_parts(others.type), self._of(mask), self._of(others), strict=True)
+        for (begin, _), flags, other in pieces:
+            vectors = [_as_vector(build, each) for each in (flags, other)]
+            read = build.value(op.name, [buffer, *_behind(build, at, begin), *vectors], vectors[1].type)
+            made.append(read if _is_vector(other) else _extract(build, read, 0))
+        return made
+
+    def masked_store(self, build: Builder, op: Any) -> list[Any]:
+        buffer, *at, mask, value = list(op.operands)
+        for (begin, _), flags, piece in zip(_parts(value.type), self._of(mask), self._of(value), strict=True):
+            vectors = [_as_vector(build, each) for each in (flags, piece)]
+            build.op(op.name, [buffer, *_behind(build, at, begin), *vectors])
+        return []
+
+    def gather(self, build: Builder, op: Any) -> list[Any]:
+        buffer, *at, index, mask, others = list(op.operands)
+        made: list[Any] = []
+        for parts in zip(self._of(index), self._of(mask), self._of(others), strict=True):
+            vectors = [_as_vector(build, each) for each in parts]
+            read = build.value(op.name, [buffer, *at, *vectors], vectors[2].type)
+            made.append(read if _is_vector(parts[2]) else _extract(build, read, 0))
+        return made
+
+    def step(self, build: Builder, op: Any) -> list[Any]:
+        made: list[Any] = []
+        for (begin, size), type_ in zip(_parts(op.results[0].type), _piece_types(op.results[0].type), strict=True):
+            parts = [build.constant(begin + lane) for lane in range(size)]
+            made.append(parts[0] if size == 1 else build.value("vector.from_elements", parts, type_))
+        return made
+
+    def shuffle(self, build: Builder, op: Any) -> list[Any]:
+        lanes = list(ir.DenseI64ArrayAttr(op.attributes["mask"]))
+        pieces: list[tuple[Any, int]] = []  # with where each begins among the lanes of both
+        begin = 0
+        for value in op.operands:
+            for (first, _), piece in zip(_parts(value.type), self._of(value), strict=True):
+                pieces.append((piece, begin + first))
+            begin += sum(size for _, size in _parts(value.type))
+        return [
+            self._lanes_of(build, pieces, lanes[first : first + size])
+            for first, size in _parts(op.results[0].type)
+        ]
+
+    def _lanes_of(self, build: Builder, pieces: Sequence[tuple[Any, int]], lanes: Sequence[int]) -> Any:
+        """A piece with these ``lanes`` of vectors of which there are ``pieces``."""
+        made: Any = None
+        done: set[int] = set()  # lanes of the result
+        size = len(lanes)
+        for piece, begin in pieces:
+            count = ir.VectorType(piece.type).shape[0] if _is_vector(piece) else 1
+            here = {to: lane - begin for to, lane in enumerate(lanes) if begin <= lane < begin + count}
+            if not here:
+                continue
+            if size == 1:
+                return _extract(build, piece, here[0]) if count > 1 else piece
+            if count == 1 or (made is not None and count != size):
+                for to, lane in here.items():
+                    number = _extract(build, piece, lane) if count > 1 else piece
+                    type_ = _vector(size, number.type)
+                    made = _spread(build, number, type_) if made is None else made
+                    at = {"static_position": ir.DenseI64ArrayAttr.get([to], piece.type.context)}
+                    made = build.value("vector.insert", [number, made], type_, at)
+            elif made is None:
+                made = _shuffle(build, piece, piece, [here.get(to, 0) for to in range(size)])
+            else:
+                order = [to if to in done else size + here.get(to, 0) for to in range(size)]
+                made = _shuffle(build, made, piece, order)
+            done |= set(here)
+        return made
 
     def interleave(self, build: Builder, op: Any) -> list[Any]:
         made: list[Any] = []
@@ -306,9 +402,8 @@ class _Apart:
     def reduction(self, build: Builder, op: Any) -> list[Any]:
         value, *so_far = list(op.operands)
         for piece in self._of(value):
-            if not _is_vector(piece):
-                piece = build.value("vector.broadcast", [piece], _one(piece.type))
-            so_far = [build.value(op.name, [piece, *so_far], op.results[0].type, dict(op.attributes.items()))]
+            operands = [_as_vector(build, piece), *so_far]
+            so_far = [build.value(op.name, operands, op.results[0].type, dict(op.attributes.items()))]
         return so_far
 
 
@@ -319,6 +414,10 @@ def _parts(type_: Any) -> Sequence[tuple[int, int]]:
 
 def _one(element: Any) -> Any:
     return ir.VectorType.get_unchecked([1], element, context=element.context)
+
+
+def _as_vector(build: Builder, piece: Any) -> Any:
+    return piece if _is_vector(piece) else build.value("vector.broadcast", [piece], _one(piece.type))
 
 
 def _axis(op: Any) -> int:
@@ -368,6 +467,13 @@ _RULES = {
     "vector.store": _Apart.store,
     "vector.transfer_read": _Apart.read,
     "vector.transfer_write": _Apart.write,
+    "vector.create_mask": _Apart.create_mask,
+    "vector.constant_mask": _Apart.constant_mask,
+    "vector.maskedload": _Apart.masked_load,
+    "vector.maskedstore": _Apart.masked_store,
+    "vector.gather": _Apart.gather,
+    "vector.step": _Apart.step,
+    "vector.shuffle": _Apart.shuffle,
     "vector.interleave": _Apart.interleave,
     "vector.extract_strided_slice": _Apart.slice,
     "vector.reduction": _Apart.reduction,

@@ -239,10 +239,26 @@ def _compiled() -> Executable:
 
 @pytest.mark.parametrize("name", _CASES)
 def test_convolutions(name: str) -> None:
-    case, rng = _CASES[name], np.random.default_rng(7)
+    _check(_compiled(), name, _CASES[name])
+
+
+def _check(executable: Executable, name: str, case: Case) -> None:
+    rng = np.random.default_rng(7)
     arguments = [rng.integers(-2, 3, case.shape(n)).astype(_TYPES[case.types[n]]) for n in range(3)]
-    found = _compiled().run(name, *arguments)
-    np.testing.assert_array_equal(found.astype(np.float64), case.reference(*arguments))
+    found = executable.run(name, *arguments)
+    np.testing.assert_array_equal(found.astype(np.float64), case.reference(*arguments), name)
+
+
+def test_on_a_device() -> None:
+    """The same kernels, whose tasks are work-items; and several blocks along two axes."""
+    names = "nhwc_one nchw_strided nhwc_holes nchw_dynamic depthwise_nchw_strided depthwise_relu i8"
+    blocks = Case(("nhwc", "hwc", "nhwc"), batch=1, size=56, channels=128, low=1, high=1)
+    cases = {**{name: _CASES[name] for name in names.split()}, "blocks": blocks}
+    with devscope.compile(
+        "".join(case.text(name) for name, case in cases.items()), default="opencl:0", cache=False
+    ) as executable:
+        for name, case in cases.items():
+            _check(executable, name, case)
 
 
 def test_what_is_outside_is_multiplied() -> None:

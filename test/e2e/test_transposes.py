@@ -1,4 +1,4 @@
-"""Transposes of the host: of all element types, by tiles and beside them, wherever the result begins."""
+"""Transposes by kernels: of all element types, by tiles and beside them, wherever the result begins."""
 
 from __future__ import annotations
 
@@ -77,3 +77,11 @@ def test_transposes(element: str, tmp_path: Path) -> None:
         for out, place, r in zip(outs, places, right, strict=True):
             assert not out[:place].any()
             assert not out[place + r.nbytes :].any(), (bytes_, sizes)
+
+
+def test_on_a_device() -> None:
+    run = devscope.compile(program("f32"), default="opencl:0", cache=False)
+    for sizes in [(131, 70, 17, 64), (5, 7, 1, 3)]:
+        arrays = [random(sizes[: len(p)] if len(p) < 4 else sizes[::-1], "f32") for p in PERMUTATIONS]
+        for got, array, permutation in zip(run(*arrays), arrays, PERMUTATIONS, strict=True):
+            np.testing.assert_array_equal(got, array.transpose(permutation))

@@ -31,7 +31,7 @@ func.func private @${NAME}(
   %odd_element = arith.remui %missing, %bytes : index
   %odd = arith.ori %odd_stride, %odd_element : index
   %is_even = arith.cmpi eq, %odd, %zero : index
-  %streams = arith.andi %is_even, %large : i1
+  ${STREAMS}
   %missing_elements = arith.divui %missing, %bytes : index
   %shift = arith.select %streams, %missing_elements, %zero : index
   %is_shifted = arith.cmpi ne, %shift, %zero : index
