@@ -13,7 +13,7 @@ from devscope.lowering.checks.shapes import check_shapes
 from devscope.lowering.constants import ConstantTable, constant_value, extract_constants, fill_instead
 from devscope.lowering.divisions import guard_equal_operands
 from devscope.lowering.initial_values import drop_empty_loops, keep_initial_values, release_initial_values
-from devscope.lowering.interop.bindings import dictionary_items, ir, register_stablehlo_passes
+from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.kernels.normalise import normalise_contractions
 from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
@@ -89,34 +89,14 @@ def _legalize(module: Any, run_passes: RunPasses) -> None:
         keep_demands(module)
     if "tosa" in used:
         tosa.prepare(module)
-    if not used.isdisjoint(("stablehlo", "tosa")):
-        guard_equal_operands(module)
-    if "stablehlo" in used and register_stablehlo_passes():
-        _fold_empty_operands(module)
-        run_passes(module.operation, pipeline("stablehlo"))
     if "tosa" in used:
+        guard_equal_operands(module)
         run_passes(module.operation, pipeline("tosa"))
         tosa.finish(module)
     if "tensor.bitcast" in names:
         _lower_bit_casts(module)
     if "tensor.reshape" in names:
         _reshape_by_indices(module)
-
-
-def _fold_empty_operands(module: Any) -> None:
-    """What upstream cannot lower: slices without elements, which may begin at an end, and reductions of none."""
-    for op in mlir_util.named(module.operation, "stablehlo.slice", "stablehlo.reduce"):
-        types, build = [result.type for result in op.results], mlir_util.Builder(op)
-        if not all(type_.has_static_shape for type_ in types):
-            continue
-        if op.name == "stablehlo.slice" and _is_empty(op.results[0]):
-            mlir_util.replace_op(op, [build.value("tensor.empty", [], types[0])])
-        elif op.name == "stablehlo.reduce" and _is_empty(op.operands[0]):
-            scalar = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
-            initial = zip(list(op.operands)[len(types) :], types, strict=True)
-            mlir_util.replace_op(
-                op, [build.value("stablehlo.broadcast_in_dim", [v], t, scalar) for v, t in initial]
-            )
 
 
 def _lower_bit_casts(module: Any) -> None:

@@ -18,6 +18,8 @@ _GLOBAL = "ml_program.global"
 _READS = frozenset({f"{_GLOBAL}_load", f"{_GLOBAL}_load_const"})
 _SHAPES = frozenset({"shape.shape_of", "shape.dim", "shape.const_shape", "shape.num_elements"})
 
+_DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
+
 _ELEMENTS = (ir.DenseElementsAttr, ir.DenseResourceElementsAttr)
 
 _BECOMES = {
@@ -35,7 +37,11 @@ _MARKED = re.compile(rf'loc\("{_MARK}(\d+)"')
 
 def is_in_form(names: Set[str]) -> bool:
     """Whether a module of operations of these names is as `bring_into_form` leaves it."""
-    return names.isdisjoint({_GLOBAL} | _AFFINE | _SHAPES | _REWRITES.keys())
+    return names.isdisjoint({_GLOBAL} | _AFFINE | _SHAPES | _REWRITES.keys()) and not has_stablehlo(names)
+
+
+def has_stablehlo(names: Set[str]) -> bool:
+    return any(name.startswith(_DIALECTS) for name in names)
 
 
 def bring_into_form(module: Any, run_passes: RunPasses) -> None:
@@ -49,6 +55,10 @@ def bring_into_form(module: Any, run_passes: RunPasses) -> None:
     names = {op.name for op in mlir_util.walk(module.operation)}
     if names & _SHAPES:
         run_passes(module.operation, "builtin.module(func.func(shape-to-shape-lowering), convert-shape-to-std)")
+    if has_stablehlo(names):
+        from devscope.lowering.stablehlo.convert import convert
+
+        convert(module, run_passes)
     if names & _AFFINE:
         _lower_affine(module, run_passes)
 
@@ -72,48 +82,6 @@ def _lower_affine(module: Any, run_passes: RunPasses) -> None:
 
 def _scope(op: Any) -> dict[str, Any]:
     return {SCOPE_ATTR: op.attributes[SCOPE_ATTR]} if SCOPE_ATTR in op.attributes else {}
-
-
-def _lower_choice(op: Any) -> None:
-    """An index without a branch is for the last one."""
-    scope, results = _scope(op), [result.type for result in op.results]
-    blocks = [region.blocks[0] for region in op.regions]
-    which = _element(op, op.operands[0])
-    build = Builder(op)
-    if op.name == "stablehlo.if":
-        new = build.op("scf.if", [which], results, scope, regions=2)
-    else:
-        cases = {"cases": ir.DenseI64ArrayAttr.get(list(range(len(blocks) - 1)), op.context)}
-        number = build.value("arith.index_cast", [which], build.index)
-        new = build.op("scf.index_switch", [number], results, {**scope, **cases}, regions=len(blocks))
-        blocks.insert(0, blocks.pop())
-    for block, region in zip(blocks, new.regions, strict=True):
-        block.append_to(region)
-        _end(block, "scf.yield")
-    mlir_util.replace_op(op, new.results)
-
-
-def _lower_while(op: Any) -> None:
-    results = [result.type for result in op.results]
-    new = Builder(op).op("scf.while", op.operands, results, _scope(op), regions=2)
-    condition, body = (region.blocks[0] for region in op.regions)
-    condition.append_to(new.regions[0])
-    body.append_to(new.regions[1])
-    _end(condition, "scf.condition", condition.arguments)
-    _end(body, "scf.yield")
-    mlir_util.replace_op(op, new.results)
-
-
-def _end(block: Any, name: str, carried: Any = ()) -> None:
-    """End a block by another terminator: ``scf.condition`` takes the element that decides, and what is carried."""
-    *_, end = block.operations
-    operands = [_element(end, end.operands[0]), *carried] if name == "scf.condition" else end.operands
-    Builder(end).op(name, operands)
-    end.operation.erase()
-
-
-def _element(before: Any, tensor: Any) -> Any:
-    return Builder(before).value("tensor.extract", [tensor], ir.RankedTensorType(tensor.type).element_type)
 
 
 def _inline_globals(module: Any) -> None:
@@ -151,23 +119,9 @@ def _lower_materialisation(op: Any) -> None:
         mlir_util.replace_op(op, [source if same else Builder(op).value("tensor.cast", [source], type_)])
 
 
-def _lower_size(op: Any) -> None:
-    """The size of a dimension, as a tensor on the host."""
-    type_ = op.results[0].type
-    build = Builder(op)
-    axis = build.constant(ir.IntegerAttr(op.attributes["dimension"]).value)
-    size = build.value("tensor.dim", [op.operands[0], axis], build.index)
-    number = build.value("arith.index_cast", [size], ir.RankedTensorType(type_).element_type)
-    mlir_util.replace_op(op, [build.value("tensor.from_elements", [number], type_)])
-
-
 _REWRITES: dict[str, Callable[[Any], None]] = {
     "bufferization.alloc_tensor": _lower_allocation,
     "bufferization.dealloc_tensor": lambda op: op.erase(),
     "memref.dealloc": lambda op: op.erase(),  # buffers are freed behind their last use
     "bufferization.materialize_in_destination": _lower_materialisation,
-    "stablehlo.case": _lower_choice,
-    "stablehlo.get_dimension_size": _lower_size,
-    "stablehlo.if": _lower_choice,
-    "stablehlo.while": _lower_while,
 }

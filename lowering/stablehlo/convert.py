@@ -1,0 +1,149 @@
+"""The order of it all."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.divisions import guard_equal_operands
+from devscope.lowering.interop.bindings import ir, register_stablehlo_passes
+from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.pipelines import pipeline
+from devscope.lowering.stablehlo.located_scopes import scopes_by_location
+from devscope.lowering.stablehlo.small_types import store_in_bytes
+
+_DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
+
+_EXPANSIONS: Mapping[str, str] = {
+    "stablehlo.case": "control_flow.lower_choice",
+    "stablehlo.if": "control_flow.lower_choice",
+    "stablehlo.while": "control_flow.lower_while",
+    "stablehlo.scatter": "scatter.expand_scatter",
+    "stablehlo.sort": "sort.expand_sort",
+    "stablehlo.compare": "sort.expand_total_order",
+    "stablehlo.get_dimension_size": "shapes.expand_size",
+    "stablehlo.select_and_scatter": "windows.expand_select_and_scatter",
+    "stablehlo.cholesky": "linear_algebra.expand_cholesky",
+    "stablehlo.triangular_solve": "linear_algebra.expand_triangular_solve",
+    "stablehlo.fft": "fourier.expand_fft",
+    "stablehlo.rng_bit_generator": "random_bits.expand_rng_bit_generator",
+    "stablehlo.rng": "random_bits.expand_rng",
+    "stablehlo.custom_call": "calls.expand_custom_call",
+    "stablehlo.optimization_barrier": "calls.expand_barrier",
+    "stablehlo.slice": "shapes.fold_empty_slice",
+    "stablehlo.reduce": "shapes.fold_empty_reduce",
+}
+"""Operations that upstream cannot lower, or not in all forms, and what replaces them or leaves them alone."""
+
+_CHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
+
+
+def convert(module: Any, run_passes: RunPasses) -> None:
+    """Rewrite an ``ir.Module`` in place. Scopes stay; what nothing can lower stays, too.
+
+    Raises LoweringError, located, for what a pass cannot rewrite.
+    """
+    if not register_stablehlo_passes():
+        return
+    with module.context, scopes_by_location(module, _is_ours, _is_payload):
+        _prepare(module, run_passes)
+        store_in_bytes(module)
+        _expand(module)
+        guard_equal_operands(module)
+        run_passes(module.operation, pipeline("stablehlo"))
+        _inline_scalars(module)
+        run_passes(module.operation, pipeline("clean_up"))
+
+
+def _prepare(module: Any, run_passes: RunPasses) -> None:
+    names = {op.name for op in mlir_util.walk(module.operation)}
+    if "stablehlo.composite" in names:
+        run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-composite-to-call))")
+    if any(op.name == "func.call" for op in mlir_util.walk(module.operation)) and _is_plain(module):
+        run_passes(module.operation, "builtin.module(inline, symbol-dce)")
+    if any(name.startswith("chlo.") for name in names):
+        run_passes(module.operation, _CHLO)
+
+
+def _is_plain(module: Any) -> bool:
+    """Whether nothing is said of functions and calls that inlining would lose."""
+    return not any(
+        name.startswith("device.")
+        for op in mlir_util.walk(module.operation)
+        if op.name in ("func.func", "func.call")
+        for name in op.attributes
+    )
+
+
+def _expand(module: Any) -> None:
+    """Expansions may need others, none one of its own kind."""
+    while True:
+        found = [op for op in mlir_util.walk(module.operation) if op.name in _EXPANSIONS]
+        names = {op.name for op in found}
+        for op in reversed(found):  # inner ones first: what is expanded copies its regions
+            _expansion(op.name)(op)
+        if names <= _OPTIONAL:
+            return
+
+
+_OPTIONAL = frozenset(
+    f"stablehlo.{name}"
+    for name in ["compare", "slice", "reduce", "custom_call", "fft", "rng", "select_and_scatter"]
+)
+"""Those of which some forms are left."""
+
+
+def _expansion(name: str) -> Callable[[Any], None]:
+    module, _, function = _EXPANSIONS[name].partition(".")
+    return getattr(import_module(f"devscope.lowering.stablehlo.{module}"), function)
+
+
+def _is_ours(op: Any) -> bool:
+    return op.name.startswith(_DIALECTS)
+
+
+def _is_payload(op: Any) -> bool:
+    """Whether an operation, not in the body of another one, computes with tensors."""
+    parent = op.parent
+    while parent is not None and parent.name != "func.func":
+        if parent.name.startswith("linalg.") or parent.name == "scf.forall":
+            return False
+        parent = parent.parent
+    if op.name in ("tensor.empty", "tensor.dim", "tensor.extract", "tensor.from_elements", "arith.constant"):
+        return False
+    return any(isinstance(result.type, ir.RankedTensorType) for result in op.results)
+
+
+def _inline_scalars(module: Any) -> None:
+    """Generics on single elements inside of parallel loops become what they do to elements."""
+    for op in mlir_util.named(module.operation, "linalg.generic"):
+        if op.parent.name == "func.func" or not _is_in_loop(op):
+            continue
+        if any(ir.RankedTensorType(value.type).rank for value in op.operands) or len(op.operands) == 0:
+            continue
+        build = mlir_util.Builder(op)
+        scalars = [
+            build.value("tensor.extract", [value], ir.RankedTensorType(value.type).element_type)
+            for value in op.operands
+        ]
+        block = op.regions[0].blocks[0]
+        known = dict(zip(block.arguments, scalars, strict=True))
+        *body, end = block.operations
+        for inner in body:
+            copy = inner.operation.clone(ip=ir.InsertionPoint(op)).operation
+            mlir_util.remap_operands(copy, known)
+            known.update(zip(inner.operation.results, copy.results, strict=True))
+        results = [
+            build.value("tensor.from_elements", [known.get(value, value)], result.type)
+            for value, result in zip(end.operands, op.results, strict=True)
+        ]
+        mlir_util.replace_op(op, results)
+
+
+def _is_in_loop(op: Any) -> bool:
+    parent = op.parent
+    while parent is not None and parent.name != "func.func":
+        if parent.name in ("scf.forall", "scf.parallel") or parent.name.startswith("linalg."):
+            return True
+        parent = parent.parent
+    return False

@@ -1,0 +1,33 @@
+"""Scopes of operations that passes replace: they go with their locations."""
+
+import re
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any
+
+from devscope.dialects.device import SCOPE_ATTR
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+
+_MARK = "devscope.scoped:"
+_MARKED = re.compile(rf'loc\("{_MARK}(\d+)"')
+
+
+@contextmanager
+def scopes_by_location(
+    module: Any, is_scoped: Callable[[Any], bool], gets_scope: Callable[[Any], bool]
+) -> Generator[None]:
+    """What is made of operations of ``module`` that have a scope gets it, if ``gets_scope``."""
+    scoped: list[tuple[Any, Any]] = []
+    for op in mlir_util.walk(module.operation):
+        if is_scoped(op) and SCOPE_ATTR in op.attributes:
+            scoped.append((op.attributes[SCOPE_ATTR], op.location))
+            op.location = ir.Location.name(f"{_MARK}{len(scoped) - 1}", op.location, module.context)
+    yield
+    for op in mlir_util.walk(module.operation) if scoped else ():
+        match = _MARKED.search(str(op.location))
+        if match is None:
+            continue
+        scope, op.location = scoped[int(match[1])]
+        if gets_scope(op):
+            op.attributes[SCOPE_ATTR] = scope

@@ -1,0 +1,179 @@
+"""``stablehlo.sort`` becomes merges of sorted runs of places, all of a pass at once; stable.
+
+Every place of a merged run finds which element it gets by binary search over the two runs (merge path), so a pass is
+one elementwise operation on a tensor of places.
+"""
+
+from typing import Any
+
+from devscope.lowering.stablehlo.templates import axes_map, commas, element, enum, expand, number, shape, tensor
+
+_PASS = """
+%two_w = arith.addi %w, %w : index
+%run = arith.divui %d, %two_w : index
+%base = arith.muli %run, %two_w : index
+%left = arith.subi %n, %base : index
+%a_len = arith.minui %w, %left : index
+%left_b = arith.subi %left, %a_len : index
+%b_len = arith.minui %w, %left_b : index
+%b_base = arith.addi %base, %a_len : index
+%k = arith.subi %d, %base : index
+%k_b = arith.subi %k, %b_len : index
+%first = arith.maxsi %k_b, %zero : index
+%last = arith.minsi %k, %a_len : index
+%taken:2 = scf.while (%lo = %first, %hi = %last) : (index, index) -> (index, index) {
+  %open = arith.cmpi slt, %lo, %hi : index
+  scf.condition(%open) %lo, %hi : index, index
+} do {
+^bb0(%lo: index, %hi: index):
+  %sum = arith.addi %lo, %hi : index
+  %mid = arith.shrui %sum, %one : index
+  %k_mid = arith.subi %k, %mid : index
+  %j = arith.subi %k_mid, %one : index
+  %at_a = arith.addi %base, %mid : index
+  %at_b = arith.addi %b_base, %j : index
+  LESS(m, %at_b, %at_a)
+  %next = arith.addi %mid, %one : index
+  %lo2 = arith.select %less_m, %lo, %next : index
+  %hi2 = arith.select %less_m, %mid, %hi : index
+  scf.yield %lo2, %hi2 : index, index
+}
+%i = arith.addi %taken#0, %zero : index
+%j_end = arith.subi %k, %i : index
+%has_a = arith.cmpi slt, %i, %a_len : index
+%has_b = arith.cmpi slt, %j_end, %b_len : index
+%end_a = arith.addi %base, %i : index
+%end_b = arith.addi %b_base, %j_end : index
+%both = arith.andi %has_a, %has_b : i1
+%from_b = scf.if %both -> i1 {
+  LESS(e, %end_b, %end_a)
+  scf.yield %less_e : i1
+} else {
+  scf.yield %has_b : i1
+}
+%source = arith.select %from_b, %end_b, %end_a : index
+"""
+
+
+def expand_sort(op: Any) -> None:
+    operands, count = list(op.operands), len(op.operands)
+    extents = shape(operands[0].type)
+    rank = len(extents)
+    axis = number(op, "dimension", -1) % max(rank, 1)
+    if rank == 0 or extents[axis] in (0, 1):
+        expand(
+            op,
+            f'"devscope.return"({commas(f"%{n}" for n in range(count))}) : ({commas(v.type for v in operands)}) -> ()',
+        )
+        return
+    places = tensor(extents, "i32")
+    lines: list[str] = []
+    emit = lines.append
+    emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
+    dynamic: list[str] = []
+    for dim, extent in enumerate(extents):
+        if extent < 0:
+            emit(
+                f"%axis{dim} = arith.constant {dim} : index\n%n{dim} = tensor.dim %0, %axis{dim} : {operands[0].type}"
+            )
+            dynamic.append(f"%n{dim}")
+    if extents[axis] < 0:
+        emit(f"%n = arith.addi %n{axis}, %zero : index")
+        emit("%before = arith.subi %n, %one : index\n%most = arith.maxsi %before, %zero : index")
+        emit("%most64 = arith.index_cast %most : index to i64\n%zeros = math.ctlz %most64 : i64")
+        emit("%c64 = arith.constant 64 : i64\n%bits = arith.subi %c64, %zeros : i64")
+        emit("%passes = arith.index_cast %bits : i64 to index")
+    else:
+        emit(f"%n = arith.constant {extents[axis]} : index")
+        emit(f"%passes = arith.constant {(extents[axis] - 1).bit_length()} : index")
+    own = axes_map(rank, range(rank))
+    parallel = commas(['"parallel"'] * rank)
+    sizes = commas(dynamic)
+    emit(f"%empty = tensor.empty({sizes}) : {places}")
+    emit(
+        f"%start = linalg.generic {{indexing_maps = [{own}], iterator_types = [{parallel}]}} outs(%empty : {places}) {{"
+    )
+    emit(f"^bb0(%o: i32):\n%d = linalg.index {axis} : index\n%d32 = arith.index_cast %d : index to i32")
+    emit(f"linalg.yield %d32 : i32\n}} -> {places}")
+    emit(f"%sorted = scf.for %p = %zero to %passes step %one iter_args(%places = %start) -> ({places}) {{")
+    emit("%w = arith.shli %one, %p : index")
+    emit(f"%room = tensor.empty({sizes}) : {places}")
+    emit(
+        f"%merged = linalg.generic {{indexing_maps = [{own}], iterator_types = [{parallel}]}} outs(%room : {places}) {{"
+    )
+    emit("^bb0(%o: i32):")
+    for dim in range(rank):
+        emit(f"%d{dim} = linalg.index {dim} : index")
+    emit(f"%d = linalg.index {axis} : index")
+    body = _PASS
+    for tag, b, a in (("m", "%at_b", "%at_a"), ("e", "%end_b", "%end_a")):
+        body = body.replace(f"LESS({tag}, {b}, {a})", _less(op, tag, b, a, places, rank, axis))
+    emit(body)
+    source = commas("%source" if dim == axis else f"%d{dim}" for dim in range(rank))
+    emit(f"%place = tensor.extract %places[{source}] : {places}\nlinalg.yield %place : i32\n}} -> {places}")
+    emit(f"scf.yield %merged : {places}\n}}")
+    types = [str(value.type) for value in operands]
+    for n, type_ in enumerate(types):
+        emit(f"%e{n} = tensor.empty({sizes}) : {type_}")
+    emit(
+        f"%r:{count} = linalg.generic {{indexing_maps = [{commas([own] * (count + 1))}], iterator_types = [{parallel}]}} "
+        f"ins(%sorted : {places}) outs({commas(f'%e{n}' for n in range(count))} : {commas(types)}) {{"
+    )
+    elements = [element(value.type) for value in operands]
+    emit(f"^bb0(%at: i32, {commas(f'%o{n}: {e}' for n, e in enumerate(elements))}):")
+    emit("%index = arith.index_cast %at : i32 to index")
+    for dim in range(rank):
+        emit(f"%d{dim} = linalg.index {dim} : index")
+    at = commas("%index" if dim == axis else f"%d{dim}" for dim in range(rank))
+    for n, type_ in enumerate(types):
+        emit(f"%v{n} = tensor.extract %{n}[{at}] : {type_}")
+    emit(f"linalg.yield {commas(f'%v{n}' for n in range(count))} : {commas(elements)}\n}} -> ({commas(types)})")
+    emit(f'"devscope.return"({commas(f"%r#{n}" for n in range(count))}) : ({commas(types)}) -> ()')
+    expand(op, "\n".join(lines))
+
+
+def _less(op: Any, tag: str, b: str, a: str, places: str, rank: int, axis: int) -> str:
+    """Whether the elements at a place of the run ``b`` come before those of ``a``, as ``%less_TAG``."""
+    lines, given, types = [], [], []
+    for side, place in (("b", b), ("a", a)):
+        at = commas(place if dim == axis else f"%d{dim}" for dim in range(rank))
+        lines.append(f"%{tag}{side}32 = tensor.extract %places[{at}] : {places}")
+        lines.append(f"%{tag}{side} = arith.index_cast %{tag}{side}32 : i32 to index")
+    for n, value in enumerate(op.operands):
+        for side in ("b", "a"):
+            at = commas(f"%{tag}{side}" if dim == axis else f"%d{dim}" for dim in range(rank))
+            lines.append(f"%{tag}{side}v{n} = tensor.extract %{n}[{at}] : {value.type}")
+            lines.append(
+                f"%{tag}{side}t{n} = tensor.from_elements %{tag}{side}v{n} : tensor<{element(value.type)}>"
+            )
+            given.append(f"%{tag}{side}t{n}")
+            types.append(f"tensor<{element(value.type)}>")
+    lines.append(f'%{tag}less = "devscope.apply"({commas(given)}) : ({commas(types)}) -> tensor<i1>')
+    lines.append(f"%less_{tag} = tensor.extract %{tag}less[] : tensor<i1>")
+    return "\n".join(lines)
+
+
+def expand_total_order(op: Any) -> None:
+    """Of the bits as integers: those of negative numbers but their sign are turned round."""
+    if enum(op, "compare_type") != "TOTALORDER":
+        return
+    type_ = op.operands[0].type
+    width = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}.get(str(element(type_)), 8)
+    bits = tensor(shape(type_), f"i{width}")
+    direction = enum(op, "comparison_direction")
+    lines: list[str] = []
+    for n in range(2):
+        lines.append(f"%x{n} = stablehlo.bitcast_convert %{n} : ({type_}) -> {bits}")
+        lines.append(f"%s{n} = arith.constant dense<{width - 1}> : {bits}" if -1 not in shape(type_) else "")
+        if -1 in shape(type_):
+            lines[-1] = (
+                f"%c{n} = stablehlo.constant dense<{width - 1}> : tensor<i{width}>\n%s{n} = chlo.broadcast_add %c{n}, %c{n} : (tensor<i{width}>, tensor<i{width}>) -> tensor<i{width}>"
+            )
+        lines.append(f"%m{n} = stablehlo.shift_right_arithmetic %x{n}, %s{n} : {bits}")
+        lines.append(f"%one{n} = arith.constant dense<1> : {bits}")
+        lines.append(f"%low{n} = stablehlo.shift_right_logical %m{n}, %one{n} : {bits}")
+        lines.append(f"%k{n} = stablehlo.xor %x{n}, %low{n} : {bits}")
+    result = op.results[0].type
+    lines.append(f"%r = stablehlo.compare {direction}, %k0, %k1, SIGNED : ({bits}, {bits}) -> {result}")
+    lines.append(f'"devscope.return"(%r) : ({result}) -> ()')
+    expand(op, "\n".join(line for line in lines if line))

@@ -1,0 +1,115 @@
+"""Expansions written as MLIR text."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import Builder
+
+RETURN, APPLY = "devscope.return", "devscope.apply"
+
+
+def expand(op: Any, text: str, operands: Sequence[Any] | None = None) -> None:
+    """Replace ``op`` by the operations of ``text``, in which ``%0``, ``%1`` and so on are ``operands``, or its own.
+
+    ``"devscope.return"(...)`` at the end names the values of its results. ``"devscope.apply"(...)`` stands for the
+    body of the region of ``op`` that its attribute ``region`` says, 0 if there is none.
+    """
+    blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
+    made = mlir_util.insert(op, text, list(op.operands) if operands is None else operands)
+    for call in [inner for root in made for inner in mlir_util.walk(root) if inner.name == APPLY]:
+        number = ir.IntegerAttr(call.attributes["region"]).value if "region" in call.attributes else 0
+        mlir_util.replace_op(call, _inline(blocks[number], call))
+    *_, end = made
+    values = list(end.operands)
+    end.erase()
+    mlir_util.replace_op(op, values)
+
+
+def _inline(block: Any, call: Any) -> list[Any]:
+    """The results of the operations of ``block``, copied in front of ``call``, of its operands."""
+    known = dict(zip(block.arguments, call.operands, strict=True))
+    *body, end = block.operations
+    for inner in body:
+        copy = inner.operation.clone(ip=ir.InsertionPoint(call)).operation
+        mlir_util.remap_operands(copy, known)
+        known.update(zip(inner.operation.results, copy.results, strict=True))
+    return [known.get(value, value) for value in end.operands]
+
+
+def element(type_: Any) -> Any:
+    return ir.ShapedType(type_).element_type
+
+
+def shape(type_: Any) -> list[int]:
+    """The extents of a type, -1 for what is not known."""
+    type_ = ir.RankedTensorType(type_)
+    return [-1 if type_.is_dynamic_dim(axis) else type_.shape[axis] for axis in range(type_.rank)]
+
+
+def tensor(extents: Sequence[int], of: Any) -> str:
+    """The text of a type; an extent of -1 is not known."""
+    return f"tensor<{''.join('?x' if extent < 0 else f'{extent}x' for extent in extents)}{of}>"
+
+
+def axes_map(rank: int, axes: Sequence[int | str]) -> str:
+    dims = ", ".join(f"d{axis}" for axis in range(rank))
+    return f"affine_map<({dims}) -> ({', '.join(f'd{a}' if isinstance(a, int) else a for a in axes)})>"
+
+
+def commas(parts: Sequence[Any] | Any) -> str:
+    return ", ".join(map(str, parts))
+
+
+def integers(op: Any, name: str, default: Sequence[int] = ()) -> list[int]:
+    """The numbers of an attribute of integers, of any form."""
+    if name not in op.attributes:
+        return list(default)
+    attribute = op.attributes[name]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        type_ = ir.RankedTensorType(attribute.type)
+        if attribute.is_splat:
+            count = 1
+            for extent in type_.shape:
+                count *= extent
+            return [ir.IntegerAttr(attribute.get_splat_value()).value] * count
+        return [int(number) for number in ir.DenseIntElementsAttr(attribute)]
+    return [int(number) for number in attribute]
+
+
+def number(op: Any, name: str, default: int = 0) -> int:
+    return ir.IntegerAttr(op.attributes[name]).value if name in op.attributes else default
+
+
+def flag(op: Any, name: str, default: bool = False) -> bool:
+    return ir.BoolAttr(op.attributes[name]).value if name in op.attributes else default
+
+
+def enum(op: Any, name: str, default: str = "") -> str:
+    """The keyword of an attribute of StableHLO, as ``LT`` of ``#stablehlo<comparison_direction LT>``."""
+    if name not in op.attributes:
+        return default
+    return str(op.attributes[name]).rstrip(">").rpartition(" ")[2]
+
+
+def listed(attribute: Any) -> Callable[[str], list[int]]:
+    """The lists of numbers in an attribute such as ``#stablehlo.scatter<update_window_dims = [0], ...>``."""
+    text = str(attribute)
+
+    def get(name: str) -> list[int]:
+        found = re.search(rf"\b{name} = (?:\[([^]]*)\]|(\d+))", text)
+        body = "" if found is None else (found[1] if found[1] is not None else found[2])
+        return [int(part) for part in body.split(",") if part.strip()]
+
+    return get
+
+
+def sizes(build: Builder, value: Any) -> list[Any]:
+    """The extents of a tensor as index values, dynamic ones only."""
+    return [
+        build.value("tensor.dim", [value, build.constant(axis)], build.index)
+        for axis, extent in enumerate(shape(value.type))
+        if extent < 0
+    ]

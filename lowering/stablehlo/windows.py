@@ -1,0 +1,133 @@
+"""``stablehlo.select_and_scatter``: every window finds its element, then every element folds the windows that found it."""
+
+from typing import Any
+
+from devscope.lowering.stablehlo.templates import axes_map, commas, element, expand, integers, shape, tensor
+
+
+def expand_select_and_scatter(op: Any) -> None:
+    operand, source, _ = op.operands
+    extents, outs = shape(operand.type), shape(source.type)
+    rank, of = len(extents), element(operand.type)
+    window = integers(op, "window_dimensions", [1] * rank)
+    strides = integers(op, "window_strides", [1] * rank)
+    padding = integers(op, "padding", [0] * (2 * rank))
+    low = padding[::2]
+    if not rank or 0 in extents:
+        return
+    lines: list[str] = []
+    emit = lines.append
+    emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
+    for axis in range(rank):
+        emit(f"%axis{axis} = arith.constant {axis} : index")
+        for name, extent, tensor_name, type_ in (
+            ("n", extents[axis], "%0", operand.type),
+            ("m", outs[axis], "%1", source.type),
+        ):
+            emit(
+                f"%{name}{axis} = "
+                + (
+                    f"arith.constant {extent} : index"
+                    if extent >= 0
+                    else f"tensor.dim {tensor_name}, %axis{axis} : {type_}"
+                )
+            )
+        emit(f"%w{axis} = arith.constant {window[axis]} : index")
+        emit(f"%s{axis} = arith.constant {strides[axis]} : index")
+        emit(f"%p{axis} = arith.constant {low[axis]} : index")
+    places, parallel, own = tensor(outs, "i64"), commas(['"parallel"'] * rank), axes_map(rank, range(rank))
+    emit(f"%room = tensor.empty({commas(f'%m{axis}' for axis in range(rank) if outs[axis] < 0)}) : {places}")
+    emit(
+        f"%chosen = linalg.generic {{indexing_maps = [{own}], iterator_types = [{parallel}]}} outs(%room : {places}) {{\n^bb0(%o: i64):"
+    )
+    emit("%none = arith.constant -1 : i64")
+    for axis in range(rank):
+        emit(f"%d{axis} = linalg.index {axis} : index\n%b{axis} = arith.muli %d{axis}, %s{axis} : index")
+        emit(f"%f{axis} = arith.subi %b{axis}, %p{axis} : index")
+    carried = "%none"
+    for axis in range(rank):
+        emit(
+            f"%l{axis} = scf.for %k{axis} = %zero to %w{axis} step %one iter_args(%c{axis} = {carried}) -> (i64) {{"
+        )
+        carried = f"%c{axis}"
+    inside = ""
+    flat = "%zero"
+    for axis in range(rank):
+        emit(f"%i{axis} = arith.addi %f{axis}, %k{axis} : index")
+        emit(f"%x{axis} = arith.cmpi ult, %i{axis}, %n{axis} : index")  # one before the first is large
+        if inside:
+            emit(f"%in{axis} = arith.andi {inside}, %x{axis} : i1")
+        inside = f"%in{axis}" if inside else f"%x{axis}"
+        emit(f"%g{axis} = arith.muli {flat}, %n{axis} : index\n%h{axis} = arith.addi %g{axis}, %i{axis} : index")
+        flat = f"%h{axis}"
+    at = commas(f"%i{axis}" for axis in range(rank))
+    old = carried
+    emit(f"%place = arith.index_cast {flat} : index to i64\n%noplace = arith.constant 0 : i64")
+    emit(f"%new = scf.if {inside} -> i64 {{\n%isfirst = arith.cmpi slt, {old}, %noplace : i64")
+    emit("%best = scf.if %isfirst -> i64 { scf.yield %place : i64 } else {")
+    emit(f"%q = arith.index_cast {old} : i64 to index")
+    rest = "%q"
+    for axis in reversed(range(rank)):
+        emit(f"%y{axis} = arith.remui {rest}, %n{axis} : index\n%z{axis} = arith.divui {rest}, %n{axis} : index")
+        rest = f"%z{axis}"
+    was = commas(f"%y{axis}" for axis in range(rank))
+    emit(f"%av = tensor.extract %0[{was}] : {operand.type}\n%bv = tensor.extract %0[{at}] : {operand.type}")
+    emit(f"%at = tensor.from_elements %av : tensor<{of}>\n%bt = tensor.from_elements %bv : tensor<{of}>")
+    emit(f'%kt = "devscope.apply"(%at, %bt) {{region = 0}} : (tensor<{of}>, tensor<{of}>) -> tensor<i1>')
+    emit(
+        f"%keep = tensor.extract %kt[] : tensor<i1>\n%r = arith.select %keep, {old}, %place : i64\nscf.yield %r : i64\n}}"
+    )
+    emit(f"scf.yield %best : i64\n}} else {{ scf.yield {old} : i64 }}")
+    result = "%new"
+    for axis in reversed(range(rank)):
+        emit(f"scf.yield {result} : i64\n}}")
+        result = f"%l{axis}"
+    emit(f"linalg.yield {result} : i64\n}} -> {places}")
+    _fold(op, emit, rank, of, outs, extents)
+    expand(op, "\n".join(lines))
+
+
+def _fold(op: Any, emit: Any, rank: int, of: Any, outs: list[int], extents: list[int]) -> None:
+    source, result = op.operands[1], op.results[0].type
+    places, parallel, own = tensor(outs, "i64"), commas(['"parallel"'] * rank), axes_map(rank, range(rank))
+    emit(f"%space = tensor.empty({commas(f'%n{axis}' for axis in range(rank) if extents[axis] < 0)}) : {result}")
+    emit(f"%init = tensor.extract %2[] : tensor<{of}>")
+    emit(
+        f"%folded = linalg.generic {{indexing_maps = [{own}], iterator_types = [{parallel}]}} outs(%space : {result}) {{\n^bb0(%oo: {of}):"
+    )
+    flat = "%zero"
+    for axis in range(rank):
+        emit(f"%fd{axis} = linalg.index {axis} : index\n%fg{axis} = arith.muli {flat}, %n{axis} : index")
+        emit(f"%ff{axis} = arith.addi %fg{axis}, %fd{axis} : index")
+        flat = f"%ff{axis}"
+        # Windows that reach the element: from ceil((d + p - w + 1) / s), not below 0, to floor((d + p) / s).
+        emit(
+            f"%fe{axis} = arith.addi %fd{axis}, %p{axis} : index\n%fl{axis} = arith.subi %fe{axis}, %w{axis} : index"
+        )
+        emit(f"%fm{axis} = arith.addi %fl{axis}, %one : index\n%fn{axis} = arith.maxsi %fm{axis}, %zero : index")
+        emit(f"%fo{axis} = arith.addi %fn{axis}, %s{axis} : index\n%fp{axis} = arith.subi %fo{axis}, %one : index")
+        emit(f"%fa{axis} = arith.divui %fp{axis}, %s{axis} : index")
+        emit(
+            f"%fq{axis} = arith.divui %fe{axis}, %s{axis} : index\n%fr{axis} = arith.addi %fq{axis}, %one : index"
+        )
+        emit(f"%fb{axis} = arith.minui %fr{axis}, %m{axis} : index")
+    emit(f"%mine = arith.index_cast {flat} : index to i64")
+    carried = "%init"
+    for axis in range(rank):
+        emit(
+            f"%fl_{axis} = scf.for %u{axis} = %fa{axis} to %fb{axis} step %one iter_args(%fc{axis} = {carried}) -> ({of}) {{"
+        )
+        carried = f"%fc{axis}"
+    at = commas(f"%u{axis}" for axis in range(rank))
+    emit(f"%whose = tensor.extract %chosen[{at}] : {places}\n%ismine = arith.cmpi eq, %whose, %mine : i64")
+    emit(f"%sum = scf.if %ismine -> {of} {{\n%sv = tensor.extract %1[{at}] : {source.type}")
+    emit(f"%st = tensor.from_elements %sv : tensor<{of}>\n%ct = tensor.from_elements {carried} : tensor<{of}>")
+    emit(f'%rt = "devscope.apply"(%ct, %st) {{region = 1}} : (tensor<{of}>, tensor<{of}>) -> tensor<{of}>')
+    emit(
+        f"%rv = tensor.extract %rt[] : tensor<{of}>\nscf.yield %rv : {of}\n}} else {{ scf.yield {carried} : {of} }}"
+    )
+    final = "%sum"
+    for axis in reversed(range(rank)):
+        emit(f"scf.yield {final} : {of}\n}}")
+        final = f"%fl_{axis}"
+    emit(f'linalg.yield {final} : {of}\n}} -> {result}\n"devscope.return"(%folded) : ({result}) -> ()')

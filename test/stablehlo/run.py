@@ -1,0 +1,129 @@
+"""Runs programs of `generate.py` on a target: ``run.py FOLDER TARGET [FAMILY...]``; prints what is not right."""
+
+from __future__ import annotations
+
+import collections
+import os
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+import devscope
+
+
+def dtype_of(name: str) -> Any:
+    return np.dtype(getattr(ml_dtypes, name)) if hasattr(ml_dtypes, name) else np.dtype(name)
+
+
+def read(path: Path) -> tuple[list[Any], list[Any]]:
+    data = np.load(path)
+    dtypes, count = [dtype_of(str(d)) for d in data["dtypes"]], int(data["inputs"])
+    arrays = [data[f"arr_{n}"] for n in range(len(dtypes))]
+    arrays = [a if a.dtype == d else a.view(d) for a, d in zip(arrays, dtypes, strict=False)]
+    return arrays[:count], arrays[count:]
+
+
+LIMITS = {
+    "float64": 1e-9,
+    "float32": 2e-4,
+    "float16": 1e-2,
+    "bfloat16": 6e-2,
+    "complex64": 5e-4,
+    "complex128": 1e-9,
+}
+
+
+def differs(got: Any, want: Any) -> str:
+    got = np.asarray(got)
+    if got.shape != want.shape:
+        return f"shape {got.shape}, not {want.shape}"
+    if got.dtype != want.dtype:
+        got = got.view(want.dtype) if got.dtype.itemsize == want.dtype.itemsize else got.astype(want.dtype)
+    name = str(want.dtype)
+    if want.dtype.kind in "biu" or name.startswith(("int", "uint")):
+        return (
+            ""
+            if np.array_equal(got, want)
+            else f"{np.sum(got != want)} of {want.size} differ: {got.ravel()[got.ravel() != want.ravel()][:3]} {want.ravel()[got.ravel() != want.ravel()][:3]}"
+        )
+    if name not in LIMITS:
+        g, w = got.astype("float32"), want.astype("float32")
+        ok = (g == w) | (np.isnan(g) & np.isnan(w))
+        return "" if ok.all() else f"{np.sum(~ok)} of {want.size} differ: {g[~ok][:3]} {w[~ok][:3]}"
+    kind = np.complex128 if want.dtype.kind == "c" else np.float64
+    g, w, limit = got.astype(kind), want.astype(kind), LIMITS[name]
+    scale = np.max(np.abs(w[np.isfinite(w)]), initial=0) if want.size else 0
+    with np.errstate(all="ignore"):
+        ok = (g == w) | (np.isnan(g) & np.isnan(w)) | (np.abs(g - w) <= limit * (np.abs(w) + 0.05 * scale) + 1e-30)
+    return "" if ok.all() else f"{np.sum(~ok)} of {want.size} differ: {g[~ok][:3]} {w[~ok][:3]}"
+
+
+def one(path: Path, target: str) -> str:
+    args, wants = read(path.with_suffix(".npz"))
+    args = [
+        a.view(f"i{a.dtype.itemsize}")
+        if (os.environ.get("SIGNLESS") and a.dtype.kind == "u")
+        or a.dtype.name.startswith(("float8", "int4", "uint4", "int2", "uint2"))
+        else a
+        for a in args
+    ]
+    try:
+        program = devscope.compile(path.with_suffix(".mlir").read_text(), default=target, cache=False)
+    except Exception as error:
+        if not isinstance(error, devscope.DevscopeError):
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            return f"crash {type(error).__name__}: {error} at {frame.filename}:{frame.lineno}"
+        return f"refused {error}"
+    try:
+        got = program.run("main", *args)
+    except Exception as error:
+        return f"failed {type(error).__name__}: {error}"
+    got = [*got] if isinstance(got, tuple | list) else [got]
+    if len(got) != len(wants):
+        return f"wrong: {len(got)} results, not {len(wants)}"
+    for number, (g, w) in enumerate(zip(got, wants, strict=False)):
+        if text := differs(g, w):
+            return f"wrong {number}: {w.dtype} {text}"
+    return ""
+
+
+def apart(path: Path, target: str) -> str:
+    """In a process of its own: one that ends badly is counted, too."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        try:
+            os.write(writer, one(path, target).encode()[:3000])
+        finally:
+            os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        text = pipe.read().decode(errors="replace")
+    _, status = os.waitpid(child, 0)
+    return text if status == 0 else f"died {status}"
+
+
+def main() -> None:
+    folder, target, *names = sys.argv[1:]
+    total: collections.Counter[str] = collections.Counter()
+    for family in names or sorted(p.name for p in Path(folder).iterdir()):
+        counts: collections.Counter[str] = collections.Counter()
+        for path in sorted((Path(folder) / family).glob("*.mlir")):
+            text = apart(path, target)
+            kind = text.partition(" ")[0].rstrip(":") or "right"
+            counts[kind] += 1
+            if text:
+                lines = [line for line in text.splitlines() if line.strip()]
+                print(f"    {family}/{path.stem} {' | '.join(lines[:3])[:330]}", flush=True)
+        total += counts
+        print(family, dict(counts), flush=True)
+    print("total", dict(total))
+
+
+if __name__ == "__main__":
+    main()
