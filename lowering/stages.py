@@ -210,5 +210,9 @@ def _lower_device(
     observe("kernels", gpu_modules)
     if not gpu_modules.body.operations:
         return module, DeviceBinary()
+    if "bf16" not in target.floats:
+        from devscope.lowering.gpu.brain_floats import store_as_integers
+
+        store_as_integers(gpu_modules, session.run_passes)
     check_types(gpu_modules, target, options)
     return module, target.compile_kernels(gpu_modules, session.run_passes, options)

@@ -5,6 +5,7 @@ from importlib import import_module
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.checks.demands import keep_demands
 from devscope.lowering.divisions import guard_equal_operands
 from devscope.lowering.interop.bindings import ir, register_stablehlo_passes
 from devscope.lowering.mlir_util import RunPasses
@@ -48,6 +49,7 @@ def convert(module: Any, run_passes: RunPasses) -> None:
     with module.context, scopes_by_location(module, _is_ours, _is_payload):
         _prepare(module, run_passes)
         store_in_bytes(module)
+        keep_demands(module)
         _expand(module)
         guard_equal_operands(module)
         run_passes(module.operation, pipeline("stablehlo"))

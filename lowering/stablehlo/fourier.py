@@ -90,14 +90,12 @@ class _Transform:
         grid, turned = [*outer, rows, columns], [*outer, columns, rows]
         order = [*range(len(outer)), len(outer) + 1, len(outer)]
 
-        def each(function: Any, pair: tuple[str, str | None]) -> tuple[str, str | None]:
-            return function(pair[0]), None if pair[1] is None else function(pair[1])
-
-        state = each(lambda v: self.transpose(self.reshape(v, extents, grid), grid, order), parts)
-        pair = self.last(state, turned, sign)
+        a, b = (None if v is None else self.transpose(self.reshape(v, extents, grid), grid, order) for v in parts)
+        assert a is not None
+        pair = self.last((a, b), turned, sign)
         pair = self.times(pair, _roots(np.outer(np.arange(columns), np.arange(rows)), n, sign), turned)
-        state = each(lambda v: self.transpose(v, turned, order), pair)
-        pair = self.last(state, grid, sign)  # [k1, k2] is number k1 + rows * k2
+        a, b = (self.transpose(v, turned, order) for v in pair)
+        pair = self.last((a, b), grid, sign)  # [k1, k2] is number k1 + rows * k2
         re, im = (self.reshape(self.transpose(v, grid, order), turned, extents) for v in pair)
         return re, im
 
