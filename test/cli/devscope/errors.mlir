@@ -9,14 +9,16 @@
 // FILES-NEXT: stdout
 // FILES-NOT: {{.}}
 
-// CHECK: errors.mlir:20:8: error: target 'opencl' cannot compute with bf16{{$}}
+// CHECK: errors.mlir:20:8: error: target 'opencl' cannot compute with f80{{$}}
 // CHECK-NEXT: {{^}}  note: compute with f32, or place the operation on another device{{$}}
 // CHECK-NOT: error
 
 // RUN: not devscope run %t/absent.mlir 2>&1 | filecheck %s --check-prefix=ABSENT
 // ABSENT: {{^}}error: cannot read '{{.*}}absent.mlir': No such file or directory{{$}}
 
-func.func @main(%x: tensor<4xbf16>) -> tensor<4xbf16> {
-  %0 = arith.addf %x, %x {device.scope = #device.scope<"opencl", 0 : i64, "", "">} : tensor<4xbf16>
-  return %0 : tensor<4xbf16>
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = arith.extf %x {device.scope = #device.scope<"opencl", 0 : i64, "", "">} : tensor<4xf32> to tensor<4xf80>
+  %1 = arith.mulf %0, %0 : tensor<4xf80>
+  %2 = arith.truncf %1 {device.scope = #device.scope<"opencl", 0 : i64, "", "">} : tensor<4xf80> to tensor<4xf32>
+  return %2 : tensor<4xf32>
 }

@@ -248,13 +248,13 @@ LOWERING_ERRORS = {
         "4:8: error: 'affine.parallel' on opencl:0 reduces to scalars, which parallel loops on devices cannot",
         "linalg.reduce",
     ),
-    "bf16 on the device": (
+    "f80 on the device": (
         main(
-            "%0 = arith.addf %x, %x {device.scope = #dev} : tensor<4xbf16>\n  return %0 : tensor<4xbf16>",
-            "%x: tensor<4xbf16>",
-            "tensor<4xbf16>",
+            f"%0 = arith.extf %x {{device.scope = #dev}} : {T4} to tensor<4xf80>\n"
+            "  %1 = arith.mulf %0, %0 : tensor<4xf80>\n"
+            f"  %2 = arith.truncf %1 {{device.scope = #dev}} : tensor<4xf80> to {T4}\n  return %2 : {T4}",
         ),
-        "4:8: error: target 'opencl' cannot compute with bf16",
+        "4:8: error: target 'opencl' cannot compute with f80",
         "compute with f32, or place the operation on another device",
     ),
     "i128 on the device": (
