@@ -92,8 +92,11 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     session = Session(make_planning_context(), parsed.context)
     module = session.to_xdsl(parsed.module)
     dtypes: Dtypes = {}
+    source_names = SourceNames(parsed.texts)
+    names: dict[str, Names] | None = None
     if not is_in_form(session.imported):
         dtypes = declared_dtypes(module)
+        names = entry_names(module, source_names.name)
         bring_into_form(parsed.module, session.run_passes)
         module = session.to_xdsl(parsed.module)
     suspects = [Remark("warning", text, source_location(op)) for op, text in verify_device_attributes(module)]
@@ -108,8 +111,8 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
         completion=options.completion,
         machine=machine if options.completion == "min-cost" else None,
     )
-    source_names = SourceNames(parsed.texts)
-    names = entry_names(module, source_names.name)  # planning puts copies in front of what is returned
+    if names is None:  # planning puts copies in front of what is returned
+        names = entry_names(module, source_names.name)
     if parsed.imported is not None:
         names |= {name: given for name, given in parsed.imported.names.items() if name in names}
     plan = plan_module(module, plan_options, source_names)

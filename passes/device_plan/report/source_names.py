@@ -35,6 +35,9 @@ _ARGUMENT = re.compile(rb"%[A-Za-z0-9$._-]+")
 _BACKWARDS = re.compile(rb"\s*=\s*({0}(?:\s*,\s*{0})*)".replace(b"{0}", rb"(?:[0-9]+:)?[A-Za-z0-9$._-]+%"))
 """``%a, %r:2 =``, read from its end: to search for its beginning takes as long as all that stands before it."""
 
+_LOWERED = r'"?(?:stablehlo|chlo)\.\w+"?'
+"""Operations that have become others before planning, most of them one with as many results."""
+
 
 class SourceNames:
     """Reads names from ``texts``, by file name, else from the files themselves. Never raises."""
@@ -63,8 +66,9 @@ class SourceNames:
         text, start = self._around(where)
         name = op_name(op)
         # A region can make its dialect the default one: `call` is `func.call` in a function.
-        for spelling in filter(None, (name, f'"{name}"', name.partition(".")[2])):
-            if re.compile(rb"%s(?![\w.$])" % re.escape(spelling.encode())).match(text, start):
+        spellings = [re.escape(s) for s in (name, f'"{name}"', name.partition(".")[2]) if s]
+        for spelling in (*spellings, _LOWERED):
+            if re.compile(rb"%s(?![\w.$])" % spelling.encode()).match(text, start):
                 match = _BACKWARDS.match(text[:start][::-1])
                 return _pick(match[1][::-1].decode(), op.results.index(value)) if match is not None else None
         return None
