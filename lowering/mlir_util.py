@@ -140,6 +140,11 @@ def retype_memrefs(root: Any, space: Any | None, when: Callable[[Any | None], bo
             return with_memory_space(type_, space)
         return type_
 
+    retype(root, convert)
+
+
+def retype(root: Any, convert: Callable[[Any], Any]) -> None:
+    """Convert the types of all values under ``root``, also in signatures; attributes stay."""
     for op in walk(root):
         for value in defined_values(op):
             new = convert(value.type)

@@ -1,67 +1,201 @@
-"""bf16 for targets without it: its bits in memory as integers, arithmetic in f32."""
+"""bf16 for targets without it: 16 bits in memory, computed in f32 and rounded after each operation."""
 
+import re
+import struct
+from collections.abc import Mapping
+from string import Template
 from typing import Any
 
-import numpy as np
-
+from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.mlir_util import RunPasses
+from devscope.lowering.interop.diagnostics import decode_location
+from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
 
-_CONVERSIONS = ("arith.truncf", "arith.extf")
+_MOVES = frozenset({"arith.bitcast", "arith.constant", "arith.select"})
+"""Operations of `arith` that do not compute."""
+
+_OF_VECTORS = frozenset({"vector.fma", "vector.reduction"})
 
 
 def store_as_integers(gpu_modules: Any, run_passes: RunPasses) -> None:
-    """Leave no bf16 in ``gpu.module`` operations; each result is rounded, as on a target that has bf16."""
-    if not any(_has_brain_floats(type_) for type_, _ in mlir_util.types(mlir_util.walk(gpu_modules))):
+    """Replace bf16 in kernels. Raises LoweringError for atomic operations."""
+    ops = [op for op in mlir_util.walk(gpu_modules.operation) if _has_any(op)]
+    if not ops:
         return
-    _by_single(gpu_modules)
-    run_passes(gpu_modules.operation, pipeline("gpu/emulate_brain_floats"))
-    for op in mlir_util.walk(gpu_modules):
-        if op.name in _CONVERSIONS and "fastmath" in op.attributes:
-            del op.attributes["fastmath"]  # with which a rounding between two operations would be left out
-    run_passes(gpu_modules.operation, pipeline("gpu/expand_brain_floats"))
-    ops = mlir_util.walk(gpu_modules)
     for op in ops:
-        for value in mlir_util.defined_values(op):
-            if _has_brain_floats(value.type):
-                value.set_type(_as_integers(value.type))
-        if "function_type" in op.attributes:
-            old = mlir_util.function_type(op)
-            inputs, results = ([_as_integers(t) for t in types] for types in (old.inputs, old.results))
-            type_ = ir.FunctionType.get(inputs, results, context=op.context)
-            op.attributes["function_type"] = ir.TypeAttr.get(type_)
-    for op in [op for op in ops if op.name == "arith.constant" and ": bf16" in str(op.attributes["value"])]:
-        _as_bits(op)
+        if op.name.startswith("memref.atomic") or op.name == "memref.generic_atomic_rmw":
+            raise LoweringError(
+                "atomic operations on bf16 cannot be compiled for this target",
+                decode_location(op.location),
+                ["compute with f32, or place the operation on another device"],
+            )
+        elif op.name in ("arith.sitofp", "arith.uitofp") and _width(op.operands[0].type) > _SINGLE_BITS:
+            _convert_integer(op)
+        elif op.name in ("arith.extf", "arith.truncf"):
+            _convert_by_f32(op)
+        elif (op.name.startswith(("arith.", "math.")) and op.name not in _MOVES) or op.name in _OF_VECTORS:
+            _compute_in_f32(op)
+    run_passes(gpu_modules.operation, pipeline("gpu/expand_brain_floats"))
+    constants = [op for op in mlir_util.named(gpu_modules.operation, "arith.constant") if _has_any(op)]
+    mlir_util.retype(gpu_modules.operation, _as_integer)
+    for op in constants:
+        _constant_bits(op)
     for op in mlir_util.named(gpu_modules.operation, "arith.bitcast"):
         if op.operands[0].type == op.results[0].type:
-            mlir_util.replace_op(op, list(op.operands))
+            mlir_util.replace_op(op, [op.operands[0]])
 
 
-def _has_brain_floats(type_: Any) -> bool:
-    return "bf16" in str(type_)
+def _has_any(op: Any) -> bool:
+    return any(_as_integer(value.type) != value.type for value in (*op.operands, *mlir_util.defined_values(op)))
 
 
-def _as_integers(type_: Any) -> Any:
-    return ir.Type.parse(str(type_).replace("bf16", "i16"), type_.context) if _has_brain_floats(type_) else type_
+def _as_integer(type_: Any) -> Any:
+    return _with_element(type_, ir.IntegerType.get_signless(16, type_.context))
 
 
-def _by_single(gpu_modules: Any) -> None:
-    """Numbers of 64 bits and 16 become bf16 by way of f32."""
-    for op in mlir_util.named(gpu_modules.operation, *_CONVERSIONS):
-        source, result = op.operands[0].type, op.results[0].type
-        if _has_brain_floats(result) and "f64" in str(source):
-            between = ir.Type.parse(str(result).replace("bf16", "f32"), op.context)
-            op.operands[0] = mlir_util.Builder(op).value("arith.truncf", [op.operands[0]], between)
-        elif _has_brain_floats(source) and "f64" in str(result):
-            between = ir.Type.parse(str(source).replace("bf16", "f32"), op.context)
-            op.operands[0] = mlir_util.Builder(op).value("arith.extf", [op.operands[0]], between)
+def _as_single(type_: Any) -> Any:
+    return _with_element(type_, ir.F32Type.get(type_.context))
 
 
-def _as_bits(op: Any) -> None:
-    value = ir.FloatAttr(op.attributes["value"]).value
-    single = np.asarray(value, np.float32).view(np.uint32)
-    bits = int(single) >> 16  # it holds a number of bf16
-    type_ = ir.IntegerType.get_signless(16, op.context)
-    op.attributes["value"] = ir.IntegerAttr.get(type_, bits - (1 << 16) if bits >> 15 else bits)
+def _with_element(type_: Any, element: Any) -> Any:
+    """``type_`` with ``element`` in the place of bf16."""
+    if isinstance(type_, ir.BF16Type):
+        return element
+    if isinstance(type_, ir.VectorType) and isinstance(type_.element_type, ir.BF16Type):
+        return ir.VectorType.get_unchecked(type_.shape, element, context=type_.context)
+    if mlir_util.is_memref(type_) and isinstance(ir.MemRefType(type_).element_type, ir.BF16Type):
+        old = ir.MemRefType(type_)
+        return ir.MemRefType.get_unchecked(old.shape, element, old.layout, old.memory_space, type_.context)
+    return type_
+
+
+_NUMBER = re.compile(r"0x[0-9A-F]+|-?\d[\d.Ee+-]*")
+
+
+def _constant_bits(op: Any) -> None:
+    """Give a constant the bits of what it was."""
+    text, _, _ = str(op.attributes["value"]).rpartition(" : ")
+    bits = _NUMBER.sub(lambda found: str(_bits(found[0])), text)
+    op.attributes["value"] = ir.Attribute.parse(f"{bits} : {op.results[0].type}", op.context)
+
+
+def _bits(number: str) -> int:
+    """Of a number that bf16 has, as MLIR writes it: as an i16."""
+    if number.startswith("0x"):
+        bits = int(number, 16)
+    else:
+        bits = struct.unpack("<I", struct.pack("<f", float(number)))[0] >> 16
+    return bits - (1 << 16 if bits >= 1 << 15 else 0)
+
+
+def _compute_in_f32(op: Any) -> None:
+    build = Builder(op)
+    wide = [
+        value
+        if _as_single(value.type) == value.type
+        else build.value("arith.extf", [value], _as_single(value.type))
+        for value in op.operands
+    ]
+    copy = build.clone(op)
+    for number, value in enumerate(wide):
+        copy.operands[number] = value
+    results: list[Any] = []
+    for old, new in zip(op.results, copy.results, strict=True):
+        new.set_type(_as_single(old.type))
+        results.append(new if new.type == old.type else build.value("arith.truncf", [new], old.type))
+    mlir_util.replace_op(op, results)
+
+
+_TO_ODD = """
+    %near = arith.truncf %0 : $f64 to $f32
+    %back = arith.extf %near : $f32 to $f64
+    %inexact = arith.cmpf one, %back, %0 : $f64
+    %size = math.absf %0 : $f64
+    %near_size = math.absf %back : $f64
+    %above = arith.cmpf ogt, %near_size, %size : $f64
+    %bits = arith.bitcast %near : $f32 to $i32
+    %one = arith.constant $one : $i32
+    %below = arith.subi %bits, %one : $i32
+    %least = arith.select %above, %below, %bits : $i1, $i32
+    %odd = arith.ori %least, %one : $i32
+    %chosen = arith.select %inexact, %odd, %bits : $i1, $i32
+    %number = arith.bitcast %chosen : $i32 to $f32
+"""
+"""f64 rounded to f32, to an odd number where it is none: rounded again, it is as if it was rounded once (S. Boldo,
+G. Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd", 2008)."""
+
+
+_SINGLE_BITS = 24
+"""Of integers that f32 has exactly."""
+
+_INTEGER = """
+    %zero = arith.constant $zero : $i
+    %one = arith.constant $one : $i
+    %width = arith.constant $width : $i
+    %bits = arith.constant $bits : $i
+    %below = arith.cmpi slt, %0, %zero : $i
+    %minus = arith.subi %zero, %0 : $i
+    %negative = arith.andi %below, %signed : $i1
+    %size = arith.select %negative, %minus, %0 : $i1, $i
+    %unused = math.ctlz %size : $i
+    %used = arith.subi %width, %unused : $i
+    %more = arith.subi %used, %bits : $i
+    %shift = arith.maxsi %more, %zero : $i
+    %high = arith.shrui %size, %shift : $i
+    %kept = arith.shli %high, %shift : $i
+    %inexact = arith.cmpi ne, %kept, %size : $i
+    %last = arith.shli %one, %shift : $i
+    %odd = arith.ori %kept, %last : $i
+    %chosen = arith.select %inexact, %odd, %kept : $i1, $i
+    %plus = arith.uitofp %chosen : $i to $f32
+    %less = arith.negf %plus : $f32
+    %number = arith.select %negative, %less, %plus : $i1, $f32
+"""
+"""The same of an integer, whose first bits f32 has."""
+
+
+def _width(type_: Any) -> int:
+    return getattr(type_, "element_type", type_).width
+
+
+def _convert_integer(op: Any) -> None:
+    (value,), (result,) = op.operands, op.results
+    width = _width(value.type)
+    constants = {"zero": "0", "one": "1", "width": str(width), "bits": str(_SINGLE_BITS)}
+    number = _inserted(
+        op,
+        f"%signed = arith.constant $signed : $i1\n{_INTEGER}",
+        value,
+        f"i{width}",
+        {**constants, "signed": "true" if op.name == "arith.sitofp" else "false"},
+    )
+    mlir_util.replace_op(op, [Builder(op).value("arith.truncf", [number], result.type)])
+
+
+def _inserted(op: Any, text: str, value: Any, integer: str, constants: Mapping[str, str]) -> Any:
+    """The last result of ``text``, of numbers or of vectors as ``value`` is."""
+    shape = "x".join(map(str, value.type.shape)) if isinstance(value.type, ir.VectorType) else ""
+    types = {name: f"vector<{shape}x{name}>" if shape else name for name in ("f64", "f32", "i32", "i1", integer)}
+    values = {name: f"dense<{number}>" if shape else number for name, number in constants.items()}
+    text = Template(text).substitute({"i": types[integer], **types, **values})
+    if not shape:
+        text = text.replace(": i1, ", ": ")  # `arith.select` of numbers
+    if not shape and "signed" in constants:
+        text = text.replace(f"arith.constant {constants['signed']} : i1", f"arith.constant {constants['signed']}")
+    return mlir_util.insert(op, text, [value])[-1].results[0]
+
+
+def _convert_by_f32(op: Any) -> None:
+    """Conversions from and to f64."""
+    (value,), (result,) = op.operands, op.results
+    wide = value if op.name == "arith.truncf" else result
+    if str(getattr(wide.type, "element_type", wide.type)) != "f64":
+        return
+    build, single = Builder(op), _as_single(result.type if op.name == "arith.truncf" else value.type)
+    if op.name == "arith.extf":
+        mlir_util.replace_op(op, [build.value("arith.extf", [build.value(op.name, [value], single)], result.type)])
+        return
+    number = _inserted(op, _TO_ODD, value, "i32", {"one": "1"})
+    mlir_util.replace_op(op, [build.value("arith.truncf", [number], result.type)])

@@ -213,7 +213,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "divf": np.divide,
     "remf": np.fmod,
 }
-FLOATS = {"cpu": ("f16", "bf16", "f32", "f64"), "opencl": ("f16", "f32", "f64")}
+FLOATS = {name: ("f16", "bf16", "f32", "f64") for name in ("cpu", "opencl")}
 
 
 def rounded(value: Any, type_: str) -> float:

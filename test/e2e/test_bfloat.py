@@ -1,0 +1,106 @@
+"""bf16 on OpenCL devices, which lack it: 16 bits in memory, f32 in between, rounded after each operation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from test_contractions import Case as Contraction
+
+import devscope
+from devscope.lowering.opencl import target
+
+BF16 = ml_dtypes.bfloat16
+
+PROGRAM = """
+func.func @chain(%a: tensor<?xbf16>, %b: tensor<?xbf16>) -> (tensor<?xbf16>, tensor<?xbf16>, tensor<?xi1>) {
+  %0 = arith.addf %a, %b : tensor<?xbf16>
+  %1 = arith.mulf %0, %a : tensor<?xbf16>
+  %2 = arith.subf %1, %b : tensor<?xbf16>
+  %3 = arith.maximumf %2, %b : tensor<?xbf16>
+  %4 = arith.cmpf ogt, %2, %b : tensor<?xbf16>
+  return %2, %3, %4 : tensor<?xbf16>, tensor<?xbf16>, tensor<?xi1>
+}
+func.func @casts(%a: tensor<?xbf16>, %d: tensor<?xf64>, %f: tensor<?xf32>, %i: tensor<?xi32>)
+    -> (tensor<?xf64>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>) {
+  %0 = arith.extf %a : tensor<?xbf16> to tensor<?xf64>
+  %1 = arith.truncf %d : tensor<?xf64> to tensor<?xbf16>
+  %2 = arith.truncf %f : tensor<?xf32> to tensor<?xbf16>
+  %3 = arith.sitofp %i : tensor<?xi32> to tensor<?xbf16>
+  %4 = math.exp %a : tensor<?xbf16>
+  return %0, %1, %2, %3, %4 : tensor<?xf64>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>, tensor<?xbf16>
+}
+func.func @numbers(%x: bf16, %t: tensor<4xbf16>) -> (tensor<4xbf16>, tensor<bf16>) {
+  %low = arith.constant 0xFF80 : bf16
+  %e = tensor.empty() : tensor<4xbf16>
+  %f = linalg.fill ins(%x : bf16) outs(%e : tensor<4xbf16>) -> tensor<4xbf16>
+  %0 = arith.divf %t, %f : tensor<4xbf16>
+  %s = tensor.empty() : tensor<bf16>
+  %g = linalg.fill ins(%low : bf16) outs(%s : tensor<bf16>) -> tensor<bf16>
+  %r = linalg.reduce {arith.maximumf} ins(%t : tensor<4xbf16>) outs(%g : tensor<bf16>) dimensions = [0]
+  return %0, %r : tensor<4xbf16>, tensor<bf16>
+}
+"""
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    """Bit by bit, but for those of NaN."""
+    found, expected = np.asarray(found), np.asarray(expected, BF16)
+    assert found.dtype == BF16
+    nan = np.isnan(expected.astype(np.float32))
+    np.testing.assert_array_equal(np.isnan(found.astype(np.float32)), nan)
+    np.testing.assert_array_equal(found.view(np.uint16)[~nan], expected.view(np.uint16)[~nan])
+
+
+def test_all_numbers() -> None:
+    """Each operation rounds, also in the middle of several; once from f64."""
+    a = np.arange(65536, dtype=np.uint16).view(BF16)
+    rng = np.random.default_rng(0)
+    b = rng.permutation(a)
+    d = rng.standard_normal(65536) * 2.0 ** rng.integers(-130, 130, 65536)
+    # Between two numbers of bf16 by less than f32 can say, on either side; and beyond the largest number.
+    d[:30000] = 1 + 2.0**-8 + rng.integers(-3, 4, 30000) * 2.0**-40
+    d[-3:] = 1e300, -np.inf, np.nan
+    f, i = d.astype(np.float32), rng.integers(-(2**24), 2**24, 65536).astype(np.int32)
+    with devscope.compile(PROGRAM, default="opencl:0", cache=False) as executable, np.errstate(all="ignore"):
+        two, three, four = executable.run("chain", a, b)
+        expected = ((a + b) * a) - b
+        assert_same(two, expected)
+        wide = expected.astype(np.float32), b.astype(np.float32)
+        assert_same(
+            np.where(three == 0, 0, three.astype(np.float32)).astype(BF16), np.maximum(*wide) + np.float32(0)
+        )
+        np.testing.assert_array_equal(four, wide[0] > wide[1])
+        back, from_f64, from_f32, from_int, power = executable.run("casts", a, d, f, i)
+        np.testing.assert_array_equal(back, a.astype(np.float64))
+        assert_same(from_f32, f.astype(BF16))
+        assert_same(from_int, i.astype(np.float32).astype(BF16))
+        assert_same(from_f64[:30000], np.where(d[:30000] > 1 + 2.0**-8, 1 + 2.0**-7, 1.0).astype(BF16))
+        assert_same(from_f64[-3:], np.array([np.inf, -np.inf, np.nan], BF16))
+        exact = np.exp(a.astype(np.float64))
+        real = np.isfinite(exact) & (exact > 1e-30) & (exact < 1e30)
+        np.testing.assert_allclose(power.astype(np.float64)[real], exact[real], 2.0**-8)
+        t = np.array([1, -0.0, np.inf, 3], BF16)
+        quotients, largest = executable.run("numbers", BF16(3), t)
+        assert_same(quotients, t / BF16(3))
+        assert_same(largest, BF16(np.inf))
+
+
+def test_contractions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On devices that are CPUs, with vectors, and on GPUs, by tiles; sums are f32."""
+    case = Contraction("mk,kn->mn", {"m": 33, "n": 40, "k": 24}, "bf16", "f32")
+    other = Contraction("km,nk->mn", {"m": 70, "n": 35, "k": 40}, "bf16", adds=False)
+    texts = "\n".join([case.function("first"), other.function("second")])
+    choose = target.TARGET.choose_kernels
+    for type_ in ("cpu", "gpu"):
+        monkeypatch.setitem(
+            target.TARGET.__dict__,
+            "choose_kernels",
+            lambda options, rows, type_=type_: choose({**options, "type": type_}, rows),
+        )
+        with devscope.compile(texts, default="opencl:0", cache=False) as executable:
+            for name, each in (("first", case), ("second", other)):
+                arguments = each.arguments(np.random.default_rng(0))
+                np.testing.assert_array_equal(executable.run(name, *arguments), each.expected(*arguments))
