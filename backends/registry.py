@@ -1,0 +1,167 @@
+"""Which backends there are: those that were registered, and those that installed packages offer.
+
+A package offers one as an entry point of the group ``devscope.backends``, whose name is the backend's: a `Backend`,
+or a subclass, made without arguments. It is imported when a compilation names it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+
+from devscope.backends.backend import Backend, Options, Phase, Selected
+from devscope.dialects.target import (
+    OptionSpec,
+    OptionValue,
+    TargetKind,
+    get_target_kind,
+    register_target_kind,
+    target_kinds,
+)
+from devscope.errors import DevscopeError, OptionError
+
+GROUP = "devscope.backends"
+
+_RESERVED = {"device", "merge", "name", "fallback"}
+"""What no option may be called: text such as ``NAME:device=vanilla:1`` says these of a backend itself."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+_registered: dict[str, Backend] = {}
+
+
+def register_backend(backend: Backend | type[Backend]) -> Backend:
+    """Make a backend known, and its target kind. Raises OptionError for what is wrong with it.
+
+    The same one again changes nothing; another one of its name is refused.
+    """
+    made = backend() if isinstance(backend, type) else backend
+    _check(made)
+    known = _registered.get(made.name)
+    if known is not None and type(known) is type(made):
+        return known
+    if made.name in target_kinds():
+        raise OptionError(
+            f"target '{made.name}' exists already: a backend's name is that of a target kind of its own",
+            notes=[f"registered: {', '.join(sorted(target_kinds()))}"],
+        )
+    register_target_kind(TargetKind(made.name, made.device_type, dict(made.options)))
+    _registered[made.name] = made
+    return made
+
+
+def _check(backend: Backend) -> None:
+    name = getattr(backend, "name", None)
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise OptionError(
+            f"{name!r} cannot be the name of a backend",
+            notes=["names are lower-case letters, digits and '_', and begin with a letter"],
+        )
+    for option, spec in backend.options.items():
+        if option in _RESERVED:
+            raise OptionError(
+                f"backend '{name}': an option cannot be called '{option}'",
+                notes=[f"reserved: {', '.join(sorted(_RESERVED))}"],
+            )
+        if not isinstance(spec, OptionSpec) or spec.type not in (str, int, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            given = spec.type.__name__ if isinstance(spec, OptionSpec) else repr(spec)  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(
+                f"backend '{name}': option '{option}' has type {given}",
+                notes=["legal: OptionSpec(str), OptionSpec(int), OptionSpec(bool)"],
+            )
+    legal = [phase.value for phase in Phase]
+    for phase in backend.passes:
+        if (phase.value if isinstance(phase, Phase) else phase) not in legal:
+            raise OptionError(f"backend '{name}': unknown phase '{phase}'", notes=[f"legal: {', '.join(legal)}"])
+    seen: set[str] = set()
+    for pattern in backend.patterns:
+        if pattern[0] in seen:
+            raise OptionError(f"backend '{name}' has two patterns '{pattern[0]}'")
+        seen.add(pattern[0])
+
+
+@cache
+def _offered() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def backend_names() -> list[str]:
+    """All that can be named; none is imported."""
+    return sorted({*_registered, *_offered()})
+
+
+def get_backend(name: str) -> Backend:
+    """The backend of this name. Raises OptionError if there is none, or if it cannot be imported."""
+    if name in _registered:
+        return _registered[name]
+    point = _offered().get(name)
+    if point is None:
+        raise OptionError(f"unknown backend '{name}'", notes=[f"installed: {', '.join(backend_names()) or 'none'}"])
+    try:
+        loaded = point.load()
+    except DevscopeError:
+        raise
+    except Exception as error:
+        raise OptionError(
+            f"backend '{name}' cannot be loaded: {type(error).__name__}: {error}",
+            notes=[f"it is '{point.value}' of {point.dist.name if point.dist else 'a package'}"],
+        ) from error
+    is_class = isinstance(loaded, type) and issubclass(loaded, Backend)
+    if not is_class and not isinstance(loaded, Backend):
+        raise OptionError(f"backend '{name}': '{point.value}' is no devscope.Backend")
+    made = register_backend(loaded)
+    if made.name != name:
+        raise OptionError(f"the backend that '{point.value}' offers as '{name}' calls itself '{made.name}'")
+    return made
+
+
+def find_backends(chosen: Iterable[str]) -> list[Selected]:
+    """Backends as users name them, in this order, each once: ``blas``, ``vanilla:device=vanilla:1,banks=4``.
+
+    Raises OptionError for a backend or an option that does not exist.
+    """
+    found: dict[str, Selected] = {}
+    for text in chosen:
+        one = _select(text)
+        if one.name in found:
+            raise OptionError(f"backend '{one.name}' is named twice")
+        found[one.name] = one
+    return list(found.values())
+
+
+def _select(text: str) -> Selected:
+    name, _, rest = text.partition(":")
+    backend = get_backend(name.strip())
+    kind = get_target_kind(backend.name)
+    options: dict[str, OptionValue] = {}
+    device = f"{backend.device_type}:0"
+    for item in filter(None, (item.strip() for item in rest.split(","))):
+        key, equals, value = item.partition("=")
+        if not equals:
+            raise OptionError(f"'{item}' is not an option of a backend", notes=["write NAME:OPTION=VALUE,..."])
+        if key == "device":
+            if not re.fullmatch(re.escape(backend.device_type) + r":[0-9]+", value):
+                raise OptionError(f"backend '{name}' runs on devices such as {device}, not on '{value}'")
+            device = value
+        else:
+            options[key] = _parsed(kind.options.get(key), value)
+    kind.check_options(options)
+    backend.check_options(options)
+    return Selected(backend, options, device)
+
+
+def _parsed(spec: OptionSpec | None, text: str) -> OptionValue:
+    if spec is not None and spec.type is int and re.fullmatch(r"-?[0-9]+", text):
+        return int(text)
+    if spec is not None and spec.type is bool and text in ("true", "false"):
+        return text == "true"
+    return text
+
+
+def describe(backends: Sequence[Selected]) -> str:
+    """What compiled programs depend on, of backends: for the key under which they are kept."""
+    return repr([(one.name, sorted(one.options.items()), one.device, one.backend.version()) for one in backends])
+
+
+__all__ = ["Options", "backend_names", "describe", "find_backends", "get_backend", "register_backend"]
