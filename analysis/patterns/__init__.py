@@ -1,0 +1,35 @@
+"""Patterns of operations, as backends describe what they take: see docs/partitioning.md.
+
+`language` has what patterns are made of, `matcher` finds them, `pdl` makes one from a pattern of MLIR's PDL dialect.
+"""
+
+from devscope.analysis.patterns.language import (
+    Custom,
+    Pattern,
+    broadcast,
+    constant,
+    dominated,
+    elementwise,
+    one_or_more,
+    op,
+    relu,
+    wildcard,
+)
+from devscope.analysis.patterns.matcher import Match, NearMiss, match, near_miss
+
+__all__ = [
+    "Custom",
+    "Match",
+    "NearMiss",
+    "Pattern",
+    "broadcast",
+    "constant",
+    "dominated",
+    "elementwise",
+    "match",
+    "near_miss",
+    "one_or_more",
+    "op",
+    "relu",
+    "wildcard",
+]

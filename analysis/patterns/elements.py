@@ -1,0 +1,99 @@
+"""Elementwise operations by kind, in all the ways that they are written, and the bodies of ``linalg.generic``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir.affine import AffineDimExpr, AffineMap
+
+from devscope.dialects.names import op_name
+
+
+class Kind(NamedTuple):
+    """``scalar``: operations of arith, math and complex; ``tensor``: operations of other dialects on tensors."""
+
+    operands: int
+    scalar: str
+    tensor: str
+    commutative: bool = False
+
+
+KINDS: dict[str, Kind] = {
+    "add": Kind(2, "arith.addf arith.addi complex.add", "linalg.add stablehlo.add tosa.add", True),
+    "sub": Kind(2, "arith.subf arith.subi complex.sub", "linalg.sub stablehlo.subtract tosa.sub"),
+    "mul": Kind(2, "arith.mulf arith.muli complex.mul", "linalg.mul stablehlo.multiply tosa.mul", True),
+    "div": Kind(2, "arith.divf arith.divsi arith.divui complex.div", "linalg.div linalg.div_unsigned stablehlo.divide"),
+    "max": Kind(2, "arith.maximumf arith.maxsi arith.maxui", "linalg.max stablehlo.maximum tosa.maximum", True),
+    "min": Kind(2, "arith.minimumf arith.minsi arith.minui", "linalg.min stablehlo.minimum tosa.minimum", True),
+    "pow": Kind(2, "math.powf math.fpowi math.ipowi", "linalg.powf stablehlo.power tosa.pow"),
+    "neg": Kind(1, "arith.negf complex.neg", "linalg.negf stablehlo.negate tosa.negate"),
+    "abs": Kind(1, "math.absf math.absi complex.abs", "linalg.abs stablehlo.abs tosa.abs"),
+    "exp": Kind(1, "math.exp complex.exp", "linalg.exp stablehlo.exponential tosa.exp"),
+    "log": Kind(1, "math.log complex.log", "linalg.log stablehlo.log tosa.log"),
+    "sqrt": Kind(1, "math.sqrt complex.sqrt", "linalg.sqrt stablehlo.sqrt"),
+    "rsqrt": Kind(1, "math.rsqrt complex.rsqrt", "linalg.rsqrt stablehlo.rsqrt tosa.rsqrt"),
+    "tanh": Kind(1, "math.tanh complex.tanh", "linalg.tanh stablehlo.tanh tosa.tanh"),
+    "erf": Kind(1, "math.erf", "linalg.erf chlo.erf tosa.erf"),
+    "floor": Kind(1, "math.floor", "linalg.floor stablehlo.floor tosa.floor"),
+    "ceil": Kind(1, "math.ceil", "linalg.ceil stablehlo.ceil tosa.ceil"),
+    "logistic": Kind(1, "", "stablehlo.logistic tosa.sigmoid"),
+    "select": Kind(3, "arith.select", "linalg.select stablehlo.select tosa.select"),
+    "cmp": Kind(2, "arith.cmpf arith.cmpi", "stablehlo.compare"),
+}
+"""The kinds of elementwise operations that patterns know."""
+
+
+@cache
+def kind_of_scalar(name: str) -> str | None:
+    """The kind of an operation of arith, math or complex."""
+    return next((kind for kind, row in KINDS.items() if name in row.scalar.split()), None)
+
+
+@cache
+def kind_of_tensor(name: str) -> str | None:
+    """The kind of a named operation on tensors."""
+    return next((kind for kind, row in KINDS.items() if name in row.tensor.split()), None)
+
+
+class Body(NamedTuple):
+    """What one element of a ``linalg.generic``'s result is computed with, and from which elements."""
+
+    op: Operation
+    block: Block
+    maps: Sequence[AffineMap]
+
+    def operand_of(self, argument: SSAValue) -> tuple[SSAValue, AffineMap]:
+        """The operand that an argument of the body has elements of, and which."""
+        index = self.block.args.index(argument)
+        return self.op.operands[index], self.maps[index]
+
+
+def elementwise_body(op: Operation) -> Body | None:
+    """The body of a ``linalg.generic`` with one result, every element of which is computed once, at its place."""
+    if op_name(op) != "linalg.generic" or len(op.results) != 1:
+        return None
+    maps, iterators = op.get_attr_or_prop("indexing_maps"), op.get_attr_or_prop("iterator_types")
+    if not isinstance(maps, ArrayAttr) or not isinstance(iterators, ArrayAttr):
+        return None
+    found = [one.data for one in maps if isinstance(one, AffineMapAttr)]
+    if len(found) != len(op.operands) or not all("parallel" in str(iterator) for iterator in iterators):
+        return None
+    if not is_identity(found[-1]):
+        return None
+    block = op.regions[0].first_block
+    return None if block is None else Body(op, block, found)
+
+
+def is_identity(map_: AffineMap) -> bool:
+    return dimensions_of(map_) == tuple(range(map_.num_dims))
+
+
+def dimensions_of(map_: AffineMap) -> tuple[int, ...] | None:
+    """The dimensions that a map takes, in order; None if it is not made of different ones."""
+    found = [result.position for result in map_.results if isinstance(result, AffineDimExpr)]
+    whole = len(found) == len(map_.results) and len(set(found)) == len(found)
+    return tuple(found) if whole else None

@@ -1,0 +1,73 @@
+"""Partitioning in table order: who comes first takes what it matches.
+
+Backends in the order in which they are named, and the patterns of each in the order of its table, each over the
+whole function from its end to its beginning, so that the last operation of a chain is the root of its match.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from devscope.passes.device_partition.backends import PartitionBackend
+from devscope.passes.device_partition.claims import Claim, Claims
+from devscope.passes.device_partition.graph import Graph, Limits, Quotient, merged
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """Claims of one backend that become one function."""
+
+    claims: tuple[Claim, ...]
+
+    @property
+    def backend(self) -> PartitionBackend:
+        return self.claims[0].backend
+
+    @property
+    def nodes(self) -> frozenset[int]:
+        return frozenset[int]().union(*(claim.nodes for claim in self.claims))
+
+
+def eager_claims(claims: Claims, backends: Sequence[PartitionBackend]) -> list[Claim]:
+    """The claims that are taken."""
+    graph, quotient = claims.graph, Quotient(claims.graph)
+    taken: dict[int, Claim] = {}
+    found: list[Claim] = []
+
+    def allowed(nodes: frozenset[int]) -> str | None:
+        other = next((taken[node] for node in sorted(nodes) if node in taken), None)
+        if other is not None:
+            return f"{other.name} has a part of it already"
+        if len(nodes) > 1 and quotient.makes_cycle(nodes) and len(graph.exits(nodes)) > 1:
+            return "it would wait for itself through what others take"
+        return None
+
+    for backend in backends:
+        for row in backend.patterns:
+            for node in reversed(range(len(graph))):
+                if node in taken:
+                    continue
+                claim = claims.at(backend, row, node, allowed)
+                if claim is not None:
+                    found.append(claim)
+                    taken.update(dict.fromkeys(claim.nodes, claim))
+                    quotient.add(claim.nodes)
+    return found
+
+
+def regions_of(graph: Graph, claims: Sequence[Claim]) -> list[Claimed]:
+    """Claims as functions: neighbours of a backend that wants so as one; in program order."""
+    quotient = Quotient(graph)
+    ordered = sorted(claims, key=lambda claim: min(claim.nodes))
+    for claim in ordered:
+        quotient.add(claim.nodes)
+    regions: list[Claimed] = []
+    for name in dict.fromkeys(claim.backend.name for claim in ordered):
+        own = [claim for claim in ordered if claim.backend.name == name]
+        groups = merged(graph, quotient, [claim.nodes for claim in own]) if own[0].backend.merge else None
+        regions += [Claimed(tuple(own[n] for n in group)) for group in groups or [[n] for n in range(len(own))]]
+    return sorted(regions, key=lambda region: min(region.nodes))
+
+
+
