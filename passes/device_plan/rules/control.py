@@ -6,7 +6,7 @@ from xdsl.ir import Attribute, Operation, Region, SSAValue
 
 from devscope.analysis.symbols import named_function
 from devscope.analysis.value_kinds import FUNCTION, kind_of
-from devscope.dialects.device import SCOPE_ATTR
+from devscope.dialects.device import COMPILER_ATTR, SCOPE_ATTR
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import PlanError
@@ -32,7 +32,16 @@ def call(system: System, op: Operation) -> None:
         if site is not None and signature is site.signature and site.name not in system.signatures:
             for node in system.domains.first_order(signature.node):
                 system.flags[node] = system.flags[node] & ~NOT_COMPUTED | PLACED
+    if COMPILER_ATTR in signature.op.attributes:
+        _place_foreign(system, signature)
     _flow_through(system, op, 0, signature.arguments, signature.results)
+
+
+def _place_foreign(system: System, signature: Signature) -> None:
+    """What another compiler computes is placed where its signature says: it drags no neighbour along."""
+    for node in system.domains.first_order(signature.node):
+        if system.domains.scope[system.domains.find(node)] != OPEN:
+            system.flags[node] = system.flags[node] & ~NOT_COMPUTED | PLACED
 
 
 def constant_function(system: System, op: Operation) -> None:
