@@ -9,7 +9,7 @@ MINUTES ?=
 SEED ?=
 PART ?=
 JOBS ?=
-PACKAGES := analysis dialects frontends lowering passes rewriting runtime
+PACKAGES := analysis backends dialects frontends lowering passes rewriting runtime
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 

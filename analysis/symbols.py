@@ -8,13 +8,13 @@ from xdsl.ir import Operation
 from xdsl.utils.symbol_table import SymbolTable
 
 from devscope.analysis.manager import AnalysisManager
-from devscope.dialects.device import KERNEL_ATTR
+from devscope.dialects.device import COMPILER_ATTR, KERNEL_ATTR
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 
 CALL, INDIRECT, CONSTANT, RETURN = "func.call", "func.call_indirect", "func.constant", "func.return"
 
-_FOREIGN_BODY = ("device.compiler", "device.primitive")
+_FOREIGN_BODY = (COMPILER_ATTR, "device.primitive")
 
 
 class Symbols(SymbolTable):

@@ -26,12 +26,6 @@ if TYPE_CHECKING:
 
     from devscope.errors import SourceLocation
 
-COMPILER_ATTR = "device.compiler"
-"""Name of the attribute of functions that a backend compiles: the backend's name."""
-
-COMPOSITE_ATTR = "device.composite"
-"""Name of the attribute of functions made of one match: ``BACKEND.PATTERN``."""
-
 Options = Mapping[str, OptionValue]
 
 Answer = bool | str | None

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from devscope.backends.backend import Backend, Options, Phase, Selected
 from devscope.dialects.target import (
@@ -21,6 +22,9 @@ from devscope.dialects.target import (
     target_kinds,
 )
 from devscope.errors import DevscopeError, OptionError
+
+if TYPE_CHECKING:
+    from xdsl.dialects.builtin import ModuleOp
 
 GROUP = "devscope.backends"
 
@@ -157,6 +161,19 @@ def _parsed(spec: OptionSpec | None, text: str) -> OptionValue:
     if spec is not None and spec.type is bool and text in ("true", "false"):
         return text == "true"
     return text
+
+
+def run_passes_of(backend: Backend, phase: Phase, module: ModuleOp) -> None:
+    """Run the passes of one phase, in the order in which the backend has them, and verify what they leave."""
+    passes = [*backend.passes.get(phase, ()), *backend.passes.get(phase.value, ())]
+    if not passes:
+        return
+    from devscope.dialects.context import make_planning_context
+
+    context = make_planning_context()
+    for one in passes:
+        (one() if isinstance(one, type) else one).apply(context, module)
+    module.verify()
 
 
 def describe(backends: Sequence[Selected]) -> str:

@@ -53,6 +53,7 @@ def compile(
     chunks: int = 1,
     checks: str = "off",
     schedules: str | os.PathLike[str] | None = None,
+    backends: Sequence[str] = (),
     threads: int | None = None,
     cache: bool = True,
 ) -> Executable:
@@ -73,6 +74,7 @@ def compile(
     plain = {"default": default, "arguments": arguments, "completion": completion, "machine": machine}
     plain |= {"storage": storage, "checks": checks, "schedules": schedules}
     source = imported(source, example_arguments)
+    plain["backends"] = backends
     return executable_for(source, *_settings(devices, memory_limits, threads, cache, chunks=chunks, **plain))
 
 

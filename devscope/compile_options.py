@@ -54,7 +54,8 @@ class CompileOptions:
     docs/memory.md. ``chunks``: in how many parts large data goes to devices, through their work and back, see
     docs/concurrency.md. ``checks``: whether indices and divisions are checked as the program runs, ``"on"``, see
     docs/checks.md. ``schedules``: a file of rows that say how kernels are made, before the built-in ones and those
-    that were tuned on this machine, see docs/schedules.md.
+    that were tuned on this machine, see docs/schedules.md. ``backends``: which backends are offered the program,
+    first ones first, with their options: ``"blas"``, ``"vanilla:banks=4"``, see docs/backends.md.
     """
 
     default: str = "cpu:0"
@@ -67,6 +68,7 @@ class CompileOptions:
     chunks: int = 1
     checks: str = "off"
     schedules: str | os.PathLike[str] | None = None
+    backends: Sequence[str] = ()
     machine_text: str | None = field(default=None, init=False)
     """What ``machine`` says, read once."""
     rows: Sequence[Row] = field(default=(), init=False)
@@ -89,6 +91,12 @@ class CompileOptions:
             raise OptionError(
                 f"{self.chunks!r} is not a number of chunks", notes=["legal: 1 (as a whole) and more"]
             )
+        if isinstance(self.backends, str) or not all(isinstance(one, str) for one in self.backends):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(
+                f"'backends' is {self.backends!r}, which is no list of names",
+                notes=[option_note("such as", "backends", "blas")],
+            )
+        object.__setattr__(self, "backends", tuple(self.backends))
         if self.machine is not None:
             from devscope.analysis.machine_file import machine_text
             from devscope.runtime.paths import checked_path
@@ -145,7 +153,14 @@ class CompileOptions:
             self.rows,
             self.tuned_text,
         )
-        return repr((self.default, self.arguments, *mappings, *rest))
+        return repr((self.default, self.arguments, *mappings, *rest, self._key_of_backends()))
+
+    def _key_of_backends(self) -> str:
+        if not self.backends:
+            return ""
+        from devscope.backends.registry import describe, find_backends
+
+        return describe(find_backends(self.backends))
 
 
 def require_use_of_machine(machine: object, completion: str | None) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import Symbols, is_public
 from devscope.analysis.target_binding import TargetBinding, named_devices
 from devscope.dialects.context import make_planning_context
-from devscope.dialects.device import ScopeAttr, verify_device_attributes
+from devscope.dialects.device import COMPILER_ATTR, ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, OptionError
 from devscope.lowering import stages
@@ -46,7 +46,9 @@ from devscope.runtime.program import Entry, signatures
 
 if TYPE_CHECKING:
     from devscope.analysis.machine import Machine
+    from devscope.backends.backend import Selected
     from devscope.compile_options import CompileOptions
+    from devscope.lowering.claimed.functions import ClaimedFunction
     from devscope.runtime.program import Program
     from devscope.runtime.structure import Structure
 
@@ -88,6 +90,7 @@ def _depth_reported() -> Generator[None]:
 @_depth_reported()
 @without_dialect_modules()
 def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
+    backends = _find_backends(options.backends)
     parsed = source if isinstance(source, ParsedSource) else parse_source(source)
     session = Session(make_planning_context(), parsed.context)
     module = session.to_xdsl(parsed.module)
@@ -99,6 +102,12 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
         names = entry_names(module, source_names.name)
         bring_into_form(parsed.module, session.run_passes)
         module = session.to_xdsl(parsed.module)
+    if backends:
+        _partition(module, backends, options)
+    if _has_claimed(module):
+        from devscope.lowering.claimed.functions import place
+
+        place(module)
     suspects = [Remark("warning", text, source_location(op)) for op, text in verify_device_attributes(module)]
     machine = None
     if options.machine is not None and options.machine_text is not None:
@@ -144,6 +153,7 @@ def compile_source(
         observe("plan", planned.session.to_mlir(planned.module))
     require_entries(planned.module)
     _check_targets(planned.module, options)
+    claimed = _take_out_claimed(planned.module)
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
     analyses = planned.analyses
@@ -177,6 +187,7 @@ def compile_source(
         options.checks == "on",
         options.all_rows(),
         device_options,
+        claimed,
     )
     program.report["plan"] = report
     program.report["options"] = options.to_json()
@@ -205,6 +216,38 @@ def _call_by_name(analyses: AnalysisManager) -> list[str]:
     ]
     analyses.run(DeviceDefunctionalizePass())
     return closed
+
+
+def _find_backends(names: Sequence[str]) -> Sequence[Selected]:
+    if not names:
+        return ()
+    from devscope.backends.registry import find_backends
+
+    return find_backends(names)
+
+
+def _partition(module: ModuleOp, backends: Sequence[Selected], options: CompileOptions) -> None:
+    """Make what backends claim functions of theirs, before anything is planned."""
+    from devscope.backends.backend import Phase
+    from devscope.backends.registry import run_passes_of
+
+    for one in backends:
+        run_passes_of(one.backend, Phase.BEFORE_PARTITIONING, module)
+    for one in backends:
+        run_passes_of(one.backend, Phase.AFTER_PARTITIONING_0, module)
+
+
+def _has_claimed(module: ModuleOp) -> bool:
+    return any(COMPILER_ATTR in op.attributes for op in module.body.block.ops)
+
+
+def _take_out_claimed(module: ModuleOp) -> Sequence[ClaimedFunction]:
+    """The functions that backends compile; what comes next sees their signatures."""
+    if not _has_claimed(module):
+        return ()
+    from devscope.lowering.claimed.functions import take_out
+
+    return take_out(module)
 
 
 def _move_copies(analyses: AnalysisManager, plan: Plan, report: dict[str, object]) -> None:

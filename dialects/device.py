@@ -48,6 +48,8 @@ from devscope.dialects.names import op_name, type_list
 from devscope.dialects.scope_attr import HOST_SCOPE, OPEN_ID, OPEN_SCOPE, SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
     CALL_ATTR,
+    COMPILER_ATTR,
+    COMPOSITE_ATTR,
     HOST_TARGET_ATTR,
     KERNEL_ATTR,
     NOALIAS_ATTR,
@@ -58,6 +60,8 @@ from devscope.dialects.verifier import near_misses, verify_operation
 
 __all__ = [
     "CALL_ATTR",
+    "COMPILER_ATTR",
+    "COMPOSITE_ATTR",
     "HOST_SCOPE",
     "HOST_TARGET_ATTR",
     "KERNEL_ATTR",

@@ -20,6 +20,12 @@ TARGET_ATTR = "device.target"
 HOST_TARGET_ATTR = "device.host_target"
 """Name of the attribute that says what the host's part of a function for a device is compiled for."""
 
+COMPILER_ATTR = "device.compiler"
+"""Name of the attribute of functions that a backend compiles: the backend's name."""
+
+COMPOSITE_ATTR = "device.composite"
+"""Name of the attribute of functions made of one match of a backend's pattern: ``BACKEND.PATTERN``."""
+
 KERNEL_ATTR = "device.kernel"
 """Name of the mark of functions that are launched: code of another device calls them."""
 

@@ -12,6 +12,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 
 from devscope.analysis.target_binding import HOST_KIND
+from devscope.dialects.device import COMPILER_ATTR
 from devscope.dialects.location import source_location
 from devscope.errors import LoweringError, SourceLocation
 from devscope.lowering import mlir_util
@@ -54,7 +55,7 @@ def check_names(module: ModuleOp) -> None:
             shown = repr(name[:40]) + "..." * (len(name) > 40)
             advice = f"names have 1 to {_LONGEST:,} characters, none of them null"
             raise LoweringError(f"{shown} cannot be the name of code", source_location(op), [advice])
-        if isinstance(op, func.FuncOp) and op.body.blocks:
+        if isinstance(op, func.FuncOp) and (op.body.blocks or COMPILER_ATTR in op.attributes):
             continue
         if name.startswith(_RESERVED):
             raise LoweringError(f"'{name}': names that begin with '{_RESERVED}' are reserved", source_location(op))

@@ -1,7 +1,10 @@
 """From a split module to a `Program`: every function through its target's pipeline, then one object file."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp
@@ -33,6 +36,10 @@ from devscope.runtime.native import call_symbol
 from devscope.runtime.program import Entry, Program
 from devscope.runtime.seal import seal
 
+if TYPE_CHECKING:
+    from devscope.lowering.claimed.functions import ClaimedFunction
+    from devscope.lowering.claimed.host import HostParts
+
 #: The states of a program that an observer sees, in order.
 STAGES = ("schedule", "host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
 
@@ -54,6 +61,7 @@ def compile_split_module(
     check_indices: bool = False,
     rows: Sequence[Row] = (),
     device_options: Mapping[str, Options] | None = None,
+    claimed: Sequence[ClaimedFunction] = (),
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
@@ -61,7 +69,8 @@ def compile_split_module(
     not have, by name. Raises LoweringError for what a target cannot compile, with its location in the source, and
     PlanError when a device needs more memory than its limit. ``check_indices``: whether indices and divisions are
     checked as the program runs. ``rows``: schedules that come before the built-in ones. ``device_options``: by
-    virtual device, options that targets have where functions say no others.
+    virtual device, options that targets have where functions say no others. ``claimed``: what backends compile, of
+    which ``module`` has declarations.
     """
     check_names(module)
     host = find_target(HOST_KIND)
@@ -88,6 +97,7 @@ def compile_split_module(
             checks,
             rows,
             observe,
+            claimed,
         )
 
 
@@ -103,9 +113,11 @@ def _compile(
     checks: Checks,
     rows: Sequence[Row],
     observe: Observer,
+    claimed: Sequence[ClaimedFunction],
 ) -> Program:
     """Lower the host's code and all devices', whose binaries are filled in, and make a program of them."""
     module = session.to_mlir(host_part)
+    linked = _put_back(module, session, host, options, claimed, checks) if claimed else None
     to_buffers(module, host, options, session.run_passes, constants, checks, for_kernels=True)
     schedules = host.read_schedules(options, rows)
     kernels_of_host = host.call_kernels(module, schedules, constants, options, session.run_passes)
@@ -140,6 +152,8 @@ def _compile(
         mark_results(module, roots.values())
         observe("memory", module)
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)
+    if linked is not None:
+        linked.define(module)
     lower_to_runtime_calls(module, slots, kernels, checks.messages)
     observe("host", module)
     text, text_of_kernels = host.to_llvm(module, schedules, kernels_of_host, session.run_passes)
@@ -156,9 +170,24 @@ def _compile(
         constant_data=constants.arrays,
         arenas=[arena.spec for arena in memory.values() if arena.spec.places],
         shared=shared,
+        objects=[] if linked is None else linked.objects,
+        uses={} if linked is None else linked.uses,
         report={"memory": {name: needed.to_json() for name, needed in memory.items()}},
     )
     return seal(program)
+
+
+def _put_back(
+    module: Any,
+    session: Session,
+    host: HostTarget,
+    options: Options,
+    claimed: Sequence[ClaimedFunction],
+    checks: Checks,
+) -> HostParts:
+    from devscope.lowering.claimed.host import put_back  # most programs have no such functions
+
+    return put_back(module, session, claimed, checks.labels, partial(host.compile_ir, options))
 
 
 def _host_options(module: ModuleOp, target: HostTarget) -> Options:

@@ -144,12 +144,14 @@ class Target:
 class HostTarget(Target):
     """``read_schedules`` gives the schedules for kernels, in which rows of the user's come first. ``call_kernels``
     replaces operations on buffers by calls of kernels, and begins to compile these; ``to_llvm`` gives the LLVM IR
-    of bufferised code, and that of these, ``compile_object`` the object code of the first with named entries."""
+    of bufferised code, and that of these, ``compile_object`` the object code of the first with named entries,
+    ``compile_ir`` that of LLVM IR by itself, as it is."""
 
     read_schedules: Callable[[Options, Sequence[Row]], Schedules]
     call_kernels: Callable[[Any, Schedules, ConstantTable, Options, RunPasses], Any]
     to_llvm: Callable[[Any, Schedules, Any, RunPasses], tuple[str, str]]
     compile_object: Callable[[str, Sequence[str], Options, Any], Any]
+    compile_ir: Callable[[Options, str], bytes]
 
 
 @dataclass(frozen=True, kw_only=True)

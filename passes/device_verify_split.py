@@ -21,7 +21,7 @@ from xdsl.ir import Block, Operation
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.split_functions import CallKind, call_kind, is_host_code
-from devscope.analysis.symbols import CALL, callee_name, is_public
+from devscope.analysis.symbols import CALL, callee_name, has_foreign_body, is_public
 from devscope.analysis.user_kernels import check_launch
 from devscope.dialects.device import CALL_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import error_at, note_at
@@ -53,7 +53,7 @@ class _Verifier:
             return
         if is_public(function):
             raise error_at(function, f"function '{name}' is for target '{target.kind_name}' and must be private")
-        if not function.body.blocks:
+        if not function.body.blocks and not has_foreign_body(function):
             raise error_at(function, f"function '{name}' is for target '{target.kind_name}' and needs a body")
 
     def check_body(self, function: FuncOp) -> None:

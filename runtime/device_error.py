@@ -86,7 +86,7 @@ def negative_size(where: str, size: int) -> DeviceError:
 
 
 _ASSERTION, _ARGUMENTS = "assertion failed", "arguments do not fit each other"
-_CHECKS = f"{_ARGUMENTS}|shapes do not agree|out of range|division by zero|overflow"
+_CHECKS = f"{_ARGUMENTS}|shapes do not agree|out of range|division by zero|overflow|backend '"
 _MESSAGE = re.compile(rf"(?:(.*?):(\d+):(\d+): )?(({_ASSERTION}|{_CHECKS}).*)", re.DOTALL)
 
 

@@ -5,6 +5,7 @@ A ``.dsx`` file is a zip archive without compression::
     host.o          the host object
     device1.bin     the first binary of the virtual device in slot 1, if it has one
     device1_1.bin   its second one: a device has a binary per target that its code was compiled for
+    backend0.o      an object that a backend compiled, if there are any
     constants.bin   all constants, each at a multiple of 64 bytes
     manifest.json   everything else, and length and SHA-256 of every other member but the last one
     manifest.json.sig   a signature of that, if the program is signed (`signatures`)
@@ -42,7 +43,7 @@ from devscope.runtime.seal import check_seal
 from devscope.runtime.signatures import Key, check_signature, sign
 
 FORMAT = "devscope-executable"
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
 ALIGNMENT = 64
 
 _MANIFEST = "manifest.json"
@@ -62,7 +63,7 @@ MOST_FILE_BYTES = 1 << 40
 _MOST_MANIFEST_BYTES = 1 << 28
 _MOST_MEMBERS = 1 << 14
 _HOST_FIELDS = ("triple", "cpu", "features")
-PROGRAM_FIELDS = ("entries", "devices", "constants", "arenas", "shared", "report")
+PROGRAM_FIELDS = ("entries", "devices", "constants", "arenas", "shared", "report", "objects", "uses")
 """What the manifest says of a program, field by field."""
 
 _OTHER_FIELDS = {"format", "format_version", "native_abi", "devscope_version", "members"}
@@ -106,6 +107,9 @@ def write_archive(program: Program, file: BinaryIO, sign_with: Key | None = None
     members: dict[str, dict[str, Any]] = {}
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         members[_HOST] = _write_member(archive, _HOST, [program.host_object])
+        for number, data in enumerate(program.objects):
+            name = _object_name(number)
+            members[name] = _write_member(archive, name, [data])
         for device in program.devices:
             for number, binary in enumerate(device.binaries):
                 name = _binary_name(device.slot, number)
@@ -207,6 +211,8 @@ def _manifest(program: Program, members: dict[str, dict[str, Any]]) -> dict[str,
         "arenas": program.arenas,
         "shared": program.shared,
         "report": program.report,
+        "objects": len(program.objects),
+        "uses": program.uses,
         "members": members,
     }
 
@@ -220,6 +226,10 @@ def _plain(part: Any) -> dict[str, Any]:
 
 def _binary_name(slot: int, number: int) -> str:
     return f"device{slot}_{number}.bin" if number else f"device{slot}.bin"
+
+
+def _object_name(number: int) -> str:
+    return f"backend{number}.o"
 
 
 def _padded(size: int) -> int:
@@ -356,6 +366,12 @@ def _program(manifest: dict[str, Any], members: dict[str, memoryview]) -> Progra
     Raises :class:`TypeError`, :class:`ValueError` or :class:`KeyError`.
     """
     used = {_HOST, _CONSTANTS, _MANIFEST}
+    count = manifest["objects"]
+    if type(count) is not int or not 0 <= count <= _MOST_MEMBERS:
+        raise ValueError(f"it has {count} objects of backends")
+    names = [_object_name(number) for number in range(count)]
+    manifest["objects"] = [bytes(members[name]) for name in names]
+    used.update(names)
     for device in manifest["devices"]:
         count = device["binaries"]
         if type(count) is not int or not 0 <= count <= _MOST_MEMBERS:

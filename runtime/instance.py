@@ -15,6 +15,7 @@ from devscope.runtime.format_bytes import format_bytes
 from devscope.runtime.interrupts import leave
 from devscope.runtime.linker import HostLibrary, shared_runtime
 from devscope.runtime.native import abi
+from devscope.runtime.plugins import raised_error, use_threads
 from devscope.runtime.program import ArenaSpec, DeviceSpec, KernelSpec, Program, memory_of
 
 FREE_LIST_ENTRIES = 256
@@ -52,6 +53,7 @@ class Instance:
         self._build = build
         self._keep: list[Any] = []
         self._arenas = program.arenas
+        self._uses_backends = bool(program.uses)
         self._prepared: set[str] = set()
         count = len(self.specs)
         self.records = (abi.Device * count)()
@@ -64,6 +66,8 @@ class Instance:
             built_in = {device.type for device in physical if not device.native_driver}
             self._library = HostLibrary(program, sorted(built_in | {"cpu"}))
             made.callback(self._library.close)
+            if program.uses:
+                use_threads(program.uses, threads)
             self._context = abi.Context(
                 device_count=count,
                 devices=ctypes.addressof(self.records),
@@ -115,7 +119,10 @@ class Instance:
         if error.origin == abi.Origin.RUNTIME and error.code in _LEFT:
             self.abandoned = True
             leave(self._context)
-        return describe_error(error, self.specs, self._physical)
+        found = describe_error(error, self.specs, self._physical)
+        if self._uses_backends:
+            found.__cause__ = raised_error()
+        return found
 
     def end(self) -> None:
         """Makes the call that runs, in another thread, end soon, and those that follow."""

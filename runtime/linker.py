@@ -10,7 +10,8 @@ from typing import Any
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.interpreter import interpreter
 from devscope.runtime.native import runtime_object
-from devscope.runtime.object_file import check_object, runtime_symbols
+from devscope.runtime.object_file import check_object, read_symbols, runtime_symbols
+from devscope.runtime.plugins import backend_functions
 from devscope.runtime.program import Program
 
 _FUNCTIONS = ("devscope_call", "devscope_close", "devscope_set_arena")
@@ -33,7 +34,15 @@ class HostLibrary:
 
         _setup()
         _check_machine(program, llvm)
-        own = check_object(program.host_object)
+        functions = backend_functions(program.uses)
+        others = [read_symbols(data) for data in program.objects]
+        linked = {name for other in others for name in other.defined}
+        own = check_object(program.host_object, linked | functions.keys())
+        for data in program.objects:
+            check_object(data, linked | functions.keys())
+        if program.objects and (double := linked & own.defined):
+            raise ExecutableFormatError(f"objects of backends define what the host code does: {sorted(double)}")
+        imported = frozenset(own.imported.union(*(other.imported for other in others)) - linked - functions.keys())
         entries = [entry.symbol for entry in program.entries.values()]
         if absent := [symbol for symbol in entries if symbol not in own.defined]:
             raise ExecutableFormatError(f"the host code does not define: {', '.join(absent)}")
@@ -42,7 +51,9 @@ class HostLibrary:
         builder.add_object_img(program.host_object)
         builder.add_object_img(runtime_object())
         # Not all symbols of this process: a program reaches what `check_object` allows, the runtime what it needs.
-        for symbol, address in _library_functions(own.imported).items():
+        for data in program.objects:
+            builder.add_object_img(data)
+        for symbol, address in {**_library_functions(imported), **functions}.items():
             builder.import_symbol(symbol, address)
         for symbol in (*_FUNCTIONS, *drivers.values(), *entries):
             builder.export_symbol(symbol)

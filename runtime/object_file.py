@@ -5,7 +5,7 @@ Nothing here loads the object. `check_object` is asked before LLVM sees it.
 
 import re
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -86,14 +86,14 @@ def runtime_symbols() -> dict[str, bool]:
     return {**dict.fromkeys(symbols.imported, False), **dict.fromkeys(symbols.defined, True)}
 
 
-def check_object(data: bytes) -> HostSymbols:
-    """The symbols of host code that may be loaded.
+def check_object(data: bytes, used: Collection[str] = ()) -> HostSymbols:
+    """The symbols of host code that may be loaded; ``used``: functions of backends, which it may call, too.
 
     Raises :class:`ExecutableFormatError` when the object is damaged, has code that would run when it is loaded,
     has a symbol that the runtime has, or calls functions that are not among those that programs may call.
     """
     symbols = read_symbols(data)
-    if denied := sorted(name for name in symbols.imported if not is_allowed(name)):
+    if denied := sorted(name for name in symbols.imported if not is_allowed(name) and name not in used):
         raise ExecutableFormatError(
             f"the host code calls functions that programs may not call: {', '.join(denied)}",
             notes=["programs may call C's functions on numbers and memory: docs/trust.md"],

@@ -202,7 +202,9 @@ class Program:
 
     ``host_object``: a relocatable ELF object, to which the loader links the native runtime. ``devices``: one per
     slot; slot 0 may be left out and is host memory then. ``shared``: pairs of slots, the lower first, whose
-    devices must reach each other's memory. ``report``: JSON data, not interpreted here.
+    devices must reach each other's memory. ``report``: JSON data, not interpreted here. ``objects``: what backends
+    compiled, linked with the host object. ``uses``: for each backend, the functions of its `runtime.plugins.Runtime`
+    that host code calls.
     """
 
     entries: dict[str, Entry]
@@ -216,6 +218,8 @@ class Program:
     arenas: list[ArenaSpec] = field(default_factory=list[ArenaSpec])
     shared: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     report: dict[str, Any] = field(default_factory=dict[str, Any])
+    objects: list[bytes] = field(default_factory=list[bytes])
+    uses: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     def __repr__(self) -> str:
         """Its functions, with the names, shapes and dtypes of what they take and give, and its devices."""

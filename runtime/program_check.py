@@ -59,6 +59,9 @@ def _problems(program: Program, slots: Sequence[DeviceSpec]) -> Iterator[str]:
         yield "a slot has two arenas"
     if any(not 0 <= low < high < len(slots) for low, high in program.shared):
         yield f"the slots {program.shared} that share memory are not the program's"
+    for backend, names in program.uses.items():
+        if not _DEVICE_TYPE.fullmatch(backend) or not all(map(_NAME.fullmatch, names)):
+            yield f"the functions of backend {backend!r} that it calls have no names"
     for index, spec in enumerate(program.constants):
         yield from _of_tensor(f"constant {index}", spec)
     if len(program.constants) != len(program.constant_data):

@@ -66,6 +66,8 @@ def _digest(program: Program, start: int) -> bytes:
         program.constants,
         program.arenas,
         program.shared,
+        program.objects,
+        program.uses,
     ]
     return hashlib.sha256(json.dumps(parts, default=_plain, sort_keys=True).encode()).digest()
 

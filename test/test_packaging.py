@@ -12,7 +12,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-FOLDERS = ("analysis", "devscope", "dialects", "frontends", "lowering", "passes", "rewriting", "runtime")
+FOLDERS = (
+    "analysis",
+    "backends",
+    "devscope",
+    "dialects",
+    "frontends",
+    "lowering",
+    "passes",
+    "rewriting",
+    "runtime",
+)
 
 
 def test_every_package_is_listed() -> None:

@@ -49,15 +49,19 @@ OPTIONS = {
         "FILE",
         "rows that say how kernels of the host are made, before the built-in ones; devscope tune writes them",
     ),
+    "backend": (
+        "NAME[:OPTION=VALUE,...]",
+        "a backend that is offered the program, such as blas; repeat for more, first ones first",
+    ),
     "chunks": ("N", "copy large data to devices, compute with it and copy results back in N parts (default: 1)"),
 }
 """How each is shown, and what it is for."""
 
 
-PLAN_OPTIONS = ("default", "arguments", "completion", "machine")
+PLAN_OPTIONS = ("default", "arguments", "completion", "machine", "backend")
 """Those that a plan depends on."""
 
-_LISTS = ("devices", "memory-limit")
+_LISTS = ("devices", "memory-limit", "backend")
 """Options that may be given several times."""
 
 
@@ -89,6 +93,8 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
 
     plain = ("default", "arguments", "completion", "machine", "storage", "chunks", "checks", "schedules")
     given = {name: value for name in plain if (value := getattr(arguments, name, None)) is not None}
+    if (backends := getattr(arguments, "backend", None)) is not None:
+        given["backends"] = tuple(backends)
     targets = target_overrides(device_mapping(arguments))
     advice = "write DEVICE=SIZE, such as opencl:0=64MiB"
     limits = _parse_pairs(_items(arguments, "memory_limit"), "is not a limit", advice, "has two limits, {} and {}")

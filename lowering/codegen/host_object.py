@@ -180,6 +180,20 @@ def compile_host_object(
     return HostObject(data, machine.triple, cpu, features)
 
 
+def compile_ir(text: str, cpu: str = "", features: str = "", level: int = 3) -> bytes:
+    """Object code of LLVM IR text by itself. Raises OptionError and LoweringError as `compile_host_object`."""
+    check_host_options(cpu, features)
+    import llvmlite.binding as llvm
+
+    machine, *_ = _machine(cpu, features, level)
+    try:
+        module = _parse(llvm, text, machine)
+        _optimize(llvm, module, machine, level)
+        return machine.emit_object(module)
+    except RuntimeError as error:
+        raise LoweringError("LLVM refuses the text", notes=[str(error)]) from None
+
+
 def _parse(llvm: Any, text: str, machine: Any, context: Any | None = None) -> Any:
     module = llvm.parse_assembly(text, context)
     module.triple = machine.triple

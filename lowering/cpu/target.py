@@ -12,6 +12,7 @@ from devscope.lowering.codegen.host_object import (
     Kernels,
     check_host_options,
     compile_host_object,
+    compile_ir,
     vector_instructions,
 )
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
@@ -200,4 +201,5 @@ TARGET = HostTarget(
     call_kernels=_call_kernels,
     to_llvm=_to_llvm,
     compile_object=_compile_object,
+    compile_ir=lambda options, text: compile_ir(text, *_cpu_and_features(options), _level(options)),
 )

@@ -1,0 +1,1 @@
+"""Functions that backends claimed (`devscope.backends`): taken out of a planned module, compiled, put back."""

@@ -1,0 +1,201 @@
+"""The functions of a module that backends claimed, and what their code generators make of them.
+
+Their bodies leave the module when it is planned, so that nothing that comes after sees them: calls of functions
+without a body stay, with the scopes of what they take and give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.dialects.func import FuncOp
+
+from devscope.analysis.symbols import Symbols, named_function
+from devscope.analysis.target_binding import HOST_KIND
+from devscope.backends.backend import Backend, Claimed, Code, Phase
+from devscope.backends.registry import get_backend, run_passes_of
+from devscope.dialects.device import COMPILER_ATTR, COMPOSITE_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
+from devscope.dialects.location import source_location
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes
+from devscope.errors import DevscopeError, LoweringError, SourceLocation
+from devscope.lowering.interop.session import Session
+
+
+@dataclass
+class ClaimedFunction:
+    """``functions``: itself, and then those that it calls, one for each match of several merged ones."""
+
+    backend: Backend
+    target: TargetAttr
+    functions: Sequence[FuncOp]
+
+    @property
+    def device_type(self) -> str:
+        return self.target.device_type
+
+    @property
+    def name(self) -> str:
+        return self.functions[0].sym_name.data
+
+    @property
+    def pattern(self) -> str:
+        """The name of the pattern that matched; ``""`` for several."""
+        composite = self.functions[0].attributes.get(COMPOSITE_ATTR)
+        return composite.data.partition(".")[2] if isinstance(composite, StringAttr) else ""
+
+    @property
+    def location(self) -> SourceLocation | None:
+        """That of the last operation that it computes with, else its own."""
+        for function in self.functions:
+            found = [source_location(op) for op in function.body.walk() if named_function(op) is None][:-1]
+            known = [location for location in found if location is not None]
+            if known:
+                return known[-1]
+        return source_location(self.functions[0])
+
+    def describe(self) -> str:
+        """For messages: ``backend 'blas', pattern 'matmul'``."""
+        pattern = f", pattern '{self.pattern}'" if self.pattern else ""
+        return f"backend '{self.backend.name}'{pattern}"
+
+    def module(self) -> ModuleOp:
+        """A module with copies of its functions."""
+        return ModuleOp([function.clone() for function in self.functions])
+
+
+def is_claimed(function: FuncOp) -> bool:
+    return COMPILER_ATTR in function.attributes
+
+
+def place(module: ModuleOp) -> None:
+    """Say where claimed functions run that do not: on the first device of their backend's type."""
+    for function in module.body.block.ops:
+        if isinstance(function, FuncOp) and is_claimed(function) and SCOPE_ATTR not in function.attributes:
+            target = function.attributes.get(TARGET_ATTR)
+            is_said = isinstance(target, TargetAttr)
+            type_ = target.device_type if is_said else get_backend(_compiler(function)).device_type
+            scope = ScopeAttr.get(type_, 0)
+            function.attributes[SCOPE_ATTR] = scope
+            types = function.function_type
+            for side, given in ((ARGUMENTS, types.inputs.data), (RESULTS, types.outputs.data)):
+                scopes = [scope if isinstance(type_, TensorType) else None for type_ in given]
+                set_signature_attributes(function, side, scopes)
+
+
+def _compiler(function: FuncOp) -> str:
+    compiler = function.attributes[COMPILER_ATTR]
+    return compiler.data if isinstance(compiler, StringAttr) else str(compiler)
+
+
+def take_out(module: ModuleOp) -> list[ClaimedFunction]:
+    """Take the bodies of claimed functions out of a planned module; those that only such call go as a whole.
+
+    Raises OptionError for a backend that there is none of, LoweringError, located, for a function whose attributes
+    contradict each other.
+    """
+    functions = {name: op for name, op in Symbols(module).functions.items() if op.body.blocks}
+    claimed = {name: op for name, op in functions.items() if is_claimed(op)}
+    if not claimed:
+        return []
+    called_from = {
+        callee: {name for name, op in functions.items() if any(named_function(o) == callee for o in op.body.walk())}
+        for callee in claimed
+    }
+    roots = [name for name, callers in called_from.items() if not callers <= claimed.keys() or not callers]
+    parts = _ClaimedParts(functions)
+    taken = {name: _claimed(parts.of(name)) for name in roots}
+    for name, function in claimed.items():
+        if name in taken:
+            block = function.parent
+            assert block is not None
+            declaration = function.clone_without_regions()
+            if taken[name].device_type == HOST_KIND:
+                declaration.attributes[TARGET_ATTR] = TargetAttr.get(HOST_KIND)  # for all who look at calls
+            block.insert_op_before(declaration, function)
+        function.detach()
+    return list(taken.values())
+
+
+class _ClaimedParts:
+    def __init__(self, functions: Mapping[str, FuncOp]) -> None:
+        self._functions = functions
+
+    def of(self, name: str) -> list[FuncOp]:
+        """The function of this name, then all that it calls."""
+        found = [self._functions[name]]
+        for function in found:
+            for op in function.body.walk():
+                callee = self._functions.get(named_function(op) or "")
+                if callee is not None and callee not in found:
+                    found.append(callee)
+        return found
+
+
+def _claimed(functions: list[FuncOp]) -> ClaimedFunction:
+    first = functions[0]
+    name, target = _compiler(first), first.attributes.get(TARGET_ATTR)
+    try:
+        backend = get_backend(name)
+    except DevscopeError as error:
+        error.location = error.location or source_location(first)
+        raise
+    if isinstance(target, TargetAttr) and target.kind_name != name:
+        raise LoweringError(
+            f"'{COMPILER_ATTR}' is '{name}', but '{TARGET_ATTR}' is {target.short()}",
+            source_location(first),
+            ["a backend's name is that of its target kind"],
+        )
+    for function in functions:
+        if not is_claimed(function) or _compiler(function) != name:
+            raise LoweringError(
+                f"function '{first.sym_name.data}', which backend '{name}' compiles, calls one that it does not: "
+                f"'{function.sym_name.data}'",
+                source_location(function),
+            )
+    if not isinstance(target, TargetAttr):
+        first.attributes[TARGET_ATTR] = target = TargetAttr.get(name)
+    return ClaimedFunction(backend, target, functions)
+
+
+def generate(claimed: ClaimedFunction, session: Session) -> Code:
+    """What the backend makes of it. Raises LoweringError, located, that names the pattern if it fails."""
+    module = claimed.module()
+    try:
+        run_passes_of(claimed.backend, Phase.BEFORE_CODEGEN, module)
+        lowered: Any = session.to_mlir(module)
+        for pipeline in claimed.backend.lowering:
+            session.run_passes(lowered, pipeline)
+        (function, *_) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+        code = claimed.backend.codegen(
+            Claimed(
+                claimed.name,
+                claimed.pattern,
+                claimed.target.option_values,
+                module,
+                function,
+                str(lowered),
+                claimed.location,
+            )
+        )
+    except DevscopeError as error:
+        error.location = error.location or claimed.location
+        error.notes = (*error.notes, *_claims(claimed))
+        raise
+    except Exception as error:
+        raise LoweringError(
+            f"{claimed.describe()} cannot compile what it claimed: {type(error).__name__}: {error}",
+            claimed.location,
+            _claims(claimed),
+        ) from error
+    if not isinstance(code, Code):
+        raise LoweringError(
+            f"{claimed.describe()}: codegen gave {type(code).__name__}, which is no code", claimed.location
+        )
+    return code
+
+
+def _claims(claimed: ClaimedFunction) -> list[str]:
+    return [f"it is function '{claimed.name}' of {claimed.describe()}; without the backend devscope compiles it"]

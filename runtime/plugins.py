@@ -1,0 +1,189 @@
+"""What programs need of backends when they run: libraries, Python functions, devices.
+
+A package offers a `Runtime` as an entry point of the group ``devscope.runtimes``, under the backend's name. It is
+imported when a program is loaded that names it, and needs nothing of the compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, ClassVar
+
+import numpy as np
+
+from devscope.errors import DeviceNotFoundError, DevscopeError
+
+GROUP = "devscope.runtimes"
+
+Function = int | Callable[..., object]
+"""The address of a C function, or a Python function, see `devscope.backends.PythonCall`."""
+
+
+class Runtime:
+    """Subclass this. ``name``: the backend's. ``advice``: how one gets what is missing, such as ``pip install X``."""
+
+    name: ClassVar[str]
+    advice: ClassVar[str] = ""
+
+    def function(self, name: str) -> Function | None:
+        """The function of this name; None if there is none. Raises OSError if a library cannot be opened."""
+        return None
+
+    def use_threads(self, count: int) -> None:
+        """A program is loaded whose calls use so many threads."""
+
+    def device_table(self) -> int:
+        """The address of a ``DevscopeDeviceTable`` (runtime/native/plugin.h), if the backend has devices, else 0."""
+        return 0
+
+
+_registered: dict[str, Runtime] = {}
+
+
+def register_runtime(runtime: Runtime | type[Runtime]) -> None:
+    """Make a runtime known that no entry point offers."""
+    made = runtime() if isinstance(runtime, type) else runtime
+    _registered[made.name] = made
+
+
+@cache
+def _offered() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def runtime_names() -> list[str]:
+    """Those that there are; nothing is imported."""
+    return sorted({*_registered, *_offered()})
+
+
+def find_runtime(name: str) -> Runtime | None:
+    """The runtime of a backend; None if no package has one. Raises DeviceNotFoundError if it cannot be imported."""
+    if name not in _registered and (point := _offered().get(name)) is not None:
+        try:
+            loaded = point.load()
+        except Exception as error:
+            raise DeviceNotFoundError(
+                f"the runtime of backend '{name}' cannot be loaded: {type(error).__name__}: {error}",
+                notes=[f"it is '{point.value}' of {point.dist.name if point.dist else 'a package'}"],
+            ) from error
+        register_runtime(loaded)
+    return _registered.get(name)
+
+
+def backend_functions(uses: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """The addresses of the functions of backends that a program calls.
+
+    Raises :class:`DeviceNotFoundError` that names the backend if it, its library or a function is missing.
+    """
+    found: dict[str, int] = {}
+    for backend, names in uses.items():
+        runtime = find_runtime(backend)
+        if runtime is None:
+            raise DeviceNotFoundError(
+                f"the program needs backend '{backend}', which is not installed",
+                notes=[f"installed: {', '.join(runtime_names()) or 'none'}"],
+            )
+        for name in names:
+            found[name] = _address(runtime, name)
+    return found
+
+
+def use_threads(uses: Mapping[str, Sequence[str]], count: int) -> None:
+    for backend in uses:
+        runtime = find_runtime(backend)
+        if runtime is not None:
+            runtime.use_threads(count)
+
+
+def _address(runtime: Runtime, name: str) -> int:
+    notes = [runtime.advice] if runtime.advice else []
+    try:
+        function = runtime.function(name)
+    except DevscopeError:
+        raise
+    except Exception as error:
+        raise DeviceNotFoundError(
+            f"backend '{runtime.name}': what its programs need is missing: {error}", notes=notes
+        ) from error
+    if function is None:
+        raise DeviceNotFoundError(f"backend '{runtime.name}' has no function '{name}'", notes=notes)
+    if isinstance(function, int):
+        return function
+    key = runtime.name, name
+    known = _trampolines.get(key)
+    if known is None or known[0] is not function:
+        known = _trampolines[key] = function, _TRAMPOLINE(_Python(function))
+    return ctypes.cast(known[1], ctypes.c_void_p).value or 0
+
+
+# ------------------------------------------------------------------------------------------------ Python functions
+
+_TRAMPOLINE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.POINTER(ctypes.c_int64))
+"""Compiled code calls it without the interpreter's lock, or with it: ctypes takes it."""
+
+_trampolines: dict[tuple[str, str], tuple[Any, Any]] = {}
+"""Never dropped: loaded code has their addresses."""
+
+_DTYPES = {
+    "i1": "?",
+    **{f"i{bits}": f"i{bits // 8}" for bits in (8, 16, 32, 64)},
+    **{f"f{bits}": f"f{bits // 8}" for bits in (16, 32, 64)},
+    "index": "i8",
+    "bf16": "u2",
+    "complex<f32>": "c8",
+    "complex<f64>": "c16",
+}
+
+raised = threading.local()
+"""``error``: what the last Python function raised that a program of this thread called."""
+
+
+class _Python:
+    """Calls a Python function with arrays of the memory that compiled code gives; 1 if it raised an exception."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        self._function = function
+
+    def __call__(self, types: bytes, cells: Any) -> int:
+        try:
+            self._function(*_arrays(types.decode(), cells))
+        except BaseException as error:
+            raised.error = error
+            return 1
+        return 0
+
+
+def _arrays(types: str, cells: Any) -> list[Any]:
+    """``types``: ``2:f32,:i64,>2:f32``, of each value its rank (nothing for a number) and dtype; ``>``: a result."""
+    arrays: list[Any] = []
+    at = 0
+    for text in types.split(","):
+        rank, _, element = text.removeprefix(">").partition(":")
+        dtype = np.dtype(_DTYPES[element])
+        if not rank:
+            arrays.append(np.frombuffer(ctypes.string_at(ctypes.addressof(cells.contents) + 8 * at, 8), dtype)[0])
+            at += 1
+            continue
+        sizes = [cells[at + 1 + axis] for axis in range(int(rank))]
+        count = int(np.prod(sizes, dtype=np.int64))
+        memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(cells[at]) if count else b""
+        array = np.frombuffer(memory, dtype, count).reshape(sizes)
+        if not text.startswith(">"):
+            array.flags.writeable = False
+        arrays.append(array)
+        at += 1 + len(sizes)
+    return arrays
+
+
+def raised_error() -> BaseException | None:
+    """What a Python function raised in the last call of this thread; it is forgotten."""
+    error = getattr(raised, "error", None)
+    raised.error = None
+    return error
+
+
+__all__ = ["Runtime", "backend_functions", "find_runtime", "register_runtime", "runtime_names"]
