@@ -17,13 +17,18 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
+from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
+from xdsl.ir import BlockArgument
+
 from devscope.dialects.target import OptionSpec, OptionValue
+from devscope.errors import LoweringError
 
 if TYPE_CHECKING:
     from xdsl.dialects.builtin import ModuleOp
     from xdsl.dialects.func import FuncOp
-    from xdsl.ir import Attribute
+    from xdsl.ir import Attribute, SSAValue
 
+    from devscope.analysis.patterns import Match
     from devscope.errors import SourceLocation
 
 Options = Mapping[str, OptionValue]
@@ -179,8 +184,9 @@ class Claimed:
     """A function to compile, as `Backend.codegen` gets it.
 
     ``pattern``: the name of the one that matched, without the backend's; of several merged matches ``""``.
-    ``module``: an xDSL module with ``function`` and the private functions that it calls, of merged matches.
-    ``text``: the same in MLIR's syntax, after `Backend.lowering`.
+    ``match``: what the pattern matched in ``function``; None for several. ``module``: an xDSL module with ``function``
+    and the private functions that it calls, of merged matches. Constants of more than one number that it uses are its
+    last operands. ``text``: the module in MLIR's syntax, after `Backend.lowering`.
     """
 
     name: str
@@ -189,7 +195,19 @@ class Claimed:
     module: ModuleOp
     function: FuncOp
     text: str
+    match: Match | None
     location: SourceLocation | None
+
+    @property
+    def buffers(self) -> list[str]:
+        """The types of what code gets that is called with buffers: operands, then results, as MLIR writes them."""
+        return [_buffer(type_) for type_ in (*self.inputs, *self.outputs)]
+
+    def operand(self, value: SSAValue) -> int:
+        """Which operand a value of ``function`` is. Raises LoweringError if it is none."""
+        if isinstance(value, BlockArgument) and value.block is self.function.body.first_block:
+            return value.index
+        raise LoweringError(f"a value of '{self.name}' is no operand", self.location)
 
     @property
     def inputs(self) -> Sequence[Attribute]:
@@ -200,6 +218,13 @@ class Claimed:
     def outputs(self) -> Sequence[Attribute]:
         """The types of its results."""
         return self.function.function_type.outputs.data
+
+
+def _buffer(type_: Attribute) -> str:
+    if not isinstance(type_, TensorType):
+        return str(type_)
+    sizes = ("?" if size == DYNAMIC_INDEX else str(size) for size in type_.get_shape())
+    return f"memref<{'x'.join([*sizes, str(type_.get_element_type())])}>"
 
 
 class Backend:

@@ -101,7 +101,9 @@ def get_backend(name: str) -> Backend:
         return _registered[name]
     point = _offered().get(name)
     if point is None:
-        raise OptionError(f"unknown backend '{name}'", notes=[f"installed: {', '.join(backend_names()) or 'none'}"])
+        raise OptionError(
+            f"unknown backend '{name}'", notes=[f"installed: {', '.join(backend_names()) or 'none'}"]
+        )
     try:
         loaded = point.load()
     except DevscopeError:

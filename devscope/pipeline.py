@@ -230,9 +230,11 @@ def _partition(module: ModuleOp, backends: Sequence[Selected], options: CompileO
     """Make what backends claim functions of theirs, before anything is planned."""
     from devscope.backends.backend import Phase
     from devscope.backends.registry import run_passes_of
+    from devscope.passes.device_partition import partition_module
 
     for one in backends:
         run_passes_of(one.backend, Phase.BEFORE_PARTITIONING, module)
+    partition_module(module, backends)
     for one in backends:
         run_passes_of(one.backend, Phase.AFTER_PARTITIONING_0, module)
 

@@ -11,6 +11,8 @@ from xdsl.ir import Attribute
 
 from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
+    COMPILER_ATTR,
+    COMPOSITE_ATTR,
     CALL_ATTR,
     HOST_TARGET_ATTR,
     KERNEL_ATTR,
@@ -20,9 +22,9 @@ from devscope.dialects.target_attr import (
 )
 
 _DIALECT = "device"
-_NAMES = (SCOPE_ATTR, TARGET_ATTR, HOST_TARGET_ATTR, KERNEL_ATTR, "device.compiler", "device.primitive")
+_NAMES = (SCOPE_ATTR, TARGET_ATTR, HOST_TARGET_ATTR, KERNEL_ATTR, COMPILER_ATTR, "device.primitive")
 """What users write on operations, functions, arguments and results."""
-_OTHERS = (CALL_ATTR, NOALIAS_ATTR, "device.constant_group", "device.value")
+_OTHERS = (CALL_ATTR, NOALIAS_ATTR, COMPOSITE_ATTR, "device.constant_group", "device.value")
 """What passes write."""
 _OPERATIONS = ("device.on_device", "device.device_copy", "device.region", "device.launch")
 

@@ -10,15 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from xdsl.dialects.builtin import ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import DenseIntOrFPElementsAttr, FunctionType, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
+from xdsl.rewriter import Rewriter
 
+from devscope.analysis.patterns import Match, match
 from devscope.analysis.symbols import Symbols, named_function
 from devscope.analysis.target_binding import HOST_KIND
 from devscope.backends.backend import Backend, Claimed, Code, Phase
 from devscope.backends.registry import get_backend, run_passes_of
 from devscope.dialects.device import COMPILER_ATTR, COMPOSITE_ATTR, SCOPE_ATTR, TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes
 from devscope.errors import DevscopeError, LoweringError, SourceLocation
 from devscope.lowering.interop.session import Session
@@ -101,7 +105,9 @@ def take_out(module: ModuleOp) -> list[ClaimedFunction]:
     if not claimed:
         return []
     called_from = {
-        callee: {name for name, op in functions.items() if any(named_function(o) == callee for o in op.body.walk())}
+        callee: {
+            name for name, op in functions.items() if any(named_function(o) == callee for o in op.body.walk())
+        }
         for callee in claimed
     }
     roots = [name for name, callers in called_from.items() if not callers <= claimed.keys() or not callers]
@@ -165,10 +171,11 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
     module = claimed.module()
     try:
         run_passes_of(claimed.backend, Phase.BEFORE_CODEGEN, module)
+        (function, *_) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+        _pass_constants(function)
         lowered: Any = session.to_mlir(module)
         for pipeline in claimed.backend.lowering:
             session.run_passes(lowered, pipeline)
-        (function, *_) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
         code = claimed.backend.codegen(
             Claimed(
                 claimed.name,
@@ -177,6 +184,7 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
                 module,
                 function,
                 str(lowered),
+                _match_again(claimed, function),
                 claimed.location,
             )
         )
@@ -195,6 +203,32 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
             f"{claimed.describe()}: codegen gave {type(code).__name__}, which is no code", claimed.location
         )
     return code
+
+
+def _pass_constants(function: FuncOp) -> None:
+    """Constants that are no splats become the last operands: those that `host.lifted_constants` finds."""
+    block = function.body.block
+    for op in [op for op in function.body.walk() if op_name(op) == "arith.constant"]:
+        value, (result,) = op.get_attr_or_prop("value"), op.results
+        is_splat = isinstance(value, DenseIntOrFPElementsAttr) and value.is_splat()
+        if isinstance(result.type, TensorType) and not is_splat:
+            argument = block.insert_arg(result.type, len(block.args))
+            Rewriter.replace_op(op, [], [argument])
+    types = function.function_type
+    function.properties["function_type"] = FunctionType.from_lists([*block.arg_types], [*types.outputs])
+    function.properties.pop("arg_attrs", None)
+
+
+def _match_again(claimed: ClaimedFunction, function: FuncOp) -> Match | None:
+    """What the pattern of a claimed function matches in it."""
+    returned = function.body.block.last_op
+    roots = [] if returned is None else [value.owner for value in returned.operands]
+    for name, pattern, *_ in claimed.backend.patterns:
+        for root in roots if name == claimed.pattern else ():
+            found = match(pattern, root) if isinstance(root, Operation) else None
+            if found is not None:
+                return found
+    return None
 
 
 def _claims(claimed: ClaimedFunction) -> list[str]:

@@ -38,6 +38,12 @@ from devscope.runtime.object_file import is_allowed, read_symbols
 _PREFIX = "devscope_claimed_"
 """Of functions over buffers."""
 
+_SIZES = (
+    "builtin.module(func.func(convert-elementwise-to-linalg),resolve-ranked-shaped-type-result-dims,"
+    "func.func(canonicalize,cse))"
+)
+"""Sizes of results are computed from those of operands; what only had a size is gone."""
+
 CompileIr = Callable[[str], bytes]
 """Object code of LLVM IR text, for the host that the program is compiled for."""
 
@@ -92,7 +98,9 @@ class HostParts:
         """Put the functions over buffers into host code whose memory is planned."""
         if not self.definitions:
             return
-        declared = {mlir_util.symbol_name(op) for op in mlir_util.children(module.operation) if "sym_name" in op.attributes}
+        declared = {
+            mlir_util.symbol_name(op) for op in mlir_util.children(module.operation) if "sym_name" in op.attributes
+        }
         for name, type_ in sorted(self._declared.items()):
             if name not in declared:
                 mlir_util.append(module, f"func.func private @{name}{type_}")
@@ -205,7 +213,7 @@ def shape_function(session: Session, claimed: ClaimedFunction, labels: Labels) -
     # Constants that code gets are kept over the passes as what the function returns.
     kept = [op.results[0] for op in constants]
     _return(function, end, [*dims, *kept])
-    session.run_passes(own, "builtin.module(resolve-ranked-shaped-type-result-dims,func.func(canonicalize,cse))")
+    session.run_passes(own, _SIZES)
     left = [op for op in mlir_util.walk(function) if op.name.startswith(("linalg.", "tosa."))]
     if left:
         raise _wrong(claimed, f"claims what gives a shape that depends on data: '{left[0].name}'")
@@ -411,9 +419,7 @@ def _argument(text: _Text, claimed: ClaimedFunction, argument: Argument) -> tupl
     raise _wrong(claimed, f"gave a call with a {what} of value {value}, which is {type_}")
 
 
-def _python_text(
-    parts: HostParts, claimed: ClaimedFunction, name: str, types: Sequence[Any], symbol: str
-) -> str:
+def _python_text(parts: HostParts, claimed: ClaimedFunction, name: str, types: Sequence[Any], symbol: str) -> str:
     """A call with a text of the types, and an array of the cells that `usual_arguments` says."""
     text = _Text(types)
     cells = [_cell(text, argument) for argument in usual_arguments(types)]

@@ -1,0 +1,31 @@
+"""Where OpenBLAS is: PyPI's ``scipy-openblas32``, or a library that ``DEVSCOPE_OPENBLAS`` names."""
+
+import ctypes
+import os
+from functools import cached_property
+from pathlib import Path
+
+from devscope.runtime.plugins import Runtime
+
+
+class BlasRuntime(Runtime):
+    name = "blas"
+    advice = "pip install 'devscope[blas]'"
+
+    @cached_property
+    def _library(self) -> ctypes.CDLL:
+        if path := os.environ.get("DEVSCOPE_OPENBLAS"):
+            return ctypes.CDLL(path)
+        try:
+            import scipy_openblas32  # pyright: ignore[reportMissingImports]
+        except ImportError:
+            raise OSError("OpenBLAS is not installed") from None
+        return ctypes.CDLL(str(Path(scipy_openblas32.get_lib_dir()) / scipy_openblas32.get_library(fullname=True)))
+
+    def function(self, name: str) -> int | None:
+        function = getattr(self._library, name, None)
+        return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+    def use_threads(self, count: int) -> None:
+        """Its threads are the process's, like those of devscope's pool: a later program's number counts for all."""
+        self._library.scipy_openblas_set_num_threads(ctypes.c_int(count))
