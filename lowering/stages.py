@@ -117,7 +117,7 @@ def _compile(
 ) -> Program:
     """Lower the host's code and all devices', whose binaries are filled in, and make a program of them."""
     module = session.to_mlir(host_part)
-    linked = _put_back(module, session, host, options, claimed, checks) if claimed else None
+    linked = _link_claimed(module, session, host, options, claimed, checks) if claimed else None
     to_buffers(module, host, options, session.run_passes, constants, checks, for_kernels=True)
     schedules = host.read_schedules(options, rows)
     kernels_of_host = host.call_kernels(module, schedules, constants, options, session.run_passes)
@@ -130,8 +130,17 @@ def _compile(
     taken = {mlir_util.symbol_name(op) for op in mlir_util.functions(module)}
     taken |= {name for virtual in devices for part in virtual.parts for name in taken_names(part.module)}
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
-        launchers, binary = _lower_device(session, part, constants, taken, checks, rows, observe)
-        kernels.update(virtual.add(binary))
+        if linked is not None and (own := [one for one in claimed if one.target.kind == part.attribute.kind]):
+            from devscope.lowering.claimed.device import check_part, lower_claimed
+
+            numbers = virtual.spec.slot, len(virtual.spec.kernels)
+            own = check_part(part, own)
+            launchers, binaries = lower_claimed(session, part, *numbers, own, constants, checks, linked)
+        else:
+            launchers, binary = _lower_device(session, part, constants, taken, checks, rows, observe)
+            binaries = [binary]
+        for binary in binaries:
+            kernels.update(virtual.add(binary))
         mark_flushes(launchers, virtual.spec.slot)
         merge_modules(module, launchers)
     functions = link_functions(module, session.run_passes)
@@ -177,7 +186,7 @@ def _compile(
     return seal(program)
 
 
-def _put_back(
+def _link_claimed(
     module: Any,
     session: Session,
     host: HostTarget,
@@ -185,9 +194,11 @@ def _put_back(
     claimed: Sequence[ClaimedFunction],
     checks: Checks,
 ) -> HostParts:
-    from devscope.lowering.claimed.host import put_back  # most programs have no such functions
+    from devscope.lowering.claimed.host import HostParts, put_back  # most programs have no such functions
 
-    return put_back(module, session, claimed, checks.labels, partial(host.compile_ir, options))
+    linked, on_host = HostParts(), [one for one in claimed if one.device_type == HOST_KIND]
+    put_back(module, session, on_host, checks.labels, partial(host.compile_ir, options), linked)
+    return linked
 
 
 def _host_options(module: ModuleOp, target: HostTarget) -> Options:

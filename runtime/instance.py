@@ -63,7 +63,7 @@ class Instance:
             shared = shared_runtime()
             returned = ctypes.CFUNCTYPE(ctypes.c_void_p)(shared["devscope_open_returned"])()
             made.callback(ctypes.CFUNCTYPE(None, ctypes.c_void_p)(shared["devscope_close_returned"]), returned)
-            built_in = {device.type for device in physical if not device.native_driver}
+            built_in = {device.native_symbol or device.type for device in physical if not device.native_driver}
             self._library = HostLibrary(program, sorted(built_in | {"cpu"}))
             made.callback(self._library.close)
             if program.uses:
@@ -173,7 +173,7 @@ class Instance:
         return self._array(abi.Constant, [(memory.ctypes.data, memory.nbytes) for memory in memories])
 
     def _open(self, spec: DeviceSpec, device: Device, record: Any, made: contextlib.ExitStack) -> None:
-        record.driver = device.native_driver or self._library.drivers[device.type]
+        record.driver = device.native_driver or self._library.drivers[device.native_symbol or device.type]
         entries = HOST_FREE_LIST_ENTRIES if device.type == "cpu" else FREE_LIST_ENTRIES
         record.free_list.capacity, record.free_list.entries = entries, self._array(abi.FreeBuffer, [], entries)
         record.free_list.limit = device.memory_bytes // FREE_LIST_SHARE

@@ -66,7 +66,9 @@ def _accepts(match: Match) -> bool | str:
             return f"it computes with f32 and f64, not with {type_}"
         if any(size > _MOST for size in type_.get_shape()):
             return f"a size of {type_} is larger than {_MOST}"
-    element = {str(value.type.get_element_type()) for value in product.operands[:3] if isinstance(value.type, TensorType)}
+    element = {
+        str(value.type.get_element_type()) for value in product.operands[:3] if isinstance(value.type, TensorType)
+    }
     if len(element) > 1:
         return f"operands are of {' and '.join(sorted(element))}"
     maps = product.get_attr_or_prop("indexing_maps")
@@ -230,7 +232,13 @@ class _Call:
 
         def call() -> None:
             at = [self.new(f"llvm.inttoptr {pointer} : i64 to !llvm.ptr") for pointer in pointers]
-            arguments = [(rows, "i32"), *((number, "i32") for number in numbers), (m, "i32"), (n, "i32"), (k, "i32")]
+            arguments = [
+                (rows, "i32"),
+                *((number, "i32") for number in numbers),
+                (m, "i32"),
+                (n, "i32"),
+                (k, "i32"),
+            ]
             arguments += [(alpha, self.element), (at[0], "!llvm.ptr"), (leading[0], "i32"), (at[1], "!llvm.ptr")]
             arguments += [(leading[1], "i32"), (beta, self.element), (at[2], "!llvm.ptr"), (leading[2], "i32")]
             types.extend(self._emit(symbol, arguments))
@@ -293,5 +301,3 @@ def _rank(value: SSAValue) -> int:
     type_ = value.type
     assert isinstance(type_, TensorType)
     return len(type_.get_shape())
-
-

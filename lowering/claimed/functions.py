@@ -24,8 +24,10 @@ from devscope.dialects.device import COMPILER_ATTR, COMPOSITE_ATTR, SCOPE_ATTR, 
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes
+from devscope.dialects.target import get_target_kind
 from devscope.errors import DevscopeError, LoweringError, SourceLocation
 from devscope.lowering.interop.session import Session
+from devscope.lowering.target import DeviceBinary, KernelTarget, find_target, register_target
 
 
 @dataclass
@@ -72,6 +74,16 @@ class ClaimedFunction:
 
 def is_claimed(function: FuncOp) -> bool:
     return COMPILER_ATTR in function.attributes
+
+
+def register_device_target(kind: str) -> None:
+    """Make a target kind of a backend known to the stages: its parts hold claimed functions only."""
+    if find_target(kind) is None:
+        register_target(KernelTarget(kind=get_target_kind(kind), compile_kernels=_refuse))
+
+
+def _refuse(*_: object) -> DeviceBinary:
+    raise AssertionError("a backend's device runs claimed functions only")
 
 
 def place(module: ModuleOp) -> None:
@@ -161,6 +173,8 @@ def _claimed(functions: list[FuncOp]) -> ClaimedFunction:
                 f"'{function.sym_name.data}'",
                 source_location(function),
             )
+    if backend.device_type != HOST_KIND:
+        register_device_target(name)
     if not isinstance(target, TargetAttr):
         first.attributes[TARGET_ATTR] = target = TargetAttr.get(name)
     return ClaimedFunction(backend, target, functions)

@@ -94,6 +94,8 @@ class Device(DeviceInfo, ABC):
     identity: str
     native_driver = 0
     """Address of its driver's table of functions, if that is not in the native runtime."""
+    native_symbol = ""
+    """Which of the native runtime's drivers is its: if not that of its type."""
 
     @property
     def label(self) -> str:
@@ -179,9 +181,9 @@ def device_types() -> tuple[str, ...]:
 
 
 def driver(device_type: str) -> Driver | None:
-    """The driver for a type of devices; None if there is none. Loads no library."""
+    """The driver for a type of devices, built-in or a backend's; None if there is none. Loads no library."""
     if device_type not in device_types():
-        return None
+        return importlib.import_module(f"{__name__}.plugin_devices").find_driver(device_type)
     return importlib.import_module(f"{__name__}.{device_type}").DRIVER
 
 
