@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ObjectCode,
         Phase,
         PythonCall,
+        Row,
     )
     from devscope.backends.registry import register_backend
 
@@ -36,6 +37,7 @@ __all__ = [
     "ObjectCode",
     "Phase",
     "PythonCall",
+    "Row",
     "register_backend",
 ]
 

@@ -48,7 +48,7 @@ class Phase(Enum):
     BEFORE_CODEGEN = "before_codegen"
 
 
-class Pattern(NamedTuple):
+class Row(NamedTuple):
     """``pattern``: of `devscope.patterns`, or PDL. ``predicate`` sees the match: its operations, values and types,
     and the options of the target."""
 
@@ -240,7 +240,7 @@ class Backend:
     name: ClassVar[str]
     options: ClassVar[Mapping[str, OptionSpec]] = {}
     device_type: ClassVar[str] = "cpu"
-    patterns: Sequence[Pattern] = ()
+    patterns: Sequence[Row] = ()
     passes: Mapping[Phase | str, Sequence[Any]] = {}
     lowering: Sequence[str] = ()
     merge: bool = False
@@ -274,7 +274,7 @@ class Selected:
         return self.backend.name
 
     @property
-    def patterns(self) -> Sequence[Pattern]:
+    def patterns(self) -> Sequence[Row]:
         return self.backend.patterns
 
     @property

@@ -24,12 +24,14 @@ Command lines: devscope and devscope-opt. Nothing is imported before it is used.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from devscope.backends import Backend, register_backend
     from devscope.api import CompileOptions, build, compile, list_devices, load, plan, run
     from devscope.errors import DevscopeError
     from devscope.runtime.executable import Executable
 
 __version__ = "0.1.0"
 __all__ = [
+    "Backend",
     "CompileOptions",
     "DevscopeError",
     "Executable",
@@ -39,6 +41,7 @@ __all__ = [
     "list_devices",
     "load",
     "plan",
+    "register_backend",
     "run",
 ]
 
@@ -52,6 +55,10 @@ def __getattr__(name: str) -> Any:
         from devscope.errors import DevscopeError
 
         return DevscopeError
+    if name in ("Backend", "register_backend"):
+        from devscope import backends
+
+        return getattr(backends, name)
     if name in __all__:
         from devscope import api
 

@@ -14,7 +14,7 @@ from xdsl.ir import Operation, SSAValue
 
 from devscope.analysis.patterns import Match, broadcast, constant, elementwise, op, wildcard
 from devscope.analysis.patterns.attributes import splat_value
-from devscope.backends.backend import Backend, Claimed, Code, Mlir, Pattern
+from devscope.backends.backend import Backend, Claimed, Code, Mlir, Row
 from devscope.dialects.names import op_name
 
 _LETTERS = {"f32": "s", "f64": "d"}
@@ -110,8 +110,8 @@ def _transposes(product: Operation) -> tuple[bool, bool] | None:
 
 class Blas(Backend):
     name: ClassVar[str] = "blas"
-    patterns: Sequence[Pattern] = tuple(
-        Pattern(f"{name}{suffix}", extend(product), _accepts)
+    patterns: Sequence[Row] = tuple(
+        Row(f"{name}{suffix}", extend(product), _accepts)
         for name, product in (("matmul", _MATRICES), ("batch_matmul", _BATCH), ("matvec", _VECTOR))
         for suffix, extend in (("_bias", _biased), ("_scaled", _scaled), ("", lambda product: product))
     )

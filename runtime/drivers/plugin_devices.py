@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import traceback
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import cache, cached_property
 from typing import Any
@@ -161,6 +163,41 @@ def read_table(runtime: Runtime) -> DeviceTable | None:
         if not ctypes.cast(getattr(table, name), ctypes.c_void_p).value:
             raise DeviceError(f"the device table of '{runtime.name}' lacks '{name}'")
     return table
+
+
+def table_of(functions: Mapping[str, Callable[..., Any]]) -> DeviceTable:
+    """A table whose functions are Python's, by the names in plugin.h: for devices that are simulated.
+
+    Addresses and numbers come as integers (0 for null), ``out`` parameters as something to assign to: ``out[0] = 1``;
+    texts are given as bytes that live as long as the process. An exception is status 1.
+    """
+    table = DeviceTable(size=ctypes.sizeof(DeviceTable), version=VERSION)
+    for name, type_ in _FUNCTIONS.items():
+        setattr(table, name, type_(_guarded(name, functions[name])))
+    _kept.append((table, functions))
+    return table
+
+
+_kept: list[Any] = []
+"""Tables that programs may have the address of."""
+
+
+def _guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        try:
+            given = function(*(0 if argument is None else argument for argument in arguments))
+        except Exception:
+            traceback.print_exc()
+            return 1
+        if isinstance(given, bytes):
+            _texts.setdefault(given, ctypes.create_string_buffer(given))
+            return ctypes.addressof(_texts[given])
+        return given if given is not None or name in ("close", "release") else 0
+
+    return call
+
+
+_texts: dict[bytes, Any] = {}
 
 
 @cache
