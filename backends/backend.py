@@ -263,11 +263,17 @@ class Backend:
 
 @dataclass(frozen=True)
 class Selected:
-    """A backend as a compilation uses it: with options, and the device where its code runs."""
+    """A backend as a compilation uses it: with options, and the device where its code runs.
+
+    ``fallback``: whether devscope compiles what the backend claims and then cannot compile. ``without``: names of
+    patterns that are left out.
+    """
 
     backend: Backend
     options: Options
     device: str
+    fallback: bool = False
+    without: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -275,7 +281,7 @@ class Selected:
 
     @property
     def patterns(self) -> Sequence[Row]:
-        return self.backend.patterns
+        return [row for row in self.backend.patterns if row[0] not in self.without]
 
     @property
     def merge(self) -> bool:

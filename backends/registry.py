@@ -141,7 +141,7 @@ def _select(text: str) -> Selected:
     backend = get_backend(name.strip())
     kind = get_target_kind(backend.name)
     options: dict[str, OptionValue] = {}
-    device = f"{backend.device_type}:0"
+    device, fallback = f"{backend.device_type}:0", False
     for item in filter(None, (item.strip() for item in rest.split(","))):
         key, equals, value = item.partition("=")
         if not equals:
@@ -150,11 +150,15 @@ def _select(text: str) -> Selected:
             if not re.fullmatch(re.escape(backend.device_type) + r":[0-9]+", value):
                 raise OptionError(f"backend '{name}' runs on devices such as {device}, not on '{value}'")
             device = value
+        elif key == "fallback":
+            if value not in ("true", "false"):
+                raise OptionError(f"'fallback' of backend '{name}' is true or false, not '{value}'")
+            fallback = value == "true"
         else:
             options[key] = _parsed(kind.options.get(key), value)
     kind.check_options(options)
     backend.check_options(options)
-    return Selected(backend, options, device)
+    return Selected(backend, options, device, fallback)
 
 
 def _parsed(spec: OptionSpec | None, text: str) -> OptionValue:
@@ -180,7 +184,12 @@ def run_passes_of(backend: Backend, phase: Phase, module: ModuleOp) -> None:
 
 def describe(backends: Sequence[Selected]) -> str:
     """What compiled programs depend on, of backends: for the key under which they are kept."""
-    return repr([(one.name, sorted(one.options.items()), one.device, one.backend.version()) for one in backends])
+    return repr(
+        [
+            (one.name, sorted(one.options.items()), one.device, one.fallback, one.backend.version())
+            for one in backends
+        ]
+    )
 
 
 __all__ = ["Options", "backend_names", "describe", "find_backends", "get_backend", "register_backend"]

@@ -24,8 +24,8 @@ Command lines: devscope and devscope-opt. Nothing is imported before it is used.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from devscope.backends import Backend, register_backend
     from devscope.api import CompileOptions, build, compile, list_devices, load, plan, run
+    from devscope.backends import Backend, register_backend
     from devscope.errors import DevscopeError
     from devscope.runtime.executable import Executable
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,14 @@ class PlanError(DevscopeError):
 
 class LoweringError(DevscopeError):
     """A target cannot compile an operation."""
+
+
+class BackendError(LoweringError):
+    """A backend cannot compile what it claimed. ``pattern`` is empty for several matches together."""
+
+    def __init__(self, *arguments: Any, backend: str, pattern: str, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.backend, self.pattern = backend, pattern
 
 
 class InputError(DevscopeError):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -17,7 +19,7 @@ from devscope.analysis.target_binding import TargetBinding, named_devices
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import COMPILER_ATTR, ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
-from devscope.errors import LoweringError, OptionError
+from devscope.errors import BackendError, DevscopeWarning, LoweringError, OptionError
 from devscope.lowering import stages
 from devscope.lowering.entries import (
     Dtypes,
@@ -74,6 +76,7 @@ class PlannedProgram:
     """Of these, where the source has others than the module that is compiled."""
     structures: Mapping[str, Structure]
     """How they nest, by public function, where they do."""
+    backends: Sequence[Selected] = ()
 
 
 @contextmanager
@@ -89,8 +92,11 @@ def _depth_reported() -> Generator[None]:
 
 @_depth_reported()
 @without_dialect_modules()
-def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
-    backends = _find_backends(options.backends)
+def plan_source(
+    source: Any, options: CompileOptions, without: Mapping[str, frozenset[str]] | None = None
+) -> PlannedProgram:
+    """Parse, partition and plan. ``without``: patterns that backends are not offered."""
+    backends = _find_backends(options.backends, without or {})
     parsed = source if isinstance(source, ParsedSource) else parse_source(source)
     session = Session(make_planning_context(), parsed.context)
     module = session.to_xdsl(parsed.module)
@@ -131,6 +137,7 @@ def plan_source(source: Any, options: CompileOptions) -> PlannedProgram:
     analyses.run(DeviceVerifyPass())
     structures = parsed.imported.structures if parsed.imported is not None else {}
     return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names, dtypes, structures)
+    return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names, backends)
 
 
 Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], Mapping[str, Options]]
@@ -138,26 +145,43 @@ Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], Mappin
 options of targets of these, which count where the program says no others."""
 
 
-@_depth_reported()
-@without_dialect_modules()
 def compile_source(
     source: Any, options: CompileOptions, observe: Observer | None = None, admit: Admission | None = None
 ) -> Program:
     """Compile a program; ``observe`` is called with the name and the IR of every stage in `STAGES`.
 
-    ``admit`` is called before anything is lowered, which is what takes time, and may raise an error.
+    ``admit`` is called before anything is lowered, which is what takes time, and may raise an error. Where a
+    backend with the option ``fallback`` fails, the program is compiled again without the pattern, with a warning.
     """
-    planned = plan_source(source, options)
+    without: dict[str, frozenset[str]] = {}
+    while True:
+        try:
+            return _compile_source(source, options, observe, admit, without)
+        except BackendError as error:
+            if not _falls_back(error, options, without):
+                raise
+
+
+@_depth_reported()
+@without_dialect_modules()
+def _compile_source(
+    source: Any,
+    options: CompileOptions,
+    observe: Observer | None,
+    admit: Admission | None,
+    without: Mapping[str, frozenset[str]],
+) -> Program:
+    planned = plan_source(source, options, without)
     show: Observer = observe or (lambda stage, payload: None)
     if observe is not None:
         observe("plan", planned.session.to_mlir(planned.module))
     require_entries(planned.module)
     _check_targets(planned.module, options)
-    claimed = _take_out_claimed(planned.module)
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
     binding = TargetBinding(dict(options.targets))
     analyses = planned.analyses
     closed = _call_by_name(analyses)
+    claimed = _take_out_claimed(planned.module, planned.backends)
     if planned.plan.copies:
         _move_copies(analyses, planned.plan, report)
     analyses.run(DeviceSplitPass(targets=tuple(f"{device}={kind}" for device, kind in options.targets.items())))
@@ -218,12 +242,23 @@ def _call_by_name(analyses: AnalysisManager) -> list[str]:
     return closed
 
 
-def _find_backends(names: Sequence[str]) -> Sequence[Selected]:
+def _find_backends(names: Sequence[str], without: Mapping[str, frozenset[str]]) -> Sequence[Selected]:
     if not names:
         return ()
     from devscope.backends.registry import find_backends
 
-    return find_backends(names)
+    return [replace(one, without=without.get(one.name, frozenset())) for one in find_backends(names)]
+
+
+def _falls_back(error: BackendError, options: CompileOptions, without: dict[str, frozenset[str]]) -> bool:
+    """Whether to try again without the pattern that failed, which is then added to ``without``."""
+    asked = any(one.name == error.backend and one.fallback for one in _find_backends(options.backends, {}))
+    known = without.get(error.backend, frozenset[str]())
+    if not asked or not error.pattern or error.pattern in known:
+        return False
+    without[error.backend] = known | {error.pattern}
+    warnings.warn(DevscopeWarning(f"{error.message}; devscope compiles it"), stacklevel=2)
+    return True
 
 
 def _partition(module: ModuleOp, backends: Sequence[Selected], options: CompileOptions) -> None:
@@ -243,8 +278,14 @@ def _has_claimed(module: ModuleOp) -> bool:
     return any(COMPILER_ATTR in op.attributes for op in module.body.block.ops)
 
 
-def _take_out_claimed(module: ModuleOp) -> Sequence[ClaimedFunction]:
+def _take_out_claimed(module: ModuleOp, backends: Sequence[Selected]) -> Sequence[ClaimedFunction]:
     """The functions that backends compile; what comes next sees their signatures."""
+    if backends:
+        from devscope.backends.backend import Phase
+        from devscope.backends.registry import run_passes_of
+
+        for one in backends:
+            run_passes_of(one.backend, Phase.AFTER_PARTITIONING_1, module)
     if not _has_claimed(module):
         return ()
     from devscope.lowering.claimed.functions import take_out

@@ -30,7 +30,15 @@ from devscope.lowering.memory.plan import MemoryOptions, memory_of_devices, plan
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.results import mark_results
 from devscope.lowering.runtime_calls import lower_to_runtime_calls, mark_flushes
-from devscope.lowering.target import HOST_SLOT, DeviceBinary, HostTarget, Options, Target, find_target
+from devscope.lowering.target import (
+    HOST_SLOT,
+    ClaimedTarget,
+    DeviceBinary,
+    HostTarget,
+    Options,
+    Target,
+    find_target,
+)
 from devscope.rewriting.functions import taken_names
 from devscope.runtime.native import call_symbol
 from devscope.runtime.program import Entry, Program
@@ -130,16 +138,10 @@ def _compile(
     taken = {mlir_util.symbol_name(op) for op in mlir_util.functions(module)}
     taken |= {name for virtual in devices for part in virtual.parts for name in taken_names(part.module)}
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
-        if linked is not None and (own := [one for one in claimed if one.target.kind == part.attribute.kind]):
-            from devscope.lowering.claimed.device import check_part, lower_claimed
-
-            numbers = virtual.spec.slot, len(virtual.spec.kernels)
-            own = check_part(part, own)
-            launchers, binaries = lower_claimed(session, part, *numbers, own, constants, checks, linked)
+        if isinstance(part.target, ClaimedTarget):
+            launchers = _lower_claimed(session, virtual, part, claimed, constants, checks, linked)
         else:
             launchers, binary = _lower_device(session, part, constants, taken, checks, rows, observe)
-            binaries = [binary]
-        for binary in binaries:
             kernels.update(virtual.add(binary))
         mark_flushes(launchers, virtual.spec.slot)
         merge_modules(module, launchers)
@@ -199,6 +201,27 @@ def _link_claimed(
     linked, on_host = HostParts(), [one for one in claimed if one.device_type == HOST_KIND]
     put_back(module, session, on_host, checks.labels, partial(host.compile_ir, options), linked)
     return linked
+
+
+def _lower_claimed(
+    session: Session,
+    virtual: VirtualDevice,
+    part: DevicePart,
+    claimed: Sequence[ClaimedFunction],
+    constants: ConstantTable,
+    checks: Checks,
+    linked: HostParts | None,
+) -> Any:
+    """The adapters of a part whose code its backend compiles, and whose binaries are added to the device."""
+    from devscope.lowering.claimed.device import check_part, lower_claimed
+
+    own = check_part(part, claimed)
+    assert linked is not None
+    numbers = virtual.spec.slot, len(virtual.spec.kernels)
+    launchers, binaries = lower_claimed(session, part, *numbers, own, constants, checks, linked)
+    for binary in binaries:
+        virtual.add(binary)
+    return launchers
 
 
 def _host_options(module: ModuleOp, target: HostTarget) -> Options:

@@ -179,6 +179,17 @@ class KernelTarget(Target):
     prepare: Callable[[], object] = _nothing
 
 
+def _refuse(*_: object) -> DeviceBinary:
+    raise AssertionError("a backend's device runs what the backend claimed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimedTarget(KernelTarget):
+    """The target of a backend with a device of its own, which runs claimed functions only, see `lowering.claimed`."""
+
+    compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary] = _refuse
+
+
 _BUILT_IN = ("cpu", "cuda", "opencl")
 _registered: dict[str, Target] = {}
 

@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from devscope.backends.backend import Argument
-from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.checks.labels import Labels
 from devscope.lowering.checks.shapes import check_shapes
-from devscope.lowering.claimed.functions import ClaimedFunction
+from devscope.lowering.claimed.functions import ClaimedFunction, wrong
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.effects import mark_written
@@ -26,10 +25,6 @@ _SIZES = (
     "func.func(canonicalize,cse))"
 )
 """Sizes of results are computed from those of operands; what only had a size is gone."""
-
-
-def wrong(claimed: ClaimedFunction, what: str) -> LoweringError:
-    return LoweringError(f"{claimed.describe()} {what}", claimed.location)
 
 
 def function_of(module: Any, claimed: ClaimedFunction) -> Any:

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from xdsl.dialects.builtin import TensorType
 from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation
 
+from devscope.backends.backend import Argument
 from devscope.backends.backend import DeviceBinary as BackendBinary
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
@@ -19,8 +22,8 @@ from devscope.lowering import mlir_util
 from devscope.lowering.boundary import DevicePart
 from devscope.lowering.bufferize import to_buffers
 from devscope.lowering.checks.labels import Checks
-from devscope.lowering.claimed.adapters import PREFIX, CallText, adapter, usual_arguments, wrong
-from devscope.lowering.claimed.functions import ClaimedFunction, generate
+from devscope.lowering.claimed.adapters import PREFIX, CallText, adapter, usual_arguments
+from devscope.lowering.claimed.functions import ClaimedFunction, generate, wrong
 from devscope.lowering.claimed.host import LAUNCH, HostParts
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.interop.bindings import ir
@@ -40,15 +43,28 @@ def check_part(part: DevicePart, claimed: Sequence[ClaimedFunction]) -> list[Cla
         name = function.sym_name.data
         if name in by_name:
             found.append(by_name[name])
-        elif function.body.blocks:
-            first = next((op for op in function.body.walk() if op_name(op) != "func.return"), function)
-            raise LoweringError(
-                f"'{op_name(first)}' is on {part.scope.short()}, but backend '{part.attribute.kind_name}' did not "
-                "claim it",
-                source_location(first),
-                ["its device runs what its patterns match: leave the rest to the host"],
-            )
+            continue
+        for op in function.body.walk():
+            if not _is_host_work(op):
+                raise LoweringError(
+                    f"'{op_name(op)}' is on {part.scope.short()}, but backend '{part.attribute.kind_name}' did not "
+                    "claim it",
+                    source_location(op),
+                    ["its device runs what its patterns match: leave the rest to the host"],
+                )
     return found
+
+
+_HOST_WORK = frozenset(
+    {"arith.constant", "func.call", "func.return", "tensor.cast", "tensor.dim", "tensor.empty", "tensor.extract"}
+)
+
+
+def _is_host_work(op: Operation) -> bool:
+    """Whether the host does an operation of a device function: it calls, and branches, and knows sizes."""
+    if op_name(op) in _HOST_WORK or op_name(op).startswith("scf."):
+        return True
+    return not any(isinstance(value.type, TensorType) for value in (*op.operands, *op.results))
 
 
 def lower_claimed(
@@ -68,36 +84,40 @@ def lower_claimed(
     module = session.to_mlir(part.module)
     space = ir.Attribute.parse(str(part.scope), module.context)
     binaries: dict[bytes, DeviceBinary] = {}
-    launches: list[tuple[ClaimedFunction, BackendBinary, list[Any], Any]] = []
+    launches: list[tuple[str, tuple[bytes, int], Sequence[Any], Any]] = []
     for one in claimed:
         code = generate(one, session)
         if not isinstance(code, BackendBinary):
             raise wrong(one, f"gave {type(code).__name__} for a device of its own, which runs device binaries")
         made, types, location = adapter(session, one, checks.labels)
         merge_modules(module, made)
-        sizes = [_bytes(argument.what, types[argument.value]) for argument in usual_arguments(types)]
         binary = binaries.setdefault(code.data, DeviceBinary(code.data, []))
-        if all(name != code.kernel for name, _ in binary.kernels):
-            binary.kernels.append((code.kernel, sizes))
-        launches.append((one, code, types, location))
-    numbers: dict[tuple[bytes, str], int] = {}
+        kernel = code.kernel, [_bytes(argument, types) for argument in usual_arguments(types)]
+        if kernel not in binary.kernels:
+            binary.kernels.append(kernel)
+        launches.append((one.name, (code.data, binary.kernels.index(kernel)), types, location))
+    first: dict[bytes, int] = {}
     for data, binary in binaries.items():
-        for name, _ in binary.kernels:
-            numbers[data, name] = first_kernel + len(numbers)
+        first[data] = first_kernel
+        first_kernel += len(binary.kernels)
     to_buffers(module, part.target, part.options, session.run_passes, constants, checks)
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     session.run_passes(module.operation, pipeline("deallocate"))
-    for one, code, types, location in launches:
+    for name, (data, kernel), types, location in launches:
         on_device = [
             mlir_util.with_memory_space(type_, space) if mlir_util.is_memref(type_) else type_ for type_ in types
         ]
-        text = _launch_text(f"{PREFIX}{one.name}", on_device, slot, numbers[code.data, code.kernel])
-        linked.definitions.append((text, location))
+        linked.definitions.append(
+            (_launch_text(f"{PREFIX}{name}", on_device, slot, first[data] + kernel), location)
+        )
     return module, list(binaries.values())
 
 
-def _bytes(what: str, type_: Any) -> int:
-    return {"pointer": 0, "size": 8}.get(what) if what != "scalar" else mlir_util.element_bytes(type_)  # pyright: ignore
+def _bytes(argument: Argument, types: Sequence[Any]) -> int:
+    """Of a cell, as a `KernelSpec` has it."""
+    if argument.what == "scalar":
+        return mlir_util.element_bytes(types[argument.value])
+    return 0 if argument.what == "pointer" else 8
 
 
 def _launch_text(name: str, types: Sequence[Any], slot: int, kernel: int) -> str:

@@ -25,9 +25,9 @@ from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes
 from devscope.dialects.target import get_target_kind
-from devscope.errors import DevscopeError, LoweringError, SourceLocation
+from devscope.errors import BackendError, DevscopeError, LoweringError, Note, SourceLocation
 from devscope.lowering.interop.session import Session
-from devscope.lowering.target import DeviceBinary, KernelTarget, find_target, register_target
+from devscope.lowering.target import ClaimedTarget, find_target, register_target
 
 
 @dataclass
@@ -77,13 +77,9 @@ def is_claimed(function: FuncOp) -> bool:
 
 
 def register_device_target(kind: str) -> None:
-    """Make a target kind of a backend known to the stages: its parts hold claimed functions only."""
+    """Make a target kind of a backend with devices known to the stages."""
     if find_target(kind) is None:
-        register_target(KernelTarget(kind=get_target_kind(kind), compile_kernels=_refuse))
-
-
-def _refuse(*_: object) -> DeviceBinary:
-    raise AssertionError("a backend's device runs claimed functions only")
+        register_target(ClaimedTarget(kind=get_target_kind(kind)))
 
 
 def place(module: ModuleOp) -> None:
@@ -203,20 +199,30 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
             )
         )
     except DevscopeError as error:
-        error.location = error.location or claimed.location
-        error.notes = (*error.notes, *_claims(claimed))
-        raise
+        raise BackendError(
+            f"{claimed.describe()} cannot compile what it claimed: {error.message}",
+            error.location or claimed.location,
+            [*error.notes, *_claims(claimed)],
+            backend=claimed.backend.name,
+            pattern=claimed.pattern,
+        ) from error
     except Exception as error:
-        raise LoweringError(
+        raise BackendError(
             f"{claimed.describe()} cannot compile what it claimed: {type(error).__name__}: {error}",
             claimed.location,
             _claims(claimed),
+            backend=claimed.backend.name,
+            pattern=claimed.pattern,
         ) from error
     if not isinstance(code, Code):
-        raise LoweringError(
-            f"{claimed.describe()}: codegen gave {type(code).__name__}, which is no code", claimed.location
-        )
+        raise wrong(claimed, f"gave {type(code).__name__} for what it claimed, which is no code")
     return code
+
+
+def wrong(claimed: ClaimedFunction, what: str) -> BackendError:
+    """The error for code of a backend that will not do."""
+    place = {"backend": claimed.backend.name, "pattern": claimed.pattern}
+    return BackendError(f"{claimed.describe()} {what}", claimed.location, _claims(claimed), **place)
 
 
 def _pass_constants(function: FuncOp) -> None:
@@ -246,4 +252,6 @@ def _match_again(claimed: ClaimedFunction, function: FuncOp) -> Match | None:
 
 
 def _claims(claimed: ClaimedFunction) -> list[str]:
-    return [f"it is function '{claimed.name}' of {claimed.describe()}; without the backend devscope compiles it"]
+    text, advice = f"{claimed.backend.name}:fallback=true", "to have devscope compile what it cannot:"
+    asked = Note(f"{advice} backends=[{text!r}]", flags=f"{advice} --backend {text}")
+    return [f"the function that it should compile is '{claimed.name}'", asked]

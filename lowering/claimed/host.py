@@ -23,11 +23,11 @@ from devscope.backends.backend import (
     ObjectCode,
     PythonCall,
 )
-from devscope.errors import DevscopeError, LoweringError
+from devscope.errors import DevscopeError
 from devscope.lowering import mlir_util
 from devscope.lowering.checks.labels import Labels
-from devscope.lowering.claimed.adapters import PREFIX, CallText, adapter, function_of, usual_arguments, wrong
-from devscope.lowering.claimed.functions import ClaimedFunction, generate
+from devscope.lowering.claimed.adapters import PREFIX, CallText, adapter, function_of, usual_arguments
+from devscope.lowering.claimed.functions import ClaimedFunction, generate, wrong
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.link_functions import merge_modules
@@ -155,9 +155,7 @@ def _parse(text: str, claimed: ClaimedFunction, context: Any) -> Any:
         return ir.Module.parse(text, context)
     except (ir.MLIRError, ValueError) as error:
         first = (str(error).strip().splitlines() or ["no message"])[-1]
-        raise LoweringError(
-            f"{claimed.describe()} gave MLIR that is none", claimed.location, [first.strip()]
-        ) from error
+        raise wrong(claimed, f"gave MLIR that is none: {first.strip()}") from error
 
 
 # --------------------------------------------------------------------------------------------------- definitions
