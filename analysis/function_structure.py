@@ -26,8 +26,8 @@ _CHECKED = re.compile(
 def fingerprint(function: FuncOp, stands_for: Mapping[str, str], checks: bool = True) -> Hashable:
     """What a function is but for its name, as a value that is equal for equal functions, and for no others.
 
-    ``stands_for``: names of functions that are as good as others. ``checks``: whether what is checked in it, as the
-    program runs, must come from the same place.
+    ``stands_for``: names of functions that are as good as others. ``checks``: whether what is checked in it, as
+    the program runs, must come from the same place.
     """
     numbers: dict[SSAValue, int] = {}
     blocks: dict[Block, int] = {}

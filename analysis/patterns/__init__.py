@@ -1,6 +1,7 @@
 """Patterns of operations, as backends describe what they take: see docs/partitioning.md.
 
-`language` has what patterns are made of, `matcher` finds them, `pdl` makes one from a pattern of MLIR's PDL dialect.
+`language` has what patterns are made of, `matcher` finds them, `pdl` makes one from a pattern of MLIR's PDL
+dialect.
 """
 
 from devscope.analysis.patterns.language import (

@@ -42,13 +42,17 @@ def python_value(attribute: Attribute | None) -> Any:
         case ArrayAttr():
             return [python_value(item) for item in attribute]
         case DenseArrayBase():
-            return list(attribute.get_values())
+            return _numbers(attribute)
         case DenseIntOrFPElementsAttr():
             return list(attribute.get_values())
         case _:
             text = str(attribute)
             enum = _ENUM.fullmatch(text)
             return enum[1].lower() if enum is not None else text
+
+
+def _numbers(array: Any) -> list[float]:
+    return list(array.get_values())
 
 
 def splat_value(value: SSAValue) -> float | None:

@@ -26,7 +26,9 @@ KINDS: dict[str, Kind] = {
     "add": Kind(2, "arith.addf arith.addi complex.add", "linalg.add stablehlo.add tosa.add", True),
     "sub": Kind(2, "arith.subf arith.subi complex.sub", "linalg.sub stablehlo.subtract tosa.sub"),
     "mul": Kind(2, "arith.mulf arith.muli complex.mul", "linalg.mul stablehlo.multiply tosa.mul", True),
-    "div": Kind(2, "arith.divf arith.divsi arith.divui complex.div", "linalg.div linalg.div_unsigned stablehlo.divide"),
+    "div": Kind(
+        2, "arith.divf arith.divsi arith.divui complex.div", "linalg.div linalg.div_unsigned stablehlo.divide"
+    ),
     "max": Kind(2, "arith.maximumf arith.maxsi arith.maxui", "linalg.max stablehlo.maximum tosa.maximum", True),
     "min": Kind(2, "arith.minimumf arith.minsi arith.minui", "linalg.min stablehlo.minimum tosa.minimum", True),
     "pow": Kind(2, "math.powf math.fpowi math.ipowi", "linalg.powf stablehlo.power tosa.pow"),

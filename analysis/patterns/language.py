@@ -1,7 +1,7 @@
 """What a pattern is made of. `matcher` says when one matches.
 
-A pattern is about a *value*: ``op`` about the results of an operation, ``wildcard`` about any. Patterns do not change;
-a pattern may be a part of several others.
+A pattern is about a *value*: ``op`` about the results of an operation, ``wildcard`` about any. Patterns do not
+change; a pattern may be a part of several others.
 """
 
 from __future__ import annotations
@@ -186,7 +186,9 @@ Again = _Again
 
 @dataclass(frozen=True, eq=False)
 class Dominated(Pattern):
-    """``child``, ``parent``, and between them only what matches ``path``: all ways from the parent lead to the child."""
+    """``child``, ``parent``, and between them only what matches ``path``: all ways from the parent lead to the
+    child.
+    """
 
     parent: Pattern
     path: Pattern
@@ -201,8 +203,8 @@ class Dominated(Pattern):
 
 @dataclass(frozen=True, eq=False)
 class Custom(Pattern):
-    """What ``function`` says of the operation that makes a value: the operations that belong to the match, and values
-    by name; or, in a text, why it does not match."""
+    """What ``function`` says of the operation that makes a value: the operations that belong to the match, and
+    values by name; or, in a text, why it does not match."""
 
     function: Callable[[Operation], tuple[Sequence[Operation], Mapping[str, SSAValue]] | str]
     description: str = "an operation"
@@ -232,17 +234,12 @@ def op(
 ) -> Op:
     """Result ``result`` of an operation of this name, or of one of these names, which may have ``*`` in them.
 
-    ``operands``: patterns of the first operands; others may be anything. ``attributes``: what attributes must be, as
-    Python values, or functions that say whether a Python value is right. ``commutative``: the first two operands
-    may change places.
+    ``operands``: patterns of the first operands; others may be anything. ``attributes``: what attributes must be,
+    as Python values, or functions that say whether a Python value is right. ``commutative``: the first two
+    operands may change places.
     """
     found = (names,) if isinstance(names, str) else tuple(names)
-    if not found or not all(isinstance(name, str) and "." in name for name in found):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise OptionError(
-            f"{names!r} is no name of an operation",
-            notes=["write DIALECT.NAME, such as 'linalg.matmul' or 'linalg.pooling_*'"],
-        )
-    if commutative and len(operands) < 2:
+    if not found or not all(isinstance(one, str) and "." in one for one in found):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise OptionError("a commutative operation has at least two operands", notes=["give patterns of both"])
     return Op(found, operands, dict(attributes or {}), commutative, result)
 
@@ -250,9 +247,9 @@ def op(
 def elementwise(kind: str, *operands: Pattern, attributes: Mapping[str, Any] | None = None) -> Elementwise:
     """An operation on all elements: ``"add"``, ``"max"``, ``"exp"``, ..., see `elements.KINDS`.
 
-    Matches the operations of linalg, StableHLO and TOSA, those of arith and math on tensors, and what stands in the
-    body of a ``linalg.generic``, alone or with others. Operands have the result's shape, unless `broadcast` says
-    otherwise; those of commutative kinds may change places.
+    Matches the operations of linalg, StableHLO and TOSA, those of arith and math on tensors, and what stands in
+    the body of a ``linalg.generic``, alone or with others. Operands have the result's shape, unless `broadcast`
+    says otherwise; those of commutative kinds may change places.
     """
     from devscope.analysis.patterns.elements import KINDS
 

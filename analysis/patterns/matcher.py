@@ -47,8 +47,8 @@ _Options = Mapping[str, str | int | bool]
 
 @dataclass(frozen=True)
 class Match:
-    """What a pattern matched: ``ops`` in the order of their block, the last is ``root``; ``match["x"]`` is the value
-    called ``x``. ``options`` are those of the target that the operations would be compiled for."""
+    """What a pattern matched: ``ops`` in the order of their block, the last is ``root``; ``match["x"]`` is the
+    value called ``x``. ``options`` are those of the target that the operations would be compiled for."""
 
     root: Operation
     ops: tuple[Operation, ...]
@@ -278,9 +278,7 @@ class Matcher:
         if not self._attributes(pattern.attributes, owner, state):
             return
         places = [_Place(operand) for operand in owner.operands[: len(pattern.operands)]]
-        yield from self._operands(
-            pattern.operands, places, state.with_op(owner), KINDS[pattern.kind].commutative
-        )
+        yield from self._operands(pattern.operands, places, state.with_op(owner), KINDS[pattern.kind].commutative)
 
     def _broadcast(self, pattern: Broadcast, place: _Place, state: _State) -> Iterator[_State]:
         value, body = place
@@ -330,7 +328,8 @@ class Matcher:
         self, pattern: Dominated, frontier: Sequence[SSAValue], state: _State, parent: SSAValue | None
     ) -> Iterator[_State]:
         """Every value of ``frontier`` is the parent, on a path to it, or comes from elsewhere."""
-        pending, seen = list(frontier), {result for op in state.ops for result in op.results}
+        pending = list(frontier)
+        seen: set[SSAValue] = {result for op in state.ops for result in op.results}
         while pending:
             value = pending.pop()
             if value in seen or not _has_shape(value):
@@ -338,7 +337,10 @@ class Matcher:
             seen.add(value)
             if value is parent:
                 continue
-            if parent is None and (found := next(self._match(pattern.parent, _Place(value), state), None)) is not None:
+            if (
+                parent is None
+                and (found := next(self._match(pattern.parent, _Place(value), state), None)) is not None
+            ):
                 parent, state = value, found
                 seen.update(result for op in found.ops for result in op.results)
                 continue

@@ -1,7 +1,8 @@
 """The pass ``device-partition``: what backends take becomes private functions of theirs.
 
-`analysis.patterns` says what patterns are and where they match, `graph` which matches are valid. `eager` takes them
-in table order. `outline` makes the functions. See docs/partitioning.md.
+`analysis.patterns` says what patterns are and where they match, `claims` and `graph` which matches are valid.
+`eager` takes them in table order; `candidates`, `costs`, `placement` and `search` choose at the least cost, and
+place what nobody takes. `outline` makes the functions. See docs/partitioning.md.
 
 Functions that carry ``device.compiler`` already are left alone.
 """
@@ -9,7 +10,8 @@ Functions that carry ``device.compiler`` already are left alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -17,14 +19,30 @@ from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
 from devscope.analysis.symbols import Symbols, has_foreign_body
+from devscope.analysis.target_binding import named_devices
+from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.errors import OptionError
 from devscope.passes.device_partition.backends import PartitionBackend
 from devscope.passes.device_partition.claims import Claims, Refusal
 from devscope.passes.device_partition.eager import Claimed, eager_claims, regions_of
 from devscope.passes.device_partition.graph import Graph
 from devscope.passes.device_partition.outline import Outliner
+from devscope.passes.device_partition.report import Decision, Partition, Taken, taken
+from devscope.passes.device_plan.remarks import Remark
 
-__all__ = ["DevicePartitionPass", "Partition", "PartitionBackend", "PartitionOptions", "partition_module"]
+if TYPE_CHECKING:
+    from devscope.passes.device_partition.costs import CostModel
+
+__all__ = [
+    "Decision",
+    "DevicePartitionPass",
+    "Partition",
+    "PartitionBackend",
+    "PartitionOptions",
+    "Refusal",
+    "Taken",
+    "partition_module",
+]
 
 STRATEGIES = ("eager", "search")
 
@@ -34,63 +52,188 @@ class PartitionOptions:
     """How to partition. Raises `OptionError` for values that do not exist."""
 
     strategy: str = "eager"
+    devices: Sequence[str] = ("cpu:0",)
+    """The devices for which ``search`` may have code generated, the host first."""
+    costs: CostModel | None = None
+    """Of ``search``; without it, what the machine description gives, or nominal devices."""
+    pinned: bool = True
+    """Whether arguments and results are on the host."""
+    depth: int = 4
+    """How many operations in a row ``search`` looks at as one kernel of generated code."""
+    backend_depth: int = 4
+    """... and as one function of a backend that merges its matches; it also merges what turns out to be neighbours."""
+    time_limit: float = 10.0
+    """Seconds of one function after which ``search`` takes the best that it knows."""
+    prune: bool = False
+    """Look at maximal candidates only, and at smaller ones where these overlap; this may lose the optimum."""
 
     def __post_init__(self) -> None:
         if self.strategy not in STRATEGIES:
             raise OptionError(
                 f"'{self.strategy}' is not a strategy to partition", notes=[f"legal: {', '.join(STRATEGIES)}"]
             )
-
-
-@dataclass
-class Partition:
-    """What was decided."""
-
-    taken: list[tuple[str, Claimed]] = field(default_factory=list[tuple[str, Claimed]])
-    """Names of functions that are called now, and what they were made of."""
-    refusals: list[Refusal] = field(default_factory=list[Refusal])
+        for name in ("depth", "backend_depth"):
+            if (value := getattr(self, name)) < 1:
+                raise OptionError(f"'{name}' is {value}", notes=["it is a number of operations, 1 or more"])
+        if not self.time_limit > 0:
+            raise OptionError(f"'time_limit' is {self.time_limit}", notes=["it is in seconds, above 0"])
 
 
 def partition_module(
     module: ModuleOp, backends: Sequence[PartitionBackend], options: PartitionOptions | None = None
 ) -> Partition:
-    """Partition every function of ``module``, in place."""
+    """Partition every function of ``module``, in place.
+
+    Raises OptionError and LoweringError, and leaves the module as it was, for backends that cannot be asked.
+    """
     options = options or PartitionOptions()
-    found, outliner = Partition(), Outliner(module)
-    for function in list(Symbols(module).functions.values()):
-        if has_foreign_body(function) or not function.body.blocks or not backends:
-            continue
-        _partition_function(function, backends, outliner, found)
+    found, outliner = Partition(options.strategy), Outliner(module)
+    functions = [
+        function
+        for function in Symbols(module).functions.values()
+        if function.body.blocks and not has_foreign_body(function)
+    ]
+    if not backends and options.strategy == "eager":
+        return found
+    if options.strategy == "search":
+        options = _with_devices(module, backends, options)
+    decide = _by_search if options.strategy == "search" else _in_table_order
+    decided = [decide(function, backends, options, found) for function in functions]
+    for graph, regions, rows in decided:
+        names = outliner.outline(graph, regions)
+        found.taken += (replace(row, called=name) for row, name in zip(rows, names, strict=True))
+    order = {function.sym_name.data: number for number, function in enumerate(functions)}
+    found.taken.sort(key=lambda row: order[row.function])
     return found
 
 
-def _partition_function(
-    function: FuncOp, backends: Sequence[PartitionBackend], outliner: Outliner, found: Partition
-) -> None:
+_Decided = tuple[Graph, list[Claimed], list[Taken]]
+
+
+def _in_table_order(
+    function: FuncOp, backends: Sequence[PartitionBackend], options: PartitionOptions, found: Partition
+) -> _Decided:
     graph = Graph(function)
     claims = Claims(graph)
     regions = regions_of(graph, eager_claims(claims, backends))
-    names = outliner.outline(graph, regions)
-    found.taken += zip(names, regions, strict=True)
-    found.refusals += claims.refusals
+    found.refusals += claims.refusals(_takers(regions))
+    return graph, regions, [taken(graph, sorted(region.nodes), region.name) for region in regions]
+
+
+def _takers(regions: Sequence[Claimed]) -> dict[int, str]:
+    return {node: region.backend.name for region in regions for node in region.nodes}
+
+
+def _by_search(
+    function: FuncOp, backends: Sequence[PartitionBackend], options: PartitionOptions, found: Partition
+) -> _Decided:
+    from devscope.passes.device_partition.candidates import candidates, pruned
+    from devscope.passes.device_partition.placement import Settings, place
+
+    graph = Graph(function)
+    claims = Claims(graph)
+    offered = candidates(claims, backends, options.devices, options.depth, options.backend_depth)
+    if options.prune:
+        offered = pruned(offered)
+    known = {"table order": [claim.nodes for claim in eager_claims(Claims(graph), backends)]}
+    for backend in backends:
+        known[f"{backend.name} alone"] = [claim.nodes for claim in eager_claims(Claims(graph), [backend])]
+    assert options.costs is not None
+    settings = Settings(options.devices[0], options.pinned, options.time_limit)
+    placed = place(graph, offered, options.costs, settings, known)
+    regions = regions_of(graph, [claim for candidate in placed.chosen for claim in candidate.claims])
+    result = placed.found
+    found.decisions.append(
+        Decision(
+            function.sym_name.data,
+            result.seconds,
+            result.bound,
+            result.complete,
+            placed.known,
+            len(offered),
+            result.states,
+        )
+    )
+    found.refusals += claims.refusals(_takers(regions))
+    rows = [taken(graph, sorted(region.nodes), region.name, **placed.details(region.nodes)) for region in regions]
+    several = len({candidate.spec.device for candidate in offered if candidate.spec.device}) > 1
+    for candidate in placed.chosen:
+        if candidate.spec.device and candidate.spec.backend is None:
+            nodes = sorted(candidate.nodes)
+            found.taken.append(taken(graph, nodes, candidate.name, **placed.details(candidate.nodes)))
+            for node in nodes if several else ():
+                op = graph.nodes[node].op
+                scope = graph.nodes[node].scope.join(ScopeAttr.parse_text(candidate.spec.device))
+                op.attributes[SCOPE_ATTR] = scope or ScopeAttr.parse_text(candidate.spec.device)
+    return graph, regions, rows
+
+
+def _with_devices(
+    module: ModuleOp, backends: Sequence[PartitionBackend], options: PartitionOptions
+) -> PartitionOptions:
+    """``options`` with the devices that the program names, too, and with costs."""
+    from devscope.analysis.machine import nominal_machine
+    from devscope.passes.device_partition.costs import Costs
+
+    own = {backend.device for backend in backends}
+    devices = list(dict.fromkeys([*options.devices, *(d for d in named_devices(module) if d not in own)]))
+    costs = options.costs
+    if costs is None:
+        costs = Costs(nominal_machine([*devices, *own], devices[0]))
+    return replace(options, devices=devices, costs=costs)
 
 
 @dataclass(frozen=True)
 class DevicePartitionPass(ModulePass):
-    """Partition the module, see `partition_module`. ``backends`` are written as in ``blas`` or ``NAME:OPTION=VALUE``."""
+    """Partition the module, see `partition_module`. ``backends`` are written as in ``blas`` or
+    ``NAME:OPTION=VALUE``.
+    """
 
     name = "device-partition"
 
     strategy: str = "eager"
     backends: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ("cpu:0",)
+    """For which ``search`` may have code generated, the host first."""
+    machine: str = ""
+    """A file, see `devscope.analysis.machine_file`."""
+    costs: str = ""
+    """A file, see docs/partitioning.md."""
+    depth: int = 4
+    backend_depth: int = 4
+    time_limit: float = 10.0
+    prune: bool = False
+    remarks: bool = False
+    """Report who took what, and why others did not."""
 
     def options(self) -> PartitionOptions:
-        return PartitionOptions(self.strategy)
+        """The options, checked. Raises `OptionError`."""
+        return PartitionOptions(
+            self.strategy,
+            self.devices,
+            depth=self.depth,
+            backend_depth=self.backend_depth,
+            time_limit=self.time_limit,
+            prune=self.prune,
+        )
 
     def __post_init__(self) -> None:
         self.options()
 
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
+    def _partition(self, module: ModuleOp) -> Partition:
         from devscope.backends.registry import find_backends
+        from devscope.passes.device_partition.costs import cost_model
 
-        partition_module(op, find_backends(self.backends), self.options())
+        backends, options = find_backends(self.backends), self.options()
+        if self.strategy == "search":
+            devices = [*self.devices, *named_devices(module), *(backend.device for backend in backends)]
+            options = replace(options, costs=cost_model(devices, self.machine, self.costs))
+        return partition_module(module, backends, options)
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        self._partition(op)
+
+    def apply_with_remarks(self, ctx: Context, op: ModuleOp) -> list[Remark]:
+        """As `apply`, for tools that print what it has to say."""
+        found = self._partition(op)
+        return found.remarks() if self.remarks else []

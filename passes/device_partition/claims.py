@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-
-from xdsl.ir import Operation
 
 from devscope.analysis.patterns.matcher import Match, Matcher, may_root
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.errors import LoweringError
-from devscope.passes.device_partition.backends import PartitionBackend, Row, refusal, scope_of
+from devscope.errors import LoweringError, SourceLocation
+from devscope.passes.device_partition.backends import Answer, PartitionBackend, Row, refusal, scope_of
 from devscope.passes.device_partition.graph import Graph, Limits, invalid, numbers
+
+Allowed = Callable[[frozenset[int]], str | None]
+"""What there is against taking nodes; None if nothing."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,22 @@ class Refusal:
 
     backend: str
     pattern: str
-    op: Operation
+    op: str
+    """The name of the root."""
+    location: SourceLocation | None
     reason: str
     near: bool = False
 
     @property
     def text(self) -> str:
+        where = f"{self.location}: " if self.location is not None else ""
+        return f"{where}{self.message}"
+
+    @property
+    def message(self) -> str:
+        """What to say at the location."""
         what = "nearly matches" if self.near else "does not take"
-        name = f"'{op_name(self.op)}'" if self.op.parent is not None else "an operation"
-        return f"{self.backend}.{self.pattern} {what} {name}: {self.reason}"
+        return f"{self.backend}.{self.pattern} {what} '{self.op}': {self.reason}"
 
 
 class Claims:
@@ -51,54 +59,67 @@ class Claims:
 
     def __init__(self, graph: Graph, limits: Limits | None = None) -> None:
         self.graph = graph
-        self.refusals: list[Refusal] = []
         self._limits = limits or Limits()
+        self._refusals: dict[Refusal, int] = {}
+        """Each with its root."""
 
-    def at(
-        self, backend: PartitionBackend, row: Row, node: int, allowed: Callable[[frozenset[int]], str | None]
-    ) -> Claim | None:
-        """The first match of a pattern with root ``node`` that is valid, and that ``allowed`` has nothing against."""
-        op = self.graph.nodes[node].op
-        name, pattern, predicate = row[0], row[1], row[2]
-        if not may_root(pattern, op_name(op)):
-            return None
-        reasons: dict[str, None] = {}
-        matcher = Matcher(pattern, explain=True)
-        for found in matcher.matches(op):
-            match = replace(found, options=backend.options)
-            nodes = numbers(self.graph, match.ops)
-            reason = (
-                "all that it matches is constant"
-                if not nodes
-                else invalid(self.graph, nodes, scope_of(backend), self._limits) or allowed(nodes)
-            )
-            if reason is None:
-                reason = self._asked(backend, name, predicate, match)
-            if reason is None:
-                return Claim(backend, name, match, nodes)
-            reasons[reason] = None
-        for reason in reasons:
-            self.refusals.append(Refusal(backend.name, name, op, reason))
-        miss = matcher.nearest
-        if not reasons and miss is not None and miss.matched:
-            self.refusals.append(Refusal(backend.name, name, op, str(miss), near=True))
-        return None
+    def refusals(self, taken: Mapping[int, str]) -> list[Refusal]:
+        """What to say of nodes that a backend did not take; ``taken``: by whom nodes were."""
+        return [refusal for refusal, node in self._refusals.items() if taken.get(node) != refusal.backend]
 
-    def _asked(
-        self, backend: PartitionBackend, name: str, predicate: Callable[[Match], bool | str | None] | None, match: Match
-    ) -> str | None:
-        try:
-            return refusal(predicate, match)
-        except Exception as error:
-            raise LoweringError(
-                f"the predicate of '{backend.name}.{name}' failed: {type(error).__name__}: {error}",
-                source_location(match.root),
-            ) from error
+    def at(self, backend: PartitionBackend, row: Row, node: int, allowed: Allowed) -> Claim | None:
+        """The first match of a pattern with root ``node`` that is valid, and that ``allowed`` has nothing
+        against.
+        """
+        return next(self._each(backend, row, node, allowed), None)
 
     def all(self, backend: PartitionBackend) -> Iterator[Claim]:
         """Every claim of a backend, overlapping ones too, by pattern and node."""
         for row in backend.patterns:
             for node in range(len(self.graph)):
-                found = self.at(backend, row, node, lambda nodes: None)
-                if found is not None:
-                    yield found
+                yield from self._each(backend, row, node, lambda nodes: None)
+
+    def _each(self, backend: PartitionBackend, row: Row, node: int, allowed: Allowed) -> Iterator[Claim]:
+        op = self.graph.nodes[node].op
+        name, pattern, predicate = row[0], row[1], row[2]
+        if not may_root(pattern, op_name(op)):
+            return
+        reasons: dict[str, None] = {}
+        seen: set[frozenset[int]] = set()
+        matcher = Matcher(pattern, explain=True)
+        for found in matcher.matches(op):
+            match = replace(found, options=backend.options)
+            nodes = numbers(self.graph, match.ops)
+            if nodes in seen:
+                continue
+            reason = self._against(backend, nodes) or allowed(nodes) or _asked(backend, name, predicate, match)
+            if reason is None:
+                seen.add(nodes)
+                yield Claim(backend, name, match, nodes)
+            else:
+                reasons[reason] = None
+        if seen:
+            return
+        where = source_location(op)
+        for reason in reasons:
+            self._refusals[Refusal(backend.name, name, op_name(op), where, reason)] = node
+        miss = matcher.nearest
+        if not reasons and miss is not None and miss.matched:
+            self._refusals[Refusal(backend.name, name, op_name(op), where, str(miss), near=True)] = node
+
+    def _against(self, backend: PartitionBackend, nodes: frozenset[int]) -> str | None:
+        if not nodes:
+            return "all that it matches is constant"
+        return invalid(self.graph, nodes, scope_of(backend), self._limits)
+
+
+def _asked(
+    backend: PartitionBackend, name: str, predicate: Callable[[Match], Answer] | None, match: Match
+) -> str | None:
+    try:
+        return refusal(predicate, match)
+    except Exception as error:
+        raise LoweringError(
+            f"the predicate of '{backend.name}.{name}' failed: {type(error).__name__}: {error}",
+            source_location(match.root),
+        ) from error

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from devscope.passes.device_partition.backends import PartitionBackend
 from devscope.passes.device_partition.claims import Claim, Claims
-from devscope.passes.device_partition.graph import Graph, Limits, Quotient, merged
+from devscope.passes.device_partition.graph import Graph, Quotient, merged
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,11 @@ class Claimed:
     @property
     def backend(self) -> PartitionBackend:
         return self.claims[0].backend
+
+    @property
+    def name(self) -> str:
+        """Of its patterns: ``BACKEND.PATTERN``, with ``+`` between several."""
+        return f"{self.backend.name}.{'+'.join(claim.pattern for claim in self.claims)}"
 
     @property
     def nodes(self) -> frozenset[int]:
@@ -68,6 +73,3 @@ def regions_of(graph: Graph, claims: Sequence[Claim]) -> list[Claimed]:
         groups = merged(graph, quotient, [claim.nodes for claim in own]) if own[0].backend.merge else None
         regions += [Claimed(tuple(own[n] for n in group)) for group in groups or [[n] for n in range(len(own))]]
     return sorted(regions, key=lambda region: min(region.nodes))
-
-
-

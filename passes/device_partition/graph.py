@@ -24,8 +24,8 @@ from devscope.dialects.scope_attribute import scope_on
 
 @dataclass(frozen=True)
 class Node:
-    """One operation. ``scope``: where annotations want it, open where they do not say. ``taken``: whether a backend
-    may have it."""
+    """One operation. ``scope``: where annotations want it, open where they do not say. ``taken``: whether a
+    backend may have it."""
 
     index: int
     op: Operation
@@ -116,7 +116,9 @@ class Graph:
 
     def exits(self, inside: frozenset[int]) -> list[int]:
         """Nodes inside whose results something outside uses."""
-        return [n for n in sorted(inside) if self.external[n] or any(user not in inside for user in self.outputs[n])]
+        return [
+            n for n in sorted(inside) if self.external[n] or any(user not in inside for user in self.outputs[n])
+        ]
 
     def taps(self, inside: frozenset[int]) -> list[int]:
         """Exits that are used inside, too."""
@@ -126,7 +128,9 @@ class Graph:
         """Nodes on the longest path inside."""
         longest: dict[int, int] = {}
         for node in sorted(inside):
-            longest[node] = 1 + max((longest[source] for source in self.inputs[node] if source in inside), default=0)
+            longest[node] = 1 + max(
+                (longest[source] for source in self.inputs[node] if source in inside), default=0
+            )
         return max(longest.values(), default=0)
 
     def leaves_and_returns(self, inside: frozenset[int]) -> int | None:
@@ -259,7 +263,7 @@ class Quotient:
 
 
 def merged(graph: Graph, quotient: Quotient, sets: Sequence[frozenset[int]]) -> list[list[int]]:
-    """Which of ``sets`` can be one each, as lists of their numbers: neighbours, greedily, without a cycle.
+    """Which of ``sets`` can be one each, as lists of their numbers: neighbours, greedily from the end, without a cycle.
 
     Neighbours are two of which one uses what the other makes. ``quotient`` has all sets, others as well.
     """
@@ -276,7 +280,7 @@ def merged(graph: Graph, quotient: Quotient, sets: Sequence[frozenset[int]]) -> 
     changed = True
     while changed:
         changed = False
-        for first, second in sorted(_neighbours(graph, sets, owner)):
+        for first, second in sorted(_neighbours(graph, sets, owner), reverse=True):
             one, other = find(first), find(second)
             if one == other:
                 continue
@@ -307,4 +311,3 @@ def _neighbours(graph: Graph, sets: Sequence[frozenset[int]], owner: dict[int, i
 def numbers(graph: Graph, ops: Iterable[Operation]) -> frozenset[int]:
     """The nodes of operations; those that are transparent have none."""
     return frozenset(number for op in ops if (number := graph.of.get(op)) is not None)
-

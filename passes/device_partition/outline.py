@@ -1,9 +1,9 @@
 """Regions become private functions, and calls of these.
 
 A function has ``device.compiler``, ``device.target`` and ``device.scope``; made of one claim it has
-``device.composite``, too, ``"BACKEND.PATTERN"``. Of several claims it has calls of one function each, which have it.
-Parameters stand as they are first used, each once; constants, empty tensors and fills are made inside. Functions
-that are equal are one.
+``device.composite``, too, ``"BACKEND.PATTERN"``. Of several claims it has calls of one function each, which have
+it. Parameters stand as they are first used, each once; constants, empty tensors and fills are made inside.
+Functions that are equal are one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import pairwise
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -21,7 +22,7 @@ from devscope.analysis.captured_values import definitions_in, free_values
 from devscope.analysis.classify import is_tensor
 from devscope.analysis.effects import has_side_effects
 from devscope.analysis.function_structure import fingerprint
-from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR
+from devscope.dialects.device import COMPILER_ATTR, COMPOSITE_ATTR, SCOPE_ATTR, TARGET_ATTR
 from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes, unplaced
 from devscope.passes.device_partition.backends import PartitionBackend, scope_of, target_of
@@ -29,9 +30,6 @@ from devscope.passes.device_partition.eager import Claimed
 from devscope.passes.device_partition.graph import Graph, is_transparent
 from devscope.rewriting.blocks import erase_operations, reorder
 from devscope.rewriting.functions import fresh_name, taken_names
-
-COMPILER_ATTR = "device.compiler"
-COMPOSITE_ATTR = "device.composite"
 
 
 class Outliner:
@@ -104,7 +102,7 @@ def outlined(
     inside = set(members)
     made = _made_inside(members)
     inputs = _inputs(members, made)
-    outputs = [
+    outputs: list[SSAValue] = [
         result
         for op in members
         for result in op.results
@@ -144,7 +142,12 @@ def _made_inside(members: Sequence[Operation]) -> set[Operation]:
     while stack:
         for value in free_values(stack.pop()):
             owner = value.owner
-            if isinstance(owner, Operation) and owner not in inside and owner not in needed and is_transparent(owner):
+            if (
+                isinstance(owner, Operation)
+                and owner not in inside
+                and owner not in needed
+                and is_transparent(owner)
+            ):
                 needed[owner] = None
                 stack.append(owner)
     has = {value for op in members for value in free_values(op) if is_tensor(value)}
@@ -206,7 +209,7 @@ def _sort(block: Block) -> None:
     position = {op: number for number, op in enumerate(ops)}
     waits = {op: {position[made] for made in definitions_in(block, op)} for op in ops}
     effects = [op for op in ops if has_side_effects(op) and not isinstance(op, func.CallOp)]
-    for first, second in zip(effects, effects[1:], strict=False):
+    for first, second in pairwise(effects):
         waits[second].add(position[first])
     users: list[list[int]] = [[] for _ in ops]
     for op, needed in waits.items():

@@ -185,6 +185,11 @@ def _contraction(name: str) -> Callable[[Sizes, Operation], float] | None:
     return _windowed if re.fullmatch(_WINDOWED, name) else None
 
 
+def is_contraction(name: str) -> bool:
+    """Whether operations of this name are products, convolutions or poolings."""
+    return _contraction(name) is not None
+
+
 def _product(sizes: Sizes, op: Operation, batch: int = 0) -> float:
     """A contraction of two operands, every index in two of the three shapes: 2 * sqrt(|A| |B| |C| / batch).
 

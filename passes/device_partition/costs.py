@@ -1,0 +1,151 @@
+"""What candidates cost, in this order: as the user says, as measured, as the backend says, as the machine would.
+
+A file of costs (`cost_file`) has rows of the first two kinds. For what has neither, a backend's own estimate
+counts; else the time that the machine description gives: the slower of computing and of moving what goes in and
+out, after one launch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+from xdsl.ir import Operation, SSAValue
+
+from devscope.analysis.captured_values import free_values
+from devscope.analysis.machine import Machine, nominal_machine
+from devscope.dialects.location import source_location
+from devscope.errors import LoweringError
+from devscope.passes.device_partition.candidates import NOBODY, Candidate
+from devscope.passes.device_partition.cost_file import CostRow
+from devscope.passes.device_partition.graph import Graph, is_transparent
+from devscope.passes.device_plan.min_cost.work import Estimator
+
+
+class Cost(NamedTuple):
+    """Seconds, infinite for what cannot be, and where they come from."""
+
+    seconds: float
+    source: str
+
+
+class CostModel(Protocol):
+    """Says what candidates cost."""
+
+    def of(self, graph: Graph, candidate: Candidate) -> Cost: ...
+    def copy(self, source: str, destination: str, bytes_: float) -> float:
+        """Seconds of a copy between two devices."""
+        ...
+
+    def bytes(self, value: SSAValue) -> float:
+        """The size of a value's data."""
+        ...
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Of a machine, with rows that count first."""
+
+    machine: Machine
+    rows: Sequence[CostRow] = ()
+
+    @property
+    def _estimator(self) -> Estimator:
+        return Estimator(self.machine.dynamic_size, self.machine.trip_count)
+
+    def of(self, graph: Graph, candidate: Candidate) -> Cost:
+        if candidate.spec is NOBODY:
+            return Cost(0.0, "nothing to do")
+        ops = [graph.nodes[node].op for node in sorted(candidate.nodes)]
+        said = self._said(candidate, ops)
+        if said is not None:
+            return said
+        backend = candidate.spec.backend
+        if backend is not None:
+            each = [_asked(candidate, number) for number in range(len(candidate.claims))]
+            if all(seconds is not None for seconds in each):
+                return Cost(math.fsum(seconds for seconds in each if seconds is not None), backend.name)
+        return Cost(self._roofline(candidate.spec.device, ops), "machine description")
+
+    def _said(self, candidate: Candidate, ops: Sequence[Operation]) -> Cost | None:
+        """What rows say: of the whole candidate, else of every operation in it."""
+        names = candidate.spec.name, candidate.spec.device
+        whole = next((row for row in self.rows if row.is_of_pattern(candidate.name, names, ops)), None)
+        if whole is not None:
+            return Cost(whole.seconds, whole.source)
+        each = [next((row for row in self.rows if row.is_of(op, names)), None) for op in ops]
+        if not each or any(row is None for row in each):
+            return None
+        return Cost(math.fsum(row.seconds for row in each if row is not None), each[0].source if each[0] else "")
+
+    def _roofline(self, device: str, ops: Sequence[Operation]) -> float:
+        estimator, inside = self._estimator, set(ops)
+        flops = math.fsum(estimator.work(op).flops for op in ops)
+        taken = {v for op in ops for v in free_values(op) if v.owner not in inside and not _is_uninitialised(v)}
+        given = {r for op in ops for r in op.results if any(not _is_in(use.operation, inside) for use in r.uses)}
+        if len(ops) == 1:
+            moved = estimator.work(ops[0]).bytes
+        else:
+            moved = float(sum(estimator.bytes(value.type) for value in (*taken, *given)))
+        return self.machine.compute_seconds(device, flops, moved)
+
+    def copy(self, source: str, destination: str, bytes_: float) -> float:
+        return self.machine.copy_seconds(source, destination, bytes_)
+
+    def bytes(self, value: SSAValue) -> float:
+        return float(self._estimator.bytes(value.type))
+
+
+def _asked(candidate: Candidate, number: int) -> float | None:
+    """What a backend says of one of its matches."""
+    backend, claim = candidate.spec.backend, candidate.claims[number]
+    assert backend is not None
+    match = replace(claim.match, options=backend.options)
+    try:
+        seconds = backend.cost(match)
+    except Exception as error:
+        message = f"the cost of '{claim.name}' failed: {type(error).__name__}: {error}"
+        raise LoweringError(message, source_location(match.root)) from error
+    if seconds is None:
+        return None
+    if math.isnan(seconds) or seconds < 0:
+        message = f"the cost of '{claim.name}' is {seconds}, which is no time"
+        raise LoweringError(message, source_location(match.root), ["a cost is in seconds, 0 or more, or None"])
+    return float(seconds)
+
+
+def _is_in(op: Operation, inside: set[Operation]) -> bool:
+    current: Operation | None = op
+    while current is not None:
+        if current in inside:
+            return True
+        current = current.parent_op()
+    return False
+
+
+def _is_uninitialised(value: SSAValue) -> bool:
+    return isinstance(value.owner, Operation) and is_transparent(value.owner)
+
+
+def cost_model(devices: Iterable[str], machine: str = "", costs: str = "") -> Costs:
+    """Of files, where there are any; nominal devices otherwise. The first device is the host."""
+    from devscope.passes.device_partition.cost_file import read_costs
+
+    names = list(dict.fromkeys(devices))
+    nominal = nominal_machine(names, names[0])
+    if not machine:
+        return Costs(nominal, read_costs(costs) if costs else ())
+    from devscope.analysis.machine_file import read_machine
+
+    return Costs(completed(read_machine(machine), nominal), read_costs(costs) if costs else ())
+
+
+def completed(machine: Machine, nominal: Machine) -> Machine:
+    """``machine`` with the devices of ``nominal`` that it does not describe: those that backends bring."""
+    return replace(
+        machine,
+        devices={**nominal.devices, **machine.devices},
+        links={**nominal.links, **machine.links},
+    )

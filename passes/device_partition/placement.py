@@ -1,0 +1,245 @@
+"""From a graph, candidates and costs to the problem that `search` solves, and back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import BlockArgument, Operation, SSAValue
+
+from devscope.analysis.frequencies import Frequencies
+from devscope.analysis.target_binding import device_name
+from devscope.analysis.value_kinds import HOST, kind_of
+from devscope.dialects.device import ScopeAttr
+from devscope.dialects.location import source_location
+from devscope.dialects.names import op_name
+from devscope.dialects.op_facts import facts_of
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, signature_attributes
+from devscope.errors import LoweringError
+from devscope.passes.device_partition.candidates import Candidate
+from devscope.passes.device_partition.costs import Cost, CostModel
+from devscope.passes.device_partition.graph import Graph, is_transparent
+from devscope.passes.device_partition.search import ANYWHERE, Choice, Found, Problem, Value, cheapest_cover
+
+
+@dataclass(frozen=True)
+class Settings:
+    """``host``: where arguments and results are if ``pinned``; else they are wherever they are needed."""
+
+    host: str = "cpu:0"
+    pinned: bool = True
+    time_limit: float = 10.0
+    trip_count: int = 10
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The candidates that cover a graph, what each costs per call of the function, and what was known of it
+    all.
+    """
+
+    graph: Graph
+    chosen: tuple[Candidate, ...]
+    found: Found
+    costs: Mapping[tuple[object, ...], Cost]
+    """By `Candidate.order`; of one execution."""
+    known: Mapping[str, float]
+    """What other partitions cost: eager, and of each backend alone."""
+    runners_up: Mapping[tuple[object, ...], tuple[tuple[str, float], ...]]
+    """Per chosen candidate, what others would take for the same nodes, cheapest first."""
+    times: Mapping[tuple[object, ...], float]
+    """Per chosen candidate, how often it runs per call of the function."""
+
+    def details(self, nodes: frozenset[int]) -> dict[str, Any]:
+        """What the chosen candidates in ``nodes`` cost, who says so, and what others would need."""
+        parts = [candidate for candidate in self.chosen if candidate.nodes <= nodes and candidate.spec.device]
+        seconds = math.fsum(self.costs[c.order].seconds * self.times[c.order] for c in parts)
+        sources = dict.fromkeys(self.costs[candidate.order].source for candidate in parts)
+        others = self.runners_up.get(parts[0].order, ()) if len(parts) == 1 else ()
+        return {"seconds": seconds, "source": ", ".join(sources), "others": others}
+
+
+def place(
+    graph: Graph,
+    found: Sequence[Candidate],
+    model: CostModel,
+    settings: Settings,
+    known: Mapping[str, Sequence[frozenset[int]]],
+) -> Placed:
+    """Choose from candidates at the least cost.
+
+    ``known``: partitions that the result is never worse than: the nodes of what they take. Raises LoweringError,
+    located, for an operation that nobody can take.
+    """
+    costs = {candidate.order: model.of(graph, candidate) for candidate in found}
+    frequencies = Frequencies(settings.trip_count)
+    often = [frequencies.of_block(node.op.parent) if node.op.parent is not None else 1.0 for node in graph.nodes]
+    devices = list(dict.fromkeys([settings.host, *(c.spec.device for c in found if c.spec.device)]))
+    number_of = {device: number for number, device in enumerate(devices)}
+    choices = [
+        Choice(
+            tuple(sorted(candidate.nodes)),
+            _times(costs[candidate.order].seconds, often[min(candidate.nodes)]),
+            number_of.get(candidate.spec.device, ANYWHERE),
+            number,
+        )
+        for number, candidate in enumerate(found)
+    ]
+    values = _values(graph, model, settings, devices, often) if len(devices) > 1 else []
+    problem = Problem(len(graph), choices, values)
+    missing = problem.uncoverable
+    if missing is not None:
+        op = graph.nodes[missing].op
+        raise LoweringError(
+            f"no backend and no device can take '{op_name(op)}'",
+            source_location(op),
+            [f"asked: {', '.join(dict.fromkeys(c.spec.name for c in found if c.spec.device)) or 'none'}"],
+        )
+    covers = {name: cover for name, sets in known.items() if (cover := _cover(problem, sets)) is not None}
+    result = cheapest_cover(problem, list(covers.values()), settings.time_limit)
+    chosen = tuple(found[number] for number in result.chosen)
+    return Placed(
+        graph,
+        chosen,
+        result,
+        costs,
+        {name: problem.seconds(cover) for name, cover in covers.items()},
+        {c.order: _others(c, found, problem) for c in chosen if c.spec.device},
+        {c.order: often[min(c.nodes)] for c in chosen},
+    )
+
+
+def _times(seconds: float, often: float) -> float:
+    return seconds * often if math.isfinite(seconds) else seconds
+
+
+def _cover(problem: Problem, sets: Sequence[frozenset[int]]) -> list[int] | None:
+    """Choices for ``sets``, and for every other node the cheapest that has it alone; None if there are none."""
+    cover: list[int] = []
+    covered: set[int] = set()
+    by_nodes: dict[tuple[int, ...], int] = {}
+    for number, choice in enumerate(problem.choices):
+        best = by_nodes.get(choice.nodes)
+        if best is None or choice.seconds < problem.choices[best].seconds:
+            by_nodes[choice.nodes] = number
+    for nodes in sets:
+        number = by_nodes.get(tuple(sorted(nodes)))
+        if number is None or not math.isfinite(problem.choices[number].seconds):
+            return None
+        cover.append(number)
+        covered |= nodes
+    for node in range(problem.count):
+        if node not in covered:
+            number = by_nodes.get((node,))
+            if number is None or not math.isfinite(problem.choices[number].seconds):
+                return None
+            cover.append(number)
+    return cover
+
+
+def _others(candidate: Candidate, found: Sequence[Candidate], problem: Problem) -> tuple[tuple[str, float], ...]:
+    """What every other spec takes for the nodes of a candidate, without copies."""
+    nodes = sorted(candidate.nodes)
+    position = {node: number for number, node in enumerate(nodes)}
+    by_spec: dict[str, list[Choice]] = {}
+    for number, other in enumerate(found):
+        if other.nodes <= candidate.nodes:
+            choice = problem.choices[number]
+            moved = choice._replace(nodes=tuple(position[node] for node in choice.nodes), device=ANYWHERE)
+            if not other.spec.device:
+                for choices in by_spec.values():
+                    choices.append(moved)
+            else:
+                by_spec.setdefault(other.spec.name, []).append(moved)
+    answers: list[tuple[str, float]] = []
+    for name, choices in by_spec.items():
+        part = Problem(len(nodes), choices)
+        if name != candidate.spec.name and part.uncoverable is None:
+            answers.append((name, cheapest_cover(part).seconds))
+    return tuple(sorted(answers, key=lambda one: (one[1], one[0])))
+
+
+def _values(
+    graph: Graph, model: CostModel, settings: Settings, devices: Sequence[str], often: Sequence[float]
+) -> list[Value]:
+    """The data that nodes pass on; views are other names of what they show."""
+    consumers: dict[SSAValue, set[int]] = {}
+    for node in graph.nodes:
+        facts = facts_of(node.op)
+        if facts.is_entered or facts.view_of is not None or facts.control is not None:
+            continue
+        for value in node.op.operands:
+            root = _root(value)
+            if root is not None:
+                consumers.setdefault(root, set()).add(node.index)
+    wanted: dict[SSAValue, set[int]] = {}
+    for value, device in _results(graph, settings):
+        root = _root(value)
+        if root is not None and device in devices:
+            wanted.setdefault(root, set()).add(devices.index(device))
+            consumers.setdefault(root, set())
+    placed_arguments = _arguments(graph, settings)
+    values: list[Value] = []
+    for root, users in consumers.items():
+        bytes_ = model.bytes(root)
+        owner = root.owner
+        producer = graph.of.get(owner) if isinstance(owner, Operation) else None
+        origin = ANYWHERE
+        if producer is None and isinstance(root, BlockArgument):
+            device = placed_arguments.get(root)
+            origin = devices.index(device) if device in devices else ANYWHERE
+        elif producer is None:
+            continue
+        # A copy of what stands outside of a loop stands there, too.
+        here = often[producer] if producer is not None else 1.0
+        times = min([here, *(often[user] for user in users)])
+        copies = [[_times(model.copy(a, b, bytes_), times) if a != b else 0.0 for b in devices] for a in devices]
+        want = frozenset(wanted.get(root, ()))
+        if producer is None:
+            values.append(Value(None, tuple(sorted(users)), copies, origin, want))
+        else:
+            values.append(Value(producer, tuple(sorted(users)), copies, wanted=want))
+    return values
+
+
+def _results(graph: Graph, settings: Settings) -> list[tuple[SSAValue, str]]:
+    """What the function returns, and the device that it must be on; "" where that is open."""
+    function = graph.function
+    scopes = signature_attributes(function, RESULTS, len(function.function_type.outputs))
+    found: list[tuple[SSAValue, str]] = []
+    for block in function.body.blocks:
+        last = block.last_op
+        if last is not None and op_name(last) == "func.return":
+            found += zip(last.operands, (_device(scope, settings) for scope in scopes), strict=True)
+    return found
+
+
+def _root(value: SSAValue) -> SSAValue | None:
+    """The data that a value shows; None for scalars, and for what is made where it is needed."""
+    while True:
+        if kind_of(value.type) == HOST:
+            return None
+        owner = value.owner
+        if not isinstance(owner, Operation):
+            return value
+        if is_transparent(owner):
+            return None
+        source = facts_of(owner).view_of
+        if source is None:
+            return value
+        value = owner.operands[source]
+
+
+def _arguments(graph: Graph, settings: Settings) -> dict[SSAValue, str]:
+    function = graph.function
+    scopes = signature_attributes(function, ARGUMENTS, len(function.function_type.inputs))
+    block = function.body.blocks[0]
+    return {value: _device(scope, settings) for value, scope in zip(block.args, scopes, strict=True)}
+
+
+def _device(scope: object, settings: Settings) -> str:
+    if isinstance(scope, ScopeAttr) and scope.type_name:
+        return device_name(scope)
+    return settings.host if settings.pinned else ""

@@ -1,0 +1,113 @@
+"""The cases of Collage's own tests (TVM, test_pass_collage_partition.py), in devscope's terms.
+
+``relu`` is math.tanh here, ``byoc`` a backend that takes relu, add and concatenate; it merges. ``cpu`` is generated code.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from devscope.patterns import elementwise, op, wildcard
+from partitioned import Claimer, Mock, chain, partitioned
+
+BYOC = Claimer(
+    "byoc",
+    [("relu", op("math.tanh", wildcard()), None), ("add", elementwise("add", wildcard(), wildcard()), None)],
+)
+
+
+def relu(result: str, operand: str) -> str:
+    return f"  {result} = math.tanh {operand} : !t\n"
+
+
+def absolute(result: str, operand: str) -> str:
+    return f"  {result} = math.absf {operand} : !t\n"
+
+
+def add(result: str, one: str, other: str) -> str:
+    return f"  {result} = arith.addf {one}, {other} : !t\n"
+
+
+def takers(text: str, byoc: float, cpu: float, depth: int = 1, backend_depth: int = 1, **options: object) -> list[str]:
+    """Who takes what: ``byoc: math.tanh math.tanh``, by the first operation."""
+    costs = Mock({"byoc": byoc, "cpu": cpu})
+    _, found = partitioned(
+        text, [BYOC], strategy="search", costs=costs, depth=depth, backend_depth=backend_depth, **options
+    )
+    rows = sorted(found.taken, key=lambda row: row.called or "~")
+    return [f"{row.by.partition('.')[0]}: {' '.join(o.partition('.')[2] for o in row.operations)}" for row in rows]
+
+
+@pytest.mark.parametrize(("byoc", "cpu", "by"), [(2, 1, "cpu:0"), (1, 2, "byoc")])
+def test_single_operation(byoc: float, cpu: float, by: str) -> None:
+    text, _ = partitioned(
+        chain(relu("%r", "%x")), [BYOC], strategy="search", costs=Mock({"byoc": byoc, "cpu": cpu})
+    )
+    assert ("call @f_byoc_relu" in text) == (by == "byoc")
+    assert ('device.composite = "byoc.relu"' in text) == (by == "byoc")
+
+
+@pytest.mark.parametrize("depth", [1, 3])
+def test_diamond_valid_topology(depth: int) -> None:
+    body = relu("%0", "%x") + absolute("%1", "%0") + relu("%2", "%0") + add("%r", "%1", "%2")
+    rows = takers(chain(body), byoc=1, cpu=2, depth=depth, backend_depth=depth)
+    assert sorted(rows) == ["byoc: tanh", "byoc: tanh addf", "cpu:0: absf"]
+
+
+@pytest.mark.parametrize(
+    ("depth", "expected"),
+    [(1, ["byoc: tanh tanh tanh"]), (2, ["byoc: tanh", "cpu:0: tanh tanh"]), (3, ["cpu:0: tanh tanh tanh"])],
+)
+def test_depth_of_generated_code(depth: int, expected: list[str]) -> None:
+    body = relu("%0", "%x") + relu("%1", "%0") + relu("%r", "%1")
+    assert takers(chain(body), byoc=99, cpu=100, depth=depth) == expected
+
+
+@pytest.mark.parametrize(
+    ("depth", "expected"),
+    [
+        (1, ["cpu:0: tanh", "cpu:0: tanh", "cpu:0: tanh"]),
+        (2, ["byoc: tanh tanh", "cpu:0: tanh"]),
+        (3, ["byoc: tanh tanh tanh"]),
+    ],
+)
+def test_depth_of_a_backend(depth: int, expected: list[str]) -> None:
+    body = relu("%0", "%x") + relu("%1", "%0") + relu("%r", "%1")
+    assert takers(chain(body), byoc=100, cpu=99, backend_depth=depth) == expected
+
+
+def test_results_as_a_tuple() -> None:
+    body = relu("%0", "%x") + relu("%1", "%0") + absolute("%2", "%x")
+    text, _ = partitioned(
+        chain(body, "%0, %1, %2", 3), [BYOC], strategy="search", costs=Mock({"byoc": 1, "cpu": 2})
+    )
+    assert "%0:2 = call @f_byoc_region(%arg0)" in text
+    assert "math.absf %arg0" in text
+
+
+def test_intermediate_tuple() -> None:
+    body = relu("%0", "%x") + absolute("%y", "%x") + relu("%1", "%y")
+    body += "  %c = tensor.concat dim(0) %0, %1 : (!t, !t) -> tensor<16xf32>\n"
+    body += "  %r = tensor.extract_slice %c[4] [8] [1] : tensor<16xf32> to !t\n"
+    rows = takers(chain(body), byoc=1, cpu=2)
+    assert sorted(rows) == ["byoc: tanh", "byoc: tanh", "cpu:0: absf", "cpu:0: concat"]
+
+
+def test_fusion_benefit() -> None:
+    body = relu("%0", "%x") + relu("%1", "%0") + add("%2", "%1", "%x") + relu("%3", "%2") + add("%r", "%3", "%x")
+    assert takers(chain(body), byoc=6, cpu=5, backend_depth=5) == ["byoc: tanh tanh addf tanh addf"]
+
+
+def test_double_residual() -> None:
+    """``abs`` stands between: what it needs and what needs it are no one region."""
+    body = relu("%0", "%x") + absolute("%1", "%0") + add("%2", "%1", "%0") + add("%r", "%2", "%0")
+    assert takers(chain(body), byoc=1, cpu=2, backend_depth=3) == ["byoc: tanh", "byoc: addf addf", "cpu:0: absf"]
+
+
+def test_pruning_heuristic() -> None:
+    costs = Mock({"byoc": 1, "cpu": 2})
+    body = relu("%0", "%x") + relu("%1", "%0") + relu("%r", "%1")
+    partitioned(
+        chain(body), [BYOC], strategy="search", costs=costs, depth=3, backend_depth=3, prune=True
+    )
+    assert [len(candidate.nodes) for candidate in costs.asked] == [3, 3]
