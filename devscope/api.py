@@ -54,6 +54,9 @@ def compile(
     checks: str = "off",
     schedules: str | os.PathLike[str] | None = None,
     backends: Sequence[str] = (),
+    partition: str = "eager",
+    costs: str | os.PathLike[str] | None = None,
+    search_limit: float = 10.0,
     threads: int | None = None,
     cache: bool = True,
 ) -> Executable:
@@ -75,6 +78,7 @@ def compile(
     plain |= {"storage": storage, "checks": checks, "schedules": schedules}
     source = imported(source, example_arguments)
     plain["backends"] = backends
+    plain |= {"backends": backends, "partition": partition, "costs": costs, "search_limit": search_limit}
     return executable_for(source, *_settings(devices, memory_limits, threads, cache, chunks=chunks, **plain))
 
 
@@ -170,6 +174,9 @@ def plan(
     arguments: str = "host",
     completion: str = "default",
     machine: str | os.PathLike[str] | None = None,
+    backends: Sequence[str] = (),
+    partition: str = "eager",
+    costs: str | os.PathLike[str] | None = None,
 ) -> Plan:
     """Plan a program: which scope every operation and value gets, and which copies that takes.
 
@@ -185,6 +192,9 @@ def plan(
     planned = plan_source(imported(source, example_arguments), options)
     planned.plan.write = lambda: given_back(source, planned.session.to_mlir(planned.module))
     return planned.plan
+    require_use_of_machine(machine, completion, partition)
+    offered = {"backends": backends, "partition": partition, "costs": costs}
+    return plan_source(source, CompileOptions(default, arguments, {}, completion, machine, **offered)).plan
 
 
 def load(

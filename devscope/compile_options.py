@@ -20,14 +20,15 @@ LEGAL = {
     "completion": ("default", "min-cost"),
     "storage": ("planned", "dynamic"),
     "checks": ("off", "on"),
+    "partition": ("eager", "search"),
 }
 """The values of options that have few."""
 
 
-_FILES = ("machine", "schedules")
+_FILES = ("machine", "schedules", "costs")
 """Options that are paths."""
 
-_CONTENTS = ("machine_text", "rows", "tuned_text")
+_CONTENTS = ("machine_text", "costs_text", "rows", "tuned_text")
 """What files say."""
 
 TUNED = "tuned on this machine"
@@ -55,7 +56,10 @@ class CompileOptions:
     docs/concurrency.md. ``checks``: whether indices and divisions are checked as the program runs, ``"on"``, see
     docs/checks.md. ``schedules``: a file of rows that say how kernels are made, before the built-in ones and those
     that were tuned on this machine, see docs/schedules.md. ``backends``: which backends are offered the program,
-    first ones first, with their options: ``"blas"``, ``"vanilla:banks=4"``, see docs/backends.md.
+    first ones first, with their options: ``"blas"``, ``"vanilla:banks=4"``, see docs/backends.md. ``partition``:
+    who takes what: ``"eager"``, whoever comes first, or ``"search"``, at the least cost, also among the devices
+    that ``machine`` describes; ``costs``: a file of what that is; ``search_limit``: seconds per function after
+    which the best counts that is known, see docs/partitioning.md.
     """
 
     default: str = "cpu:0"
@@ -69,6 +73,11 @@ class CompileOptions:
     checks: str = "off"
     schedules: str | os.PathLike[str] | None = None
     backends: Sequence[str] = ()
+    partition: str = "eager"
+    costs: str | os.PathLike[str] | None = None
+    search_limit: float = 10.0
+    costs_text: str | None = field(default=None, init=False)
+    """What ``costs`` says, read once."""
     machine_text: str | None = field(default=None, init=False)
     """What ``machine`` says, read once."""
     rows: Sequence[Row] = field(default=(), init=False)
@@ -80,6 +89,7 @@ class CompileOptions:
             "completion": "complete a plan",
             "storage": "get storage",
             "checks": "check indices",
+            "partition": "partition",
         }
         for name, legal in LEGAL.items():
             if (value := getattr(self, name)) not in legal:
@@ -97,6 +107,19 @@ class CompileOptions:
                 notes=[option_note("such as", "backends", "blas")],
             )
         object.__setattr__(self, "backends", tuple(self.backends))
+        if isinstance(self.search_limit, str) or not self.search_limit > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(f"'search_limit' is {self.search_limit!r}", notes=["it is in seconds, above 0"])
+        if self.costs is not None:
+            from devscope.passes.device_partition.cost_file import costs_text
+            from devscope.runtime.paths import checked_path
+
+            if self.partition != "search":
+                raise OptionError(
+                    "costs have no effect on a partition that does not look at them",
+                    notes=[option_note("give", "partition", "search")],
+                )
+            path = checked_path(self.costs, "'costs'", OptionError)
+            object.__setattr__(self, "costs_text", costs_text(path))
         if self.machine is not None:
             from devscope.analysis.machine_file import machine_text
             from devscope.runtime.paths import checked_path
@@ -153,7 +176,8 @@ class CompileOptions:
             self.rows,
             self.tuned_text,
         )
-        return repr((self.default, self.arguments, *mappings, *rest, self._key_of_backends()))
+        partition = (self._key_of_backends(), self.partition, self.costs_text)
+        return repr((self.default, self.arguments, *mappings, *rest, *partition))
 
     def _key_of_backends(self) -> str:
         if not self.backends:
@@ -163,9 +187,9 @@ class CompileOptions:
         return describe(find_backends(self.backends))
 
 
-def require_use_of_machine(machine: object, completion: str | None) -> None:
+def require_use_of_machine(machine: object, completion: str | None, partition: str | None = None) -> None:
     """Raise OptionError when a plan alone is wanted that a machine description would not change."""
-    if machine is not None and completion != "min-cost":
+    if machine is not None and completion != "min-cost" and partition != "search":
         raise OptionError(
             "a machine description has no effect on a plan that does not look at costs",
             notes=[option_note("give", "completion", "min-cost")],

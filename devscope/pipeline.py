@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp
 from devscope.analysis.function_values import has_function_values, takes_functions
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import Symbols, is_public
-from devscope.analysis.target_binding import TargetBinding, named_devices
+from devscope.analysis.target_binding import TargetBinding, device_name, named_devices
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import COMPILER_ATTR, ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from devscope.backends.backend import Selected
     from devscope.compile_options import CompileOptions
     from devscope.lowering.claimed.functions import ClaimedFunction
+    from devscope.passes.device_partition import Partition, PartitionOptions
     from devscope.runtime.program import Program
     from devscope.runtime.structure import Structure
 
@@ -77,6 +78,8 @@ class PlannedProgram:
     structures: Mapping[str, Structure]
     """How they nest, by public function, where they do."""
     backends: Sequence[Selected] = ()
+    partition: Partition | None = None
+    """Who took what, if anybody was asked."""
 
 
 @contextmanager
@@ -108,8 +111,9 @@ def plan_source(
         names = entry_names(module, source_names.name)
         bring_into_form(parsed.module, session.run_passes)
         module = session.to_xdsl(parsed.module)
-    if backends:
-        _partition(module, backends, options)
+    partition = None
+    if backends or options.partition == "search":
+        partition = _partition(module, backends, options)
     if _has_claimed(module):
         from devscope.lowering.claimed.functions import place
 
@@ -138,6 +142,9 @@ def plan_source(
     structures = parsed.imported.structures if parsed.imported is not None else {}
     return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names, dtypes, structures)
     return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names, backends)
+    return PlannedProgram(
+        session, module, plan, parsed.literals, machine, analyses, names, backends, partition
+    )
 
 
 Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], Mapping[str, Options]]
@@ -214,6 +221,8 @@ def _compile_source(
         claimed,
     )
     program.report["plan"] = report
+    if planned.partition is not None:
+        program.report["partition"] = planned.partition.to_json()
     program.report["options"] = options.to_json()
     if planned.machine is not None:
         described = planned.machine.devices.values()
@@ -261,7 +270,7 @@ def _falls_back(error: BackendError, options: CompileOptions, without: dict[str,
     return True
 
 
-def _partition(module: ModuleOp, backends: Sequence[Selected], options: CompileOptions) -> None:
+def _partition(module: ModuleOp, backends: Sequence[Selected], options: CompileOptions) -> Partition:
     """Make what backends claim functions of theirs, before anything is planned."""
     from devscope.backends.backend import Phase
     from devscope.backends.registry import run_passes_of
@@ -269,9 +278,39 @@ def _partition(module: ModuleOp, backends: Sequence[Selected], options: CompileO
 
     for one in backends:
         run_passes_of(one.backend, Phase.BEFORE_PARTITIONING, module)
-    partition_module(module, backends)
+    found = partition_module(module, backends, _partition_options(module, backends, options))
     for one in backends:
         run_passes_of(one.backend, Phase.AFTER_PARTITIONING_0, module)
+    return found
+
+
+def _partition_options(
+    module: ModuleOp, backends: Sequence[Selected], options: CompileOptions
+) -> PartitionOptions | None:
+    """How to partition; a search takes the devices that are described, or that the program names."""
+    from devscope.passes.device_partition import PartitionOptions
+
+    if options.partition != "search":
+        return None
+    from devscope.analysis.machine_file import parse_machine
+    from devscope.passes.device_partition.cost_file import parse_costs
+    from devscope.passes.device_partition.costs import cost_model
+
+    own = {backend.device for backend in backends}
+    machine = None
+    if options.machine is not None and options.machine_text is not None:
+        machine = parse_machine(options.machine_text, os.fspath(options.machine))
+    described = machine.devices if machine is not None else ()
+    default = device_name(ScopeAttr.parse_text(options.default))
+    devices = ["cpu:0", *named_devices(module), default, *(one for one in described if one not in own)]
+    rows = parse_costs(options.costs_text or "", os.fspath(options.costs or ""))
+    return PartitionOptions(
+        "search",
+        list(dict.fromkeys(device for device in devices if device == "cpu:0" or device not in own)),
+        cost_model([*devices, *own], machine, rows),
+        options.arguments == "host",
+        time_limit=options.search_limit,
+    )
 
 
 def _has_claimed(module: ModuleOp) -> bool:

@@ -11,9 +11,9 @@ from xdsl.ir import Attribute
 
 from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
+    CALL_ATTR,
     COMPILER_ATTR,
     COMPOSITE_ATTR,
-    CALL_ATTR,
     HOST_TARGET_ATTR,
     KERNEL_ATTR,
     NOALIAS_ATTR,

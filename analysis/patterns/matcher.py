@@ -255,7 +255,8 @@ class Matcher:
                 self._miss(state, place.body.op, text)
             elif self._attributes(pattern.attributes, owner, state):
                 places = [_Place(operand, place.body) for operand in owner.operands]
-                yield from self._operands(pattern.operands, places, state, KINDS[pattern.kind].commutative)
+                found = state.with_op(place.body.op)
+                yield from self._operands(pattern.operands, places, found, KINDS[pattern.kind].commutative)
             return
         value = self._whole(place, state)
         if value is None:
@@ -268,7 +269,7 @@ class Matcher:
         if body is not None:
             end = body.block.last_op
             if end is not None and end.operands:
-                yield from self._elementwise(pattern, _Place(end.operands[0], body), state.with_op(owner))
+                yield from self._elementwise(pattern, _Place(end.operands[0], body), state)
             return
         name = op_name(owner)
         scalar = kind_of_scalar(name) == pattern.kind and _has_shape(value)

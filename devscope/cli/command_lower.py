@@ -45,7 +45,7 @@ def _require_effect(arguments: argparse.Namespace, options: CompileOptions) -> N
         "storage": "memory",
         "memory-limit": "memory",
     }
-    if options.completion != "min-cost":
+    if options.completion != "min-cost" and options.partition != "search":
         first["machine"] = "memory"  # says which memory is shared
     for option, stage in first.items():
         if is_given(arguments, option) and STAGES.index(stage) > STAGES.index(arguments.stage):
@@ -62,7 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
     options = compile_options(arguments)
     _require_effect(arguments, options)
     require_place(arguments.output)
-    require_other_file(arguments.output, [arguments.file, arguments.machine, arguments.schedules])
+    require_other_file(arguments.output, [arguments.file, arguments.machine, arguments.schedules, arguments.costs])
     texts: list[str] = []
 
     def collect(stage: str, payload: Any) -> None:

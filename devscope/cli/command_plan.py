@@ -30,6 +30,7 @@ examples:
   devscope plan model.mlir --table          op, scope, why; copies and their bytes
   devscope plan model.mlir --json           the same for programs, with all steps of the reasons
   devscope plan model.mlir --dot            a graph: devscope plan model.mlir --dot | dot -Tsvg > plan.svg
+  devscope plan model.mlir --table --backend blas --partition search   also who takes what, and why
   devscope plan model.mlir --explain %5     why %5 is where it is, and why it is copied
   devscope plan model.mlir --explain 7      the same for what stands in line 7; also FILE:LINE, @function:%name
 """
@@ -55,14 +56,17 @@ def execute(arguments: argparse.Namespace) -> int:
     from devscope.pipeline import plan_source
 
     query = Query.parse(arguments.explain) if arguments.explain is not None else None
-    require_use_of_machine(arguments.machine, arguments.completion)
+    require_use_of_machine(arguments.machine, arguments.completion, arguments.partition)
     options = compile_options(arguments)
     source = require_source(arguments.file)
     planned = plan_source(source, options)
     if query is not None:
         print(explain(planned.plan, planned.module, query), end="")
     elif arguments.json:
-        print(json.dumps(planned.plan.to_json(chains=True), indent=2))
+        found = planned.plan.to_json(chains=True)
+        if planned.partition is not None:
+            found["partition"] = {**planned.partition.to_json(), "candidates": planned.partition.offers()}
+        print(json.dumps(found, indent=2))
     elif arguments.dot:
         from devscope.passes.device_plan.report.dot import dot_text
 
@@ -71,6 +75,10 @@ def execute(arguments: argparse.Namespace) -> int:
         from devscope.cli.tables import output_width
 
         print(plan_text(planned.plan, name_of(source), output_width()), end="")
+        if planned.partition is not None:
+            from devscope.cli.partition_tables import partition_text
+
+            print("\n" + partition_text(planned.partition, name_of(source), output_width()), end="")
     else:
         print(module_text(planned.session.to_mlir(planned.module)), end="")
     _report(planned.plan, arguments.remarks, query is not None or arguments.table or arguments.json)

@@ -53,12 +53,17 @@ OPTIONS = {
         "NAME[:OPTION=VALUE,...]",
         "a backend that is offered the program, such as blas; repeat for more, first ones first",
     ),
+    "partition": (
+        None,
+        "who takes what: whoever comes first (eager, default), or so that it takes the least time (search)",
+    ),
+    "costs": ("FILE", "what operations take, for --partition search; devscope profile measures it"),
     "chunks": ("N", "copy large data to devices, compute with it and copy results back in N parts (default: 1)"),
 }
 """How each is shown, and what it is for."""
 
 
-PLAN_OPTIONS = ("default", "arguments", "completion", "machine", "backend")
+PLAN_OPTIONS = ("default", "arguments", "completion", "machine", "backend", "partition", "costs")
 """Those that a plan depends on."""
 
 _LISTS = ("devices", "memory-limit", "backend")
@@ -92,6 +97,7 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
     from devscope.api import target_overrides
 
     plain = ("default", "arguments", "completion", "machine", "storage", "chunks", "checks", "schedules")
+    plain = (*plain, "partition", "costs")
     given = {name: value for name in plain if (value := getattr(arguments, name, None)) is not None}
     if (backends := getattr(arguments, "backend", None)) is not None:
         given["backends"] = tuple(backends)

@@ -61,7 +61,9 @@ class PartitionOptions:
     depth: int = 4
     """How many operations in a row ``search`` looks at as one kernel of generated code."""
     backend_depth: int = 4
-    """... and as one function of a backend that merges its matches; it also merges what turns out to be neighbours."""
+    """... and as one function of a backend that merges its matches; it also merges what turns out to be
+    neighbours.
+    """
     time_limit: float = 10.0
     """Seconds of one function after which ``search`` takes the best that it knows."""
     prune: bool = False
@@ -143,6 +145,7 @@ def _by_search(
     placed = place(graph, offered, options.costs, settings, known)
     regions = regions_of(graph, [claim for candidate in placed.chosen for claim in candidate.claims])
     result = placed.found
+    found.placed.append(placed)
     found.decisions.append(
         Decision(
             function.sym_name.data,
@@ -222,12 +225,17 @@ class DevicePartitionPass(ModulePass):
 
     def _partition(self, module: ModuleOp) -> Partition:
         from devscope.backends.registry import find_backends
-        from devscope.passes.device_partition.costs import cost_model
+        from devscope.passes.device_partition import costs
 
         backends, options = find_backends(self.backends), self.options()
         if self.strategy == "search":
+            from devscope.analysis.machine_file import read_machine
+            from devscope.passes.device_partition.cost_file import read_costs
+
             devices = [*self.devices, *named_devices(module), *(backend.device for backend in backends)]
-            options = replace(options, costs=cost_model(devices, self.machine, self.costs))
+            machine = read_machine(self.machine) if self.machine else None
+            rows = read_costs(self.costs) if self.costs else ()
+            options = replace(options, costs=costs.cost_model(devices, machine, rows))
         return partition_module(module, backends, options)
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -40,7 +40,8 @@ class Refusal:
     """The name of the root."""
     location: SourceLocation | None
     reason: str
-    near: bool = False
+    near: int = 0
+    """How many operations nearly matched; 0 for a match that was not taken."""
 
     @property
     def text(self) -> str:
@@ -62,10 +63,26 @@ class Claims:
         self._limits = limits or Limits()
         self._refusals: dict[Refusal, int] = {}
         """Each with its root."""
+        self._matched: set[tuple[str, int]] = set()
+        """Backends, and nodes at which a pattern of theirs matched."""
 
     def refusals(self, taken: Mapping[int, str]) -> list[Refusal]:
-        """What to say of nodes that a backend did not take; ``taken``: by whom nodes were."""
-        return [refusal for refusal, node in self._refusals.items() if taken.get(node) != refusal.backend]
+        """What to say of nodes that a backend did not take; ``taken``: by whom nodes were.
+
+        Of patterns that nearly match, the one that got furthest, where none matched.
+        """
+        found = {one: node for one, node in self._refusals.items() if taken.get(node) != one.backend}
+        matched = self._matched | {(one.backend, node) for one, node in found.items() if not one.near}
+        nearest: dict[tuple[str, int], Refusal] = {}
+        for one, node in found.items():
+            best = nearest.get((one.backend, node))
+            if one.near and (best is None or one.near > best.near):
+                nearest[one.backend, node] = one
+        return [
+            one
+            for one, node in found.items()
+            if not one.near or ((one.backend, node) not in matched and nearest[one.backend, node] is one)
+        ]
 
     def at(self, backend: PartitionBackend, row: Row, node: int, allowed: Allowed) -> Claim | None:
         """The first match of a pattern with root ``node`` that is valid, and that ``allowed`` has nothing
@@ -95,6 +112,7 @@ class Claims:
             reason = self._against(backend, nodes) or allowed(nodes) or _asked(backend, name, predicate, match)
             if reason is None:
                 seen.add(nodes)
+                self._matched.add((backend.name, node))
                 yield Claim(backend, name, match, nodes)
             else:
                 reasons[reason] = None
@@ -105,7 +123,7 @@ class Claims:
             self._refusals[Refusal(backend.name, name, op_name(op), where, reason)] = node
         miss = matcher.nearest
         if not reasons and miss is not None and miss.matched:
-            self._refusals[Refusal(backend.name, name, op_name(op), where, str(miss), near=True)] = node
+            self._refusals[Refusal(backend.name, name, op_name(op), where, str(miss), miss.matched)] = node
 
     def _against(self, backend: PartitionBackend, nodes: frozenset[int]) -> str | None:
         if not nodes:

@@ -70,14 +70,18 @@ class CostRow:
 
 def read_costs(path: str | os.PathLike[str]) -> list[CostRow]:
     """The rows of a file. Raises OptionError, with the file and the row, for anything that is wrong in it."""
+    return parse_costs(costs_text(path), os.fspath(path))
+
+
+def costs_text(path: str | os.PathLike[str]) -> str:
+    """The text of a file. Raises OptionError when it cannot be read."""
     name = os.fspath(path)
     try:
         with open(path, encoding="utf-8") as file:
-            text = file.read()
+            return file.read()
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise OptionError(f"cannot read the costs '{name}': {reason}") from None
-    return parse_costs(text, name)
 
 
 def parse_costs(text: str, source: str) -> list[CostRow]:

@@ -129,17 +129,11 @@ def _is_uninitialised(value: SSAValue) -> bool:
     return isinstance(value.owner, Operation) and is_transparent(value.owner)
 
 
-def cost_model(devices: Iterable[str], machine: str = "", costs: str = "") -> Costs:
-    """Of files, where there are any; nominal devices otherwise. The first device is the host."""
-    from devscope.passes.device_partition.cost_file import read_costs
-
+def cost_model(devices: Iterable[str], machine: Machine | None = None, rows: Sequence[CostRow] = ()) -> Costs:
+    """Of a machine, where it says nothing of nominal ones; the first device is the host."""
     names = list(dict.fromkeys(devices))
     nominal = nominal_machine(names, names[0])
-    if not machine:
-        return Costs(nominal, read_costs(costs) if costs else ())
-    from devscope.analysis.machine_file import read_machine
-
-    return Costs(completed(read_machine(machine), nominal), read_costs(costs) if costs else ())
+    return Costs(nominal if machine is None else completed(machine, nominal), rows)
 
 
 def completed(machine: Machine, nominal: Machine) -> Machine:

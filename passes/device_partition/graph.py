@@ -263,7 +263,8 @@ class Quotient:
 
 
 def merged(graph: Graph, quotient: Quotient, sets: Sequence[frozenset[int]]) -> list[list[int]]:
-    """Which of ``sets`` can be one each, as lists of their numbers: neighbours, greedily from the end, without a cycle.
+    """Which of ``sets`` can be one each, as lists of their numbers: neighbours, greedily from the end, without a
+    cycle.
 
     Neighbours are two of which one uses what the other makes. ``quotient`` has all sets, others as well.
     """

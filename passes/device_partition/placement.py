@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,8 @@ class Placed:
     """What other partitions cost: eager, and of each backend alone."""
     runners_up: Mapping[tuple[object, ...], tuple[tuple[str, float], ...]]
     """Per chosen candidate, what others would take for the same nodes, cheapest first."""
+    candidates: Sequence[Candidate]
+    """All that there was to choose from."""
     times: Mapping[tuple[object, ...], float]
     """Per chosen candidate, how often it runs per call of the function."""
 
@@ -107,6 +110,7 @@ def place(
         costs,
         {name: problem.seconds(cover) for name, cover in covers.items()},
         {c.order: _others(c, found, problem) for c in chosen if c.spec.device},
+        found,
         {c.order: often[min(c.nodes)] for c in chosen},
     )
 
@@ -140,25 +144,33 @@ def _cover(problem: Problem, sets: Sequence[frozenset[int]]) -> list[int] | None
 
 
 def _others(candidate: Candidate, found: Sequence[Candidate], problem: Problem) -> tuple[tuple[str, float], ...]:
-    """What every other spec takes for the nodes of a candidate, without copies."""
+    """What the nodes of a candidate cost without it, copies aside: at best, and by each other spec alone."""
     nodes = sorted(candidate.nodes)
     position = {node: number for number, node in enumerate(nodes)}
-    by_spec: dict[str, list[Choice]] = {}
-    for number, other in enumerate(found):
-        if other.nodes <= candidate.nodes:
-            choice = problem.choices[number]
-            moved = choice._replace(nodes=tuple(position[node] for node in choice.nodes), device=ANYWHERE)
-            if not other.spec.device:
-                for choices in by_spec.values():
-                    choices.append(moved)
-            else:
-                by_spec.setdefault(other.spec.name, []).append(moved)
-    answers: list[tuple[str, float]] = []
-    for name, choices in by_spec.items():
-        part = Problem(len(nodes), choices)
+    inside = [
+        (
+            other,
+            problem.choices[number]._replace(
+                nodes=tuple(position[n] for n in sorted(other.nodes)), device=ANYWHERE
+            ),
+        )
+        for number, other in enumerate(found)
+        if other.nodes <= candidate.nodes and other is not candidate
+    ]
+    answers: dict[str, float] = {}
+    for name in (None, *dict.fromkeys(other.spec.name for other, _ in inside if other.spec.device)):
+        own = [one for one in inside if name is None or one[0].spec.name == name or not one[0].spec.device]
+        part = Problem(len(nodes), [choice for _, choice in own])
         if name != candidate.spec.name and part.uncoverable is None:
-            answers.append((name, cheapest_cover(part).seconds))
-    return tuple(sorted(answers, key=lambda one: (one[1], one[0])))
+            best = cheapest_cover(part)
+            names = (own[number][0].name for number in best.chosen if own[number][0].spec.device)
+            answers.setdefault(name or _counted(names), best.seconds)
+    return tuple(sorted(answers.items(), key=lambda one: (one[1], one[0])))
+
+
+def _counted(names: Iterable[str]) -> str:
+    """Names with how often each stands there: ``cpu:0 x2 + blas.matmul``."""
+    return " + ".join(f"{name} x{n}" if n > 1 else name for name, n in Counter(names).items())
 
 
 def _values(

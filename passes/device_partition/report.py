@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
@@ -13,6 +13,9 @@ from devscope.errors import SourceLocation
 from devscope.passes.device_partition.claims import Refusal
 from devscope.passes.device_partition.graph import Graph
 from devscope.passes.device_plan.remarks import Remark
+
+if TYPE_CHECKING:
+    from devscope.passes.device_partition.placement import Placed
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,27 @@ class Partition:
     taken: list[Taken] = field(default_factory=list[Taken])
     refusals: list[Refusal] = field(default_factory=list[Refusal])
     decisions: list[Decision] = field(default_factory=list[Decision])
+    placed: list[Placed] = field(default_factory=list["Placed"], repr=False)
+
+    def offers(self) -> list[dict[str, Any]]:
+        """Every candidate of a search: who, which operations, where the last stands, the seconds, and who says
+        so.
+        """
+        return [
+            {
+                "function": placed.graph.function.sym_name.data,
+                "by": candidate.name,
+                "nodes": sorted(candidate.nodes),
+                "operations": [op_name(placed.graph.nodes[node].op) for node in sorted(candidate.nodes)],
+                "location": str(source_location(placed.graph.nodes[max(candidate.nodes)].op) or ""),
+                "seconds": placed.costs[candidate.order].seconds,
+                "source": placed.costs[candidate.order].source,
+                "chosen": candidate in placed.chosen,
+            }
+            for placed in self.placed
+            for candidate in placed.candidates
+            if candidate.spec.device
+        ]
 
     def remarks(self) -> list[Remark]:
         """Who took what, then why others did not."""

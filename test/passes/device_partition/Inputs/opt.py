@@ -1,7 +1,7 @@
 """``devscope-opt`` with backends that only claim: ``host_lib`` on the host, ``acc`` and ``other`` on devices.
 
-With ``COSTS`` of the environment such as ``cpu=100,acc=99,copy=0``, operations cost so much, those after the first of
-a candidate 0.9 times as much as the one before, as in Collage's tests.
+With ``COSTS`` of the environment such as ``cpu=100,acc=99,copy=0``, operations cost so much, those after the
+first of a candidate 0.9 times as much as the one before, as in Collage's tests.
 """
 
 import os
@@ -71,7 +71,7 @@ def mock() -> None:
         def bytes(self, value: Any) -> float:
             return 1.0
 
-    costs.cost_model = lambda devices, machine="", costs="": Mock()  # type: ignore[assignment]
+    costs.cost_model = lambda devices, machine=None, rows=(): Mock()  # type: ignore[assignment]
 
 
 if "COSTS" in os.environ:
