@@ -193,8 +193,10 @@ def plan(
     planned.plan.write = lambda: given_back(source, planned.session.to_mlir(planned.module))
     return planned.plan
     require_use_of_machine(machine, completion, partition)
-    offered = {"backends": backends, "partition": partition, "costs": costs}
-    return plan_source(source, CompileOptions(default, arguments, {}, completion, machine, **offered)).plan
+    options = CompileOptions(
+        default, arguments, {}, completion, machine, backends=backends, partition=partition, costs=costs
+    )
+    return plan_source(source, options).plan
 
 
 def load(

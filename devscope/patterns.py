@@ -13,6 +13,7 @@ from devscope.analysis.patterns import (
     near_miss,
     one_or_more,
     op,
+    pdl_pattern,
     relu,
     wildcard,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "near_miss",
     "one_or_more",
     "op",
+    "pdl_pattern",
     "relu",
     "wildcard",
 ]

@@ -52,6 +52,9 @@ if TYPE_CHECKING:
     from devscope.compile_options import CompileOptions
     from devscope.lowering.claimed.functions import ClaimedFunction
     from devscope.passes.device_partition import Partition, PartitionOptions
+    from devscope.passes.device_partition.candidates import Candidate
+    from devscope.passes.device_partition.costs import CostModel
+    from devscope.passes.device_partition.graph import Graph
     from devscope.runtime.program import Program
     from devscope.runtime.structure import Structure
 
@@ -145,6 +148,39 @@ def plan_source(
     return PlannedProgram(
         session, module, plan, parsed.literals, machine, analyses, names, backends, partition
     )
+    return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names, backends, partition)
+
+
+@dataclass
+class Offers:
+    """What there is to choose from in a program, see `devscope.passes.device_partition`."""
+
+    session: Session
+    candidates: Sequence[tuple[Graph, Sequence[Candidate]]]
+    """Per function."""
+    costs: CostModel
+
+
+@without_dialect_modules()
+def offers_of(source: Any, options: CompileOptions) -> Offers:
+    """The candidates of a program's functions, for a search."""
+    from devscope.backends.backend import Phase
+    from devscope.backends.registry import run_passes_of
+    from devscope.passes.device_partition import offers
+
+    backends = _find_backends(options.backends, {})
+    parsed = parse_source(source)
+    session = Session(make_planning_context(), parsed.context)
+    module = session.to_xdsl(parsed.module)
+    if not is_in_form(session.imported):
+        bring_into_form(parsed.module, session.run_passes)
+        module = session.to_xdsl(parsed.module)
+    for one in backends:
+        run_passes_of(one.backend, Phase.BEFORE_PARTITIONING, module)
+    chosen = _partition_options(module, backends, options)
+    assert chosen is not None
+    assert chosen.costs is not None
+    return Offers(session, offers(module, backends, chosen), chosen.costs)
 
 
 Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], Mapping[str, Options]]
@@ -304,6 +340,10 @@ def _partition_options(
     default = device_name(ScopeAttr.parse_text(options.default))
     devices = ["cpu:0", *named_devices(module), default, *(one for one in described if one not in own)]
     rows = parse_costs(options.costs_text or "", os.fspath(options.costs or ""))
+    if any(row.structure for row in rows):
+        from devscope.machine_name import machine_name
+
+        rows = [row for row in rows if not row.structure or row.machine == machine_name()]
     return PartitionOptions(
         "search",
         list(dict.fromkeys(device for device in devices if device == "cpu:0" or device not in own)),

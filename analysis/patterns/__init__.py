@@ -17,6 +17,7 @@ from devscope.analysis.patterns.language import (
     wildcard,
 )
 from devscope.analysis.patterns.matcher import Match, NearMiss, match, near_miss
+from devscope.analysis.patterns.pdl import pdl_pattern
 
 __all__ = [
     "Custom",
@@ -31,6 +32,7 @@ __all__ = [
     "near_miss",
     "one_or_more",
     "op",
+    "pdl_pattern",
     "relu",
     "wildcard",
 ]

@@ -240,6 +240,11 @@ def op(
     """
     found = (names,) if isinstance(names, str) else tuple(names)
     if not found or not all(isinstance(one, str) and "." in one for one in found):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise OptionError(
+            f"{names!r} is no name of an operation",
+            notes=["write DIALECT.NAME, such as 'linalg.matmul' or 'linalg.pooling_*'"],
+        )
+    if commutative and len(operands) < 2:
         raise OptionError("a commutative operation has at least two operands", notes=["give patterns of both"])
     return Op(found, operands, dict(attributes or {}), commutative, result)
 
@@ -281,7 +286,7 @@ def relu(operand: Pattern) -> Pattern:
 
 
 def _keeps_nans(predicate: object) -> bool:
-    return predicate in (10, 11, "ugt", "uge")  # of arith.cmpf
+    return predicate in (9, "ugt")  # of arith.cmpf; not uge, which keeps -0.0
 
 
 def one_or_more(step: Callable[[Pattern], Pattern], start: Pattern) -> OneOrMore:

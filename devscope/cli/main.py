@@ -12,6 +12,7 @@ from devscope.cli import (
     command_inspect,
     command_lower,
     command_plan,
+    command_profile,
     command_run,
     command_tune,
 )
@@ -26,6 +27,7 @@ _COMMANDS = (
     command_inspect,
     command_devices,
     command_tune,
+    command_profile,
     command_cache,
 )
 

@@ -31,6 +31,7 @@ from devscope.passes.device_partition.report import Decision, Partition, Taken, 
 from devscope.passes.device_plan.remarks import Remark
 
 if TYPE_CHECKING:
+    from devscope.passes.device_partition.candidates import Candidate
     from devscope.passes.device_partition.costs import CostModel
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "PartitionOptions",
     "Refusal",
     "Taken",
+    "offers",
     "partition_module",
 ]
 
@@ -90,11 +92,7 @@ def partition_module(
     """
     options = options or PartitionOptions()
     found, outliner = Partition(options.strategy), Outliner(module)
-    functions = [
-        function
-        for function in Symbols(module).functions.values()
-        if function.body.blocks and not has_foreign_body(function)
-    ]
+    functions = _functions(module)
     if not backends and options.strategy == "eager":
         return found
     if options.strategy == "search":
@@ -107,6 +105,29 @@ def partition_module(
     order = {function.sym_name.data: number for number, function in enumerate(functions)}
     found.taken.sort(key=lambda row: order[row.function])
     return found
+
+
+def offers(
+    module: ModuleOp, backends: Sequence[PartitionBackend], options: PartitionOptions
+) -> list[tuple[Graph, list[Candidate]]]:
+    """What a search has to choose from, per function."""
+    from devscope.passes.device_partition.candidates import candidates
+
+    options = _with_devices(module, backends, options)
+    graphs = [Graph(function) for function in _functions(module)]
+    return [
+        (graph, candidates(Claims(graph), backends, options.devices, options.depth, options.backend_depth))
+        for graph in graphs
+    ]
+
+
+def _functions(module: ModuleOp) -> list[FuncOp]:
+    """Those with a body that nobody has taken."""
+    return [
+        function
+        for function in Symbols(module).functions.values()
+        if function.body.blocks and not has_foreign_body(function)
+    ]
 
 
 _Decided = tuple[Graph, list[Claimed], list[Taken]]
@@ -137,9 +158,11 @@ def _by_search(
     offered = candidates(claims, backends, options.devices, options.depth, options.backend_depth)
     if options.prune:
         offered = pruned(offered)
-    known = {"table order": [claim.nodes for claim in eager_claims(Claims(graph), backends)]}
-    for backend in backends:
-        known[f"{backend.name} alone"] = [claim.nodes for claim in eager_claims(Claims(graph), [backend])]
+    asked = {"table order": backends, **{f"{backend.name} alone": [backend] for backend in backends}}
+    known = {
+        name: [(claim.name, claim.nodes) for claim in eager_claims(Claims(graph), each)]
+        for name, each in asked.items()
+    }
     assert options.costs is not None
     settings = Settings(options.devices[0], options.pinned, options.time_limit)
     placed = place(graph, offered, options.costs, settings, known)

@@ -8,11 +8,12 @@ out, after one launch.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from devscope.analysis.captured_values import free_values
 from devscope.analysis.machine import Machine, nominal_machine
@@ -21,6 +22,7 @@ from devscope.errors import LoweringError
 from devscope.passes.device_partition.candidates import NOBODY, Candidate
 from devscope.passes.device_partition.cost_file import CostRow
 from devscope.passes.device_partition.graph import Graph, is_transparent
+from devscope.passes.device_partition.structure import structure_of
 from devscope.passes.device_plan.min_cost.work import Estimator
 
 
@@ -39,8 +41,8 @@ class CostModel(Protocol):
         """Seconds of a copy between two devices."""
         ...
 
-    def bytes(self, value: SSAValue) -> float:
-        """The size of a value's data."""
+    def bytes(self, type_: Attribute) -> float:
+        """The size of data of a type."""
         ...
 
 
@@ -51,7 +53,7 @@ class Costs:
     machine: Machine
     rows: Sequence[CostRow] = ()
 
-    @property
+    @cached_property
     def _estimator(self) -> Estimator:
         return Estimator(self.machine.dynamic_size, self.machine.trip_count)
 
@@ -59,7 +61,7 @@ class Costs:
         if candidate.spec is NOBODY:
             return Cost(0.0, "nothing to do")
         ops = [graph.nodes[node].op for node in sorted(candidate.nodes)]
-        said = self._said(candidate, ops)
+        said = self._said(candidate, ops) or self._measured(graph, candidate)
         if said is not None:
             return said
         backend = candidate.spec.backend
@@ -80,6 +82,25 @@ class Costs:
             return None
         return Cost(math.fsum(row.seconds for row in each if row is not None), each[0].source if each[0] else "")
 
+    def _measured(self, graph: Graph, candidate: Candidate) -> Cost | None:
+        """What was measured: of the candidate, or of each of the matches that it merges."""
+        rows = self._rows_by_structure
+        if not rows:
+            return None
+        name = candidate.spec.name
+        if candidate.spec.backend is None:
+            parts = [("", candidate.nodes)]
+        else:
+            parts = [(claim.name, claim.nodes) for claim in candidate.claims]
+        found = [rows.get((structure_of(graph, nodes), pattern, name)) for pattern, nodes in parts]
+        if any(row is None for row in found):
+            return None
+        return Cost(math.fsum(row.seconds for row in found if row is not None), "measured")
+
+    @cached_property
+    def _rows_by_structure(self) -> Mapping[tuple[str, str, str], CostRow]:
+        return {(row.structure, row.pattern, row.where): row for row in reversed(self.rows) if row.structure}
+
     def _roofline(self, device: str, ops: Sequence[Operation]) -> float:
         estimator, inside = self._estimator, set(ops)
         flops = math.fsum(estimator.work(op).flops for op in ops)
@@ -94,8 +115,8 @@ class Costs:
     def copy(self, source: str, destination: str, bytes_: float) -> float:
         return self.machine.copy_seconds(source, destination, bytes_)
 
-    def bytes(self, value: SSAValue) -> float:
-        return float(self._estimator.bytes(value.type))
+    def bytes(self, type_: Attribute) -> float:
+        return float(self._estimator.bytes(type_))
 
 
 def _asked(candidate: Candidate, number: int) -> float | None:

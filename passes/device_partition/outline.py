@@ -96,9 +96,12 @@ class Outliner:
 
 
 def outlined(
-    members: Sequence[Operation], backend: PartitionBackend, composite: str | None
+    members: Sequence[Operation], backend: PartitionBackend | None, composite: str | None
 ) -> tuple[func.FuncOp, list[SSAValue], list[SSAValue]]:
-    """A function of operations of one block, which stay; what it takes, and what it gives. It has no name yet."""
+    """A function of operations of one block, which stay; what it takes, and what it gives. It has no name yet.
+
+    Without a backend it is an ordinary one.
+    """
     inside = set(members)
     made = _made_inside(members)
     inputs = _inputs(members, made)
@@ -117,6 +120,9 @@ def outlined(
     block.add_op(func.ReturnOp(*(mapping[value] for value in outputs)))
     types = block.arg_types, [value.type for value in outputs]
     function = func.FuncOp("", types, Region(block), visibility="private")
+    function.location = members[-1].location
+    if backend is None:
+        return function, inputs, outputs
     scope = scope_of(backend)
     for side, values in ((ARGUMENTS, block.args), (RESULTS, outputs)):
         set_signature_attributes(function, side, [scope if is_tensor(value) else None for value in values])
@@ -127,8 +133,12 @@ def outlined(
     }
     if composite is not None:
         function.attributes[COMPOSITE_ATTR] = StringAttr(composite)
-    function.location = members[-1].location
     return function, inputs, outputs
+
+
+def with_what_it_makes(members: Sequence[Operation]) -> list[Operation]:
+    """Operations of one block, each after the transparent ones that a function of them has of its own."""
+    return _with_what_is_made(members, _made_inside(members))
 
 
 def _made_inside(members: Sequence[Operation]) -> set[Operation]:

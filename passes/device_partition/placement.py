@@ -69,12 +69,12 @@ def place(
     found: Sequence[Candidate],
     model: CostModel,
     settings: Settings,
-    known: Mapping[str, Sequence[frozenset[int]]],
+    known: Mapping[str, Sequence[tuple[str, frozenset[int]]]],
 ) -> Placed:
     """Choose from candidates at the least cost.
 
-    ``known``: partitions that the result is never worse than: the nodes of what they take. Raises LoweringError,
-    located, for an operation that nobody can take.
+    ``known``: partitions that the result is never worse than: names and nodes of the candidates that they take.
+    Raises LoweringError, located, for an operation that nobody can take.
     """
     costs = {candidate.order: model.of(graph, candidate) for candidate in found}
     frequencies = Frequencies(settings.trip_count)
@@ -100,7 +100,7 @@ def place(
             source_location(op),
             [f"asked: {', '.join(dict.fromkeys(c.spec.name for c in found if c.spec.device)) or 'none'}"],
         )
-    covers = {name: cover for name, sets in known.items() if (cover := _cover(problem, sets)) is not None}
+    covers = {name: cover for name, taken in known.items() if (cover := _cover(problem, found, taken)) is not None}
     result = cheapest_cover(problem, list(covers.values()), settings.time_limit)
     chosen = tuple(found[number] for number in result.chosen)
     return Placed(
@@ -119,28 +119,28 @@ def _times(seconds: float, often: float) -> float:
     return seconds * often if math.isfinite(seconds) else seconds
 
 
-def _cover(problem: Problem, sets: Sequence[frozenset[int]]) -> list[int] | None:
-    """Choices for ``sets``, and for every other node the cheapest that has it alone; None if there are none."""
-    cover: list[int] = []
-    covered: set[int] = set()
-    by_nodes: dict[tuple[int, ...], int] = {}
-    for number, choice in enumerate(problem.choices):
-        best = by_nodes.get(choice.nodes)
-        if best is None or choice.seconds < problem.choices[best].seconds:
-            by_nodes[choice.nodes] = number
-    for nodes in sets:
-        number = by_nodes.get(tuple(sorted(nodes)))
-        if number is None or not math.isfinite(problem.choices[number].seconds):
-            return None
-        cover.append(number)
-        covered |= nodes
-    for node in range(problem.count):
-        if node not in covered:
-            number = by_nodes.get((node,))
-            if number is None or not math.isfinite(problem.choices[number].seconds):
-                return None
-            cover.append(number)
-    return cover
+def _cover(
+    problem: Problem, found: Sequence[Candidate], taken: Sequence[tuple[str, frozenset[int]]]
+) -> list[int] | None:
+    """Choices for what is taken, and for every other node what generated code, or nobody, takes; None if none
+    can.
+    """
+    named: dict[tuple[str, frozenset[int]], int] = {}
+    alone: dict[int, int] = {}
+    for number, candidate in enumerate(found):
+        seconds = problem.choices[number].seconds
+        if not math.isfinite(seconds):
+            continue
+        named[candidate.name, candidate.nodes] = number
+        if len(candidate.nodes) == 1 and candidate.spec.backend is None:
+            (node,) = candidate.nodes
+            if node not in alone or seconds < problem.choices[alone[node]].seconds:
+                alone[node] = number
+    cover = [named.get(one) for one in taken]
+    covered = {node for _, nodes in taken for node in nodes}
+    cover += [alone.get(node) for node in range(problem.count) if node not in covered]
+    complete = [number for number in cover if number is not None]
+    return complete if len(complete) == len(cover) else None
 
 
 def _others(candidate: Candidate, found: Sequence[Candidate], problem: Problem) -> tuple[tuple[str, float], ...]:
@@ -164,7 +164,7 @@ def _others(candidate: Candidate, found: Sequence[Candidate], problem: Problem) 
         if name != candidate.spec.name and part.uncoverable is None:
             best = cheapest_cover(part)
             names = (own[number][0].name for number in best.chosen if own[number][0].spec.device)
-            answers.setdefault(name or _counted(names), best.seconds)
+            answers.setdefault(_counted(names), best.seconds)
     return tuple(sorted(answers.items(), key=lambda one: (one[1], one[0])))
 
 
@@ -195,7 +195,7 @@ def _values(
     placed_arguments = _arguments(graph, settings)
     values: list[Value] = []
     for root, users in consumers.items():
-        bytes_ = model.bytes(root)
+        bytes_ = model.bytes(root.type)
         owner = root.owner
         producer = graph.of.get(owner) if isinstance(owner, Operation) else None
         origin = ANYWHERE

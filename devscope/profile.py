@@ -1,0 +1,197 @@
+"""Measures what the candidates of a partition take: each is compiled by itself and timed, warm.
+
+Candidates that are the same, whatever they are called, are timed once; of a backend's merged matches each by
+itself. What is timed on a device is a call with its copies in and out, less what the machine description says of
+these.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
+from xdsl.ir import Block, Region
+
+from devscope.api import compile
+from devscope.compile_options import CompileOptions
+from devscope.errors import DevscopeError
+from devscope.machine_name import machine_name
+from devscope.passes.device_partition.candidates import Candidate
+from devscope.passes.device_partition.cost_file import CostRow
+from devscope.passes.device_partition.costs import CostModel
+from devscope.passes.device_partition.graph import Graph
+from devscope.passes.device_partition.outline import outlined
+from devscope.passes.device_partition.structure import structure_of
+from devscope.pipeline import Offers, offers_of
+from devscope.runtime.executable import Executable
+
+REPEATS = 5
+"""Times, of which the median counts."""
+
+LONG_ENOUGH = 2e-3
+"""Seconds that are timed at least, by several calls if one takes less."""
+
+WARM_UP = 0.02
+"""Seconds of calls before."""
+
+_LEAST_SHARE = 0.1
+"""Of a call, what it computes takes at least this share."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One candidate to time; ``name`` is for people."""
+
+    graph: Graph
+    candidate: Candidate
+    structure: str
+
+    @property
+    def name(self) -> str:
+        ops = [self.graph.nodes[node].op for node in sorted(self.candidate.nodes)]
+        from devscope.dialects.names import op_name
+
+        return f"{self.candidate.name}: {', '.join(map(op_name, ops))}"
+
+
+class Profiler:
+    """The candidates of a program. Raises as planning does."""
+
+    def __init__(self, source: Any, options: CompileOptions) -> None:
+        self._offers: Offers = offers_of(source, options)
+        self._options = options
+        self.machine = machine_name()
+        self.left_out: list[tuple[Subject, str]] = []
+        """What could not be timed, and why."""
+        self.subjects = list(self._subjects())
+
+    def _subjects(self) -> Iterator[Subject]:
+        seen: set[tuple[str, str]] = set()
+        for graph, candidates in self._offers.candidates:
+            for candidate in candidates:
+                if not candidate.spec.device or len(candidate.claims) > 1:
+                    continue
+                structure = structure_of(graph, candidate.nodes)
+                if (structure, candidate.name) not in seen:
+                    seen.add((structure, candidate.name))
+                    yield Subject(graph, candidate, structure)
+
+    def measured(self, known: Sequence[CostRow]) -> Iterator[tuple[Subject, CostRow | None, bool]]:
+        """Per subject the row that it has now, None if it could not be timed, and whether ``known`` had it."""
+        had = {(row.structure, row.pattern, row.where, row.machine): row for row in known if row.structure}
+        for subject in self.subjects:
+            spec = subject.candidate.spec
+            pattern = subject.candidate.name if spec.backend is not None else ""
+            row = had.get((subject.structure, pattern, spec.name, self.machine))
+            if row is not None:
+                yield subject, row, True
+                continue
+            try:
+                seconds = self._seconds(subject)
+            except DevscopeError as error:
+                self.left_out.append((subject, error.message))
+                yield subject, None, False
+                continue
+            yield subject, CostRow(spec.name, seconds, "", pattern, "", subject.structure, self.machine), False
+
+    def _seconds(self, subject: Subject) -> float:
+        module, types = standalone(subject.graph, subject.candidate)
+        device = subject.candidate.spec.device
+        generated = subject.candidate.spec.backend is None
+        with_text = self._offers.session.to_mlir(module)
+        with _loaded(with_text, device if generated else "cpu:0", generated) as executable:
+            taken, given = types
+            values = [_argument(type_, number) for number, type_ in enumerate(taken)]
+            seconds = _median(lambda: executable(*values))
+        copied = _copies(self._offers.costs, device, taken) + _copies(self._offers.costs, device, given, True)
+        return max(seconds - copied, seconds * _LEAST_SHARE)
+
+
+def _loaded(module: Any, default: str, generated: bool) -> Executable:
+    return compile(module, default=default, arguments="open" if generated else "host", cache=False)
+
+
+def _copies(costs: CostModel, device: str, types: Iterable[Any], back: bool = False) -> float:
+    if device == "cpu:0":
+        return 0.0
+    ends = (device, "cpu:0") if back else ("cpu:0", device)
+    return sum(costs.copy(*ends, costs.bytes(type_)) for type_ in types)
+
+
+def standalone(graph: Graph, candidate: Candidate) -> tuple[ModuleOp, tuple[Sequence[Any], Sequence[Any]]]:
+    """A module whose ``@main`` does what a candidate does, and the types that it takes and gives.
+
+    Raises DevscopeError for sizes that are not known.
+    """
+    members = [graph.nodes[node].op for node in sorted(candidate.nodes)]
+    backend = candidate.spec.backend
+    function, inputs, outputs = outlined(members, backend, candidate.name if backend is not None else None)
+    types = [value.type for value in inputs], [value.type for value in outputs]
+    for type_ in types[0]:
+        if not isinstance(type_, TensorType) or DYNAMIC_INDEX in type_.get_shape():
+            raise DevscopeError(f"an argument is {type_}: only tensors whose sizes are known are timed")
+    if backend is None:
+        function.properties["sym_name"] = StringAttr("main")
+        function.properties.pop("sym_visibility", None)
+        return ModuleOp([function]), types
+    function.properties["sym_name"] = StringAttr("claimed")
+    block = Block(arg_types=types[0])
+    call = CallOp("claimed", block.args, types[1])
+    block.add_ops([call, ReturnOp(*call.results)])
+    return ModuleOp([FuncOp("main", types, Region(block)), function]), types
+
+
+def _argument(type_: Any, number: int) -> Any:
+    """Uniform numbers from -1 to 1; for integers, 0 to 3."""
+    generator = np.random.default_rng((0, number))
+    element = str(type_.element_type)
+    shape = type_.get_shape()
+    names = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
+    if element in names:
+        return generator.uniform(-1, 1, shape).astype(names[element])
+    integers = {
+        "i1": np.bool_,
+        "i8": np.int8,
+        "i16": np.int16,
+        "i32": np.int32,
+        "i64": np.int64,
+        "index": np.int64,
+    }
+    if element not in integers:
+        raise DevscopeError(f"an argument is of {element}: such are not timed")
+    return generator.integers(0, 4 if element != "i1" else 2, shape).astype(integers[element])
+
+
+def _median(call: Any) -> float:
+    """Seconds of one call: the median of several times, warm."""
+    end = time.perf_counter() + WARM_UP
+    calls, first = 0, time.perf_counter()
+    while calls < 2 or time.perf_counter() < end:
+        call()
+        calls += 1
+    each = (time.perf_counter() - first) / calls
+    runs = max(1, int(LONG_ENOUGH / each))
+    times: list[float] = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        for _ in range(runs):
+            call()
+        times.append((time.perf_counter() - begin) / runs)
+    return statistics.median(times)
+
+
+def merged(old: Sequence[CostRow], new: Sequence[CostRow]) -> list[CostRow]:
+    """Rows of the user first, then measured ones, each once."""
+
+    def key(row: CostRow) -> tuple[str, str, str, str]:
+        return row.structure, row.pattern, row.where, row.machine
+
+    said = [row for row in old if not row.structure]
+    measured: Mapping[Any, CostRow] = {key(row): row for row in [*old, *new] if row.structure}
+    return [*said, *(measured[one] for one in sorted(measured))]

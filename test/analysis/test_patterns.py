@@ -1,0 +1,188 @@
+"""Patterns: what they match, what belongs to a match, and what is said of those that nearly match."""
+
+from __future__ import annotations
+
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from devscope.analysis.patterns import Match, Pattern
+from devscope.dialects.context import make_planning_context
+from devscope.dialects.names import op_name
+from devscope.errors import OptionError
+from devscope.lowering.interop.session import Session
+from devscope.parsed_source import parse_source
+from devscope.patterns import (
+    broadcast,
+    constant,
+    dominated,
+    elementwise,
+    match,
+    near_miss,
+    one_or_more,
+    op,
+    pdl_pattern,
+    relu,
+    wildcard,
+)
+
+_SESSIONS: list[Session] = []
+
+
+def last(body: str, arguments: str = "%x: !t, %y: !t, %b: tensor<4xf32>") -> Operation:
+    """The operation that ``%r`` is the result of, in a function of tensors."""
+    maps = {"id": "i, j", "row": "j", "turned": "j, i"}
+    text = "".join(f"#{name} = affine_map<(i, j) -> ({to})>\n" for name, to in maps.items())
+    text += f"func.func @f({arguments}) -> !t {{\n{body}\n  return %r : !t\n}}"
+    parsed = parse_source(text.replace("!t", "tensor<4x4xf32>"))
+    session = Session(make_planning_context(), parsed.context)
+    _SESSIONS.append(session)
+    module: ModuleOp = session.to_xdsl(parsed.module)
+    end = next(o for o in module.walk() if op_name(o) == "func.return")
+    owner = end.operands[0].owner
+    assert isinstance(owner, Operation)
+    return owner
+
+
+def names(found: Match | None) -> list[str] | None:
+    return None if found is None else [op_name(one) for one in found.ops]
+
+
+ADD = "%r = arith.addf %0, %y : !t"
+ZERO = "%z = arith.constant 0.0 : f32\n"
+EMPTY = "%e = tensor.empty() : !t\n"
+
+
+def generic(result: str, operands: str, maps: str, body: str) -> str:
+    types = ", ".join("tensor<4xf32>" if one == "%b" else "!t" for one in operands.split(", "))
+    arguments = ", ".join(f"%a{n}: f32" for n in range(len(operands.split(", "))))
+    kinds = '["parallel", "parallel"]'
+    return (
+        f"{result} = linalg.generic {{indexing_maps = [{maps}, #id], iterator_types = {kinds}}}"
+        f" ins({operands} : {types}) outs(%e : !t) {{\n^bb0({arguments}, %o: f32):\n{body}\n}} -> !t\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "%r = arith.addf %y, %x : !t",
+        EMPTY + "%r = linalg.add ins(%x, %y : !t, !t) outs(%e : !t) -> !t",
+        EMPTY + generic("%r", "%x, %y", "#id, #id", "%s = arith.addf %a1, %a0 : f32\nlinalg.yield %s : f32"),
+        "%r = stablehlo.add %x, %y : !t",
+    ],
+)
+def test_elementwise_however_it_is_written(body: str) -> None:
+    found = match(elementwise("add", wildcard().named("one"), wildcard().named("other")), last(body))
+    assert found is not None
+    assert len(found.ops) == 1
+    assert {found["one"], found["other"]} == {*found.root.operands[:2]}
+    assert match(elementwise("mul", wildcard(), wildcard()), last(body)) is None
+
+
+def test_several_in_one_body() -> None:
+    body = "%m = arith.mulf %a0, %a0 : f32\n%s = arith.addf %m, %a1 : f32\n%u = arith.maximumf %z, %s : f32\n"
+    program = ZERO + EMPTY + generic("%r", "%x, %b", "#id, #row", body + "linalg.yield %u : f32")
+    x, b = wildcard().named("x"), broadcast(wildcard().named("b"), [-1])
+    found = match(relu(elementwise("add", elementwise("mul", x, x), b)), last(program))
+    assert found is not None
+    assert names(found) == ["linalg.generic"]
+    assert [found["x"], found["b"]] == list(found.root.operands[:2])
+    assert set(found.values) == {"x", "b"}  # what relu names for itself is its own
+    along_rows = relu(elementwise("add", elementwise("mul", x, x), broadcast(wildcard(), [0])))
+    assert match(along_rows, last(program)) is None
+    assert match(relu(elementwise("add", x, b)), last(program)) is None  # the body computes more
+
+
+def test_operands_have_the_shape_of_the_result() -> None:
+    turned = EMPTY + generic(
+        "%r", "%x, %y", "#id, #turned", "%s = arith.addf %a0, %a1 : f32\nlinalg.yield %s : f32"
+    )
+    miss = near_miss(elementwise("add", wildcard(), wildcard()), last(turned))
+    assert miss is not None
+    assert "broadcast or permuted" in miss.text
+
+
+def test_relu_as_a_choice() -> None:
+    body = "%c = arith.cmpf {0}, %a0, %z : f32\n%s = arith.select %c, %a0, %z : f32\nlinalg.yield %s : f32"
+    for predicate, right in (("ugt", True), ("ogt", False)):  # of a NaN, the second makes a zero
+        program = ZERO + EMPTY + generic("%r", "%x", "#id", body.format(predicate))
+        assert (match(relu(wildcard()), last(program)) is not None) == right
+
+
+def test_alternatives_options_and_repetition() -> None:
+    tanh, x = op("math.tanh", wildcard()), wildcard().named("x")
+    chain = "%0 = math.tanh %x : !t\n%1 = math.absf %0 : !t\n%2 = math.tanh %1 : !t\n%r = math.tanh %2 : !t"
+    step = lambda p: op(["math.tanh", "math.absf"], p)  # noqa: E731
+    assert names(match(one_or_more(step, x), last(chain))) == ["math.tanh", "math.absf", "math.tanh", "math.tanh"]
+    assert names(match(one_or_more(lambda p: op("math.tanh", p), x), last(chain))) == ["math.tanh"] * 2
+    assert names(match(tanh.optional(lambda p: op("math.absf", p)), last(chain))) == ["math.tanh"]
+    assert match(op("math.exp", x) | op("math.absf", x), last(chain)) is None
+    assert names(match(op("math.*", op("math.t*", x)), last(chain))) == ["math.tanh"] * 2
+
+
+def test_names_are_one_value() -> None:
+    x = wildcard().named("x")
+    assert match(op("arith.addf", x, x), last("%r = arith.addf %x, %x : !t")) is not None
+    pattern = op("arith.addf", x, x)
+    assert match(pattern, last("%r = arith.addf %x, %y : !t")) is None
+    miss = near_miss(pattern, last("%r = arith.addf %x, %y : !t"))
+    assert miss is not None
+    assert "two different values would be 'x'" in miss.text
+
+
+def test_dominated_region() -> None:
+    body = "%0 = math.exp %x : !t\n%1 = math.tanh %0 : !t\n%2 = math.absf %0 : !t\n%3 = arith.addf %1, %2 : !t\n"
+    program = last(body + "%r = arith.mulf %3, %y : !t")
+    path = op(["math.tanh", "math.absf", "arith.addf"])
+    region = dominated(op("math.exp", wildcard()), path, op("arith.mulf"))
+    assert names(match(region, program)) == ["math.exp", "math.tanh", "math.absf", "arith.addf", "arith.mulf"]
+    assert match(dominated(op("math.log"), path, op("arith.mulf")), program) is None
+
+
+def test_checks_attributes_and_constants() -> None:
+    program = ZERO + EMPTY + "%f = linalg.fill ins(%z : f32) outs(%e : !t) -> !t\n"
+    program += "%r = linalg.matmul ins(%x, %y : !t, !t) outs(%f : !t) -> !t"
+    x = wildcard().has_type("f32", rank=2, static=True)
+    assert match(op("linalg.matmul", x, x, constant(0.0)), last(program)) is not None
+    for pattern, text in (
+        (op("linalg.matmul", x, x, constant(1.0)), "the constant is 0, not 1"),
+        (op("linalg.matmul", x.has_type("f64"), x), "is not of f64"),
+        (op("linalg.matmul", x.where(lambda value: "too large"), x), "too large"),
+        (op("linalg.matmul", x, x, attributes={"cast": "signed"}), "'cast' of 'linalg.matmul' is None"),
+        (op("linalg.matmul", op("math.exp"), x), "an argument stands where 'math.exp' should be"),
+    ):
+        miss = near_miss(pattern, last(program))
+        assert miss is not None
+        assert text in miss.text
+
+
+def test_pdl() -> None:
+    pattern: Pattern = pdl_pattern("""
+        pdl.pattern : benefit(1) {
+          %x = pdl.operand
+          %type = pdl.type
+          %inner = pdl.operation "math.tanh" (%x : !pdl.value) -> (%type : !pdl.type)
+          %value = pdl.result 0 of %inner
+          %root = pdl.operation "math.absf" (%value : !pdl.value) -> (%type : !pdl.type)
+          pdl.rewrite %root with "none"
+        }""")
+    found = match(pattern, last("%0 = math.tanh %x : !t\n%r = math.absf %0 : !t"))
+    assert names(found) == ["math.tanh", "math.absf"]
+    assert found is not None
+    assert found["x"] is found.ops[0].operands[0]
+    assert match(pattern, last("%0 = math.exp %x : !t\n%r = math.absf %0 : !t")) is None
+    for text in ("no PDL", "builtin.module {}"):
+        with pytest.raises(OptionError):
+            pdl_pattern(text)
+
+
+def test_what_no_pattern_can_be() -> None:
+    for make in (
+        lambda: op("matmul"),
+        lambda: op("arith.addf", wildcard(), commutative=True),
+        lambda: elementwise("plus", wildcard(), wildcard()),
+        lambda: elementwise("add", wildcard()),
+    ):
+        with pytest.raises(OptionError):
+            make()
