@@ -233,8 +233,8 @@ class Backend:
     ``name``: of the target kind and of the compiler. ``options``: the schema of the target. ``device_type``: where
     its code runs: ``"cpu"`` is ordinary memory of the host. ``patterns``: in the order in which they are tried.
     ``passes``: xDSL passes, run in order. ``lowering``: MLIR's pass pipelines, run on each claimed function.
-    ``merge``: whether neighbouring matches become one function. ``calls``: whether functions on its device can call
-    each other.
+    ``merge``: whether neighbouring matches become one function. ``programs``: MLIR text of programs that it claims
+    something of, which ``devscope check-backend`` runs.
     """
 
     name: ClassVar[str]
@@ -244,6 +244,7 @@ class Backend:
     passes: Mapping[Phase | str, Sequence[Any]] = {}
     lowering: Sequence[str] = ()
     merge: bool = False
+    programs: Sequence[str] = ()
 
     def codegen(self, function: Claimed) -> Code:
         """Code for a claimed function. Any exception is an error at the place of the operation."""

@@ -267,6 +267,8 @@ def _compile_source(
         program.report["closed"] = closed
     if planned.structures:
         program.report["structures"] = {name: asdict(found) for name, found in planned.structures.items()}
+    if claimed:
+        program.report["backends"] = [taken for one in claimed for taken in one.to_json()]
     return program
 
 

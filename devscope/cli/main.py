@@ -6,11 +6,14 @@ import sys
 from collections.abc import Sequence
 
 from devscope.cli import (
+    command_backends,
     command_build,
     command_cache,
+    command_check_backend,
     command_devices,
     command_inspect,
     command_lower,
+    command_new_backend,
     command_plan,
     command_profile,
     command_run,
@@ -28,6 +31,9 @@ _COMMANDS = (
     command_devices,
     command_tune,
     command_profile,
+    command_backends,
+    command_new_backend,
+    command_check_backend,
     command_cache,
 )
 

@@ -62,6 +62,12 @@ class ClaimedFunction:
                 return known[-1]
         return source_location(self.functions[0])
 
+    def to_json(self) -> list[dict[str, str]]:
+        """The patterns that it is made of."""
+        composites = (function.attributes.get(COMPOSITE_ATTR) for function in self.functions)
+        names = [one.data.partition(".")[2] for one in composites if isinstance(one, StringAttr)]
+        return [{"backend": self.backend.name, "pattern": name, "function": self.name} for name in names]
+
     def describe(self) -> str:
         """For messages: ``backend 'blas', pattern 'matmul'``."""
         pattern = f", pattern '{self.pattern}'" if self.pattern else ""

@@ -1,0 +1,324 @@
+"""``blas``: matrix products by OpenBLAS, called from compiled host code.
+
+Products of matrices, of batches of them, and of a matrix and a vector, of f32 and f64; transposed operands, a factor,
+and what is added (a matrix, or a row for each row) are part of the call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from xdsl.dialects.builtin import TensorType
+from xdsl.ir import Operation, SSAValue
+
+from devscope.analysis.patterns import Match, broadcast, constant, elementwise, op, wildcard
+from devscope.analysis.patterns.attributes import splat_value
+from devscope.backends.backend import Backend, Claimed, Code, Mlir, Row
+from devscope.dialects.names import op_name
+
+_LETTERS = {"f32": "s", "f64": "d"}
+_MOST = 2**31 - 1
+"""The largest size that this OpenBLAS, whose integers have 32 bits, can be given."""
+
+_ROWS = 101
+_PLAIN, _TRANSPOSED = 111, 112
+
+
+def _transposable(name: str, swap: list[int]) -> Any:
+    plain = wildcard().named(name)
+    return op("linalg.transpose", plain, attributes={"permutation": swap}) | plain
+
+
+_MATRICES = op(
+    "linalg.matmul", _transposable("a", [1, 0]), _transposable("b", [1, 0]), wildcard().named("init")
+).named("product")
+_BATCH = op(
+    "linalg.batch_matmul", _transposable("a", [0, 2, 1]), _transposable("b", [0, 2, 1]), wildcard().named("init")
+).named("product")
+_VECTOR = op(
+    ("linalg.matvec", "linalg.vecmat"), wildcard().named("a"), wildcard().named("b"), wildcard().named("init")
+).named("product")
+
+
+def _scaled(product: Any) -> Any:
+    return elementwise("mul", product, constant().named("factor"))
+
+
+def _biased(product: Any) -> Any:
+    return elementwise("add", product, broadcast(wildcard().named("bias")))
+
+
+def _producer(value: SSAValue) -> Operation | None:
+    return value.owner if isinstance(value.owner, Operation) else None
+
+
+def _is_zero(value: SSAValue) -> bool:
+    return splat_value(value) == 0
+
+
+def _accepts(match: Match) -> bool | str:
+    """Whether OpenBLAS computes it as it is written."""
+    product = _product(match)
+    for value in (*product.operands[:2], match.root.results[0]):
+        type_ = value.type
+        if not isinstance(type_, TensorType) or str(type_.get_element_type()) not in _LETTERS:
+            return f"it computes with f32 and f64, not with {type_}"
+        if any(size > _MOST for size in type_.get_shape()):
+            return f"a size of {type_} is larger than {_MOST}"
+    element = {
+        str(value.type.get_element_type()) for value in product.operands[:3] if isinstance(value.type, TensorType)
+    }
+    if len(element) > 1:
+        return f"operands are of {' and '.join(sorted(element))}"
+    maps = product.get_attr_or_prop("indexing_maps")
+    if maps is not None and _transposes(product) is None:
+        return "its indexing maps are not those of a product of matrices"
+    if "bias" in match and not _is_zero(match["init"]):
+        return "it adds to a tensor, and a bias to that"
+    if "factor" in match and not _is_zero(match["init"]):
+        return "it multiplies a sum"
+    bias = match["bias"].type if "bias" in match else None
+    if isinstance(bias, TensorType) and len(bias.get_shape()) not in (1, len(product.results[0].type.get_shape())):  # pyright: ignore
+        return "its bias is neither a row nor of the result's shape"
+    return True
+
+
+def _product(match: Match) -> Operation:
+    return match.named("linalg.matmul", "linalg.batch_matmul", "linalg.matvec", "linalg.vecmat")[0]
+
+
+def _transposes(product: Operation) -> tuple[bool, bool] | None:
+    """Which operands the operation itself reads transposed; None where its maps are others."""
+    maps = product.get_attr_or_prop("indexing_maps")
+    if maps is None:
+        return False, False
+    found = [str(one.data) for one in getattr(maps, "data", ())]
+    batch = 1 if op_name(product) == "linalg.batch_matmul" else 0
+    dims = [f"d{number}" for number in range(batch + 3)]
+    lead, (m, n, k) = dims[:batch], dims[batch:]
+
+    def written(*results: str) -> str:
+        return f"({', '.join(dims)}) -> ({', '.join([*lead, *results])})"
+
+    if len(found) != 3 or found[2] != written(m, n):
+        return None
+    a = {written(m, k): False, written(k, m): True}.get(found[0])
+    b = {written(k, n): False, written(n, k): True}.get(found[1])
+    return None if a is None or b is None else (a, b)
+
+
+def _program(name: str, a: str, b: str, c: str, tail: str) -> str:
+    """A product and what follows it, for the conformance suite."""
+    return f"""func.func @main(%a: tensor<{a}xf32>, %b: tensor<{b}xf32>, %c: tensor<{c}xf32>) -> tensor<{c}xf32> {{
+      %z = arith.constant dense<0.0> : tensor<{c}xf32>
+      %f = arith.constant dense<0.125> : tensor<{c}xf32>
+      %r = linalg.{name} ins(%a, %b : tensor<{a}xf32>, tensor<{b}xf32>) outs(%z : tensor<{c}xf32>) -> tensor<{c}xf32>
+      %s = arith.{tail} : tensor<{c}xf32>
+      return %s : tensor<{c}xf32>
+    }}"""
+
+
+class Blas(Backend):
+    name: ClassVar[str] = "blas"
+    patterns: Sequence[Row] = tuple(
+        Row(f"{name}{suffix}", extend(product), _accepts)
+        for name, product in (("matmul", _MATRICES), ("batch_matmul", _BATCH), ("matvec", _VECTOR))
+        for suffix, extend in (("_bias", _biased), ("_scaled", _scaled), ("", lambda product: product))
+    )
+
+    programs: Sequence[str] = tuple(
+        _program(name, *sizes, tail)
+        for name, *sizes in (
+            ("matmul", "6x5", "5x7", "6x7"),
+            ("batch_matmul", "3x6x5", "3x5x7", "3x6x7"),
+            ("matvec", "6x5", "5", "6"),
+        )
+        for tail in ("addf %r, %c", "mulf %r, %f")
+    )
+
+    def codegen(self, function: Claimed) -> Code:
+        assert function.match is not None
+        return _Call(function, function.match).code()
+
+    def version(self) -> str:
+        return "1"
+
+
+class _Call:
+    """Text of a function over buffers that calls OpenBLAS."""
+
+    def __init__(self, function: Claimed, match: Match) -> None:
+        self.function, self.match = function, match
+        self.product = _product(match)
+        self.types = function.buffers
+        self.result = len(self.types) - 1
+        type_ = self.product.results[0].type
+        assert isinstance(type_, TensorType)
+        self.element = str(type_.get_element_type())
+        self.lines: list[str] = []
+
+    def new(self, text: str) -> str:
+        self.lines.append(f"%v{len(self.lines)} = {text}")
+        return f"%v{len(self.lines) - 1}"
+
+    def code(self) -> Code:
+        name = op_name(self.product)
+        beta = self._initial()
+        factor = splat_value(self.match["factor"]) if "factor" in self.match else 1.0
+        alpha, beta = (self.new(f"arith.constant {float(x)!r} : {self.element}") for x in (factor, beta))  # pyright: ignore
+        is_vector = name in ("linalg.matvec", "linalg.vecmat")
+        symbol = f"scipy_cblas_{_LETTERS[self.element]}{'gemv' if is_vector else 'gemm'}"
+        call = self._vector if is_vector else self._matrices
+        types = call(symbol, alpha, beta, name)
+        arguments = ", ".join(f"%a{number}: {type_}" for number, type_ in enumerate(self.types))
+        body = "\n  ".join(self.lines)
+        text = (
+            f"func.func private @{symbol}({', '.join(types)})\n"
+            f"func.func @{self.function.name}({arguments}) {{\n  {body}\n  return\n}}\n"
+        )
+        return Mlir(text, [symbol])
+
+    # ------------------------------------------------------------------------------------------- what is added
+
+    def _initial(self) -> float:
+        """Put what is added into the result; the factor of what is there."""
+        added = self.match["bias"] if "bias" in self.match else self.match["init"]
+        if "bias" not in self.match and _is_zero(added):
+            return 0.0
+        out = f"outs(%a{self.result} : {self.types[self.result]})"
+        splat = splat_value(added)
+        if splat is not None:
+            value = self.new(f"arith.constant {float(splat)!r} : {self.element}")
+            self.lines.append(f"linalg.fill ins({value} : {self.element}) {out}")
+            return 1.0
+        number = self.function.operand(added)
+        given, rank = self.types[number], _rank(self.product.results[0])
+        if _rank(added) == rank:
+            self.lines.append(f"linalg.copy ins(%a{number} : {given}) {out}")
+        else:
+            dimensions = ", ".join(map(str, range(rank - 1)))
+            self.lines.append(f"linalg.broadcast ins(%a{number} : {given}) {out} dimensions = [{dimensions}]")
+        return 1.0
+
+    # ------------------------------------------------------------------------------------------- the call
+
+    def _operand(self, position: int) -> tuple[int, bool]:
+        """The number of an operand of the product, and whether it is transposed before."""
+        value = self.product.operands[position]
+        before = _producer(value)
+        if before is not None and op_name(before) == "linalg.transpose":
+            return self.function.operand(before.operands[0]), True
+        return self.function.operand(value), False
+
+    def _size(self, value: int, axis: int) -> str:
+        """A size as an i32; an assertion that it is one, where it is not known."""
+        at = self.new(f"arith.constant {axis} : index")
+        size = self.new(f"memref.dim %a{value}, {at} : {self.types[value]}")
+        most = self.new(f"arith.constant {_MOST} : index")
+        fits = self.new(f"arith.cmpi sle, {size}, {most} : index")
+        self.lines.append(f'cf.assert {fits}, "a matrix has more than {_MOST} rows or columns"')
+        return self.new(f"arith.index_cast {size} : index to i32")
+
+    def _leading(self, value: int, axis: int) -> str:
+        """The distance of two rows, which BLAS wants to be 1 at least."""
+        return self.new(f"arith.maxsi {self._size(value, axis)}, {self._number(1)} : i32")
+
+    def _number(self, number: int) -> str:
+        return self.new(f"arith.constant {number} : i32")
+
+    def _address(self, value: int) -> str:
+        index = self.new(f"memref.extract_aligned_pointer_as_index %a{value} : {self.types[value]} -> index")
+        return self.new(f"arith.index_cast {index} : index to i64")
+
+    def _emit(self, symbol: str, arguments: Sequence[tuple[str, str]]) -> list[str]:
+        values, types = zip(*arguments, strict=True)
+        self.lines.append(f"func.call @{symbol}({', '.join(values)}) : ({', '.join(types)}) -> ()")
+        return list(types)
+
+    def _matrices(self, symbol: str, alpha: str, beta: str, name: str) -> list[str]:
+        batch = 1 if name == "linalg.batch_matmul" else 0
+        own = _transposes(self.product)
+        assert own is not None
+        (a, a_before), (b, b_before) = self._operand(0), self._operand(1)
+        a_turned, b_turned = a_before != own[0], b_before != own[1]
+        c = self.result
+        m, n = self._size(c, batch), self._size(c, batch + 1)
+        k = self._size(a, batch + (0 if a_turned else 1))
+        leading = [self._leading(value, batch + 1) for value in (a, b, c)]
+        numbers = [self._number(_TRANSPOSED if turned else _PLAIN) for turned in (a_turned, b_turned)]
+        rows = self._number(_ROWS)
+        pointers = [self._address(value) for value in (a, b, c)]
+        types: list[str] = []
+
+        def call() -> None:
+            at = [self.new(f"llvm.inttoptr {pointer} : i64 to !llvm.ptr") for pointer in pointers]
+            arguments = [
+                (rows, "i32"),
+                *((number, "i32") for number in numbers),
+                (m, "i32"),
+                (n, "i32"),
+                (k, "i32"),
+            ]
+            arguments += [(alpha, self.element), (at[0], "!llvm.ptr"), (leading[0], "i32"), (at[1], "!llvm.ptr")]
+            arguments += [(leading[1], "i32"), (beta, self.element), (at[2], "!llvm.ptr"), (leading[2], "i32")]
+            types.extend(self._emit(symbol, arguments))
+
+        if not batch:
+            call()
+            return types
+        count, zero, one = (self.new(text) for text in self._loop_bounds(c))
+        steps = [self._matrix_bytes(value) for value in (a, b, c)]
+        loop = f"%i{len(self.lines)}"
+        self.lines.append(f"scf.for {loop} = {zero} to {count} step {one} {{")
+        number = self.new(f"arith.index_cast {loop} : index to i64")
+        offsets = [self.new(f"arith.muli {number}, {step} : i64") for step in steps]
+        pointers = [
+            self.new(f"arith.addi {pointer}, {offset} : i64")
+            for pointer, offset in zip(pointers, offsets, strict=True)
+        ]
+        call()
+        self.lines.append("}")
+        return types
+
+    def _loop_bounds(self, value: int) -> list[str]:
+        at = self.new("arith.constant 0 : index")
+        return [
+            f"memref.dim %a{value}, {at} : {self.types[value]}",
+            "arith.constant 0 : index",
+            "arith.constant 1 : index",
+        ]
+
+    def _matrix_bytes(self, value: int) -> str:
+        total = self.new(f"arith.constant {4 if self.element == 'f32' else 8} : i64")
+        for axis in (1, 2):
+            at = self.new(f"arith.constant {axis} : index")
+            size = self.new(f"memref.dim %a{value}, {at} : {self.types[value]}")
+            total = self.new(f"arith.muli {total}, {self.new(f'arith.index_cast {size} : index to i64')} : i64")
+        return total
+
+    def _vector(self, symbol: str, alpha: str, beta: str, name: str) -> list[str]:
+        is_first = name == "linalg.matvec"
+        matrix, _ = self._operand(0 if is_first else 1)
+        vector, _ = self._operand(1 if is_first else 0)
+        one = self._number(1)
+        arguments = [
+            (self._number(_ROWS), "i32"),
+            (self._number(_PLAIN if is_first else _TRANSPOSED), "i32"),
+            (self._size(matrix, 0), "i32"),
+            (self._size(matrix, 1), "i32"),
+            (alpha, self.element),
+        ]
+        at = [
+            self.new(f"llvm.inttoptr {self._address(value)} : i64 to !llvm.ptr")
+            for value in (matrix, vector, self.result)
+        ]
+        arguments += [(at[0], "!llvm.ptr"), (self._leading(matrix, 1), "i32"), (at[1], "!llvm.ptr"), (one, "i32")]
+        arguments += [(beta, self.element), (at[2], "!llvm.ptr"), (one, "i32")]
+        return self._emit(symbol, arguments)
+
+
+def _rank(value: SSAValue) -> int:
+    type_ = value.type
+    assert isinstance(type_, TensorType)
+    return len(type_.get_shape())

@@ -1,0 +1,1 @@
+"""The files of a project for a new backend, see `devscope.backend_skeleton`."""

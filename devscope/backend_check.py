@@ -1,0 +1,231 @@
+"""The conformance suite for backends: ``devscope check-backend``.
+
+It compiles programs with the backend, runs what it claims beside the same program without it, saves and loads that,
+and looks at options and errors.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from devscope.api import compile as compile_program
+from devscope.api import load
+from devscope.backends.registry import find_backends, get_backend
+from devscope.dialects.target import OptionSpec, get_target_kind
+from devscope.errors import DevscopeError, OptionError
+from devscope.runtime.child_process import python
+
+
+class Outcome(NamedTuple):
+    """``problem`` is empty if all is well."""
+
+    what: str
+    problem: str = ""
+
+
+def _matmul(element: str, sizes: tuple[str, str, str], tail: str = "", result: str = "%r", more: str = "") -> str:
+    m, k, n = sizes
+    a, b, c = f"tensor<{m}x{k}x{element}>", f"tensor<{k}x{n}x{element}>", f"tensor<{m}x{n}x{element}>"
+    dynamic = ", ".join(size for size, text in (("%m", m), ("%n", n)) if text == "?")
+    text = f"""
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %zero = arith.constant 0.0 : {element}
+      %m = tensor.dim %a, %c0 : {a}
+      %n = tensor.dim %b, %c1 : {b}
+      %e = tensor.empty({dynamic}) : {c}
+      %z = linalg.fill ins(%zero : {element}) outs(%e : {c}) -> {c}
+      %r = linalg.matmul ins(%a, %b : {a}, {b}) outs(%z : {c}) -> {c}
+      {tail}
+      return {result} : {c}"""
+    tail_type = more.replace("N", n).replace("E", element)
+    return f"func.func @main(%a: {a}, %b: {b}{tail_type}) -> {c} {{{text}\n}}".replace("$C", c).replace(
+        "$V", f"tensor<{n}x{element}>"
+    )
+
+
+_BIAS = """%bb = linalg.broadcast ins(%v : $V) outs(%e : $C) dimensions = [0]
+      %s = arith.addf %r, %bb : $C"""
+_RELU = _BIAS + """
+      %t = linalg.max ins(%s, %z : $C, $C) outs(%e : $C) -> $C"""
+
+
+def _conv(name: str, image: str, filters: str, result: str) -> str:
+    return f"""func.func @main(%a: tensor<{image}xf32>, %b: tensor<{filters}xf32>) -> tensor<{result}xf32> {{
+      %z = arith.constant dense<0.0> : tensor<{result}xf32>
+      %r = linalg.{name} {{strides = dense<[2, 1]> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}
+        ins(%a, %b : tensor<{image}xf32>, tensor<{filters}xf32>) outs(%z : tensor<{result}xf32>) -> tensor<{result}xf32>
+      return %r : tensor<{result}xf32>
+    }}"""
+
+
+def _product(name: str, a: str, b: str, c: str) -> str:
+    return f"""func.func @main(%a: tensor<{a}xf32>, %b: tensor<{b}xf32>) -> tensor<{c}xf32> {{
+      %z = arith.constant dense<0.0> : tensor<{c}xf32>
+      %r = linalg.{name} ins(%a, %b : tensor<{a}xf32>, tensor<{b}xf32>) outs(%z : tensor<{c}xf32>) -> tensor<{c}xf32>
+      return %r : tensor<{c}xf32>
+    }}"""
+
+
+def programs() -> dict[str, str]:
+    """Programs that backends may claim parts of."""
+    found: dict[str, str] = {}
+    for element in ("f32", "f64"):
+        for kind, sizes in (("static", ("6", "5", "7")), ("dynamic", ("?", "?", "?"))):
+            more = ", %v: tensor<NxE>"
+            found[f"matmul {element} {kind}"] = _matmul(element, sizes)
+            found[f"matmul + bias {element} {kind}"] = _matmul(element, sizes, _BIAS, "%s", more)
+            found[f"matmul + bias + relu {element} {kind}"] = _matmul(element, sizes, _RELU, "%t", more)
+    found["batch matmul"] = _product("batch_matmul", "3x6x5", "3x5x7", "3x6x7")
+    found["matvec"] = _product("matvec", "6x5", "5", "6")
+    found["vecmat"] = _product("vecmat", "6", "6x5", "5")
+    found["conv2d nhwc"] = _conv("conv_2d_nhwc_hwcf", "2x8x9x3", "3x2x3x4", "2x3x8x4")
+    found["conv2d nchw"] = _conv("conv_2d_nchw_fchw", "2x3x8x9", "4x3x3x2", "2x4x3x8")
+    found["softmax"] = """func.func @main(%a: tensor<6x5xf32>) -> tensor<6x5xf32> {
+      %e = tensor.empty() : tensor<6x5xf32>
+      %r = linalg.softmax dimension(1) ins(%a : tensor<6x5xf32>) outs(%e : tensor<6x5xf32>) -> tensor<6x5xf32>
+      return %r : tensor<6x5xf32>
+    }"""
+    found["elementwise"] = """func.func @main(%a: tensor<?x5xf32>, %b: tensor<?x5xf32>) -> tensor<?x5xf32> {
+      %0 = arith.addf %a, %b : tensor<?x5xf32>
+      %1 = math.tanh %0 : tensor<?x5xf32>
+      return %1 : tensor<?x5xf32>
+    }"""
+    return found
+
+
+def check_backend(name: str) -> Iterator[Outcome]:
+    """What the suite finds, step by step. Raises OptionError if there is no such backend."""
+    backend = get_backend(name)
+    yield Outcome(f"registers: target kind '{name}' for devices of type '{backend.device_type}'")
+    for option, spec in backend.options.items():
+        yield _option(name, option, spec)
+    yield _refused("an unknown option is refused", f"{name}:no_such_option=1")
+    claimed: set[str] = set()
+    own = {f"its own program {n}": text for n, text in enumerate(backend.programs, 1)}
+    for title, text in {**programs(), **own}.items():
+        found, outcomes = _run(name, text, claimed)
+        claimed |= found
+        if found:
+            yield from (Outcome(f"{title}: {what}", problem) for what, problem in outcomes)
+        elif title in own:
+            yield Outcome(title, "it claims nothing of it")
+    for row in backend.patterns:
+        if row[0] not in claimed:
+            yield Outcome(
+                f"pattern '{row[0]}'", "it matched in no program: give one that it matches in Backend.programs"
+            )
+
+
+def _option(name: str, option: str, spec: OptionSpec) -> Outcome:
+    kind, wrong = get_target_kind(name), {str: 1, int: "text", bool: "text"}[spec.type]
+    try:
+        kind.check_options({option: wrong})
+    except OptionError:
+        return Outcome(f"option '{option}' ({spec.type.__name__})")
+    return Outcome(f"option '{option}'", f"{wrong!r} was taken for {spec.type.__name__}")
+
+
+def _refused(what: str, text: str) -> Outcome:
+    try:
+        find_backends([text])
+    except OptionError:
+        return Outcome(what)
+    return Outcome(what, "it was taken")
+
+
+def _run(name: str, text: str, known: set[str]) -> tuple[set[str], list[Outcome]]:
+    """The patterns that were claimed of a program, and how that went; it is saved if there are some not ``known``."""
+    outcomes: list[Outcome] = []
+    patterns: set[str] = set()
+    try:
+        executable = compile_program(text, backends=[name], cache=False)
+        patterns = {taken["pattern"] for taken in executable.program.report.get("backends", [])}
+        if not patterns:
+            return patterns, []
+        reference = compile_program(text, cache=False)
+        for size in (4, 0, 1):
+            outcomes.append(_compare(executable, reference, size))
+            if all(None not in spec.shape for spec in executable.entries["main"].inputs):
+                break
+        outcomes.append(_errors(executable, reference))
+        if not patterns <= known:
+            outcomes.append(_saved(executable, reference))
+    except DevscopeError as error:
+        outcomes.append(Outcome("compiles", str(error)))
+        patterns |= {str(getattr(error, "pattern", "")) or "?"}
+    return patterns, outcomes
+
+
+def _arguments(executable: Any, size: int) -> list[Any]:
+    random = np.random.default_rng(size)
+    made: list[Any] = []
+    for spec in executable.entries["main"].inputs:
+        shape = [size if one is None else one for one in spec.shape]
+        made.append(random.standard_normal(shape).astype({"f32": np.float32, "f64": np.float64}[spec.dtype]))
+    return made
+
+
+def _difference(found: Any, expected: Any) -> str:
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        return f"it gives {found.dtype}{found.shape}, not {expected.dtype}{expected.shape}"
+    tolerance = 1e-4 if expected.dtype == np.float32 else 1e-9
+    if not np.allclose(found, expected, rtol=tolerance, atol=tolerance, equal_nan=True):
+        return f"it differs from the host's by up to {np.max(np.abs(found - expected)):g}"
+    return ""
+
+
+def _compare(executable: Any, reference: Any, size: int) -> Outcome:
+    """Twice, since what a call leaves behind must not matter."""
+    arguments, what = _arguments(executable, size), f"runs with dynamic sizes {size}"
+    for _ in range(2):
+        if problem := _difference(executable(*arguments), reference(*arguments)):
+            return Outcome(what, problem)
+    left = {device: count for device, count in executable.counters().live.items() if count}
+    return Outcome(what, f"buffers are left over: {left}" if left else "")
+
+
+def _errors(executable: Any, reference: Any) -> Outcome:
+    """Shapes that do not fit are refused, and the program goes on to work."""
+    what, arguments = "refuses shapes that do not fit", _arguments(executable, 4)
+    if len(arguments) > 1:
+        try:
+            executable(np.zeros((3,) * (arguments[0].ndim + 1), arguments[0].dtype), *arguments[1:])
+            return Outcome(what, "they were taken")
+        except DevscopeError:
+            pass
+    return Outcome(what, _difference(executable(*arguments), reference(*arguments)))
+
+
+_LOAD = """
+import devscope, numpy as np
+executable = devscope.load(sys.argv[1])
+given = np.load(sys.argv[2])
+np.save(sys.argv[3], executable(*(given[name] for name in given.files)))
+loaded = [name for name in ("xdsl", "mlir", "torch_mlir") if name in sys.modules]
+print(" ".join(loaded), end="")
+"""
+
+
+def _saved(executable: Any, reference: Any) -> Outcome:
+    """In a process of its own, which must not need the compiler."""
+    arguments, what = _arguments(executable, 4), "runs when saved and loaded, without the compiler"
+    with tempfile.TemporaryDirectory() as folder:
+        program, given, result = (str(Path(folder) / name) for name in ("p.dsx", "in.npz", "out.npy"))
+        executable.save(program)
+        load(program).close()
+        np.savez(given, *arguments)
+        process = subprocess.run(
+            python(_LOAD, program, given, result), capture_output=True, text=True, check=False
+        )
+        if process.returncode:
+            return Outcome(what, (process.stderr.strip().splitlines() or ["it failed"])[-1])
+        if process.stdout:
+            return Outcome(what, f"loading it imported {process.stdout}")
+        return Outcome(what, _difference(np.load(result), reference(*arguments)))
