@@ -197,6 +197,8 @@ class Claimed:
     text: str
     match: Match | None
     location: SourceLocation | None
+    passed: Sequence[int]
+    """Which parameters of ``function`` code gets: the others are sizes that the shapes of these say."""
 
     @property
     def buffers(self) -> list[str]:
@@ -204,15 +206,17 @@ class Claimed:
         return [_buffer(type_) for type_ in (*self.inputs, *self.outputs)]
 
     def operand(self, value: SSAValue) -> int:
-        """Which operand a value of ``function`` is. Raises LoweringError if it is none."""
-        if isinstance(value, BlockArgument) and value.block is self.function.body.first_block:
-            return value.index
+        """Which operand of the code a value of ``function`` is. Raises LoweringError if it is none."""
+        is_parameter = isinstance(value, BlockArgument) and value.block is self.function.body.first_block
+        if is_parameter and value.index in self.passed:
+            return self.passed.index(value.index)
         raise LoweringError(f"a value of '{self.name}' is no operand", self.location)
 
     @property
     def inputs(self) -> Sequence[Attribute]:
-        """The types of its operands."""
-        return self.function.function_type.inputs.data
+        """The types of the operands of its code."""
+        types = self.function.function_type.inputs.data
+        return [types[position] for position in self.passed]
 
     @property
     def outputs(self) -> Sequence[Attribute]:

@@ -17,6 +17,7 @@ from devscope.dialects.target import (
     OptionSpec,
     OptionValue,
     TargetKind,
+    device_types,
     get_target_kind,
     register_target_kind,
     target_kinds,
@@ -74,6 +75,11 @@ def _check(backend: Backend) -> None:
                 f"backend '{name}': option '{option}' has type {given}",
                 notes=["legal: OptionSpec(str), OptionSpec(int), OptionSpec(bool)"],
             )
+    if backend.device_type not in (name, *device_types()):
+        raise OptionError(
+            f"backend '{name}' has devices of type '{backend.device_type}'",
+            notes=[f"'cpu' is the host's memory; devices of its own are of type '{name}'"],
+        )
     legal = [phase.value for phase in Phase]
     for phase in backend.passes:
         if (phase.value if isinstance(phase, Phase) else phase) not in legal:

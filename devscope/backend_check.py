@@ -52,8 +52,11 @@ def _matmul(element: str, sizes: tuple[str, str, str], tail: str = "", result: s
 
 _BIAS = """%bb = linalg.broadcast ins(%v : $V) outs(%e : $C) dimensions = [0]
       %s = arith.addf %r, %bb : $C"""
-_RELU = _BIAS + """
+_RELU = (
+    _BIAS
+    + """
       %t = linalg.max ins(%s, %z : $C, $C) outs(%e : $C) -> $C"""
+)
 
 
 def _conv(name: str, image: str, filters: str, result: str) -> str:
@@ -225,7 +228,8 @@ def _saved(executable: Any, reference: Any) -> Outcome:
             python(_LOAD, program, given, result), capture_output=True, text=True, check=False
         )
         if process.returncode:
-            return Outcome(what, (process.stderr.strip().splitlines() or ["it failed"])[-1])
+            lines = process.stderr.strip().splitlines() or ["it failed"]
+            return Outcome(what, next((line for line in lines if "error: " in line), lines[-1]))
         if process.stdout:
             return Outcome(what, f"loading it imported {process.stdout}")
         return Outcome(what, _difference(np.load(result), reference(*arguments)))

@@ -13,7 +13,7 @@ from devscope.dialects.target import target_kinds
 from devscope.errors import InputError, OptionError
 
 _FILES = {
-    "pyproject.toml": "pyproject.toml",
+    "pyproject.toml.txt": "pyproject.toml",
     "README.md": "README.md",
     "backend.py.txt": "{package}/backend.py",
     "runtime.py.txt": "{package}/runtime.py",

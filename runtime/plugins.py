@@ -170,8 +170,11 @@ def _arrays(types: str, cells: Any) -> list[Any]:
             continue
         sizes = [cells[at + 1 + axis] for axis in range(int(rank))]
         count = int(np.prod(sizes, dtype=np.int64))
-        memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(cells[at]) if count else b""
-        array = np.frombuffer(memory, dtype, count).reshape(sizes)
+        if count:
+            memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(cells[at])
+            array = np.frombuffer(memory, dtype, count).reshape(sizes)
+        else:
+            array = np.empty(sizes, dtype)
         if not text.startswith(">"):
             array.flags.writeable = False
         arrays.append(array)

@@ -27,7 +27,9 @@ def execute(arguments: argparse.Namespace) -> int:
             print(f"{name}: {error.message}")
             continue
         options = ", ".join(f"{option} ({spec.type.__name__})" for option, spec in backend.options.items())
-        print(f"{name}: for devices of type '{backend.device_type}'" + (f"; options: {options}" if options else ""))
+        print(
+            f"{name}: for devices of type '{backend.device_type}'" + (f"; options: {options}" if options else "")
+        )
         print(f"  patterns: {', '.join(row[0] for row in backend.patterns) or 'none'}")
     if not names:
         print("no backends are installed")

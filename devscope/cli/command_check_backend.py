@@ -20,6 +20,9 @@ def execute(arguments: argparse.Namespace) -> int:
     failed = 0
     for outcome in check_backend(arguments.name):
         failed += bool(outcome.problem)
-        print(f"FAILED  {outcome.what}: {outcome.problem}" if outcome.problem else f"ok      {outcome.what}", flush=True)
+        print(
+            f"FAILED  {outcome.what}: {outcome.problem}" if outcome.problem else f"ok      {outcome.what}",
+            flush=True,
+        )
     print(f"{failed} failed" if failed else "all is well")
     return 1 if failed else 0

@@ -105,7 +105,8 @@ def adapter(session: Session, claimed: ClaimedFunction, labels: Labels) -> Adapt
     values = list(end.operands)
     count = sum(_dynamic(type_) for type_ in types)
     sizes = iter(values[:count])
-    given = [*mlir_util.entry_block(function).arguments, *values[count:]]
+    arguments = list(mlir_util.entry_block(function).arguments)
+    given = [*(arguments[position] for position in claimed.passed), *values[count:]]
     passed = [_buffer(build, value) for value in given]
     made: list[Any] = []
     for type_ in types:

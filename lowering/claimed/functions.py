@@ -62,6 +62,16 @@ class ClaimedFunction:
                 return known[-1]
         return source_location(self.functions[0])
 
+    @property
+    def passed(self) -> list[int]:
+        """The positions of parameters that code gets: not those that only say how large something empty is."""
+        sizes = ("tensor.empty", "tensor.dim")
+        return [
+            number
+            for number, argument in enumerate(self.functions[0].args)
+            if not all(op_name(use.operation) in sizes for use in argument.uses) or not argument.uses
+        ]
+
     def to_json(self) -> list[dict[str, str]]:
         """The patterns that it is made of."""
         composites = (function.attributes.get(COMPOSITE_ATTR) for function in self.functions)
@@ -188,6 +198,7 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
     try:
         run_passes_of(claimed.backend, Phase.BEFORE_CODEGEN, module)
         (function, *_) = (op for op in module.body.block.ops if isinstance(op, FuncOp))
+        count = len(function.args)
         _pass_constants(function)
         lowered: Any = session.to_mlir(module)
         for pipeline in claimed.backend.lowering:
@@ -202,6 +213,7 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
                 str(lowered),
                 _match_again(claimed, function),
                 claimed.location,
+                [*claimed.passed, *range(count, len(function.args))],
             )
         )
     except DevscopeError as error:

@@ -23,7 +23,9 @@ def fits(match: Match) -> bool | str:
         type_ = value.type
         if not isinstance(type_, TensorType) or str(type_.get_element_type()) != "f32":
             return f"its units compute with f32, not with {type_}"
-        if DYNAMIC_INDEX not in type_.get_shape() and max(type_.get_shape(), default=0) > match.options.get("bank", 4096):
+        if DYNAMIC_INDEX not in type_.get_shape() and max(type_.get_shape(), default=0) > match.options.get(
+            "bank", 4096
+        ):
             return f"{type_} does not fit into a bank of {match.options.get('bank', 4096)} rows"
     if product.get_attr_or_prop("indexing_maps") is not None and "transposed" not in match.options:
         maps = match.attribute("indexing_maps", product)

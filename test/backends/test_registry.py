@@ -1,0 +1,75 @@
+"""What can be wrong with a backend, and how it is named."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import devscope
+from devscope.backends import Backend, Row, registry
+from devscope.dialects.target import OptionSpec
+from devscope.errors import OptionError
+
+sys.path.append(str(Path(__file__).parent))
+
+import toy
+
+
+def make(name: str = "made_up", **fields: Any) -> type[Backend]:
+    return type("MadeUp", (Backend,), {"name": name, **fields})
+
+
+@pytest.mark.parametrize(
+    ("backend", "said"),
+    [
+        (make("cpu"), "target 'cpu' exists already"),
+        (make("opencl"), "target 'opencl' exists already"),
+        (make("toy"), "target 'toy' exists already"),
+        (make("Not-A-Name"), "cannot be the name of a backend"),
+        (make(options={"device": OptionSpec(str)}), "an option cannot be called 'device'"),
+        (make(options={"x": OptionSpec(float)}), "option 'x' has type float"),
+        (make(options={"x": None}), "option 'x' has type None"),
+        (make(passes={"whenever": []}), "unknown phase 'whenever'"),
+        (make(patterns=(Row("a", None), Row("a", None))), "two patterns 'a'"),
+        (make(device_type="made_down"), "has devices of type 'made_down'"),
+    ],
+)
+def test_refused(backend: type[Backend], said: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(said)):
+        devscope.register_backend(backend)
+
+
+def test_the_same_twice() -> None:
+    assert registry.get_backend("toy") is devscope.register_backend(toy.Toy)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "said"),
+    [
+        (["nothing"], "unknown backend 'nothing'"),
+        (["toy", "toy"], "backend 'toy' is named twice"),
+        (["toy:unit"], "'unit' is not an option of a backend"),
+        (["toy:unit=x"], "option 'unit' of target kind 'toy' must be an i64"),
+        (["toy:unit=0"], "from 1 on, not 0"),
+        (["toy:flag=1"], "must be true or false"),
+        (["toy:nothing=1"], "unknown option 'nothing'"),
+        (["toy:device=opencl:0"], "runs on devices such as cpu:0"),
+        (["toy:fallback=maybe"], "'fallback' of backend 'toy' is true or false"),
+        ("toy", "which is no list of names"),
+    ],
+)
+def test_bad_choices(chosen: Any, said: str) -> None:
+    with pytest.raises(OptionError, match=re.escape(said)):
+        devscope.compile(toy.MATMUL, backends=chosen, cache=False)
+
+
+def test_nothing_is_imported_before_it_is_named() -> None:
+    code = """
+import sys, devscope
+devscope.compile("func.func @main(%x: f32) -> f32 { return %x : f32 }", cache=False)
+print([name for name in sys.modules if "backends" in name])
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
