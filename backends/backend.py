@@ -1,7 +1,7 @@
 """`Backend`: who can compile, or compute in another way, some patterns of a program.
 
-A backend is a target kind with a table of patterns and a code generator. ``device-partition`` makes of each match a
-private function that has, as ``func.func`` attributes,
+A backend is a target kind with a table of patterns and a code generator. ``device-partition`` makes of each match
+a private function that has, as ``func.func`` attributes,
 
 * ``device.compiler = "NAME"`` and ``device.target = #device.target<"NAME", {...}>``,
 * ``device.composite = "NAME.PATTERN"``, and ``device.scope``, the device whose memory its data is in;
@@ -92,8 +92,8 @@ class Argument(NamedTuple):
 
 
 Arguments = Sequence[Argument] | None
-"""None is the usual order: of each operand and then of each result its pointer and its sizes, of a number the number.
-The function returns an ``int32_t``, 0 for success:
+"""None is the usual order: of each operand and then of each result its pointer and its sizes, of a number the
+number. The function returns an ``int32_t``, 0 for success:
 
     int32_t f(const float *a, int64_t a_rows, int64_t a_columns, float *out, int64_t rows, int64_t columns);
 """
@@ -103,8 +103,8 @@ The function returns an ``int32_t``, 0 for success:
 class Mlir:
     """MLIR text of a module with a function of the claimed one's name, which devscope compiles for the host.
 
-    On tensors it replaces the body. On memrefs it takes the operands and then the results, which it writes; ``calls``
-    are the functions of the backend's `Runtime` that it declares and calls.
+    On tensors it replaces the body. On memrefs it takes the operands and then the results, which it writes;
+    ``calls`` are the functions of the backend's `Runtime` that it declares and calls.
     """
 
     text: str
@@ -144,8 +144,8 @@ class CSource:
 
 @dataclass(frozen=True)
 class LibraryCall:
-    """A call of a C function that the backend's `Runtime` has. ``status``: whether it returns an ``int32_t``, 0 for
-    success; else nothing."""
+    """A call of a C function that the backend's `Runtime` has. ``status``: whether it returns an ``int32_t``, 0
+    for success; else nothing."""
 
     symbol: str
     arguments: Arguments = None
@@ -184,9 +184,9 @@ class Claimed:
     """A function to compile, as `Backend.codegen` gets it.
 
     ``pattern``: the name of the one that matched, without the backend's; of several merged matches ``""``.
-    ``match``: what the pattern matched in ``function``; None for several. ``module``: an xDSL module with ``function``
-    and the private functions that it calls, of merged matches. Constants of more than one number that it uses are its
-    last operands. ``text``: the module in MLIR's syntax, after `Backend.lowering`.
+    ``match``: what the pattern matched in ``function``; None for several. ``module``: an xDSL module with
+    ``function`` and the private functions that it calls, of merged matches. Constants of more than one number that
+    it uses are its last operands. ``text``: the module in MLIR's syntax, after `Backend.lowering`.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Which backends there are: those that were registered, and those that installed packages offer.
 
-A package offers one as an entry point of the group ``devscope.backends``, whose name is the backend's: a `Backend`,
-or a subclass, made without arguments. It is imported when a compilation names it.
+A package offers one as an entry point of the group ``devscope.backends``, whose name is the backend's: a
+`Backend`, or a subclass, made without arguments. It is imported when a compilation names it.
 """
 
 from __future__ import annotations

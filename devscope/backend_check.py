@@ -1,7 +1,7 @@
 """The conformance suite for backends: ``devscope check-backend``.
 
-It compiles programs with the backend, runs what it claims beside the same program without it, saves and loads that,
-and looks at options and errors.
+It compiles programs with the backend, runs what it claims beside the same program without it, saves and loads
+that, and looks at options and errors.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ def _conv(name: str, image: str, filters: str, result: str) -> str:
     return f"""func.func @main(%a: tensor<{image}xf32>, %b: tensor<{filters}xf32>) -> tensor<{result}xf32> {{
       %z = arith.constant dense<0.0> : tensor<{result}xf32>
       %r = linalg.{name} {{strides = dense<[2, 1]> : tensor<2xi64>, dilations = dense<1> : tensor<2xi64>}}
-        ins(%a, %b : tensor<{image}xf32>, tensor<{filters}xf32>) outs(%z : tensor<{result}xf32>) -> tensor<{result}xf32>
+        ins(%a, %b : tensor<{image}xf32>, tensor<{filters}xf32>)
+        outs(%z : tensor<{result}xf32>) -> tensor<{result}xf32>
       return %r : tensor<{result}xf32>
     }}"""
 
@@ -71,7 +72,8 @@ def _conv(name: str, image: str, filters: str, result: str) -> str:
 def _product(name: str, a: str, b: str, c: str) -> str:
     return f"""func.func @main(%a: tensor<{a}xf32>, %b: tensor<{b}xf32>) -> tensor<{c}xf32> {{
       %z = arith.constant dense<0.0> : tensor<{c}xf32>
-      %r = linalg.{name} ins(%a, %b : tensor<{a}xf32>, tensor<{b}xf32>) outs(%z : tensor<{c}xf32>) -> tensor<{c}xf32>
+      %r = linalg.{name} ins(%a, %b : tensor<{a}xf32>, tensor<{b}xf32>)
+        outs(%z : tensor<{c}xf32>) -> tensor<{c}xf32>
       return %r : tensor<{c}xf32>
     }}"""
 
@@ -144,7 +146,7 @@ def _refused(what: str, text: str) -> Outcome:
 
 
 def _run(name: str, text: str, known: set[str]) -> tuple[set[str], list[Outcome]]:
-    """The patterns that were claimed of a program, and how that went; it is saved if there are some not ``known``."""
+    """The patterns that were claimed of a program, and how that went; it is saved if some are not ``known``."""
     outcomes: list[Outcome] = []
     patterns: set[str] = set()
     try:

@@ -185,7 +185,7 @@ def _refuse(*_: object) -> DeviceBinary:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimedTarget(KernelTarget):
-    """The target of a backend with a device of its own, which runs claimed functions only, see `lowering.claimed`."""
+    """Of a backend with a device of its own, which runs claimed functions only, see `lowering.claimed`."""
 
     compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary] = _refuse
 

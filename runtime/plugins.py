@@ -24,7 +24,7 @@ Function = int | Callable[..., object]
 
 
 class Runtime:
-    """Subclass this. ``name``: the backend's. ``advice``: how one gets what is missing, such as ``pip install X``."""
+    """Subclass this. ``name``: the backend's. ``advice``: how one gets what is missing: ``pip install X``."""
 
     name: ClassVar[str]
     advice: ClassVar[str] = ""
@@ -37,7 +37,7 @@ class Runtime:
         """A program is loaded whose calls use so many threads."""
 
     def device_table(self) -> int:
-        """The address of a ``DevscopeDeviceTable`` (runtime/native/plugin.h), if the backend has devices, else 0."""
+        """The address of a ``DevscopeDeviceTable`` (runtime/native/plugin.h); 0 without devices of its own."""
         return 0
 
 
@@ -61,7 +61,7 @@ def runtime_names() -> list[str]:
 
 
 def find_runtime(name: str) -> Runtime | None:
-    """The runtime of a backend; None if no package has one. Raises DeviceNotFoundError if it cannot be imported."""
+    """The runtime of a backend; None if no package has one. Raises DeviceNotFoundError for a broken one."""
     if name not in _registered and (point := _offered().get(name)) is not None:
         try:
             loaded = point.load()
@@ -158,7 +158,7 @@ class _Python:
 
 
 def _arrays(types: str, cells: Any) -> list[Any]:
-    """``types``: ``2:f32,:i64,>2:f32``, of each value its rank (nothing for a number) and dtype; ``>``: a result."""
+    """``types``: ``2:f32,:i64,>2:f32``, of each value its rank (none for a number) and dtype; ``>``: a result."""
     arrays: list[Any] = []
     at = 0
     for text in types.split(","):

@@ -203,8 +203,8 @@ class Program:
     ``host_object``: a relocatable ELF object, to which the loader links the native runtime. ``devices``: one per
     slot; slot 0 may be left out and is host memory then. ``shared``: pairs of slots, the lower first, whose
     devices must reach each other's memory. ``report``: JSON data, not interpreted here. ``objects``: what backends
-    compiled, linked with the host object. ``uses``: for each backend, the functions of its `runtime.plugins.Runtime`
-    that host code calls.
+    compiled, linked with the host object. ``uses``: for each backend, the functions of its
+    `runtime.plugins.Runtime` that host code calls.
     """
 
     entries: dict[str, Entry]

@@ -59,9 +59,7 @@ def _problems(program: Program, slots: Sequence[DeviceSpec]) -> Iterator[str]:
         yield "a slot has two arenas"
     if any(not 0 <= low < high < len(slots) for low, high in program.shared):
         yield f"the slots {program.shared} that share memory are not the program's"
-    for backend, names in program.uses.items():
-        if not _DEVICE_TYPE.fullmatch(backend) or not all(map(_NAME.fullmatch, names)):
-            yield f"the functions of backend {backend!r} that it calls have no names"
+    yield from _of_uses(program)
     for index, spec in enumerate(program.constants):
         yield from _of_tensor(f"constant {index}", spec)
     if len(program.constants) != len(program.constant_data):
@@ -69,6 +67,12 @@ def _problems(program: Program, slots: Sequence[DeviceSpec]) -> Iterator[str]:
     for index, (spec, data) in enumerate(zip(program.constants, program.constant_data, strict=True)):
         if (size := memory_of(data).nbytes) != spec.nbytes:
             yield f"constant {index} has {size} bytes, type {spec.shape} {spec.dtype} needs {spec.nbytes}"
+
+
+def _of_uses(program: Program) -> Iterator[str]:
+    for backend, names in program.uses.items():
+        if not _DEVICE_TYPE.fullmatch(backend) or not all(map(_NAME.fullmatch, names)):
+            yield f"the functions of backend {backend!r} that it calls have no names"
 
 
 def _doubled(items: Iterable[Hashable]) -> Hashable | None:

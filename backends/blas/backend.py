@@ -1,7 +1,7 @@
 """``blas``: matrix products by OpenBLAS, called from compiled host code.
 
-Products of matrices, of batches of them, and of a matrix and a vector, of f32 and f64; transposed operands, a factor,
-and what is added (a matrix, or a row for each row) are part of the call.
+Products of matrices, of batches of them, and of a matrix and a vector, of f32 and f64; transposed operands, a
+factor, and what is added (a matrix, or the same row to all rows) are part of the call.
 """
 
 from __future__ import annotations
@@ -113,7 +113,8 @@ def _program(name: str, a: str, b: str, c: str, tail: str) -> str:
     return f"""func.func @main(%a: tensor<{a}xf32>, %b: tensor<{b}xf32>, %c: tensor<{c}xf32>) -> tensor<{c}xf32> {{
       %z = arith.constant dense<0.0> : tensor<{c}xf32>
       %f = arith.constant dense<0.125> : tensor<{c}xf32>
-      %r = linalg.{name} ins(%a, %b : tensor<{a}xf32>, tensor<{b}xf32>) outs(%z : tensor<{c}xf32>) -> tensor<{c}xf32>
+      %r = linalg.{name} ins(%a, %b : tensor<{a}xf32>, tensor<{b}xf32>)
+        outs(%z : tensor<{c}xf32>) -> tensor<{c}xf32>
       %s = arith.{tail} : tensor<{c}xf32>
       return %s : tensor<{c}xf32>
     }}"""

@@ -20,12 +20,13 @@ class BlasRuntime(Runtime):
             import scipy_openblas32  # pyright: ignore[reportMissingImports]
         except ImportError:
             raise OSError("OpenBLAS is not installed") from None
-        return ctypes.CDLL(str(Path(scipy_openblas32.get_lib_dir()) / scipy_openblas32.get_library(fullname=True)))
+        folder = Path(scipy_openblas32.get_lib_dir())
+        return ctypes.CDLL(str(folder / scipy_openblas32.get_library(fullname=True)))
 
     def function(self, name: str) -> int | None:
         function = getattr(self._library, name, None)
         return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
     def use_threads(self, count: int) -> None:
-        """Its threads are the process's, like those of devscope's pool: a later program's number counts for all."""
+        """Its threads are the process's, as those of devscope's pool: a later program's number counts for all."""
         self._library.scipy_openblas_set_num_threads(ctypes.c_int(count))

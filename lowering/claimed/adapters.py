@@ -1,5 +1,5 @@
-"""What claimed functions become in code over tensors: *adapters*, which call functions over buffers; and how the text of
-the latter is written.
+"""What claimed functions become in code over tensors: *adapters*, which call functions over buffers; and how the
+text of the latter is written.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _return(function: Any, end: Any, values: Sequence[Any]) -> Any:
 
 
 class Adapter(NamedTuple):
-    """``module``: with the claimed function, which calls one over buffers, ``types`` of whose operands and results."""
+    """``module``: with the claimed function, which calls one over buffers of these ``types``."""
 
     module: Any
     types: list[Any]

@@ -1,7 +1,7 @@
 """Claimed functions whose data is in the memory of their backend's device: host code that launches a kernel.
 
-They become adapters as those of the host do (`host`), over buffers of the device; what these call launches the kernel
-that the backend's code generator gave a binary for.
+They become adapters as those of the host do (`host`), over buffers of the device; what these call launches the
+kernel that the backend's code generator gave a binary for.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def check_part(part: DevicePart, claimed: Sequence[ClaimedFunction]) -> list[Cla
         for op in function.body.walk():
             if not _is_host_work(op):
                 raise LoweringError(
-                    f"'{op_name(op)}' is on {part.scope.short()}, but backend '{part.attribute.kind_name}' did not "
-                    "claim it",
+                    f"'{op_name(op)}' is on {part.scope.short()}, but backend '{part.attribute.kind_name}' did "
+                    "not claim it",
                     source_location(op),
                     ["its device runs what its patterns match: leave the rest to the host"],
                 )

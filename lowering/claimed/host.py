@@ -44,8 +44,9 @@ CompileIr = Callable[[str], bytes]
 class HostParts:
     """What host code is linked with, besides the runtime.
 
-    ``definitions``: MLIR text of the functions over buffers, and where each stands in the source. ``objects``: those
-    of backends. ``uses``: for each backend, the functions of its `devscope.runtime.plugins.Runtime` that are called.
+    ``definitions``: MLIR text of the functions over buffers, and where each stands in the source. ``objects``:
+    those of backends. ``uses``: for each backend, the functions of its `devscope.runtime.plugins.Runtime` that are
+    called.
     """
 
     definitions: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])

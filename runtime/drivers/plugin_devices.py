@@ -155,8 +155,8 @@ def read_table(runtime: Runtime) -> DeviceTable | None:
     size, version = (ctypes.c_int64 * 2).from_address(address)
     if version != VERSION or size < ctypes.sizeof(DeviceTable):
         raise DeviceError(
-            f"the driver of '{runtime.name}' has a device table of version {version} and {size} bytes; this devscope "
-            f"wants version {VERSION} and {ctypes.sizeof(DeviceTable)} bytes or more"
+            f"the driver of '{runtime.name}' has a device table of version {version} and {size} bytes; this "
+            f"devscope wants version {VERSION} and {ctypes.sizeof(DeviceTable)} bytes or more"
         )
     table = DeviceTable.from_address(address)
     for name in _FUNCTIONS:
@@ -168,7 +168,7 @@ def read_table(runtime: Runtime) -> DeviceTable | None:
 def table_of(functions: Mapping[str, Callable[..., Any]]) -> DeviceTable:
     """A table whose functions are Python's, by the names in plugin.h: for devices that are simulated.
 
-    Addresses and numbers come as integers (0 for null), ``out`` parameters as something to assign to: ``out[0] = 1``;
+    Addresses and numbers come as integers (0 for null), ``out`` parameters as what to assign to: ``out[0] = 1``;
     texts are given as bytes that live as long as the process. An exception is status 1.
     """
     table = DeviceTable(size=ctypes.sizeof(DeviceTable), version=VERSION)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
@@ -37,7 +38,9 @@ def fits(match: Match) -> bool | str:
 class Vanilla(Backend):
     name = "vanilla"
     device_type = "vanilla"
-    options = {"bank": OptionSpec(int, "rows that a memory bank has place for", minimum=1)}
+    options: ClassVar[dict[str, OptionSpec]] = {
+        "bank": OptionSpec(int, "rows that a memory bank has place for", minimum=1)
+    }
     patterns = (
         Row("dense", DENSE, fits),
         Row("conv2d", CONV2D, fits),

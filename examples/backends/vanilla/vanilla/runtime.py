@@ -1,6 +1,7 @@
 """The accelerator, simulated: memory of its own, and numpy for its units. It needs nothing of the compiler.
 
-A real one has the table of functions of ``devscope/runtime/native/plugin.h`` in its driver, in C; here Python makes it.
+A real one has the table of functions of ``devscope/runtime/native/plugin.h`` in its driver, in C; here Python
+makes it.
 """
 
 from __future__ import annotations
