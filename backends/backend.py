@@ -13,6 +13,7 @@ last.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
@@ -207,9 +208,9 @@ class Claimed:
 
     def operand(self, value: SSAValue) -> int:
         """Which operand of the code a value of ``function`` is. Raises LoweringError if it is none."""
-        is_parameter = isinstance(value, BlockArgument) and value.block is self.function.body.first_block
-        if is_parameter and value.index in self.passed:
-            return self.passed.index(value.index)
+        if isinstance(value, BlockArgument) and value.block is self.function.body.first_block:
+            with suppress(ValueError):
+                return self.passed.index(value.index)
         raise LoweringError(f"a value of '{self.name}' is no operand", self.location)
 
     @property

@@ -49,6 +49,10 @@ def _biased(product: Any) -> Any:
     return elementwise("add", product, broadcast(wildcard().named("bias")))
 
 
+def _alone(product: Any) -> Any:
+    return product
+
+
 def _producer(value: SSAValue) -> Operation | None:
     return value.owner if isinstance(value.owner, Operation) else None
 
@@ -125,12 +129,12 @@ class Blas(Backend):
     patterns: Sequence[Row] = tuple(
         Row(f"{name}{suffix}", extend(product), _accepts)
         for name, product in (("matmul", _MATRICES), ("batch_matmul", _BATCH), ("matvec", _VECTOR))
-        for suffix, extend in (("_bias", _biased), ("_scaled", _scaled), ("", lambda product: product))
+        for suffix, extend in (("_bias", _biased), ("_scaled", _scaled), ("", _alone))
     )
 
     programs: Sequence[str] = tuple(
-        _program(name, *sizes, tail)
-        for name, *sizes in (
+        _program(name, a, b, c, tail)
+        for name, a, b, c in (
             ("matmul", "6x5", "5x7", "6x7"),
             ("batch_matmul", "3x6x5", "3x5x7", "3x6x7"),
             ("matvec", "6x5", "5", "6"),

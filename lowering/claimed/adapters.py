@@ -153,10 +153,10 @@ def usual_arguments(types: Sequence[Any]) -> list[Argument]:
 
 
 class Cells(NamedTuple):
-    """``index``: the address of an array of 8-byte cells, a value of type index."""
+    """``address``: of an array of ``length`` 8-byte cells, a value of type index."""
 
-    index: str
-    count: int
+    address: str
+    length: int
 
 
 class CallText:

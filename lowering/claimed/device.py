@@ -123,8 +123,8 @@ def _bytes(argument: Argument, types: Sequence[Any]) -> int:
 def _launch_text(name: str, types: Sequence[Any], slot: int, kernel: int) -> str:
     text = CallText(types)
     cells = text.cells()
-    one, count = text.constant(1, "index"), text.constant(cells.count, "i64")
+    one, count = text.constant(1, "index"), text.constant(cells.length, "i64")
     numbers = f"{text.constant(slot, 'i64')}, {text.constant(kernel, 'i64')}"
-    arguments = f"{numbers}, {', '.join([one] * 6)}, {cells.index}, {count}"
+    arguments = f"{numbers}, {', '.join([one] * 6)}, {cells.address}, {count}"
     text.lines.append(f"func.call @{LAUNCH}({arguments}) : (i64, i64, {'index, ' * 7}i64) -> ()")
     return f"func.func private @{LAUNCH}(i64, i64, {'index, ' * 7}i64)\n{text.function(name)}"

@@ -232,7 +232,7 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
             backend=claimed.backend.name,
             pattern=claimed.pattern,
         ) from error
-    if not isinstance(code, Code):
+    if not isinstance(code, Code):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise wrong(claimed, f"gave {type(code).__name__} for what it claimed, which is no code")
     return code
 

@@ -257,7 +257,7 @@ def _argument(text: CallText, claimed: ClaimedFunction, argument: Argument) -> t
 def _python_text(parts: HostParts, claimed: ClaimedFunction, name: str, types: Sequence[Any], symbol: str) -> str:
     """A call with a text of the types, and an array of the cells that `usual_arguments` says."""
     text = CallText(types)
-    address = text.new(f"arith.index_cast {text.cells().index} : index to i64")
+    address = text.new(f"arith.index_cast {text.cells().address} : index to i64")
     data = text.new(f"llvm.inttoptr {address} : i64 to !llvm.ptr")
     described = ",".join(_described(types, len(claimed_outputs(claimed))))
     label = text.new(f"llvm.mlir.addressof @{name}_types : !llvm.ptr")
