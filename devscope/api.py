@@ -77,7 +77,6 @@ def compile(
     plain = {"default": default, "arguments": arguments, "completion": completion, "machine": machine}
     plain |= {"storage": storage, "checks": checks, "schedules": schedules}
     source = imported(source, example_arguments)
-    plain["backends"] = backends
     plain |= {"backends": backends, "partition": partition, "costs": costs, "search_limit": search_limit}
     return executable_for(source, *_settings(devices, memory_limits, threads, cache, chunks=chunks, **plain))
 
@@ -187,16 +186,13 @@ def plan(
     """
     from devscope.pipeline import plan_source
 
-    require_use_of_machine(machine, completion)
-    options = CompileOptions(default, arguments, {}, completion, machine)
-    planned = plan_source(imported(source, example_arguments), options)
-    planned.plan.write = lambda: given_back(source, planned.session.to_mlir(planned.module))
-    return planned.plan
     require_use_of_machine(machine, completion, partition)
     options = CompileOptions(
         default, arguments, {}, completion, machine, backends=backends, partition=partition, costs=costs
     )
-    return plan_source(source, options).plan
+    planned = plan_source(imported(source, example_arguments), options)
+    planned.plan.write = lambda: given_back(source, planned.session.to_mlir(planned.module))
+    return planned.plan
 
 
 def load(

@@ -6,8 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -143,12 +142,19 @@ def plan_source(
     analyses = AnalysisManager(module)
     analyses.run(DeviceVerifyPass())
     structures = parsed.imported.structures if parsed.imported is not None else {}
-    return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names, dtypes, structures)
-    return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names, backends)
     return PlannedProgram(
-        session, module, plan, parsed.literals, machine, analyses, names, backends, partition
+        session,
+        module,
+        plan,
+        parsed.literals,
+        machine,
+        analyses,
+        names,
+        dtypes,
+        structures,
+        backends,
+        partition,
     )
-    return PlannedProgram(session, module, plan, parsed.literals, machine, analyses, names, backends, partition)
 
 
 @dataclass
