@@ -12,8 +12,9 @@ from devscope.errors import DeviceError, LoweringError
 from devscope.runtime.plugins import register_runtime
 
 EXAMPLE = Path(__file__).parents[2] / "examples/backends/vanilla"
-sys.path.append(str(EXAMPLE))
+sys.path += [str(EXAMPLE), str(Path(__file__).parent)]
 
+from installed import offer  # noqa: E402
 from vanilla.backend import Vanilla  # noqa: E402
 from vanilla.runtime import Accelerator, VanillaRuntime  # noqa: E402
 
@@ -31,7 +32,8 @@ func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x4xf32> {
 """
 
 
-def test_conformance() -> None:
+def test_conformance(tmp_path: Path) -> None:
+    offer(EXAMPLE, tmp_path)
     outcomes = list(check_backend("vanilla"))
     assert [outcome for outcome in outcomes if outcome.problem] == []
     assert len(outcomes) > 20
