@@ -185,7 +185,7 @@ def test_no_version_of_devscope(saved: Path) -> None:
 
 def test_other_versions(saved: Path) -> None:
     rewrite(saved, lambda manifest: manifest.update(format_version=99))
-    with pytest.raises(ExecutableFormatError, match=r"in format 99 .* reads format 4 .*\n.*compile and save"):
+    with pytest.raises(ExecutableFormatError, match=r"in format 99 .* reads format 5 .*\n.*compile and save"):
         read_program(saved)
     rewrite(saved, lambda manifest: manifest.update(format_version=2, native_abi=7))
     with pytest.raises(ExecutableFormatError, match="native interface 7"):
