@@ -18,6 +18,7 @@ from devscope.cli import main, opt
 from devscope.dialects import op_facts
 from devscope.lowering import target
 from devscope.lowering.cpu.kernel_tables import templates, user_rows
+from devscope.passes.device_partition.cost_file import parse_costs
 
 KINDS = {template.kind for template in templates().values()}
 INPUTS = Path(__file__).parent / "Inputs"
@@ -88,6 +89,8 @@ def test_document(
             (tmp_path / (block.name or "block.toml")).write_text(block.text)
             if tomllib.loads(block.text).keys() <= KINDS:
                 user_rows(block.text, block.name)
+            elif "cost" in tomllib.loads(block.text):
+                parse_costs(block.text, block.name)
             else:
                 parse_machine(block.text, block.name)
         elif block.language == "python":
