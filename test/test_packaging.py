@@ -58,8 +58,8 @@ def test_every_data_file_is_listed() -> None:
 
 
 def _is_source(path: Path) -> bool:
-    """Whether wheels have an object that was compiled of it instead. abi.h is for libraries of users, too."""
-    return path.suffix in (".c", ".h") and path.parent.name == "native" and path.name != "abi.h"
+    """Whether wheels have an object that was compiled of it instead. Two headers are for users and vendors, too."""
+    return path.suffix in (".c", ".h") and path.parent.name == "native" and path.name not in ("abi.h", "plugin.h")
 
 
 def test_c_sources_are_for_source_distributions() -> None:
