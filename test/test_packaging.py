@@ -58,7 +58,7 @@ def test_every_data_file_is_listed() -> None:
 
 
 def _is_source(path: Path) -> bool:
-    """Whether wheels have an object that was compiled of it instead. Two headers are for users and vendors, too."""
+    """Whether wheels have an object that was compiled of it instead. Two headers are for others, too."""
     return path.suffix in (".c", ".h") and path.parent.name == "native" and path.name not in ("abi.h", "plugin.h")
 
 
