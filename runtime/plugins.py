@@ -172,7 +172,7 @@ def _arrays(types: str, cells: Any) -> list[Any]:
         count = int(np.prod(sizes, dtype=np.int64))
         if count:
             memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(cells[at])
-            array = np.ndarray(sizes, dtype, buffer=memory)
+            array = np.ndarray(sizes, dtype, buffer=memoryview(memory))
         else:
             array = np.empty(sizes, dtype)
         if not text.startswith(">"):
