@@ -3,7 +3,7 @@
 # Operands and successors are read where xDSL keeps them: the public accessors make a view object per access.
 # pyright: reportPrivateUsage=false
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from xdsl.dialects.builtin import UNKNOWN_LOC, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -17,6 +17,18 @@ from devscope.lowering.interop.mixed_types import name_in_mlir
 from devscope.lowering.interop.payload import PayloadLocation
 from devscope.lowering.interop.properties import HiddenProperties
 from devscope.lowering.interop.unregister_incompatible import REAL_NAME
+
+_BY_OPERANDS = ("device.", "rocdl._")
+"""How operations begin whose name in MLIR depends on their operands: see `name_in_mlir`."""
+
+
+class _Form(NamedTuple):
+    """What operations have in common that differ in operands and locations only, in MLIR."""
+
+    name: str
+    types: list[Any]
+    attributes: dict[str, Any] | None
+    regions: int
 
 
 class Exporter:
@@ -37,7 +49,7 @@ class Exporter:
         self._unfilled: list[tuple[Block, Any, dict[Block, Any]]] = []
         self._unknown = ir.Location.unknown(self._context)
         self._locations: dict[str, Any] = {}
-        self._kept: set[tuple[str, str, int]] = set()
+        self._forms: dict[tuple[object, ...], _Form] = {}
 
     def module(self, module: ModuleOp) -> Any:
         """The MLIR twin of ``module``, an ``ir.Module``, not verified.
@@ -61,25 +73,58 @@ class Exporter:
         return result
 
     def _fill(self, block: Block, point: Any, blocks: dict[Block, Any]) -> None:
-        values = self._values
-        op = block.first_op
+        values, create, operation = self._values, ir.Operation.create, self._operation
+        forms, locate = self._forms, self._location
+        op = block._first_op
         while op is not None:
+            results, properties, attributes = op.results, op.properties, op.attributes
             try:
-                new = self._operation(op, blocks, point)
+                # What two operations have in common that differ in operands and locations is looked up once.
+                key = (
+                    op.__class__,
+                    len(properties),
+                    *properties,
+                    *map(id, properties.values()),
+                    *attributes,
+                    *map(id, attributes.values()),
+                    *[id(result.type) for result in results],
+                    len(op.regions),
+                )
+                form = forms.get(key)
+                if form is None or op._successors:
+                    new = operation(op, blocks, point, key)
+                else:
+                    try:
+                        operands = [values[id(operand)] for operand in op._operands]
+                    except KeyError:
+                        operands = [self._value(operand) for operand in op._operands]
+                    new = create(
+                        form.name,
+                        form.types,
+                        operands,
+                        form.attributes,
+                        None,
+                        form.regions,
+                        locate(op.location),
+                        point,
+                    )
             except LoweringError as error:
                 error.location = error.location or source_location(op)
                 raise
             except (ir.MLIRError, ValueError) as error:
                 raise _refused(error, op) from None
-            if op.results:
-                for result, new_result in zip(op.results, new.results, strict=True):
+            if len(results) == 1:
+                values[id(results[0])] = new.result
+            elif results:
+                for result, new_result in zip(results, new.results, strict=True):
                     values[id(result)] = new_result
             if op.regions:
                 for region, new_region in zip(op.regions, new.regions, strict=True):
                     self._region(region, new_region)
-            op = op.next_op
+            op = op._next_op
 
-    def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any) -> Any:
+    def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any, form: tuple[object, ...]) -> Any:
+        """The twin of ``op`` without its regions; of operations of this ``form``, others follow it."""
         name = name_in_mlir(op, op_name(op))
         hidden: dict[str, Attribute] = {}
         if not self._hidden.is_registered(name):
@@ -99,9 +144,10 @@ class Exporter:
             for key, value in settable.items()
             if key != REAL_NAME
         }
+        result_types = [types.get(id(result.type)) or self._type(result.type) for result in op.results]
         new = ir.Operation.create(
             name,
-            [types.get(id(result.type)) or self._type(result.type) for result in op.results],
+            result_types,
             operands,
             settable,
             [blocks[successor] for successor in op._successors] if op._successors else None,
@@ -109,12 +155,13 @@ class Exporter:
             self._location(op.location),
             False if hidden else point,
         )
-        for key, value in settable.items():
-            if (name, key, id(value)) not in self._kept:
-                self._check(new, settable)
+        if form not in self._forms:
+            self._check(new, settable)
         if hidden:
             new = self._hidden.write(new, {k: self._attribute(v) for k, v in hidden.items()})
             point.insert(new)
+        elif not name.startswith(_BY_OPERANDS):
+            self._forms[form] = _Form(name, result_types, settable or None, len(op.regions))
         return new
 
     def _check(self, op: Any, attributes: dict[str, Any]) -> None:
@@ -122,20 +169,22 @@ class Exporter:
         for key, value in attributes.items():
             if key not in op.attributes or op.attributes[key] != value:
                 raise LoweringError(f"'{op.name}' cannot have {key} = {value}")
-            self._kept.add((op.name, key, id(value)))
 
     def _region(self, region: Region, new_region: Any) -> None:
         """Give ``new_region`` the blocks of ``region``, with their arguments, to be filled."""
         blocks: dict[Block, Any] = {}
-        for block in region.blocks:
-            arguments = block.args
-            types = [self._type(argument.type) for argument in arguments]
+        known, values, new_blocks = self._types, self._values, new_region.blocks
+        block = region.first_block
+        while block is not None:
+            arguments = block._args
+            types = [known.get(id(argument.type)) or self._type(argument.type) for argument in arguments]
             locations = [self._location(argument.location) for argument in arguments]
-            new_block = new_region.blocks.append(*types, arg_locs=locations)
+            new_block = new_blocks.append(*types, arg_locs=locations)
             for argument, new_argument in zip(arguments, new_block.arguments, strict=True):
-                self._values[id(argument)] = new_argument
+                values[id(argument)] = new_argument
             blocks[block] = new_block
             self._unfilled.append((block, new_block, blocks))
+            block = block.next_block
 
     def _value(self, value: SSAValue) -> Any:
         """The twin of ``value``, or a placeholder until there is one."""
@@ -159,7 +208,7 @@ class Exporter:
     def _location(self, location: Attribute) -> Any:
         if type(location) is PayloadLocation:
             if location.data.context is not self._context:
-                raise LoweringError("the module was imported by another session")
+                raise _foreign()
             return location.data
         if location is UNKNOWN_LOC:
             return self._unknown
@@ -169,6 +218,10 @@ class Exporter:
         if found is None:
             found = self._locations[text] = ir.Operation.parse(text, context=self._context).location
         return found
+
+
+def _foreign() -> LoweringError:
+    return LoweringError("the module was imported by another session")
 
 
 def _refused(error: Exception, op: Operation) -> LoweringError:
