@@ -64,16 +64,10 @@ def read_exported(exported: Any, parameters: Sequence[str] = (), name: str | Non
     structure = Structure(names, trees, output, len(positional.children()))
     results = list(leaf_paths(output, "result"))
     structures = {_ENTRY: structure}
-    flat = output == LEAF or (_is_flat_tuple(output) and len(results) > 1)
-    if flat and all(tree == LEAF for tree in trees):
+    if output == LEAF and all(tree == LEAF for tree in trees):
         structures = {}  # arrays that nest in nothing
-        results = [f"result{number}" for number in range(len(results))]
     source = f"<JAX function {name or exported.fun_name}>"
     return ImportedSource(source, bytes(exported.mlir_module_serialized), {_ENTRY: (paths, results)}, structures)
-
-
-def _is_flat_tuple(tree: Tree) -> bool:
-    return tree is not None and tree != LEAF and all(part == LEAF for part in tree.get("tuple", [None]))
 
 
 def _tree(definition: Any, what: str) -> Tree:

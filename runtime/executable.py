@@ -181,8 +181,12 @@ class Executable:
 
     def run_arrays(self, name: str, arguments: Sequence[Any], out: Any = None) -> tuple[Any, ...]:
         """As :meth:`run`, with nothing nested: the arrays of all arguments, in order, and those of the results."""
-        named = {} if out is None else {"out": out}
-        return self._call(name, self._checked(name, tuple(arguments), named), CHECKED)
+        self.entry(name)
+        results = self._call(name, arguments, ARGUMENTS) if out is None else NotImplemented
+        if results is NotImplemented:
+            named = {} if out is None else {"out": out}
+            results = self._call(name, self._checked(name, tuple(arguments), named), CHECKED)
+        return results
 
     def _checked(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         entry = self.entry(name)

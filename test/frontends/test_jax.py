@@ -96,13 +96,50 @@ def test_run_traces_with_what_it_is_called_with() -> None:
     np.testing.assert_array_equal(devscope.run(lambda a, b: a - b, b=X, a=X, cache=False), X - X)
 
 
-def test_flat_functions_are_as_other_programs() -> None:
+def test_tuples_are_tuples() -> None:
     with devscope.compile(lambda a, b: (a + b, a * b), (X, X), cache=False) as made:
-        assert "structures" not in made.program.report
+        assert type(made(X, X)) is tuple
         assert [spec.name for spec in made.entries["main"].inputs] == ["a", "b"]
         total, product = made(X, b=X)
         np.testing.assert_array_equal(total, X + X)
         np.testing.assert_array_equal(product, X * X)
+
+
+U = np.array([200, 100, 255, 0], np.uint8)
+
+
+def test_dtypes_are_those_of_the_function() -> None:
+    """Unsigned means unsigned; small types are those of ml_dtypes."""
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+
+    def function(u: Any, f8: Any, i4: Any, z: Any) -> Any:
+        narrow = (f8.astype(jnp.float32) * 2).astype(jnp.float8_e5m2)
+        return u + u[::-1], jnp.minimum(u, 150), u > 150, u.astype(jnp.float32), narrow, i4, z * z
+
+    small = np.array([1, 2, 3], ml_dtypes.float8_e5m2)
+    given = U, small, np.array([1, -2, 7], ml_dtypes.int4), np.array([1 + 2j], np.complex64)
+    with devscope.compile(function, given, cache=False) as made:
+        assert [spec.dtype for spec in made.entries["main"].inputs] == ["ui8", "f8E5M2", "i4", "complex<f32>"]
+        for got, want in zip(made(*given), function(*given), strict=True):
+            assert got.dtype == want.dtype
+            np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+        with pytest.raises(InputError, match="expected dtype uint8, got int8"):
+            made(U.astype(np.int8), *given[1:])
+
+
+def test_dynamic_dimensions() -> None:
+    (rows,) = jax.export.symbolic_shape("n")
+    spec = jax.ShapeDtypeStruct((rows, 3), np.float32)
+
+    def function(x: Any, w: Any) -> Any:
+        return {"y": jax.nn.softmax(x @ w, axis=-1), "total": x.sum(0), "twice": jnp.concatenate([x, x])}
+
+    weights = np.ones((3, 2), np.float32)
+    with devscope.compile(function, (spec, weights), cache=False) as made:
+        assert str(made.entries["main"].inputs[0]) == "?x3xf32"
+        for count in (1, 4, 7):
+            x = np.linspace(-1, 1, 3 * count, dtype=np.float32).reshape(count, 3)
+            equal(made(x, weights), function(x, weights))
 
 
 def test_examples_by_name_and_without_data() -> None:
