@@ -31,6 +31,8 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.rng": "random_bits.expand_rng",
     "stablehlo.custom_call": "calls.expand_custom_call",
     "stablehlo.optimization_barrier": "calls.expand_barrier",
+    "stablehlo.dynamic_broadcast_in_dim": "shapes.know_expansions",
+    "stablehlo.dynamic_reshape": "shapes.expand_dynamic_reshape",
     "stablehlo.slice": "shapes.fold_empty_slice",
     "stablehlo.reduce": "shapes.fold_empty_reduce",
 }
@@ -90,7 +92,10 @@ def _expand(module: Any) -> None:
 
 _OPTIONAL = frozenset(
     f"stablehlo.{name}"
-    for name in ["compare", "slice", "reduce", "custom_call", "fft", "rng", "select_and_scatter"]
+    for name in [
+        *["compare", "slice", "reduce", "custom_call", "fft", "rng", "select_and_scatter"],
+        "dynamic_broadcast_in_dim",
+    ]
 )
 """Those of which some forms are left."""
 

@@ -34,3 +34,23 @@ def fold_empty_reduce(op: Any) -> None:
         initial = zip(list(op.operands)[len(types) :], types, strict=True)
         values = [build.value("stablehlo.broadcast_in_dim", [v], t, scalar) for v, t in initial]
         mlir_util.replace_op(op, values)
+
+
+def expand_dynamic_reshape(op: Any) -> None:
+    """The same elements, in a shape that is a value."""
+    value, shape = op.operands
+    mlir_util.replace_op(op, [Builder(op).value("tensor.reshape", [value, shape], op.results[0].type)])
+
+
+def know_expansions(op: Any) -> None:
+    """Upstream lowers a broadcast whose dimensions it knows to grow or not to.
+
+    One of size 1 grows. Of one whose size is known as the program runs only it is taken for granted that it does
+    not, as in what JAX makes of symbolic shapes; that it fits is checked then, as all shapes are.
+    """
+    type_ = op.operands[0].type
+    axes = range(type_.rank)
+    expanding = [axis for axis in axes if not type_.is_dynamic_dim(axis) and type_.shape[axis] == 1]
+    others = [axis for axis in axes if axis not in expanding]
+    op.attributes["known_expanding_dimensions"] = ir.DenseI64ArrayAttr.get(expanding)
+    op.attributes["known_nonexpanding_dimensions"] = ir.DenseI64ArrayAttr.get(others)
