@@ -27,6 +27,8 @@ enum {
   /* After the system refused a thread, none is asked for. */
   REFUSED_NS = 1000000000,
   WORKER_STACK = 1 << 20,
+  /* What a task may take of its thread's stack: `stack` of rows of schedules, and what else it needs. */
+  TASK_STACK = (1 << 19) + (1 << 17),
 };
 
 /* In `users`: a job has the pool. */
@@ -59,9 +61,13 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 /* Not null in threads that do tasks. */
 static pthread_key_t in_task;
+/* Where the stack of a thread ends, once it was asked for. */
+static pthread_key_t stack_end;
 static bool usable;
 
-static void make_key(void) { usable = pthread_key_create(&in_task, NULL) == 0; }
+static void make_keys(void) {
+  usable = pthread_key_create(&in_task, NULL) == 0 && pthread_key_create(&stack_end, NULL) == 0;
+}
 
 static void futex_for(_Atomic uint32_t *word, int operation, uint32_t value, const struct timespec *time) {
   syscall(SYS_futex, word, operation, value, time, NULL, 0);
@@ -150,21 +156,27 @@ static void *work(void *argument) {
   return NULL;
 }
 
-/* Makes threads, of one size of stack (0: the usual one), until so many are there; gives how many are. Handlers of
- * signals are for the threads of others; those of faults must find the thread that is at fault. */
-static int32_t make_threads(void *(*function)(void *), size_t stack, int32_t there, int32_t wanted) {
-  pthread_attr_t attributes;
-  if (pthread_attr_init(&attributes))
-    return there;
+/* For threads that are made: handlers of signals are for the threads of others; those of faults must find the
+ * thread that is at fault. Returns what was blocked before. */
+static sigset_t block_signals(void) {
   sigset_t all, before;
   sigfillset(&all);
   const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
   for (size_t index = 0; index < sizeof faults / sizeof *faults; index++)
     sigdelset(&all, faults[index]);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+  return before;
+}
+
+/* Makes threads, of one size of stack (0: the usual one), until so many are there; gives how many are. */
+static int32_t make_threads(void *(*function)(void *), size_t stack, int32_t there, int32_t wanted) {
+  pthread_attr_t attributes;
+  if (pthread_attr_init(&attributes))
+    return there;
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   if (stack)
     pthread_attr_setstacksize(&attributes, stack);
-  pthread_sigmask(SIG_BLOCK, &all, &before);
+  const sigset_t before = block_signals();
   pthread_t thread;
   while (there < wanted && pthread_create(&thread, &attributes, function, &pool) == 0)
     there++;
@@ -246,8 +258,63 @@ static int32_t run_job(Task *task, void *environment, uint32_t first, uint32_t c
   return left ? TASKS_LEFT : TASKS_DONE;
 }
 
+/* glibc and musl declare it for _GNU_SOURCE only. */
+int pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes);
+
+/* Whether the stack of this thread has room for a task. */
+static bool has_room(void) {
+  char *end = pthread_getspecific(stack_end);
+  pthread_attr_t attributes;
+  if (!end && pthread_getattr_np(pthread_self(), &attributes) == 0) {
+    void *lowest = NULL;
+    size_t size = 0, guard = 0;
+    pthread_attr_getstack(&attributes, &lowest, &size);
+    pthread_attr_getguardsize(&attributes, &guard);
+    pthread_attr_destroy(&attributes);
+    end = (char *)lowest + guard;
+    pthread_setspecific(stack_end, end);
+  }
+  return (uintptr_t)__builtin_frame_address(0) - (uintptr_t)end >= TASK_STACK;
+}
+
+typedef struct {
+  Task *task;
+  void *environment;
+  int64_t count, threads;
+  int32_t result;
+} Job;
+
+static int32_t stay(void) { return false; }
+
+static void *run_elsewhere(void *argument) {
+  Job *job = argument;
+  pthread_setspecific(stack_end, (void *)1); /* there is no other thread with more room */
+  job->result = devscope_pool_run(job->task, job->environment, job->count, job->threads, stay);
+  return NULL;
+}
+
+/* In a thread with a stack of its own, if there can be one. The thread of the call waits, so that nobody asks
+ * whether the call is to be left. */
+static bool has_run_elsewhere(Job *job) {
+  pthread_attr_t attributes;
+  pthread_t thread;
+  if (pthread_attr_init(&attributes))
+    return false;
+  pthread_attr_setstacksize(&attributes, WORKER_STACK);
+  const sigset_t before = block_signals();
+  const bool runs = pthread_create(&thread, &attributes, run_elsewhere, job) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+  pthread_attr_destroy(&attributes);
+  return runs && pthread_join(thread, NULL) == 0;
+}
+
 EXPORT int32_t devscope_pool_run(Task *task, void *environment, int64_t count, int64_t threads, Leave *leave) {
-  pthread_once(&once, make_key);
+  pthread_once(&once, make_keys);
+  if (usable && count > 0 && !has_room()) {
+    Job job = {task, environment, count, threads, TASKS_DONE};
+    if (has_run_elsewhere(&job))
+      return job.result;
+  }
   if (count <= 1 || !usable || pthread_getspecific(in_task)) {
     for (int64_t number = 0; number < count; number++)
       task(environment, number);

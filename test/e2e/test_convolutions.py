@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import threading
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -359,3 +360,35 @@ def test_zero_points() -> None:
     expected = case.reference(x - np.float64(3), w - np.float64(-5), init)
     found = _others().run("quantised_padded", part, w, np.int32(3), np.int32(-5), init)
     np.testing.assert_array_equal(found, expected)
+
+
+OF_SMALL_STACKS = """
+func.func @main(%x: tensor<1x40x40x64xf32>, %w: tensor<3x3x64x64xf32>) -> tensor<1x40x40x64xf32> {
+  %zero = arith.constant 0.0 : f32
+  %padded = tensor.pad %x low[0, 1, 1, 0] high[0, 1, 1, 0] {
+    ^bb0(%a: index, %b: index, %c: index, %d: index):
+      tensor.yield %zero : f32 } : tensor<1x40x40x64xf32> to tensor<1x42x42x64xf32>
+  %e = tensor.empty() : tensor<1x40x40x64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<1x40x40x64xf32>) -> tensor<1x40x40x64xf32>
+  %r = linalg.conv_2d_nhwc_hwcf ins(%padded, %w : tensor<1x42x42x64xf32>, tensor<3x3x64x64xf32>)
+    outs(%f : tensor<1x40x40x64xf32>) -> tensor<1x40x40x64xf32>
+  return %r : tensor<1x40x40x64xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_small_stacks(threads: int) -> None:
+    """A task that packs more than the stack of the thread that calls has room for."""
+    program = devscope.compile(OF_SMALL_STACKS, threads=threads)
+    rng = np.random.default_rng(0)
+    x, w = rng.random((1, 40, 40, 64), np.float32), rng.random((3, 3, 64, 64), np.float32)
+    found: list[Any] = []
+    before = threading.stack_size(1 << 16)
+    try:
+        thread = threading.Thread(target=lambda: found.append(program(x, w)))
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    np.testing.assert_array_equal(found[0], program(x, w))
