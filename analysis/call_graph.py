@@ -13,7 +13,7 @@ from xdsl.ir import Attribute, Operation
 
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.strongly_connected import strongly_connected_components
-from devscope.analysis.symbols import CALL, Symbols, is_public
+from devscope.analysis.symbols import CALL, Symbols, is_claimed, is_public
 from devscope.dialects.names import op_name
 
 
@@ -43,9 +43,10 @@ class CallGraph:
         self.private: set[FuncOp] = {
             function
             for name, function in self.symbols.functions.items()
-            if name not in named and not is_public(function) and function.body.blocks
+            if name not in named and not is_public(function) and not is_claimed(function) and function.body.blocks
         }
-        """Functions with a body all of whose callers are calls here: not public, and no function values."""
+        """Functions with a body all of whose callers are calls here: not public, no function values,
+        and none that a backend compiles."""
 
     @classmethod
     def of(cls, analyses: AnalysisManager) -> Self:

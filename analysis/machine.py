@@ -112,3 +112,11 @@ def nominal_machine(names: Iterable[str], host: str) -> Machine:
     pairs = [pair for name in devices if name != host for pair in ((host, name), (name, host))]
     links = {pair: Link(*pair, _NOMINAL_BANDWIDTH, _NOMINAL_LATENCY) for pair in pairs}
     return Machine(devices, links, host)
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: three digits."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size * 0.9995 or seconds == 0:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"

@@ -15,7 +15,7 @@ from enum import Enum
 from xdsl.dialects.func import FuncOp
 
 from devscope.analysis.manager import AnalysisManager
-from devscope.analysis.symbols import Symbols
+from devscope.analysis.symbols import Symbols, is_claimed
 from devscope.analysis.target_binding import HOST_KIND
 from devscope.dialects.device import TARGET_ATTR, ScopeAttr, TargetAttr
 from devscope.dialects.scope_attribute import scope_on
@@ -60,7 +60,8 @@ def call_kind(caller: FuncOp, callee: FuncOp) -> CallKind:
         return CallKind.PLAIN
     here, there = scope_on(caller), scope_on(callee)
     same_device = here is not None and there is not None and here.same_device(there)
-    if not same_device or is_host_code(caller) != is_host_code(callee):
+    claimed = is_claimed(caller) or is_claimed(callee)  # on the host it is no host code, and not launched either
+    if not same_device or (is_host_code(caller) != is_host_code(callee) and not claimed):
         return CallKind.LAUNCH
     same_target = caller.attributes.get(TARGET_ATTR) == callee.attributes.get(TARGET_ATTR)
     return CallKind.PLAIN if same_target else CallKind.EXTERN

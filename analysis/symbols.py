@@ -62,6 +62,11 @@ def has_foreign_body(function: FuncOp) -> bool:
     return any(mark in function.attributes for mark in _FOREIGN_BODY)
 
 
+def is_claimed(function: FuncOp) -> bool:
+    """Whether a backend compiles a function: every pass leaves that alone."""
+    return COMPILER_ATTR in function.attributes
+
+
 def is_public(function: FuncOp) -> bool:
     """Whether code outside of the module may call a function."""
     return function.sym_visibility is None or function.sym_visibility.data != "private"

@@ -26,7 +26,7 @@ from devscope.analysis.classify import device_functions, portable_functions
 from devscope.analysis.function_values import has_function_values
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
-from devscope.analysis.symbols import Symbols, is_public, named_function
+from devscope.analysis.symbols import Symbols, is_claimed, is_public, named_function
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.analysis.user_kernels import calls_in_kernels, check_launch
 from devscope.dialects.device import HOST_TARGET_ATTR, SCOPE_ATTR, TARGET_ATTR, LaunchOp, ScopeAttr, TargetAttr
@@ -70,8 +70,8 @@ class DeviceBindTargetPass(ManagedPass):
         on_device = device_functions(functions, analyses.get(ScopeAnalysis))
         for function in functions:
             scope = on_device.get(function.sym_name.data)
-            if scope is not None:
-                function.attributes.setdefault(TARGET_ATTR, binding.target_of(scope))
+            if scope is not None or is_claimed(function):
+                function.attributes.setdefault(TARGET_ATTR, binding.target_of(scope or host))
             else:
                 _bind_host_code(function, host, binding)
         return True

@@ -18,7 +18,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.effects import Effects
 from devscope.analysis.manager import AnalysisManager, ManagedPass
-from devscope.analysis.symbols import CALL, function_of
+from devscope.analysis.symbols import CALL, function_of, is_claimed
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS
@@ -127,7 +127,7 @@ class DeviceUnusedPass(ManagedPass):
         for function in dead:
             Rewriter.erase_op(function, safe_erase=False)
         signatures = [_Signature(function, live) for function in live.functions]
-        erased = [_erase_dead(function.body, live) for function in live.functions]
+        erased = [_erase_dead(function.body, live) for function in live.functions if not is_claimed(function)]
         shrunk = [signature.shrink() for signature in signatures]
         return bool(dead) or any(erased) or any(shrunk)
 

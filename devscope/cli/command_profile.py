@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
 @contextmanager
 def _progress(count: int) -> Generator[Callable[[str, float | None], None]]:
     """A bar on a terminal, else a line for each candidate."""
-    from devscope.passes.device_partition.report import duration
+    from devscope.analysis.machine import duration
 
     done = 0
 

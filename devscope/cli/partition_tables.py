@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from devscope.analysis.machine import duration
 from devscope.cli.tables import Column, table_text
-from devscope.passes.device_partition.report import duration
 
 if TYPE_CHECKING:
     from devscope.passes.device_partition import Decision, Partition, Refusal, Taken

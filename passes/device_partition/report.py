@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from devscope.analysis.machine import duration
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.errors import SourceLocation
@@ -114,13 +114,3 @@ def taken(graph: Graph, nodes: Sequence[int], by: str, **details: Any) -> Taken:
     ops = [graph.nodes[node].op for node in nodes]
     where = source_location(ops[-1])
     return Taken(graph.function.sym_name.data, by, tuple(op_name(op) for op in ops), where, **details)
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: three digits."""
-    if seconds == 0 or math.isinf(seconds):
-        return f"{seconds:g} s"
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"

@@ -15,7 +15,7 @@ from devscope.analysis.call_graph import CallGraph
 from devscope.analysis.manager import AnalysisManager, ManagedPass
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.split_functions import scope_of_function
-from devscope.analysis.symbols import CALL, Symbols
+from devscope.analysis.symbols import CALL, Symbols, function_of, is_claimed
 from devscope.analysis.value_flow import first_carried, first_operand
 from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.names import op_name
@@ -35,10 +35,13 @@ class DeviceSccpPass(ManagedPass):
         found = Propagation(analyses.get(CallGraph))
         scopes = analyses.get(ScopeAnalysis)
         # Found before anything changes, since the scope of a value is read off what carries it.
+        claimed = any(map(is_claimed, found.graph.symbols.functions.values()))
         constants = [
             (value, constant)
             for value, fact in found.facts.items()
-            if value.uses and (constant := _constant(value, fact, scopes)) is not None
+            if value.uses
+            and not (claimed and _is_claimed(value))
+            and (constant := _constant(value, fact, scopes)) is not None
         ]
         like = next((value.owner for value in found.facts if _is_constant(value)), None)
         assert not isinstance(like, Block)
@@ -46,9 +49,18 @@ class DeviceSccpPass(ManagedPass):
             found.facts[_replace(value, constant, like)] = found.facts[value]
         folded = False
         for function in found.graph.symbols.functions.values():
+            if is_claimed(function):
+                continue
             if function.body.blocks and function.body.blocks[0] in found.reached:
                 folded |= _fold_control_flow(function.body, found)
         return folded or bool(constants)
+
+
+def _is_claimed(value: SSAValue) -> bool:
+    """Whether a value is of a function that a backend compiles."""
+    owner = value.owner if isinstance(value.owner, Operation) else value.owner.parent_op()
+    function = function_of(owner) if owner is not None and not isinstance(owner, FuncOp) else owner
+    return isinstance(function, FuncOp) and is_claimed(function)
 
 
 def _constant(value: SSAValue, fact: Fact, scopes: ScopeAnalysis) -> Attribute | None:

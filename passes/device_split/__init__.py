@@ -21,7 +21,7 @@ from devscope.analysis.classify import CONTROL_FLOW, Classifier, device_function
 from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.scope_analysis import ScopeAnalysis
 from devscope.analysis.split_functions import CallKind, call_kind
-from devscope.analysis.symbols import Symbols
+from devscope.analysis.symbols import Symbols, is_claimed
 from devscope.analysis.target_binding import HOST_KIND, TargetBinding
 from devscope.dialects.device import (
     CALL_ATTR,
@@ -78,6 +78,7 @@ class DeviceSplitPass(PlannedModulePass, DeviceBindTargetPass):
         on_device = device_functions(functions, scopes)
         classifier = Classifier(scopes, on_device)
         taken = taken_names(analyses.module)
+        functions = [function for function in functions if not is_claimed(function)]
         for function in functions:
             if function.sym_name.data not in on_device and function.body.blocks:
                 _split_function(function, scopes, classifier, binding, taken)

@@ -7,7 +7,7 @@ it, `optimiser` solves it with `cuts` (minimum cuts) and `program` (HiGHS).
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from devscope.analysis.machine import Machine
+from devscope.analysis.machine import Machine, duration
 from devscope.dialects.device import OnDeviceOp
 from devscope.dialects.location import source_location
 from devscope.passes.device_plan.min_cost.model import Model, machine_of
@@ -97,11 +97,3 @@ def predict(model: Model, labels: list[int]) -> Prediction:
         pair = (model.devices[source], model.devices[destination])
         copying[pair] = copying.get(pair, 0.0) + units * model.problem.unit
     return Prediction(dict(sorted(computing.items())), dict(sorted(copying.items())))
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: three digits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"
