@@ -290,6 +290,7 @@ static int library_open_locked(void) {
   context->arenas = calloc((size_t)count, sizeof *context->arenas);
   context->traffic = calloc((size_t)(count * count), sizeof *context->traffic);
   context->run_tasks = devscope_pool_run;
+  context->wait_apart = devscope_wait_apart;
   context->threads = library_threads();
   if (!context->devices || !context->arenas || !context->traffic)
     return library_fail("out of host memory");
