@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING
 
 from devscope.backends.backend import Backend, Options, Phase, Selected
@@ -25,6 +24,8 @@ from devscope.dialects.target import (
 from devscope.errors import DevscopeError, OptionError
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from xdsl.dialects.builtin import ModuleOp
 
 GROUP = "devscope.backends"
@@ -93,6 +94,8 @@ def _check(backend: Backend) -> None:
 
 @cache
 def _offered() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
     return {point.name: point for point in entry_points(group=GROUP)}
 
 

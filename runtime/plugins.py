@@ -10,12 +10,14 @@ import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from devscope.errors import DeviceNotFoundError, DevscopeError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "devscope.runtimes"
 
@@ -52,6 +54,8 @@ def register_runtime(runtime: Runtime | type[Runtime]) -> None:
 
 @cache
 def _offered() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # most programs need no backend
+
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
