@@ -13,7 +13,7 @@ PACKAGES := analysis backends dialects frontends lowering passes rewriting runti
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
-.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate ways-in bench clean
+.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate stablehlo ways-in bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -42,6 +42,11 @@ lit: $(VENV)/.dev
 
 pytest: $(VENV)/.dev
 	PYTHONHASHSEED=0 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal test
+
+# Random programs of JAX, PROGRAMS of each family, on the host and on a device: docs/conformance/stablehlo.md
+stablehlo: $(VENV)/.dev
+	@$(BIN)/python test/stablehlo/generate.py build/stablehlo $(or $(PROGRAMS),60)
+	@for target in cpu:0 opencl:0; do $(BIN)/python test/stablehlo/run.py build/stablehlo $$target; done
 
 # Until ctrl-C, or: make fuzz MINUTES=10 JOBS=4 PART=programs,files SEED=1703
 fuzz: $(VENV)/.dev

@@ -4,10 +4,12 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
 from devscope.lowering.checks.demands import keep_demands
 from devscope.lowering.divisions import guard_equal_operands
 from devscope.lowering.interop.bindings import ir, register_stablehlo_passes
+from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.stablehlo.located_scopes import scopes_by_location
@@ -33,6 +35,8 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.optimization_barrier": "calls.expand_barrier",
     "stablehlo.dynamic_broadcast_in_dim": "shapes.know_expansions",
     "stablehlo.dynamic_reshape": "shapes.expand_dynamic_reshape",
+    "stablehlo.dynamic_gather": "shapes.expand_dynamic_gather",
+    "stablehlo.reverse": "shapes.expand_reverse",
     "stablehlo.slice": "shapes.fold_empty_slice",
     "stablehlo.reduce": "shapes.fold_empty_reduce",
 }
@@ -60,6 +64,8 @@ def convert(module: Any, run_passes: RunPasses) -> None:
 
 
 def _prepare(module: Any, run_passes: RunPasses) -> None:
+    if any("!quant." in str(type_) for type_, _ in mlir_util.types(mlir_util.walk(module.operation)[1:])):
+        run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-quant-to-math))")
     names = {op.name for op in mlir_util.walk(module.operation)}
     if "stablehlo.composite" in names:
         run_passes(module.operation, "builtin.module(func.func(stablehlo-legalize-composite-to-call))")
@@ -85,7 +91,11 @@ def _expand(module: Any) -> None:
         found = [op for op in mlir_util.walk(module.operation) if op.name in _EXPANSIONS]
         names = {op.name for op in found}
         for op in reversed(found):  # inner ones first: what is expanded copies its regions
-            _expansion(op.name)(op)
+            name, location = op.name, decode_location(op.location)
+            try:
+                _expansion(name)(op)
+            except (ir.MLIRError, IndexError, KeyError, ValueError):
+                raise LoweringError(f"'{name}' cannot be lowered in this form", location) from None
         if names <= _OPTIONAL:
             return
 

@@ -5,6 +5,16 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
+from devscope.lowering.stablehlo.templates import (
+    axes_map,
+    commas,
+    element,
+    expand,
+    integers,
+    listed,
+    shape,
+    tensor,
+)
 
 
 def expand_size(op: Any) -> None:
@@ -38,8 +48,7 @@ def fold_empty_reduce(op: Any) -> None:
 
 def expand_dynamic_reshape(op: Any) -> None:
     """The same elements, in a shape that is a value."""
-    value, shape = op.operands
-    mlir_util.replace_op(op, [Builder(op).value("tensor.reshape", [value, shape], op.results[0].type)])
+    mlir_util.replace_op(op, [Builder(op).value("tensor.reshape", list(op.operands), op.results[0].type)])
 
 
 def know_expansions(op: Any) -> None:
@@ -54,3 +63,114 @@ def know_expansions(op: Any) -> None:
     others = [axis for axis in axes if axis not in expanding]
     op.attributes["known_expanding_dimensions"] = ir.DenseI64ArrayAttr.get(expanding)
     op.attributes["known_nonexpanding_dimensions"] = ir.DenseI64ArrayAttr.get(others)
+
+
+class _Elements:
+    """A tensor whose elements are read one by one, each from its own place of ``%0``."""
+
+    def __init__(self, op: Any) -> None:
+        self.op, self.result = op, op.results[0].type
+        self.lines: list[str] = []
+        self.extents = shape(self.result)
+
+    def index_of(self, tensor_: str, type_: Any, place: int, name: str) -> None:
+        """Element ``place`` of a tensor of integers, as ``name``."""
+        of = element(type_)
+        self.lines.append(
+            f"{name}_p = arith.constant {place} : index\n{name}_e = tensor.extract {tensor_}[{name}_p] : {type_}"
+        )
+        cast = (
+            f"arith.index_cast {name}_e : {of} to index"
+            if str(of) != "index"
+            else f"arith.addi {name}_e, %zero : index"
+        )
+        self.lines.append(f"{name} = {cast}")
+
+    def size(self, value: str, type_: Any, axis: int, name: str) -> None:
+        extent = shape(type_)[axis]
+        self.lines.append(
+            f"{name} = arith.constant {extent} : index"
+            if extent >= 0
+            else f"{name}_a = arith.constant {axis} : index\n{name} = tensor.dim {value}, {name}_a : {type_}"
+        )
+
+    def build(self, sizes: list[str], body: list[str], at: list[str]) -> None:
+        """``sizes``: the names of the extents of the result; ``body`` computes the indices ``at``."""
+        rank, of, source = len(self.extents), element(self.result), self.op.operands[0].type
+        dynamic = commas(sizes[axis] for axis in range(rank) if self.extents[axis] < 0)
+        self.lines.append(f"%room = tensor.empty({dynamic}) : {self.result}")
+        parallel = commas(['"parallel"'] * rank)
+        self.lines.append(
+            f"%out = linalg.generic {{indexing_maps = [{axes_map(rank, range(rank))}], iterator_types = [{parallel}]}} "
+            f"outs(%room : {self.result}) {{\n^bb0(%o: {of}):"
+        )
+        self.lines += [f"%d{axis} = linalg.index {axis} : index" for axis in range(rank)]
+        self.lines += body
+        self.lines.append(
+            f"%v = tensor.extract %0[{commas(at)}] : {source}\nlinalg.yield %v : {of}\n}} -> {self.result}"
+        )
+        self.lines.append(f'"devscope.return"(%out) : ({self.result}) -> ()')
+        expand(
+            self.op, "\n".join(["%zero = arith.constant 0 : index\n%one = arith.constant 1 : index", *self.lines])
+        )
+
+
+def expand_reverse(op: Any) -> None:
+    if -1 not in shape(op.results[0].type):
+        return
+    made, rank, turned = _Elements(op), len(shape(op.results[0].type)), integers(op, "dimensions")
+    body, at = [], []
+    for axis in range(rank):
+        made.size("%0", op.operands[0].type, axis, f"%n{axis}")
+        body.append(
+            f"%l{axis} = arith.subi %n{axis}, %one : index\n%r{axis} = arith.subi %l{axis}, %d{axis} : index"
+        )
+        at.append(f"%r{axis}" if axis in turned else f"%d{axis}")
+    made.build([f"%n{axis}" for axis in range(rank)], body, at)
+
+
+def expand_dynamic_gather(op: Any) -> None:
+    """Slices whose extents are known when the program runs. What begins outside is moved inside."""
+    operand, indices, given = (value.type for value in op.operands)
+    get = listed(op.attributes["dimension_numbers"])
+    offsets, collapsed = get("offset_dims"), get("collapsed_slice_dims")
+    batching, index_batching = get("operand_batching_dims"), get("start_indices_batching_dims")
+    mapped, vector = get("start_index_map"), (get("index_vector_dim") or [0])[0]
+    made, rank = _Elements(op), len(shape(operand))
+    batch = [dim for dim in range(len(made.extents)) if dim not in offsets]
+    index_dims = [dim for dim in range(len(shape(indices))) if dim != vector]
+    windowed = [dim for dim in range(rank) if dim not in collapsed and dim not in batching]
+    in_result = dict(zip(windowed, offsets, strict=True))
+    for axis in range(rank):
+        made.index_of("%2", given, axis, f"%s{axis}")
+        made.size("%0", operand, axis, f"%n{axis}")
+        made.lines.append(f"%last{axis} = arith.subi %n{axis}, %s{axis} : index")
+    sizes = [""] * len(made.extents)
+    for dim, place in in_result.items():
+        sizes[place] = f"%s{dim}"
+    for dim, place in zip(index_dims, batch, strict=True):
+        made.size("%1", indices, dim, f"%m{dim}")
+        sizes[place] = f"%m{dim}"
+    wide = tensor(shape(indices), "i64")
+    made.lines.append(f"%where = stablehlo.convert %1 : ({indices}) -> {wide}")
+    body: list[str] = []
+    start: dict[int, str] = {}
+    for number, dim in enumerate(mapped):
+        at = [f"%d{place}" for place in batch]
+        if vector < len(shape(indices)):
+            body.append(f"%k{number} = arith.constant {number} : index")
+            at.insert(vector, f"%k{number}")
+        body.append(f"%w{number} = tensor.extract %where[{commas(at)}] : {wide}")
+        body.append(
+            f"%x{number} = arith.index_cast %w{number} : i64 to index\n%y{number} = arith.minsi %x{number}, %last{dim} : index"
+        )
+        body.append(f"%z{number} = arith.maxsi %y{number}, %zero : index")
+        start[dim] = f"%z{number}"
+    for dim, place in zip(batching, index_batching, strict=True):
+        start[dim] = f"%d{batch[index_dims.index(place)]}"
+    at = []
+    for dim in range(rank):
+        first, inside = start.get(dim, "%zero"), f"%d{in_result[dim]}" if dim in in_result else "%zero"
+        body.append(f"%a{dim} = arith.addi {first}, {inside} : index")
+        at.append(f"%a{dim}")
+    made.build(sizes, body, at)

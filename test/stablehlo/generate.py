@@ -29,14 +29,15 @@ def main() -> None:
         for number in range(int(count)):
             path = Path(folder) / name / f"{number:02}"
             path.parent.mkdir(parents=True, exist_ok=True)
-            function, args = FAMILIES[name](Random((zlib.crc32(name.encode()), number)))
+            function, args, *shapes = FAMILIES[name](Random((zlib.crc32(name.encode()), number)))
             try:
                 jitted = jax.jit(function, keep_unused=True)
                 results = jax.tree_util.tree_leaves(jitted(*args))
                 results = [np.asarray(r) for r in results]
+                specs = export.symbolic_args_specs(args, shapes[0]) if shapes else args
                 # An unknown platform gets JAX's general lowerings, the processor's call LAPACK.
                 platform = ("devscope", "cpu")[number % 3 == 2]
-                text = export.export(jitted, platforms=[platform])(*args).mlir_module()
+                text = export.export(jitted, platforms=[platform])(*specs).mlir_module()
             except Exception as error:
                 print("skipped", name, number, type(error).__name__, str(error).splitlines()[0][:150])
                 continue

@@ -821,7 +821,39 @@ def linear_algebra(r: Random) -> Program:
     ), [a]
 
 
-FAMILIES: dict[str, Callable[[Random], Program]] = {
+def dynamic(r: Random) -> tuple[Callable[..., Any], list[Any], list[str]]:
+    """Of extents that are known when the program runs."""
+    dtype = r.pick(("float32", "float64", "int32", "uint8", "bfloat16"))
+    a, b = r.pick((1, 2, 3, 5)), r.pick((1, 2, 4))
+    x = r.array((a, b), dtype, scale=1)
+    idx = r.rng.integers(0, a, 3).astype("int32")
+    square, wide = r.array((a, a), "float32", scale=1), r.array((a, 4), "float32", scale=1)
+    options: list[tuple[Callable[..., Any], list[Any], list[str]]] = [
+        (lambda v: v + v * 2, [x], ["a, b"]),
+        (lambda v: jnp.sum(v, axis=0), [x], ["a, b"]),
+        (lambda v: jnp.sum(v, axis=1) / v.shape[1], [x.astype("float32")], ["a, b"]),
+        (lambda v: jnp.reshape(v, (-1,)), [x], ["a, b"]),
+        (lambda v: jnp.concatenate([v, v[::-1]], axis=0), [x], ["a, b"]),
+        (lambda v: v.T @ v, [x], ["a, b"]),
+        (lambda v: jax.nn.softmax(v), [wide], ["a, 4"]),
+        (lambda v: jnp.broadcast_to(v[:, None], (v.shape[0], 3, v.shape[1])), [x], ["a, b"]),
+        (lambda v: jnp.arange(v.shape[0]) + jnp.sum(v).astype("int64"), [x.astype("float32")], ["a, b"]),
+        (lambda v, i: v[i], [x, idx], ["a, b", "3"]),
+        (lambda v, i: v.at[i].add(v[0]), [x, idx], ["a, b", "3"]),
+        (lambda v: jnp.pad(v, ((1, 2), (0, 1))), [x], ["a, b"]),
+        (lambda v: jnp.sort(v, axis=0), [x], ["a, b"]),
+        (lambda v: jnp.cumsum(v, axis=1), [wide], ["a, 4"]),
+        (lambda v: v[:-1] if False else v[: v.shape[0]], [x], ["a, b"]),
+        (lambda v: lax.fori_loop(0, v.shape[0], lambda i, c: c + v[i], v[0]), [x], ["a, b"]),
+        (lambda v: jnp.argmax(v, axis=1), [wide], ["a, 4"]),
+        (lambda v: jnp.tril(v), [square], ["a, a"]),
+        (lambda v: jax.nn.relu(v @ np.ones((4, 3), "float32") + 1), [wide], ["a, 4"]),
+        (lambda v: lax.dynamic_slice_in_dim(v, 1, v.shape[0], axis=0), [x], ["a, b"]),
+    ]
+    return r.pick(options)
+
+
+FAMILIES: dict[str, Callable[[Random], Any]] = {
     f.__name__: f
     for f in (
         floats,
@@ -859,5 +891,6 @@ FAMILIES: dict[str, Callable[[Random], Program]] = {
         composites,
         nets,
         linear_algebra,
+        dynamic,
     )
 }

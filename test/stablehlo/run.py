@@ -64,13 +64,6 @@ def differs(got: Any, want: Any) -> str:
 
 def one(path: Path, target: str) -> str:
     args, wants = read(path.with_suffix(".npz"))
-    args = [
-        a.view(f"i{a.dtype.itemsize}")
-        if (os.environ.get("SIGNLESS") and a.dtype.kind == "u")
-        or a.dtype.name.startswith(("float8", "int4", "uint4", "int2", "uint2"))
-        else a
-        for a in args
-    ]
     try:
         program = devscope.compile(path.with_suffix(".mlir").read_text(), default=target, cache=False)
     except Exception as error:
