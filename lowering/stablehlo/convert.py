@@ -103,7 +103,7 @@ def _expand(module: Any) -> None:
 _OPTIONAL = frozenset(
     f"stablehlo.{name}"
     for name in [
-        *["compare", "slice", "reduce", "custom_call", "fft", "rng", "select_and_scatter"],
+        *["compare", "slice", "reduce", "reverse", "custom_call", "fft", "rng", "select_and_scatter"],
         "dynamic_broadcast_in_dim",
     ]
 )
