@@ -479,6 +479,26 @@ class _Function:
             size = _sum([self._size(op.operands[0], axis), *map(self._number, widths)])
             self._check_extent(op, axis, size, f"dimension {axis} of operand 0 with its padding")
 
+    def check_pack(self, op: Any) -> None:
+        """Dimensions in tiles have as many as the other operand's fill, or more; others are the same.
+
+        ``linalg.pack`` and ``linalg.unpack``; see `verifyPackUnPack` in upstream's LinalgOps.cpp.
+        """
+        packed, plain = (1, 0) if op.name == "linalg.pack" else (0, 1)
+        tiles = _mixed(op.attributes["static_inner_tiles"], mlir_util.operand_groups(op)[-1])
+        positions = list(ir.DenseI64ArrayAttr(op.attributes["inner_dims_pos"]))
+        outer, sizes = self._sizes(op, packed), self._sizes(op, plain)
+        order = op.attributes.get("outer_dims_perm", [])
+        for place, axis in enumerate(list(order) or range(len(sizes))):
+            if axis not in positions:
+                self._require_equal(op, outer[place], sizes[axis])
+                continue
+            room = _term("muli", outer[place][0], self._number(tiles[positions.index(axis)]))
+            size, what = sizes[axis]
+            if not (isinstance(room, int) and isinstance(size, int)):  # else MLIR has verified it
+                text = f"{self._described(size, what)} is {{1}}, its tiles have room for {{0}}"
+                self._assert(op, "sge", room, size, f"{OF_VALUES}: {text} ({_place(op)})")
+
     def check_expand(self, op: Any) -> None:
         sizes = _mixed(op.attributes["static_output_shape"], list(op.operands)[1:])
         for axis, group in enumerate(ir.ArrayAttr(op.attributes["reassociation"])):
@@ -654,7 +674,9 @@ _RULES: dict[str, Callable[[_Function, Any], None]] = {
     "tensor.pad": _Function.check_pad,
     "tensor.expand_shape": _Function.check_expand,
     "tensor.reshape": _Function.check_reshape,
+    "linalg.pack": _Function.check_pack,
     "linalg.softmax": _Function.check_same_shape,
+    "linalg.unpack": _Function.check_pack,
     "memref.copy": _Function.check_same_shape,
 }
 

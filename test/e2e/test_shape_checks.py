@@ -220,6 +220,19 @@ func.func @buffers(%x: tensor<?xf32>, %n: index, %k: index) -> f32 {
   %v = memref.load %s[%c0] : memref<?xf32, strided<[1], offset: 1>>
   return %v : f32
 }
+func.func @pack(%x: tensor<?x?xf32>, %o: tensor<?x?x2xf32>) -> tensor<?x?x2xf32> {
+  %0 = linalg.pack %x outer_dims_perm = [1, 0] inner_dims_pos = [1] inner_tiles = [2] into %o
+    {device.scope = DEFAULT} : tensor<?x?xf32> -> tensor<?x?x2xf32>
+  return %0 : tensor<?x?x2xf32>
+}
+func.func @unpack(%x: tensor<?x?x?xf32>, %n: index, %m: index) -> tensor<?x?xf32> {
+  %c2 = arith.constant 2 : index
+  %t = tensor.dim %x, %c2 : tensor<?x?x?xf32>
+  %e = tensor.empty(%n, %m) : tensor<?x?xf32>
+  %0 = linalg.unpack %x inner_dims_pos = [1] inner_tiles = [%t] into %e {device.scope = DEFAULT}
+    : tensor<?x?x?xf32> -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
 func.func @add_elsewhere(%n: index, %p: tensor<?xf32>, %q: tensor<?xf32>) -> tensor<?xf32> {
   %0 = arith.addf %p, %q : tensor<?xf32>
   return %0 : tensor<?xf32>
@@ -249,6 +262,18 @@ def both(one: int, size: int, other: int, size2: int, axes: str = "00") -> str:
 CASES: list[tuple[str, tuple[Any, ...], type[DevscopeError] | None, str]] = [
     ("add", (floats(3), floats(3)), None, ""),
     ("add", (floats(3), floats(4)), InputError, both(0, 3, 1, 4)),
+    ("pack", (floats(3, 4), floats(2, 3, 2)), None, ""),
+    ("pack", (floats(3, 4), floats(3, 3, 2)), None, ""),
+    (
+        "pack",
+        (floats(3, 4), floats(1, 3, 2)),
+        ExecutionError,
+        "dimension 1 of argument 0 'x' is 4, .* room for 2 ",
+    ),
+    ("pack", (floats(3, 4), floats(2, 2, 2)), InputError, both(1, 2, 0, 3, "10")),
+    ("unpack", (floats(3, 2, 4), 3, 7), None, ""),
+    ("unpack", (floats(3, 2, 4), 3, 9), ExecutionError, "operand 1 is 9, its tiles have room for 8 "),
+    ("unpack", (floats(3, 2, 4), 4, 7), ExecutionError, "dimension 0 of argument 0 'x' is 3, .* is 4 "),
     ("matmul", (floats(2, 3), floats(3, 4)), None, ""),
     ("matmul", (floats(2, 3), floats(4, 4)), InputError, both(0, 3, 1, 4, "10")),
     ("matmul", (floats(0, 3), floats(4, 4)), InputError, both(0, 3, 1, 4, "10")),
