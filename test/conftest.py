@@ -21,6 +21,8 @@ from hypothesis import settings
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from devscope.backends import registry
+from devscope.dialects import target
 from devscope.dialects.context import make_context
 
 sys.path.append(str(Path(__file__).parent / "fuzz"))
@@ -38,6 +40,19 @@ os.environ.setdefault(SEED_VARIABLE, "0")
 
 # A job in the background of a shell ignores Ctrl-C, and what it starts inherits that: nothing would end its calls.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+_BUILT_IN = dict(target.target_kinds())
+_WITH_BACKENDS = {"backends", "device_partition"}
+"""Folders whose modules make backends and target kinds known when they are imported."""
+
+
+@pytest.fixture(autouse=True)
+def registered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests know what is built in, and what they make known themselves."""
+    if _WITH_BACKENDS.isdisjoint(request.path.parts):
+        monkeypatch.setattr(target, "_KINDS", dict(_BUILT_IN))
+        monkeypatch.setattr(registry, "_registered", {})
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -97,7 +97,7 @@ def test_order_of_options_does_not_matter() -> None:
             "cuda",
             {"archh": "sm_90"},
             "unknown option 'archh' of target kind 'cuda'",
-            "legal options are: arch (str), calls (bool), ptx (str)",
+            "legal options are: arch (str), calls (bool), ptx (str), tf32 (bool)",
         ),
         (
             "cuda",

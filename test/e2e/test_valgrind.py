@@ -85,11 +85,14 @@ def save_broken(path: Path) -> None:
 
 
 def compiled_code_reports(log: str) -> list[str]:
-    """What memcheck says of code that belongs to no file, but not of kernels, which drivers call."""
+    """What memcheck says of code that belongs to no file, but not of kernels, which drivers call, nor of stacks
+    of threads, which live as long as the process."""
     compiled = re.compile(r": \?\?\?$", re.MULTILINE)
     reports = re.split(r"\n==\d+== \n", log)
     return [
-        text for text in reports if compiled.search(text) and not re.search("libintelocl|libtbb|libOpenCL", text)
+        text
+        for text in reports
+        if compiled.search(text) and not re.search("libintelocl|libtbb|libOpenCL|_dl_allocate_tls", text)
     ]
 
 

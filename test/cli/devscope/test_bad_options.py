@@ -29,7 +29,12 @@ HELP = "options are listed by: devscope"
 @pytest.mark.parametrize(
     ("arguments", "message", "note"),
     [
-        ([], "error: a command is missing: run, build, plan, lower, inspect, devices, tune, cache", HELP),
+        (
+            [],
+            "error: a command is missing: run, build, plan, lower, inspect, devices, tune, profile, backends, "
+            "new-backend, check-backend, cache",
+            HELP,
+        ),
         (["compile"], "error: argument COMMAND: invalid choice: 'compile'", HELP),
         (["--fast"], "error: unrecognized arguments: --fast", f"{HELP} --help"),
         (["run"], "error: the following arguments are required: FILE", f"{HELP} run --help"),
