@@ -1,4 +1,5 @@
-/* The driver of devices that a vendor's table of functions is for, see plugin.h. The host waits for all it asks for. */
+/* The driver of devices that a vendor's table of functions is for, see plugin.h. The host waits for all it asks
+ * for. */
 #include "plugin.h"
 #include "runtime.h"
 
@@ -47,8 +48,8 @@ static Status plugin_copy_out(Device *device, Handle handle, int64_t offset, voi
 static Status plugin_copy_on(Device *device, Handle from, int64_t from_offset, Device *target, Handle to,
                              int64_t to_offset, int64_t bytes) {
   (void)target; /* of the same domain, which is the device */
-  return table_of(device)->copy_on(plugin_of(device), plugin_memory(from), from_offset, plugin_memory(to), to_offset,
-                                   bytes);
+  return table_of(device)->copy_on(plugin_of(device), plugin_memory(from), from_offset, plugin_memory(to),
+                                   to_offset, bytes);
 }
 
 static Status plugin_launch(Device *device, const Kernel *kernel, const LaunchSize *size, const int64_t *cells) {

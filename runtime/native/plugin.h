@@ -1,8 +1,8 @@
 /* What a vendor implements whose devices devscope runs programs on: one table of functions. It includes nothing of
  * devscope but this file, and is linked with nothing of it.
  *
- * Functions return 0, else a status that `error` has words for. They are called by one thread at a time for a device,
- * and have done what they say when they return. */
+ * Functions return 0, else a status that `error` has words for. They are called by one thread at a time for a
+ * device, and have done what they say when they return. */
 #ifndef DEVSCOPE_PLUGIN_H
 #define DEVSCOPE_PLUGIN_H
 
