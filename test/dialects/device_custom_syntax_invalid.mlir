@@ -20,7 +20,7 @@
 
 // -----
 
-// CHECK: unknown option 'sm' of target kind 'cuda'; legal options are: arch (str), calls (bool), ptx (str)
+// CHECK: unknown option 'sm' of target kind 'cuda'; legal options are: arch (str), calls (bool), ptx (str), tf32 (bool)
 "test.op"() {device.target = #device.target<"cuda", {sm = 90}>} : () -> ()
 
 // -----

@@ -222,6 +222,16 @@ LOWERING_ERRORS = {
         "4:8: error: target 'cpu' cannot lower operation 'tensor.gather'",
         "",
     ),
+    "a shape on the host for the device": (
+        main(
+            f"%0 = tensor.reshape %x(%s) {{device.scope = #dev}} : ({T4}, tensor<2xindex>)"
+            " -> tensor<*xf32>\n  return %0 : tensor<*xf32>",
+            f"%x: {T4}, %s: tensor<2xindex>",
+            "tensor<*xf32>",
+        ),
+        "4:8: error: 'tensor.reshape' on opencl:0 takes a shape that is a tensor on the host",
+        "leave it to the host",
+    ),
     "a global that changes": (
         "ml_program.global private mutable @n(dense<0.0> : tensor<4xf32>) : tensor<4xf32>\n"
         + main(f"%0 = ml_program.global_load @n : {T4}\n  return %0 : {T4}"),
