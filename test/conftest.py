@@ -13,17 +13,20 @@ import random
 import re
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
-from devscope.backends import registry
-from devscope.dialects import target
+from devscope.backends import registry as backend_registry
+from devscope.dialects import target as dialect_targets
 from devscope.dialects.context import make_context
+from devscope.lowering import target as lowering_targets
+from devscope.runtime import plugins
 
 sys.path.append(str(Path(__file__).parent / "fuzz"))
 
@@ -42,19 +45,6 @@ os.environ.setdefault(SEED_VARIABLE, "0")
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-_BUILT_IN = dict(target.target_kinds())
-_WITH_BACKENDS = {"backends", "device_partition"}
-"""Folders whose modules make backends and target kinds known when they are imported."""
-
-
-@pytest.fixture(autouse=True)
-def registered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Other tests know what is built in, and what they make known themselves."""
-    if _WITH_BACKENDS.isdisjoint(request.path.parts):
-        monkeypatch.setattr(target, "_KINDS", dict(_BUILT_IN))
-        monkeypatch.setattr(registry, "_registered", {})
-
-
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", f"fuzz: draws random programs or data from ${SEED_VARIABLE}")
 
@@ -68,6 +58,24 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A process that crashed says nothing itself."""
     if terminalreporter.stats.get("failed"):
         terminalreporter.write_line(f"repeat with {SEED_VARIABLE}={os.environ[SEED_VARIABLE]}")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registries() -> Iterator[None]:
+    """What a module's tests register, or make known by naming an installed backend, ends with the module."""
+    kept: list[tuple[dict[str, Any], dict[str, Any]]] = [
+        (table, dict(table))
+        for table in (
+            dialect_targets._KINDS,
+            backend_registry._registered,
+            lowering_targets._registered,
+            plugins._registered,
+        )
+    ]
+    yield
+    for table, before in kept:
+        table.clear()
+        table.update(before)
 
 
 SCOPES = ("#cpu0", "#opencl0", "#opencl1", "#opencl0@fast")

@@ -26,6 +26,7 @@ from devscope.errors import BackendError, DevscopeWarning, ExecutionError
 sys.path.append(str(Path(__file__).parent))
 
 import toy
+from toy import registered_toy as registered_toy
 
 C = """
 #include <stdint.h>

@@ -16,6 +16,7 @@ from devscope.errors import OptionError
 sys.path.append(str(Path(__file__).parent))
 
 import toy
+from toy import registered_toy as registered_toy
 
 
 def make(name: str = "made_up", **fields: Any) -> type[Backend]:

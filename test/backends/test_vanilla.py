@@ -18,8 +18,12 @@ from installed import offer  # noqa: E402
 from vanilla.backend import Vanilla  # noqa: E402
 from vanilla.runtime import Accelerator, VanillaRuntime  # noqa: E402
 
-devscope.register_backend(Vanilla)
-register_runtime(VanillaRuntime)
+
+@pytest.fixture(scope="module", autouse=True)
+def registered(registries: None) -> None:  # pyright: ignore[reportUnusedParameter]
+    devscope.register_backend(Vanilla)
+    register_runtime(VanillaRuntime)
+
 
 TWO = """
 func.func @main(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>) -> tensor<4x4xf32> {

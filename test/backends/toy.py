@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import numpy as np
+import pytest
 
 from devscope.backends import Backend, Claimed, Code, Row, register_backend
 from devscope.dialects.target import OptionSpec
@@ -62,5 +63,8 @@ class ToyRuntime(Runtime):
         return {"toy_matmul": matmul, "toy_failing": failing}.get(name)
 
 
-register_backend(Toy)
-register_runtime(ToyRuntime)
+@pytest.fixture(scope="module", autouse=True)
+def registered_toy(registries: None) -> None:  # pyright: ignore[reportUnusedParameter]
+    """Makes both known to the tests of a module that imports this fixture."""
+    register_backend(Toy)
+    register_runtime(ToyRuntime)

@@ -24,17 +24,13 @@ from devscope.runtime.seal import seal
 RUN = ("run", "tanh.mlir", "--random", "0")
 SCOPE_FORM = "a scope is TYPE, TYPE:ID or TYPE:ID@MEMORY"
 HELP = "options are listed by: devscope"
+COMMANDS = "run, build, plan, lower, inspect, devices, tune, profile, backends, new-backend, check-backend, cache"
 
 
 @pytest.mark.parametrize(
     ("arguments", "message", "note"),
     [
-        (
-            [],
-            "error: a command is missing: run, build, plan, lower, inspect, devices, tune, profile, backends, "
-            "new-backend, check-backend, cache",
-            HELP,
-        ),
+        ([], f"error: a command is missing: {COMMANDS}", HELP),
         (["compile"], "error: argument COMMAND: invalid choice: 'compile'", HELP),
         (["--fast"], "error: unrecognized arguments: --fast", f"{HELP} --help"),
         (["run"], "error: the following arguments are required: FILE", f"{HELP} run --help"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from devscope.dialects.context import make_planning_context
@@ -17,8 +18,12 @@ from devscope.passes.device_partition.candidates import NOBODY, Candidate
 from devscope.passes.device_partition.costs import Cost
 from devscope.passes.device_partition.graph import Graph
 
-for _name, _device in (("byoc", "cpu"), ("second", "cpu"), ("board", "board")):
-    register_target_kind(TargetKind(_name, _device))
+
+@pytest.fixture(scope="module", autouse=True)
+def registered_kinds(registries: None) -> None:  # pyright: ignore[reportUnusedParameter]
+    """Makes the claimers' kinds known to the tests of a module that imports this fixture."""
+    for name, device in (("byoc", "cpu"), ("second", "cpu"), ("board", "board")):
+        register_target_kind(TargetKind(name, device))
 
 
 @dataclass(frozen=True)

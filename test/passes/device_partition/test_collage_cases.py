@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pytest
 from partitioned import Claimer, Mock, chain, partitioned
+from partitioned import registered_kinds as registered_kinds
 
 from devscope.patterns import elementwise, op, wildcard
 

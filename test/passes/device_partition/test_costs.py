@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from partitioned import Claimer, chain, module_of, partitioned
+from partitioned import registered_kinds as registered_kinds
 
 from devscope.analysis.machine import nominal_machine
 from devscope.cli.main import main

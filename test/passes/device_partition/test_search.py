@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from partitioned import Claimer, Mock, chain, module_of, partitioned
+from partitioned import registered_kinds as registered_kinds
 
 from devscope.errors import LoweringError
 from devscope.passes.device_partition import PartitionOptions, partition_module
