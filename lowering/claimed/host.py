@@ -97,8 +97,8 @@ class HostParts:
         for name, type_ in sorted(self._declared.items()):
             if name not in declared:
                 mlir_util.append(module, f"func.func private @{name}{type_}")
+        declarations = [f"func.func private @{name}{type_}" for name, type_ in sorted(self._declared.items())]
         for text, location in self.definitions:
-            declarations = [f"func.func private @{name}{type_}" for name, type_ in sorted(self._declared.items())]
             parsed = ir.Module.parse("\n".join([*declarations, text]), module.context)
             for op in mlir_util.walk(parsed.operation):
                 op.location = location
