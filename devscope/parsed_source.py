@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from devscope.errors import InputError, Note, ParseError
-from devscope.frontends import ImportedSource, imported, stablehlo
+from devscope.frontends import DeferredSource, ImportedSource, imported, stablehlo
 from devscope.lowering.interop.bindings import children, not_text, without_dialect_modules
 from devscope.lowering.interop.literals import detach_literals
 from devscope.lowering.interop.parse_apart import parsed_apart
@@ -45,6 +45,8 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     faithfully. Raises ParseError, or InputError for what is none of these, and for a program without functions.
     """
     source = read_once(imported(source))
+    if isinstance(source, DeferredSource):
+        source = source.read()
     path = source_path(source)
     has_name = isinstance(source, PipedSource | ImportedSource)
     name = source.name if has_name else _UNNAMED if path is None else str(path)
@@ -61,6 +63,7 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
         parsed = _parse(outside, name)
     if isinstance(source, ImportedSource):
         parsed.imported = source
+        parsed.literals = {**parsed.literals, **source.literals}
     _require_functions(parsed.module, name)
     return parsed
 

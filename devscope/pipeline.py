@@ -136,6 +136,7 @@ def plan_source(
         names = entry_names(module, source_names.name)
     if parsed.imported is not None:
         names |= {name: given for name, given in parsed.imported.names.items() if name in names}
+        dtypes = {**dtypes, **parsed.imported.dtypes}
     plan = plan_module(module, plan_options, source_names)
     plan.said = [*suspects, *plan.said]
     plan.signatures = signatures(described_entries(module, names, dtypes))

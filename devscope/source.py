@@ -10,7 +10,7 @@ from stat import S_ISREG
 from typing import Any, BinaryIO
 
 from devscope.errors import InputError
-from devscope.frontends import ImportedSource
+from devscope.frontends import DeferredSource, ImportedSource
 
 _SUFFIXES = (".mlir", ".mlirbc", ".bc", ".stablehlo", ".dsx")
 EXECUTABLE_MAGIC = b"PK\3\4"
@@ -34,7 +34,7 @@ class PipedSource:
 
 def read_once(source: Any) -> Any:
     """``source``, or if it leads to a pipe or a terminal, a `PipedSource`. Raises as `source_path` does."""
-    if isinstance(source, ImportedSource):
+    if isinstance(source, ImportedSource | DeferredSource):
         return source
     path = source_path(source)
     if path is None or path.is_file():
@@ -79,7 +79,7 @@ def source_path(source: Any) -> Path | None:
         if not _looks_like_path(source):
             return None
         path = Path(source)
-    elif isinstance(source, bytes | PipedSource | ImportedSource):
+    elif isinstance(source, bytes | PipedSource | ImportedSource | DeferredSource):
         return None
     else:
         raise InputError(
@@ -133,8 +133,14 @@ def source_digest(source: Any) -> str:
         with reading(path), path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     if isinstance(source, ImportedSource):
-        beside = repr((source.names, source.structures)).encode()
-        return hashlib.sha256(b"".join((source.data, beside))).hexdigest()
+        beside = repr((source.names, source.structures, source.dtypes)).encode()
+        digest = hashlib.sha256(b"".join((source.data, beside)))
+        for name, data in source.literals.items():
+            digest.update(f"{name} {data.nbytes}".encode())
+            digest.update(data)
+        return digest.hexdigest()
+    if isinstance(source, DeferredSource):
+        return source.digest()
     if isinstance(source, PipedSource):
         source = source.data
     return hashlib.sha256(encoded(source) if isinstance(source, str) else source).hexdigest()

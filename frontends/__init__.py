@@ -12,7 +12,7 @@ MLIR text and bytecode need nothing: the parser takes them. What no program uses
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -26,14 +26,32 @@ if TYPE_CHECKING:
 class ImportedSource:
     """A program in MLIR text, bytecode or as a portable artifact, with what MLIR has no place for.
 
-    ``name`` stands in messages. By public function, ``names`` are those of its arguments and results, and
-    ``structures`` says how arguments and results nest where it is not one array each.
+    ``name`` stands in messages. By public function, ``names`` are those of its arguments and results,
+    ``structures`` says how arguments and results nest where it is not one array each, and ``dtypes`` are those of
+    arguments and results where the source's differ from what is stored (``ui8``).
+
+    ``literals`` is the data of dense resources that stand without any in ``data`` (``dense_resource<NAME>``), in
+    the order of their elements, by name: weights, which are not copied. It lives as long as the source does.
     """
 
     name: str
     data: bytes
     names: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict[str, Any])
     structures: Mapping[str, Structure] = field(default_factory=dict[str, Any])
+    dtypes: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict[str, Any])
+    literals: Mapping[str, memoryview] = field(default_factory=dict[str, memoryview])
+
+
+@dataclass(frozen=True)
+class DeferredSource:
+    """A program whose import takes time, so that it is only made when the cache of compiled programs lacks it.
+
+    ``digest`` covers all that ``read`` depends on. Both may raise a `DevscopeError`.
+    """
+
+    name: str
+    digest: Callable[[], str]
+    read: Callable[[], ImportedSource]
 
 
 Examples = Sequence[Any] | Mapping[str, Any]
