@@ -43,6 +43,7 @@ def compile(
     source: Source | Any,
     example_arguments: Examples | None = None,
     *,
+    dynamic_shapes: Any = None,
     default: str = "cpu:0",
     arguments: str = "host",
     devices: Mapping[str, str] | None = None,
@@ -63,8 +64,10 @@ def compile(
     """Compile a program for the devices of this machine and load it.
 
     ``source`` is a path; MLIR or StableHLO in text, bytecode or as a portable artifact; a module of MLIR's Python
-    bindings or of xDSL; or a JAX function, which is traced with ``example_arguments``: a tuple of arrays (or
-    pytrees of them, or ``jax.ShapeDtypeStruct``), or a dictionary by name (docs/ways-in.md).
+    bindings or of xDSL; a ``.pt2`` file or a ``torch.export.ExportedProgram``; or a JAX function, a
+    ``torch.nn.Module`` or a function on tensors, traced with ``example_arguments``: a tuple of arrays, of
+    pytrees of them, or of ``jax.ShapeDtypeStruct``, or a dictionary by name (docs/ways-in.md). ``dynamic_shapes``
+    says for PyTorch which dimensions vary, as for ``torch.export.export`` (docs/torch.md).
 
     ``devices`` maps virtual devices to physical ones (``{"cuda:0": "opencl:0"}``), ``memory_limits`` virtual
     devices to bytes, or to text such as ``"64MiB"``. ``threads`` is the most that a call uses on the host;
@@ -76,7 +79,7 @@ def compile(
     """
     plain = {"default": default, "arguments": arguments, "completion": completion, "machine": machine}
     plain |= {"storage": storage, "checks": checks, "schedules": schedules}
-    source = imported(source, example_arguments)
+    source = imported(source, example_arguments, dynamic_shapes)
     plain |= {"backends": backends, "partition": partition, "costs": costs, "search_limit": search_limit}
     return executable_for(source, *_settings(devices, memory_limits, threads, cache, chunks=chunks, **plain))
 
@@ -112,6 +115,7 @@ def executable_for(
     from devscope.runtime.cache import open_cache
     from devscope.runtime.devices import find_device, require_devices
     from devscope.runtime.executable import Executable
+    from devscope.runtime.state import seen_entries, states_of
 
     def admit(
         entries: Mapping[str, Entry], closed: Collection[str], devices: Mapping[str, str]
@@ -134,7 +138,7 @@ def executable_for(
             program = _build(source, options, admit)
             store.store_program(key, program)
         elif check is not None:
-            check(program.entries, program.report.get("closed", ()))
+            check(seen_entries(program.entries, states_of(program)), program.report.get("closed", ()))
     store_of_drivers = "default" if cache else None
     return Executable(program, runtime_mapping(program, mapping), store_of_drivers, threads=threads)
 
@@ -169,6 +173,7 @@ def plan(
     source: Source | Any,
     example_arguments: Examples | None = None,
     *,
+    dynamic_shapes: Any = None,
     default: str = "cpu:0",
     arguments: str = "host",
     completion: str = "default",
@@ -190,7 +195,7 @@ def plan(
     options = CompileOptions(
         default, arguments, {}, completion, machine, backends=backends, partition=partition, costs=costs
     )
-    planned = plan_source(imported(source, example_arguments), options)
+    planned = plan_source(imported(source, example_arguments, dynamic_shapes), options)
     planned.plan.write = lambda: given_back(source, planned.session.to_mlir(planned.module))
     return planned.plan
 
@@ -230,7 +235,8 @@ def run(source: Source | Any, *inputs: Any, entry: str | None = None, **named: A
 
     legal = compile.__kwdefaults__ or {}
     options = {name: named.pop(name) for name in legal if name in named}
-    source = imported(source, named or inputs) if is_function(source) else imported(source)
+    shapes = options.pop("dynamic_shapes", None)
+    source = imported(source, named or inputs, shapes) if is_function(source) else imported(source)
     structures = source.structures if isinstance(source, ImportedSource) else {}
 
     # Wrong arguments are refused before the program is compiled.

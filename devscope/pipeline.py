@@ -44,6 +44,7 @@ from devscope.passes.device_split import DeviceSplitPass
 from devscope.passes.device_verify import DeviceVerifyPass
 from devscope.passes.device_verify_split import DeviceVerifySplitPass
 from devscope.runtime.program import Entry, signatures
+from devscope.runtime.state import StateSpec, seen_entries
 
 if TYPE_CHECKING:
     from devscope.analysis.machine import Machine
@@ -79,6 +80,8 @@ class PlannedProgram:
     """Of these, where the source has others than the module that is compiled."""
     structures: Mapping[str, Structure]
     """How they nest, by public function, where they do."""
+    state: Mapping[str, StateSpec]
+    """Which of them are kept from call to call, by public function, where any are."""
     backends: Sequence[Selected] = ()
     partition: Partition | None = None
     """Who took what, if anybody was asked."""
@@ -143,6 +146,7 @@ def plan_source(
     analyses = AnalysisManager(module)
     analyses.run(DeviceVerifyPass())
     structures = parsed.imported.structures if parsed.imported is not None else {}
+    state = parsed.imported.state if parsed.imported is not None else {}
     return PlannedProgram(
         session,
         module,
@@ -153,6 +157,7 @@ def plan_source(
         names,
         dtypes,
         structures,
+        state,
         backends,
         partition,
     )
@@ -249,7 +254,7 @@ def _compile_source(
     if admit is not None:
         kinds = {name: binding.kind_of(name) for name in named_devices(planned.module) if name != "cpu:0"}
         signatures_ = {name: Entry("", *signature) for name, signature in types.items()}
-        device_options = admit(signatures_, closed, kinds)
+        device_options = admit(seen_entries(signatures_, planned.state), closed, kinds)
     program = compile_split_module(
         planned.session,
         planned.module,
@@ -274,6 +279,8 @@ def _compile_source(
         program.report["closed"] = closed
     if planned.structures:
         program.report["structures"] = {name: asdict(found) for name, found in planned.structures.items()}
+    if planned.state:
+        program.report["state"] = {name: asdict(found) for name, found in planned.state.items()}
     if claimed:
         program.report["backends"] = [taken for one in claimed for taken in one.to_json()]
     return program

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from devscope.errors import InputError
 from devscope.frontends import DeferredSource, ImportedSource
 
-_SUFFIXES = (".mlir", ".mlirbc", ".bc", ".stablehlo", ".dsx")
+_SUFFIXES = (".mlir", ".mlirbc", ".bc", ".stablehlo", ".pt2", ".dsx")
 EXECUTABLE_MAGIC = b"PK\3\4"
 _MOST_PIPED = 1 << 30
 """Bytes that are read from what is no file: it may never end (/dev/zero)."""
@@ -133,7 +133,7 @@ def source_digest(source: Any) -> str:
         with reading(path), path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     if isinstance(source, ImportedSource):
-        beside = repr((source.names, source.structures, source.dtypes)).encode()
+        beside = repr((source.names, source.structures, source.dtypes, source.state)).encode()
         digest = hashlib.sha256(b"".join((source.data, beside)))
         for name, data in source.literals.items():
             digest.update(f"{name} {data.nbytes}".encode())

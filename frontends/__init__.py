@@ -6,12 +6,15 @@
 | an xDSL ``ModuleOp`` | `xdsl` |
 | a StableHLO portable artifact: bytes, or a file | `stablehlo` |
 | a JAX function with example arguments, ``jax.export.Exported`` | `jax` |
+| a PyTorch module or function with example arguments, ``torch.export.ExportedProgram``, ``.pt2`` | `torch` |
 
 MLIR text and bytecode need nothing: the parser takes them. What no program uses is not imported.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -19,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from devscope.errors import InputError
 
 if TYPE_CHECKING:
+    from devscope.runtime.state import StateSpec
     from devscope.runtime.structure import Structure
 
 
@@ -32,6 +36,8 @@ class ImportedSource:
 
     ``literals`` is the data of dense resources that stand without any in ``data`` (``dense_resource<NAME>``), in
     the order of their elements, by name: weights, which are not copied. It lives as long as the source does.
+
+    ``state`` says which of the last arguments and results are kept from call to call.
     """
 
     name: str
@@ -40,6 +46,7 @@ class ImportedSource:
     structures: Mapping[str, Structure] = field(default_factory=dict[str, Any])
     dtypes: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict[str, Any])
     literals: Mapping[str, memoryview] = field(default_factory=dict[str, memoryview])
+    state: Mapping[str, StateSpec] = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,7 @@ Examples = Sequence[Any] | Mapping[str, Any]
 """Example arguments of a function: by position, or by name. Of an array, shape and dtype count."""
 
 
-def imported(source: Any, examples: Any = None) -> Any:
+def imported(source: Any, examples: Any = None, dynamic_shapes: Any = None) -> Any:
     """``source``, or if it is neither a path nor MLIR that can be parsed, the `ImportedSource` that is made of it.
 
     Raises `InputError` for an object that no way in takes, and where a way in lacks its package.
@@ -68,12 +75,26 @@ def imported(source: Any, examples: Any = None) -> Any:
             f"example arguments of type {type(examples).__name__} are none",
             notes=["give a tuple of arguments, or a dictionary of them by name"],
         )
+    if _is_a(source, "torch.nn", "Module") or (is_function(source) and _is_of_torch(examples)):
+        from devscope.frontends import torch
+
+        return torch.read_function(source, examples, dynamic_shapes)
+    if dynamic_shapes is not None:
+        raise InputError("dynamic shapes are named for what PyTorch traces; the program is none of it")
     if is_function(source):
         from devscope.frontends import jax
 
         return jax.read_function(source, examples)
     if examples is not None:
-        raise InputError("example arguments go with a JAX function; the program is none")
+        raise InputError("example arguments go with a function or a module; the program is none")
+    if _is_a(source, "torch.export", "ExportedProgram"):
+        from devscope.frontends import torch
+
+        return torch.read_exported(source)
+    if _is_torch_file(source):
+        from devscope.frontends import torch
+
+        return torch.read_file(source)
     if hasattr(source, "operation"):
         from devscope.frontends import mlir
 
@@ -94,9 +115,25 @@ def _is_a(source: Any, package: str, name: str) -> bool:
     return any(kind.__name__ == name and kind.__module__.startswith(package) for kind in type(source).__mro__)
 
 
+def _is_of_torch(examples: Any) -> bool:
+    """Whether example arguments have tensors of PyTorch, which is not imported for that."""
+    if "torch" not in sys.modules or examples is None:
+        return False
+    from devscope.frontends.torch import has_tensors
+
+    return has_tensors(examples)
+
+
+def _is_torch_file(source: Any) -> bool:
+    is_path = isinstance(source, os.PathLike) or (isinstance(source, str) and "\n" not in source)
+    return is_path and os.fspath(source).endswith(".pt2") and os.path.isfile(source)
+
+
 def is_function(source: Any) -> bool:
     """Whether ``source`` is called with arguments to become a program."""
-    return callable(source) and not isinstance(source, type)
+    return (
+        callable(source) and not isinstance(source, type) and not _is_a(source, "torch.export", "ExportedProgram")
+    )
 
 
 def given_back(source: Any, module: Any) -> Any:

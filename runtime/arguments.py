@@ -9,6 +9,7 @@ with the other `EXTENSION_TYPES`.
 """
 
 import cmath
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -148,6 +149,8 @@ class ArgumentCheck:
             )
         if isinstance(value, np.ndarray):
             return np.asarray(value)
+        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+            return self._from_torch(value)
         if hasattr(value, "__dlpack__"):
             return self._from_dlpack(value)
         if _interface(value) or _has_buffer(value):
@@ -156,6 +159,15 @@ class ArgumentCheck:
         raise self._error(
             f"expected {wanted} or an object with __dlpack__, got {type(value).__name__}", self._advice()
         )
+
+    def _from_torch(self, value: Any) -> Array:
+        """A tensor of PyTorch, gradients or not; numpy takes the bits of what it has no dtype for."""
+        value = value.detach()
+        if value.device.type != "cpu" or value.layout is not _torch("strided"):
+            raise self._error("the tensor is not a dense one in host memory", "pass x.cpu().to_dense()")
+        if self._extension is not None and value.dtype is _torch(self._extension):
+            value = value.contiguous().view(_torch(self.dtype.name))
+        return self._taken("numpy", lambda: value.resolve_conj().resolve_neg().numpy())
 
     def _from_dlpack(self, value: Any) -> Array:
         device = self._taken("DLPack", lambda: int(value.__dlpack_device__()[0]))
@@ -207,6 +219,10 @@ class ArgumentCheck:
     def _error(self, what: str, note: str | None = None) -> InputError:
         name = f" '{self.spec.name}'" if self.spec.name else ""
         return InputError(f"argument {self.position}{name}: {what}", notes=[note] if note else ())
+
+
+def _torch(name: str) -> Any:
+    return getattr(sys.modules["torch"], name, None)
 
 
 def _fits(wanted: tuple[int | None, ...], shape: tuple[int, ...]) -> bool:

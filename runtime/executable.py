@@ -17,6 +17,7 @@ from devscope.runtime.pool import Builds, Counters, InstancePool, end_calls_at_e
 from devscope.runtime.program import Entry, Program, find_entry, signatures
 from devscope.runtime.program_check import check_program
 from devscope.runtime.signatures import Key
+from devscope.runtime.state import State, seen_entries, states_of
 from devscope.runtime.structure import structures_of
 from devscope.runtime.threads import described_cores, thread_count
 
@@ -87,10 +88,13 @@ class Executable:
         builds = Builds(open_cache if cache == "default" else lambda: cache, trusted)
         limit = max(os.cpu_count() or 1, 2) if on_host else 1
         self._pool = InstancePool(program, slots, builds, self.threads, limit)
-        self._main = MAIN if MAIN in program.entries or len(program.entries) != 1 else next(iter(program.entries))
-        self._arguments = {name: ArgumentList(name, entry) for name, entry in program.entries.items()}
-        self._structures = structures_of(program)
-        self._names = {name: tuple(spec.name for spec in entry.outputs) for name, entry in program.entries.items()}
+        states = states_of(program)
+        self._entries = entries = seen_entries(program.entries, states)
+        self._main = MAIN if MAIN in entries or len(entries) != 1 else next(iter(entries))
+        self._arguments = {name: ArgumentList(name, entry) for name, entry in entries.items()}
+        self._structures = structures_of(program, entries)
+        self._names = {name: tuple(spec.name for spec in entry.outputs) for name, entry in entries.items()}
+        self._states = {name: State(spec) for name, spec in states.items()}
         self._release = weakref.finalize(self, self._pool.close)
         end_calls_at_exit()
 
@@ -123,7 +127,7 @@ class Executable:
     @property
     def entries(self) -> dict[str, Entry]:
         """The functions that :meth:`run` can call, with the types of their arguments and results."""
-        return self.program.entries
+        return self._entries
 
     def entry(self, name: str) -> Entry:
         """The entry of this name; raises :class:`InputError` if there is none."""
@@ -167,7 +171,10 @@ class Executable:
             return structure.result(results)
         results: Any = NotImplemented
         checks = self._arguments.get(name) if name.__class__ is str else None
-        if checks is not None and not named:
+        state = self._states.get(name) if checks is not None else None
+        if state is not None:
+            results = self._with_state(state, name, given, named)
+        elif checks is not None and not named:
             results = self._call(name, given, ARGUMENTS)
         elif checks is not None and checks.with_out(given, named):
             out = named["out"]
@@ -182,11 +189,25 @@ class Executable:
     def run_arrays(self, name: str, arguments: Sequence[Any], out: Any = None) -> tuple[Any, ...]:
         """As :meth:`run`, with nothing nested: the arrays of all arguments, in order, and those of the results."""
         self.entry(name)
+        named = {} if out is None else {"out": out}
+        if (state := self._states.get(name)) is not None:
+            return self._with_state(state, name, tuple(arguments), named)
         results = self._call(name, arguments, ARGUMENTS) if out is None else NotImplemented
         if results is NotImplemented:
-            named = {} if out is None else {"out": out}
             results = self._call(name, self._checked(name, tuple(arguments), named), CHECKED)
         return results
+
+    def _with_state(
+        self, state: State, name: str, given: tuple[Any, ...], named: dict[str, Any]
+    ) -> tuple[Any, ...]:
+        values = self._checked(name, given, named)
+        entry = self._entries[name]
+
+        def run(kept: Sequence[Any]) -> Sequence[Any]:
+            arguments, outs = values[: len(entry.inputs)], values[len(entry.inputs) :]
+            return self._call(name, [*arguments, *kept, *outs, *[None] * len(kept)], CHECKED)
+
+        return state.call(run, lambda: self._call(state.spec.initial, (), ARGUMENTS), len(entry.outputs))
 
     def _checked(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         entry = self.entry(name)
@@ -205,6 +226,11 @@ class Executable:
             finally:
                 if held:  # the handler of a signal raised an exception on the way
                     self._pool.give_back(held)
+
+    def reset(self) -> None:
+        """Makes state, which calls leave for later ones, what it was at first: see docs/torch.md."""
+        for state in self._states.values():
+            state.reset()
 
     def memory(self) -> dict[str, dict[str, int]]:
         """What the compiler planned for the memory of each virtual device, in bytes: see docs/memory.md."""

@@ -1,8 +1,9 @@
 """How the arguments and results of an entry nest, where they are more than arrays: JAX's pytrees, in JSON.
 
 A tree is ``"*"`` for an array, null for None, ``{"tuple": [tree, ...]}``, ``{"list": [...]}``,
-``{"dict": [[key, tree], ...]}`` or ``{"namedtuple": [name, [field, ...], [tree, ...]]}``. The arrays of a tree, in
-this order, are what the entry takes or gives.
+``{"dict": [[key, tree], ...]}`` or ``{"namedtuple": [name, [field, ...], [tree, ...]]}``.
+``{"constant": [value]}`` is a number or a text that the program was compiled for. The arrays of a tree, in this
+order, are what the entry takes or gives.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from devscope.errors import ArgumentError, ExecutableFormatError
-from devscope.runtime.program import Program
+from devscope.runtime.program import Entry, Program
 
 LEAF = "*"
 Tree = Any
@@ -68,12 +69,12 @@ class Structure:
         return build(self.output, iter(arrays))
 
 
-def structures_of(program: Program) -> dict[str, Structure]:
-    """Of the entries whose arguments or results nest. Raises ExecutableFormatError for what is no structure."""
+def structures_of(program: Program, entries: Mapping[str, Entry]) -> dict[str, Structure]:
+    """Of ``entries`` whose arguments or results nest. Raises ExecutableFormatError for what is no structure."""
     found: dict[str, Structure] = {}
     try:
         for name, fields in program.report.get("structures", {}).items():
-            entry, found[name] = program.entries[name], Structure(**fields)
+            entry, found[name] = entries[name], Structure(**fields)
             if found[name].counts != (len(entry.inputs), len(entry.outputs)):
                 raise ValueError(f"the structure of '{name}' has other arrays than the entry")
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
@@ -95,6 +96,8 @@ def check_tree(tree: Tree) -> None:
         children = parts[2]
     elif kind in ("tuple", "list"):
         children = parts
+    elif kind == "constant" and len(parts) == 1 and isinstance(parts[0], _KEYS):
+        children = []
     else:
         raise ValueError(f"a structure has a wrong part of kind {kind!r}")
     for child in children:
@@ -134,6 +137,8 @@ def leaf_paths(tree: Tree, path: str) -> Iterator[str]:
 
 def _children(tree: Tree) -> list[tuple[str, Tree]]:
     ((kind, parts),) = tree.items()
+    if kind == "constant":
+        return []
     if kind == "dict":
         return [(f"[{key!r}]", child) for key, child in parts]
     if kind == "namedtuple":
@@ -152,6 +157,9 @@ def _flatten(tree: Tree, value: Any, path: str, found: list[Any]) -> None:
         return
     ((kind, parts),) = tree.items()
     values: list[Any]
+    if kind == "constant":
+        _require_constant(path, parts[0], value)
+        return
     if kind == "dict":
         keys = [key for key, _ in parts]
         if not isinstance(value, Mapping):
@@ -172,6 +180,15 @@ def _flatten(tree: Tree, value: Any, path: str, found: list[Any]) -> None:
         _flatten(child, part, path + key, found)
 
 
+def _require_constant(path: str, wanted: Any, value: Any) -> None:
+    number = value.item() if hasattr(value, "item") and not getattr(value, "ndim", 0) else value
+    if type(number) is not type(wanted) or number != wanted:
+        raise ArgumentError(
+            f"argument '{path}': the program was compiled for {wanted!r}, got {value!r}",
+            notes=["numbers and text are constants of a program: compile it for other ones"],
+        )
+
+
 def _mismatch(path: str, wanted: str, value: Any) -> ArgumentError:
     return ArgumentError(f"argument '{path}': expected {wanted}, got {type(value).__name__}")
 
@@ -183,6 +200,8 @@ def build(tree: Tree, leaves: Iterator[Any]) -> Any:
     if tree == LEAF:
         return next(leaves)
     ((kind, parts),) = tree.items()
+    if kind == "constant":
+        return parts[0]
     if kind == "dict":
         return {key: build(child, leaves) for key, child in parts}
     if kind == "namedtuple":

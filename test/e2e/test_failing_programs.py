@@ -47,6 +47,25 @@ func.func @main(%x: tensor<?xf32>, %most: index) -> tensor<?xf32> {
 """
 
 
+# What the computation gives is not used; it is there for its assertion.
+ASSERT_ONLY = """
+func.func @main(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%x : tensor<?xf32>) outs(%e : tensor<?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %positive = arith.cmpf ogt, %in, %zero : f32
+    cf.assert %positive, "not positive"
+    linalg.yield %in : f32
+  } -> tensor<?xf32>
+  return %x : tensor<?xf32>
+}
+"""
+
+
 @cache
 def compiled(source: str, default: str = "cpu:0") -> Executable:
     return devscope.compile(source, default=default, cache=False)
@@ -209,3 +228,11 @@ def test_failures_in_threads() -> None:
         thread.join()
     assert not wrong
     assert not any(executable.counters().live.values())
+
+
+def test_what_is_there_for_an_assertion_only() -> None:
+    exe = compiled(ASSERT_ONLY)
+    x = np.array([1, 2, 3], np.float32)
+    assert exe(x).tolist() == x.tolist()
+    with pytest.raises(ExecutionError, match="not positive"):
+        exe(-x)

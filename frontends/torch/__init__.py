@@ -1,0 +1,196 @@
+"""PyTorch: modules and functions, which ``torch.export`` traces, exported programs, and ``.pt2`` files.
+
+| file | what it does |
+|---|---|
+| `__init__` | from what a user gives to an ``ExportedProgram``, and from that to an `ImportedSource` |
+| `signature` | names, nesting, state and weights of an exported program |
+| `decompositions` | what PyTorch's operations are decomposed into before they are imported |
+| `fx` | the graph as a module of torch-mlir's dialect, whose weights are names |
+| `lowering`, `lowering_worker` | that module in linalg, made by another process |
+
+Weights stay where PyTorch has them: the module has names for them, and the compiler views their memory.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import os
+import warnings
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from devscope.errors import InputError, LoweringError
+from devscope.frontends import Examples, ImportedSource
+
+_LONGEST = 600
+"""Most characters of a message of PyTorch that are shown."""
+
+
+def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = None) -> ImportedSource:
+    """The program of a ``torch.nn.Module`` or a function, traced by ``torch.export`` with example arguments.
+
+    ``dynamic_shapes``: as ``torch.export.export`` takes it, by parameter: ``{"x": {0: Dim.DYNAMIC}}``.
+
+    Raises InputError where PyTorch is not installed or cannot trace it, LoweringError for what is not supported.
+    """
+    torch = _torch()
+    is_module = isinstance(source, torch.nn.Module)
+    name = type(source).__name__ if is_module else getattr(source, "__name__", type(source).__name__)
+    if examples is None:
+        raise InputError(
+            f"'{name}' is a {'module' if is_module else 'function'} of PyTorch: what it is called with decides "
+            "what is compiled",
+            notes=["give example_arguments=(x, ...): tensors as they will be given; dynamic_shapes= for others"],
+        )
+    from devscope.frontends.torch.lowering import Lowering
+
+    module = source if is_module else _as_module(torch, source)
+    given, named = _arguments(torch, module, examples)
+    shapes = _complete(torch, module, dynamic_shapes, given, named)
+    with Lowering() as lowering:  # it starts while PyTorch traces
+        with _tracing(name), torch.no_grad():
+            exported = torch.export.export(module, given, named, dynamic_shapes=shapes, strict=False)
+        return _program(exported, name, lowering)
+
+
+def read_exported(exported: Any, name: str | None = None) -> ImportedSource:
+    """The program of a ``torch.export.ExportedProgram``. Raises LoweringError for what is not supported."""
+    from devscope.frontends.torch.lowering import Lowering
+
+    with Lowering() as lowering:
+        return _program(exported, name or type(exported).__name__, lowering)
+
+
+def read_file(path: str | os.PathLike[str]) -> ImportedSource:
+    """The program of a file that ``torch.export.save`` has written. Raises InputError for a file that is none."""
+    torch = _torch()
+    try:
+        with _quiet():
+            exported = torch.export.load(path)
+    except Exception as error:
+        raise InputError(f"'{path}' is no program of PyTorch: {_in_short(error)}") from error
+    return read_exported(exported, os.fspath(path))
+
+
+def _program(exported: Any, name: str, lowering: Any) -> ImportedSource:
+    from devscope.frontends.torch import fx
+    from devscope.frontends.torch.decompositions import decomposed, more
+    from devscope.frontends.torch.lowering import UnsupportedOperationError
+    from devscope.frontends.torch.signature import signature_of
+
+    further: set[Any] = set()
+    while True:
+        with _tracing(name, "decompose"):
+            program = decomposed(exported, further)
+        signature = signature_of(program)
+        module = fx.import_program(program, signature)
+        try:
+            text = lowering.linalg(module)
+        except UnsupportedOperationError as error:
+            found = more(program, error.operation, further)
+            if not found:
+                raise
+            further |= found
+            continue
+        return ImportedSource(
+            f"<PyTorch program {name}>",
+            text,
+            signature.names,
+            signature.structures,
+            literals=signature.literals,
+            dtypes=signature.dtypes,
+            state=signature.state,
+        )
+
+
+def _arguments(torch: Any, module: Any, examples: Examples) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Examples by position and by name, with tensors for numpy's arrays. Raises InputError."""
+    numpy = importlib.import_module("numpy")
+
+    def tensor(leaf: Any) -> Any:
+        return torch.from_numpy(leaf) if isinstance(leaf, numpy.ndarray) else leaf
+
+    examples = torch.utils._pytree.tree_map(tensor, examples)
+    if not isinstance(examples, Mapping):
+        return tuple(examples), {}
+    try:
+        bound = inspect.signature(module.forward).bind(**examples)
+    except TypeError as error:
+        raise InputError(f"the example arguments do not fit '{type(module).__name__}': {error}") from None
+    return bound.args, bound.kwargs
+
+
+def _complete(torch: Any, module: Any, shapes: Any, given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Dynamic shapes of all parameters, as ``torch.export`` wants them; those that are not named are static."""
+    if not isinstance(shapes, Mapping | tuple | list) or not shapes:
+        return shapes
+    arguments = inspect.signature(module.forward).bind(*given, **named).arguments
+
+    def complete(shape: Any, argument: Any) -> Any:
+        return torch.utils._pytree.tree_map(_nothing, argument) if shape is None else shape
+
+    if isinstance(shapes, Mapping):
+        unknown = set(shapes) - set(arguments)  # torch.export says what is wrong with those
+        found = {name: complete(shapes.get(name), value) for name, value in arguments.items()}
+        return found | {name: shapes[name] for name in unknown}
+    pairs = zip(shapes, arguments.values(), strict=False)
+    return type(shapes)([*(complete(*pair) for pair in pairs), *shapes[len(arguments) :]])
+
+
+def _nothing(leaf: Any) -> None:
+    """No dimension is dynamic."""
+
+
+def _as_module(torch: Any, function: Any) -> Any:
+    """A module whose forward is ``function``: only modules are exported."""
+    module = torch.nn.Module()
+    module.forward = function
+    return module
+
+
+@contextmanager
+def _tracing(name: str, doing: str = "trace") -> Generator[None]:
+    try:
+        with _quiet():
+            yield
+    except Exception as error:
+        raise InputError(f"PyTorch cannot {doing} '{name}': {_in_short(error)}") from error
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Without the warnings that PyTorch has for itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def _in_short(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    for end in (" For more information about this error", " The error above occurred"):
+        text = text.partition(end)[0]
+    return f"{type(error).__name__}: {text[:_LONGEST]}"
+
+
+def has_tensors(value: Any) -> bool:
+    """Whether tensors of PyTorch are among example arguments."""
+    if isinstance(value, Mapping):
+        return any(map(has_tensors, value.values()))  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        return any(map(has_tensors, value))  # pyright: ignore[reportUnknownArgumentType]
+    return any(kind.__name__ == "Tensor" and kind.__module__ == "torch" for kind in type(value).__mro__)
+
+
+def _torch() -> Any:
+    try:
+        return importlib.import_module("torch")
+    except ImportError:
+        raise InputError(
+            "the program is one of PyTorch, which is not installed",
+            notes=["install it: pip install 'devscope[torch]'"],
+        ) from None
+
+
+__all__ = ["LoweringError", "has_tensors", "read_exported", "read_file", "read_function"]

@@ -1,0 +1,135 @@
+"""Graphs of ``torch.fx`` as modules of torch-mlir's dialect.
+
+The graph's arguments are imported as such; those that are weights become ``torch.vtensor.literal`` then, whose
+attribute has no data (`weights`). So the module stays small, and the importer touches no data.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+import torch
+from torch_mlir.dialects import torch as torch_dialect
+from torch_mlir.extras import fx_importer
+
+from devscope.errors import LoweringError
+from devscope.frontends.torch.signature import ENTRY, Signature
+from devscope.lowering.interop.parsing import bytecode
+
+ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
+_FRAME = re.compile(r'File "([^"]+)", line ([0-9]+), in ')
+_OWN_FRAMES = re.compile(r"[/\\]torch[/\\](nn|_|functional|utils|fx|export|autograd|masked)")
+
+
+def import_program(program: Any, signature: Signature) -> bytes:
+    """Bytecode of a module whose function ``main`` is the graph of an ``ExportedProgram``.
+
+    Raises LoweringError for what the importer refuses.
+    """
+    graph = _with_outputs(program.graph, signature)
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    importer: Any = fx_importer.FxImporter(context=context, hooks=_Literals(signature))
+    importer._cc = _Locations(context, py_attr_tracker=importer._py_attr_tracker)
+    try:
+        if graph.owning_module is not None:
+            importer._import_all_child_modules(graph.owning_module, ENTRY)
+        function = importer.import_stateless_graph(graph, func_name=ENTRY)
+    except Exception as error:
+        raise LoweringError(
+            f"torch-mlir does not import the program: {' '.join(str(error).split())[:600]}"
+        ) from error
+    _bind(function, graph, signature)
+    for spec in signature.state.values():
+        _return_initial(importer.module, spec.initial, signature)
+    return bytecode(importer.module)
+
+
+def _with_outputs(graph: Any, signature: Signature) -> Any:
+    """``graph`` with the results in the order of the signature, and without constants among them."""
+    nodes = {node.name: node for node in graph.nodes}
+    output = next(node for node in graph.nodes if node.op == "output")
+    output.args = (tuple(nodes[name] for name in signature.outputs),)
+    return graph
+
+
+def _bind(function: Any, graph: Any, signature: Signature) -> None:
+    """Make arguments of the graph those of the signature, in its order; others are weights, or unused."""
+    block = function.regions[0].blocks[0]
+    names = [node.name for node in graph.nodes if node.op == "placeholder"]
+    arguments = dict(zip(names, list(block.arguments), strict=True))
+    with function.context, ir.Location.unknown():
+        for name in signature.inputs:
+            old = arguments[name]
+            new = block.add_argument(old.type, old.location)
+            old.replace_all_uses_with(new)
+        first = ir.InsertionPoint.at_block_begin(block)
+        for name, old in arguments.items():
+            if name in signature.bound and any(True for _ in old.uses):
+                old.replace_all_uses_with(_literal(signature.bound[name], old.type, first))
+        for _ in names:
+            block.erase_argument(0)
+        types = [argument.type for argument in block.arguments]
+        results = list(function.type.results)
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, results))
+
+
+def _return_initial(module: Any, name: str, signature: Signature) -> None:
+    """Add a function without arguments that returns what state is at first."""
+    entry = next(op for op in module.body.operations if op.operation.attributes["sym_name"].value == ENTRY)
+    kept = [key for key in signature.bound if key.startswith("initial ")]
+    types = list(entry.type.results)[-len(kept) :]
+    with module.context, ir.Location.unknown(), ir.InsertionPoint(module.body):
+        function = fx_importer.func_dialect.FuncOp(name, ir.FunctionType.get([], types))
+        block = function.add_entry_block()
+        with ir.InsertionPoint(block):
+            point = ir.InsertionPoint(block)
+            values = [_literal(signature.bound[key], type_, point) for key, type_ in zip(kept, types, strict=True)]
+            fx_importer.func_dialect.ReturnOp(values)
+
+
+def _literal(attribute: str, type_: Any, point: Any) -> Any:
+    value = ir.Attribute.parse(attribute)
+    return ir.Operation.create(
+        "torch.vtensor.literal", results=[type_], attributes={"value": value}, ip=point
+    ).result
+
+
+class _Literals(fx_importer.FxImporterHooks):
+    """Tensors that stand in the graph are weights as others are."""
+
+    def __init__(self, signature: Signature) -> None:
+        self._weights = signature.weights
+
+    def resolve_literal(self, gni: Any, literal: Any, info: Any) -> Any:
+        if not isinstance(literal, torch.Tensor):
+            return None
+        attribute = ir.Attribute.parse(self._weights.add(literal, "a constant of the graph"))
+        type_ = gni._cc.tensor_to_vtensor_type(literal)
+        return ir.Operation.create(
+            "torch.vtensor.literal", results=[type_], attributes={"value": attribute}
+        ).result
+
+
+class _Locations(fx_importer.ContextCache):
+    """Locations of operations: the path of the module that they are of, around the user's line."""
+
+    __slots__ = ()
+
+    def get_node_location(self, node: Any) -> Any:
+        frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+        own = [frame for frame in frames if not _OWN_FRAMES.search(frame[0])] or frames[-1:]
+        line = ir.Location.file(own[-1][0], int(own[-1][1]), 0, context=self._c) if own else None
+        path = module_path(node)
+        if not path:
+            return line
+        return ir.Location.name(path, line or ir.Location.unknown(self._c), context=self._c)
+
+
+def module_path(node: Any) -> str:
+    """The path of the module that a node is of, as ``named_modules`` has it; empty for the outermost."""
+    stack = node.meta.get("nn_module_stack") or {}
+    path = next((path for path, _ in reversed(list(stack.values()))), "")
+    return "" if path.startswith("_empty_nn_module_stack") else path

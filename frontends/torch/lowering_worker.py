@@ -1,0 +1,97 @@
+"""The process in which `lowering` has torch-mlir lower: bytecode from stdin; pickled, text in linalg.
+
+Or, where passes fail, a message, the name of the operation of PyTorch that is to blame (or nothing), and notes.
+"""
+
+import importlib
+import os
+import pickle
+import re
+import sys
+from typing import Any
+
+from torch_mlir.dialects import torch as torch_dialect
+
+ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
+passmanager: Any = importlib.import_module("torch_mlir.passmanager")
+
+_PASSES = (
+    "builtin.module(func.func(torch-match-quantized-custom-ops),"
+    "torchdynamo-export-to-torch-backend-pipeline{extra-library= })",
+    "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
+)
+_OPERATION = re.compile(r"'torch\.((?:aten|prims?|prim|torchvision|quantized_decomposed)\.[\w.]+)'")
+_UNKNOWN = re.compile(r"""torch\.operator\s*"torch\.([\w.]+)\"""")
+_NAME = re.compile(r'^loc\("([^"]*)"')
+_FILE = re.compile(r'"([^"]+)":(\d+):\d+')
+
+Refusal = tuple[str, str, list[str]]
+
+
+def lower(module: Any) -> bytes | Refusal:
+    """Text of the module, in linalg; or why there is none."""
+    with module.context:
+        for passes in _PASSES:
+            try:
+                passmanager.PassManager.parse(passes).run(module.operation)
+            except ir.MLIRError as error:
+                return _refusal(module, error)
+        _drop_wrong_assertions(module)
+        for op in module.body.operations:
+            for name in [str(name) for name in op.operation.attributes if str(name).startswith("torch.")]:
+                del op.operation.attributes[name]
+    return module.operation.get_asm(enable_debug_info=True).encode()
+
+
+def _drop_wrong_assertions(module: Any) -> None:
+    """torch-mlir asserts that no reciprocal is one of zero, which is an infinity to PyTorch."""
+
+    def look(op: Any) -> Any:
+        if op.name == "cf.assert" and "tensor with zero element" in op.attributes["msg"].value:
+            wrong.append(op)
+        return ir.WalkResult.ADVANCE
+
+    wrong: list[Any] = []
+    module.operation.walk(look)
+    for op in wrong:
+        op.erase()
+
+
+def _refusal(module: Any, error: Any) -> Refusal:
+    diagnostics = [one for one in error.error_diagnostics] or [None]
+    first = diagnostics[0]
+    if first is None:
+        return f"torch-mlir does not lower the program: {str(error).splitlines()[0]}", "", []
+    where = _place(str(first.location))
+    text = " ".join([first.message, *(note.message for note in first.notes)])
+    blamed = _UNKNOWN.search(text) or _OPERATION.search(text)
+    if blamed is None:
+        return f"torch-mlir does not lower the program{where}: {first.message.splitlines()[0]}", "", []
+    name = blamed[1]
+    return f"torch-mlir has no lowering for {name}{where}", _without_overload(name), []
+
+
+def _without_overload(name: str) -> str:
+    return ".".join(name.split(".")[:2])
+
+
+def _place(location: str) -> str:
+    """`` (layer1.conv1, model.py:12)`` of what MLIR prints of a location."""
+    path, line = _NAME.search(location), _FILE.search(location)
+    parts = []
+    if path is not None and not _FILE.match(location.removeprefix("loc(")):
+        parts.append(f"in {path[1]}")
+    if line is not None:
+        parts.append(f"{line[1]}:{line[2]}")
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+if __name__ == "__main__":
+    data = sys.stdin.buffer.read()
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    context.emit_error_diagnostics = False
+    answer = pickle.dumps(lower(ir.Module.parse(data, context)))
+    sys.stdout.buffer.write(answer)
+    sys.stdout.buffer.flush()
+    os._exit(0)

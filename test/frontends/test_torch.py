@@ -1,0 +1,213 @@
+"""PyTorch modules and functions as programs: names, dtypes, nesting, dynamic dimensions, weights and state."""
+
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devscope
+from devscope.errors import ArgumentError, InputError, LoweringError
+from devscope.frontends import imported
+
+torch = pytest.importorskip("torch")
+nn = torch.nn
+Dim = torch.export.Dim
+Pair = namedtuple("Pair", "left right")
+
+
+class Layers(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Sequential(nn.Linear(5, 8), nn.ReLU())
+        self.last = nn.Linear(8, 3)
+        self.register_buffer("chosen", torch.tensor([True, False, True]))
+
+    def forward(self, x: Any, options: Any, times: int = 2, *, mask: Any = None) -> Any:
+        y = self.last(self.first(x)) * options["scale"] * times
+        return {"y": torch.where(self.chosen, y, 0), "pair": Pair(y.sum(0), None), "times": times}
+
+
+class Factors(nn.Module):
+    """Something that has no lowering."""
+
+    def __init__(self, depth: int = 1) -> None:
+        super().__init__()
+        self.parts = nn.ModuleList(Factors(0) for _ in range(depth))
+
+    def forward(self, x: Any) -> Any:
+        return self.parts[0](x) if self.parts else torch.linalg.qr(x)
+
+
+class Plain(nn.Module):
+    """Named tuples cannot be saved."""
+
+    def __init__(self, layers: Any) -> None:
+        super().__init__()
+        self.layers = layers
+
+    def forward(self, x: Any, options: Any) -> Any:
+        return {"y": self.layers(x, options)["y"]}
+
+
+class Counter(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("count", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("sums", torch.zeros(3))
+
+    def forward(self, x: Any) -> Any:
+        self.count += 1
+        self.sums.add_(x.sum(0))
+        return self.sums / self.count, self.sums
+
+
+def tensor(*shape: int, seed: int = 0) -> Any:
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
+
+
+@pytest.fixture(scope="module")
+def module() -> Any:
+    torch.manual_seed(3)
+    return Layers().eval()
+
+
+@pytest.fixture(scope="module")
+def executable(module: Any) -> Any:
+    arguments = (tensor(4, 5), {"scale": tensor(1)})
+    with devscope.compile(module, arguments, dynamic_shapes={"x": {0: Dim("batch")}}, cache=False) as made:
+        yield made
+
+
+@pytest.mark.parametrize("batch", [4, 1, 7])
+def test_arguments_and_results_are_those_of_forward(module: Any, executable: Any, batch: int) -> None:
+    x, options = tensor(batch, 5, seed=batch), {"scale": tensor(1)}
+    want, got = module(x, options), executable(x, options=options)
+    assert list(got) == ["y", "pair", "times"]
+    np.testing.assert_allclose(got["y"], want["y"].detach(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got["pair"].left, want["pair"].left.detach(), rtol=1e-5, atol=1e-6)
+    assert got["pair"].right is None
+    assert got["times"] == 2
+
+
+def test_names_and_dynamic_dimensions(executable: Any) -> None:
+    assert repr(executable).partition(" on ")[0] == (
+        "<Executable main(x: ?x5xf32, options['scale']: 1xf32) -> "
+        "(result['y']: ?x3xf32, result['pair'].left: 3xf32)"
+    )
+
+
+def test_numbers_and_none_are_constants(module: Any) -> None:
+    x, options = tensor(2, 5), {"scale": tensor(1)}
+    with devscope.compile(module, {"x": x, "options": options, "times": 5, "mask": None}, cache=False) as exe:
+        np.testing.assert_allclose(
+            exe(x, options, 5, mask=None)["y"], module(x, options, 5)["y"].detach(), rtol=1e-5, atol=1e-6
+        )
+        with pytest.raises(ArgumentError, match="'times': the program was compiled for 5, got 6"):
+            exe(x, options, 6, mask=None)
+        with pytest.raises(ArgumentError, match="'mask': expected None"):
+            exe(x, options, 5, mask=1)
+
+
+def test_weights_are_those_of_the_module(module: Any) -> None:
+    source = imported(module, (tensor(2, 5), {"scale": tensor(1)}))
+    assert b"dense_resource<devscope_weight_0>" in source.data
+    assert "dialect_resources" not in source.data.decode()
+    addresses = {np.frombuffer(data, np.uint8).ctypes.data for data in source.literals.values()}
+    assert addresses == {module.first[0].weight.data_ptr(), module.last.weight.data_ptr()}
+
+
+def test_tied_and_strided_weights() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = nn.Embedding(20, 6)
+            self.head = nn.Linear(6, 20, bias=False)
+            self.head.weight = self.embedding.weight
+            self.turned = nn.Parameter(tensor(6, 20).T)
+
+        def forward(self, ids: Any) -> Any:
+            return self.head(self.embedding(ids)) @ self.turned
+
+    model, ids = Tied().eval(), torch.tensor([3, 1, 19])
+    source = imported(model, (ids,))
+    assert len(source.literals) == 2
+    np.testing.assert_allclose(devscope.run(model, ids, cache=False), model(ids).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_paths_of_modules_are_locations(module: Any) -> None:
+    text = imported(module, (tensor(2, 5), {"scale": tensor(1)})).data.decode()
+    assert 'loc("first.0"(' in text
+    assert 'loc("last"(' in text
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64"],
+)
+def test_dtypes(dtype: str) -> None:
+    x = torch.arange(-2, 4).to(getattr(torch, dtype))
+    got = devscope.run(lambda x: (x, x[1:] if dtype == "bool" else x + x), x, cache=False)
+    want = (x, x[1:] if dtype == "bool" else x + x)
+    for one, two in zip(got, want, strict=True):
+        assert one.dtype.name == dtype
+        assert one.tolist() == two.tolist()
+
+
+def test_state_is_kept_from_call_to_call(tmp_path: Path) -> None:
+    module, x = Counter(), tensor(2, 3)
+    with devscope.compile(module, (x,), dynamic_shapes={"x": {0: Dim("rows")}}, cache=False) as exe:
+        assert str(exe.entries["main"]) == "(x: ?x3xf32) -> (result[0]: 3xf32, result[1]: 3xf32)"
+        exe.save(tmp_path / "counter.dsx")
+        for step in range(3):
+            x = tensor(step + 2, 3, seed=step)
+            for one, two in zip(exe(x), module(x), strict=True):
+                np.testing.assert_allclose(one, two, rtol=1e-6)
+        exe(x)[1][:] = 100.0
+        module(x)
+        np.testing.assert_allclose(exe(x)[0], module(x)[0], rtol=1e-6)
+        with pytest.raises(InputError):
+            exe(x.numpy().astype(np.float64))
+        exe.reset()
+        np.testing.assert_allclose(exe(x)[0], x.numpy().sum(0), rtol=1e-6)
+    with devscope.load(tmp_path / "counter.dsx") as exe:
+        np.testing.assert_allclose(exe(x)[0], x.numpy().sum(0), rtol=1e-6)
+
+
+def test_exported_programs_and_files(module: Any, tmp_path: Path) -> None:
+    x, options = tensor(2, 5), {"scale": tensor(1)}
+    want = module(x, options)["y"].detach()
+    exported = torch.export.export(Plain(module), (x, options))
+    torch.export.save(exported, tmp_path / "model.pt2")
+    for source in (exported, tmp_path / "model.pt2"):
+        np.testing.assert_allclose(devscope.run(source, x, options, cache=False)["y"], want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("source", "arguments", "message"),
+    [
+        (nn.Linear(2, 2), None, "give example_arguments"),
+        (lambda x: x.add_(1), (tensor(2),), "writes to its argument 'x'"),
+        (Factors(), (tensor(3, 3),), "no lowering for aten.linalg_qr \\(in parts.0, .*test_torch.py:"),
+        (lambda x: x if x.sum() > 0 else -x, (tensor(2),), "PyTorch cannot trace '<lambda>'"),
+        (lambda x: {"y": slice(x)}, (tensor(2),), "PyTorch|slice"),
+    ],
+)
+def test_refusals(source: Any, arguments: Any, message: str) -> None:
+    with pytest.raises((InputError, LoweringError), match=f"(?s){message}"):
+        devscope.compile(source, arguments, cache=False)
+
+
+def test_sparse_weights_are_refused() -> None:
+    module = nn.Module()
+    module.register_buffer("table", torch.eye(3).to_sparse())
+    module.forward = lambda x: module.table @ x
+    with pytest.raises((InputError, LoweringError), match=r"sparse|PyTorch cannot"):
+        devscope.compile(module, (tensor(3, 3),), cache=False)
+
+
+def test_damaged_file(tmp_path: Path) -> None:
+    (tmp_path / "no.pt2").write_bytes(b"PK\3\4 no")
+    with pytest.raises(InputError, match="is no program of PyTorch"):
+        devscope.compile(tmp_path / "no.pt2")
