@@ -120,6 +120,17 @@ def _load_chlo(context: Any) -> None:
             manager.run(ir.Module.create().operation)
 
 
+def register_tm_tensor(context: Any) -> None:
+    """Make torch-mlir's ``tm_tensor`` known to ``context``, where this build of the bindings has it.
+
+    The bindings register it for nobody; it is loaded with a pass that can make some.
+    """
+    if load_optional("_mlir_libs._torchMlir") is not None:
+        with context, ir.Location.unknown():
+            manager = passmanager.PassManager.parse("builtin.module(func.func(convert-torch-to-tmtensor))")
+            manager.run(ir.Module.create().operation)
+
+
 @cache
 def register_stablehlo_passes() -> bool:
     """Make StableHLO's passes known to pipelines; False where this build of the bindings lacks them."""

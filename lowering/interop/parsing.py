@@ -28,6 +28,7 @@ def make_mlir_context() -> Any:
     context = ir.Context()
     context.allow_unregistered_dialects = True
     bindings.register_stablehlo(context)
+    bindings.register_tm_tensor(context)
     with context, ir.Location.unknown():
         bindings.load("_mlir_libs._mlirDialectsIRDL").load_dialects(ir.Module.parse(export_dialect(Device)))
         # IRDL has no traits; without these, no region of device.region and device.launch would verify.

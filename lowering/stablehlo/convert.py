@@ -39,6 +39,11 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.reverse": "shapes.expand_reverse",
     "stablehlo.slice": "shapes.fold_empty_slice",
     "stablehlo.reduce": "shapes.fold_empty_reduce",
+    "tm_tensor.scatter": "tm_tensor.expand_scatter",
+    "tm_tensor.sort": "tm_tensor.expand_sort",
+    "tm_tensor.topk": "tm_tensor.expand_topk",
+    "tm_tensor.scan": "tm_tensor.expand_scan",
+    "tm_tensor.attention": "attention.expand_attention",
 }
 """Operations that upstream cannot lower, or not in all forms, and what replaces them or leaves them alone."""
 

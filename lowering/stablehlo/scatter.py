@@ -1,57 +1,85 @@
-"""``stablehlo.scatter`` becomes parallel loops over what updates cannot share, with loops over the others inside.
+"""Scatters of StableHLO and tm_tensor become parallel loops over what updates cannot share, with loops over the others inside.
 
 Updates of one element happen in row-major order. A window that is not inside of the operand is left out, as in XLA.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from devscope.lowering.stablehlo.templates import commas, element, expand, listed, shape, tensor
+from devscope.lowering.stablehlo.templates import (
+    applied,
+    commas,
+    element,
+    expand,
+    extents_of,
+    listed,
+    shape,
+    tensor,
+)
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where updates go, as in the attribute ``scatter_dimension_numbers``.
+
+    If ``wraps``, an index below zero counts from the end; if ``new_first``, the body gets new elements before old ones.
+    """
+
+    window: Sequence[int]
+    inserted: Sequence[int]
+    batching: Sequence[int]
+    index_batching: Sequence[int]
+    mapped: Sequence[int]
+    vector: int
+    wraps: bool = False
+    new_first: bool = False
 
 
 def expand_scatter(op: Any) -> None:
     count = len(op.results)
-    inputs, indices, updates = op.operands[:count], op.operands[count], op.operands[count + 1 :]
     get = listed(op.attributes["scatter_dimension_numbers"])
-    window, inserted = get("update_window_dims"), get("inserted_window_dims")
-    batching, index_batching = get("input_batching_dims"), get("scatter_indices_batching_dims")
-    mapped, vector = get("scatter_dims_to_operand_dims"), (get("index_vector_dim") or [0])[0]
+    places = Places(
+        get("update_window_dims"),
+        get("inserted_window_dims"),
+        get("input_batching_dims"),
+        get("scatter_indices_batching_dims"),
+        get("scatter_dims_to_operand_dims"),
+        (get("index_vector_dim") or [0])[0],
+    )
+    scatter(op, list(op.operands), count, places)
+
+
+def scatter(op: Any, operands: list[Any], count: int, places: Places) -> None:
+    """Replace ``op`` by scattering; ``operands`` are the inputs, indices and updates."""
+    inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
+    window, inserted, batching = places.window, places.inserted, places.batching
+    mapped, vector = places.mapped, places.vector
     extents, update_extents, index_extents = shape(inputs[0].type), shape(updates[0].type), shape(indices.type)
     scattered = [dim for dim in range(len(update_extents)) if dim not in window]
     windowed = [dim for dim in range(len(extents)) if dim not in inserted and dim not in batching]
     in_window = dict(zip(windowed, window, strict=True))
     index_dims = [dim for dim in range(len(index_extents)) if dim != vector]
     in_batch = {
-        dim: scattered[index_dims.index(place)] for dim, place in zip(batching, index_batching, strict=True)
+        dim: scattered[index_dims.index(place)] for dim, place in zip(batching, places.index_batching, strict=True)
     }
     # A dimension of the operand along which different updates write different elements, and that of the updates.
     apart = {**in_batch, **{dim: place for dim, place in in_window.items() if dim not in mapped}}
     apart = {dim: place for dim, place in sorted(apart.items())}
-    serial = [dim for dim in [*scattered, *window] if dim not in apart.values()]
+    serial: list[int | str] = [dim for dim in [*scattered, *window] if dim not in apart.values()]
+    rest = [dim for dim in range(len(extents)) if dim not in apart]
 
     lines: list[str] = []
     emit = lines.append
-    for axis, extent in enumerate(extents):
-        emit(f"%axis{axis} = arith.constant {axis} : index")
-        emit(
-            f"%n{axis} = "
-            + (
-                f"arith.constant {extent} : index"
-                if extent >= 0
-                else f"tensor.dim %0, %axis{axis} : {inputs[0].type}"
-            )
-        )
-    for axis, extent in enumerate(update_extents):
-        emit(f"%uaxis{axis} = arith.constant {axis} : index")
-        first = count + 1
-        emit(
-            f"%m{axis} = "
-            + (
-                f"arith.constant {extent} : index"
-                if extent >= 0
-                else f"tensor.dim %{first}, %uaxis{axis} : {updates[0].type}"
-            )
-        )
+    extents_of(emit, "n", "%0", inputs[0].type)
+    extents_of(emit, "m", f"%{count + 1}", updates[0].type)
     emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
+    if any(extents[dim] <= 0 for dim in rest):  # nowhere is a place then
+        serial.insert(0, "_room")
+        emit("%m_room0 = arith.constant 1 : index")
+        for k, dim in enumerate(rest):
+            emit(f"%m_room{k + 1} = arith.minui %m_room{k}, %n{dim} : index")
+        emit(f"%m_room = arith.addi %m_room{len(rest)}, %zero : index")
     wide = tensor(index_extents, "i64")
     emit(f"%where = stablehlo.convert %{count} : ({indices.type}) -> {wide}")
     outs = [f"%out{n}" for n in range(count)]
@@ -63,7 +91,6 @@ def expand_scatter(op: Any) -> None:
         f"{results} = scf.forall ({commas(names)}) in ({commas(bounds)}) "
         f"shared_outs({commas(f'{o} = %{n}' for n, o in enumerate(outs))}) -> ({commas(types)}) {{"
     )
-    rest = [dim for dim in range(len(extents)) if dim not in apart]
     offsets = commas(f"%u{apart[dim]}" if dim in apart else 0 for dim in range(len(extents)))
     lengths = commas(
         1 if dim in apart else (extents[dim] if extents[dim] >= 0 else f"%n{dim}") for dim in range(len(extents))
@@ -81,21 +108,7 @@ def expand_scatter(op: Any) -> None:
             f"{commas(f'{i} = {c}' for i, c in zip(inner, carried, strict=True))}) -> ({commas(parts)}) {{"
         )
         carried = inner
-    _update(
-        emit,
-        op,
-        carried,
-        parts,
-        rest,
-        extents,
-        index_extents,
-        mapped,
-        vector,
-        scattered,
-        in_window,
-        apart,
-        len(update_extents),
-    )
+    _update(emit, op, operands, places, carried, parts, rest, scattered, in_window)
     final = [f"%new{n}" for n in range(count)]
     for depth in reversed(range(len(serial))):
         emit(f"scf.yield {commas(final)} : {commas(parts)}\n}}")
@@ -106,26 +119,24 @@ def expand_scatter(op: Any) -> None:
     emit("}\n}")
     results = commas(f"%result#{n}" for n in range(count))
     emit(f'"devscope.return"({results}) : ({commas(types)}) -> ()')
-    expand(op, "\n".join(lines))
+    expand(op, "\n".join(lines), operands)
 
 
 def _update(
     emit: Any,
     op: Any,
+    operands: list[Any],
+    places: Places,
     carried: list[str],
     parts: list[str],
     rest: list[int],
-    extents: list[int],
-    index_extents: list[int],
-    mapped: list[int],
-    vector: int,
     scattered: list[int],
     in_window: dict[int, int],
-    apart: dict[int, int],
-    rank: int,
 ) -> None:
     """One element of each operand, by one of each update."""
     count = len(carried)
+    indices, updates, mapped, vector = operands[count], operands[count + 1 :], places.mapped, places.vector
+    index_extents, rank = shape(indices.type), len(shape(updates[0].type))
     wide = tensor(index_extents, "i64")
     emit("%true = arith.constant true")
     inside = "%true"
@@ -137,15 +148,20 @@ def _update(
             at.insert(vector, f"%k{k}")
         emit(f"%wide{k} = tensor.extract %where[{commas(at)}] : {wide}")
         emit(f"%s{dim} = arith.index_cast %wide{k} : i64 to index")
+        if places.wraps:
+            emit(f"%below{k} = arith.cmpi slt, %s{dim}, %zero : index")
+            emit(f"%around{k} = arith.addi %s{dim}, %n{dim} : index")
+            emit(f"%w{k} = arith.select %below{k}, %around{k}, %s{dim} : index")
         size = f"%m{in_window[dim]}" if dim in in_window else "%one"
         emit(f"%last{k} = arith.subi %n{dim}, {size} : index")
-        emit(f"%low{k} = arith.cmpi sge, %s{dim}, %zero : index")
-        emit(f"%high{k} = arith.cmpi sle, %s{dim}, %last{k} : index")
+        start = f"%w{k}" if places.wraps else f"%s{dim}"
+        emit(f"%low{k} = arith.cmpi sge, {start}, %zero : index")
+        emit(f"%high{k} = arith.cmpi sle, {start}, %last{k} : index")
         emit(f"%both{k} = arith.andi %low{k}, %high{k} : i1")
         emit(f"%inside{k} = arith.andi {inside}, %both{k} : i1")
         inside = f"%inside{k}"
         # Reads stay inside, too.
-        emit(f"%a{k} = arith.maxsi %s{dim}, %zero : index")
+        emit(f"%a{k} = arith.maxsi {start}, %zero : index")
         emit(f"%b{k} = arith.minsi %a{k}, %last{k} : index")
         starts[dim] = f"%b{k}"
     at = []
@@ -158,21 +174,13 @@ def _update(
         else:
             at.append(f"%u{in_window[dim]}" if dim in in_window else "%zero")
     from_update = commas(f"%u{d}" for d in range(rank))
-    olds, news, scalars = [], [], []
+    kinds = [element(result.type) for result in op.results]
     for n in range(count):
-        of = element(op.results[n].type)
-        scalars.append(f"tensor<{of}>")
         emit(f"%old{n} = tensor.extract {carried[n]}[{commas(at)}] : {parts[n]}")
-        emit(f"%add{n} = tensor.extract %{count + 1 + n}[{from_update}] : {op.operands[count + 1 + n].type}")
-        emit(f"%oldt{n} = tensor.from_elements %old{n} : tensor<{of}>")
-        emit(f"%addt{n} = tensor.from_elements %add{n} : tensor<{of}>")
-        olds.append(f"%oldt{n}")
-        news.append(f"%addt{n}")
-    emit(
-        f'%applied:{count} = "devscope.apply"({commas([*olds, *news])}) : ({commas([*scalars, *scalars])}) -> ({commas(scalars)})'
-    )
-    for n in range(count):
-        of = element(op.results[n].type)
-        emit(f"%val{n} = tensor.extract %applied#{n}[] : tensor<{of}>")
-        emit(f"%kept{n} = arith.select {inside}, %val{n}, %old{n} : {of}")
+        emit(f"%add{n} = tensor.extract %{count + 1 + n}[{from_update}] : {updates[n].type}")
+    olds = [(f"%old{n}", of) for n, of in enumerate(kinds)]
+    news = [(f"%add{n}", of) for n, of in enumerate(kinds)]
+    values = applied(op, emit, "applied", [*news, *olds] if places.new_first else [*olds, *news])
+    for n, (value, of) in enumerate(zip(values, kinds, strict=True)):
+        emit(f"%kept{n} = arith.select {inside}, {value}, %old{n} : {of}")
         emit(f"%new{n} = tensor.insert %kept{n} into {carried[n]}[{commas(at)}] : {parts[n]}")

@@ -1,12 +1,24 @@
-"""``stablehlo.sort`` becomes merges of sorted runs of places, all of a pass at once; stable.
+"""Sorts of StableHLO and tm_tensor become merges of sorted runs of places, all of a pass at once; stable.
 
 Every place of a merged run finds which element it gets by binary search over the two runs (merge path), so a pass is
 one elementwise operation on a tensor of places.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from devscope.lowering.stablehlo.templates import axes_map, commas, element, enum, expand, number, shape, tensor
+from devscope.lowering.stablehlo.templates import (
+    applied,
+    axes_map,
+    commas,
+    element,
+    enum,
+    expand,
+    extents_of,
+    number,
+    shape,
+    tensor,
+)
 
 _PASS = """
 %two_w = arith.addi %w, %w : index
@@ -34,8 +46,8 @@ _PASS = """
   %at_b = arith.addi %b_base, %j : index
   LESS(m, %at_b, %at_a)
   %next = arith.addi %mid, %one : index
-  %lo2 = arith.select %less_m, %lo, %next : index
-  %hi2 = arith.select %less_m, %mid, %hi : index
+  %lo2 = arith.select LESS_m, %lo, %next : index
+  %hi2 = arith.select LESS_m, %mid, %hi : index
   scf.yield %lo2, %hi2 : index, index
 }
 %i = arith.addi %taken#0, %zero : index
@@ -47,7 +59,7 @@ _PASS = """
 %both = arith.andi %has_a, %has_b : i1
 %from_b = scf.if %both -> i1 {
   LESS(e, %end_b, %end_a)
-  scf.yield %less_e : i1
+  scf.yield LESS_e : i1
 } else {
   scf.yield %has_b : i1
 }
@@ -55,36 +67,45 @@ _PASS = """
 """
 
 
+Less = Callable[[Callable[[str], None], str, list[tuple[str, str]]], str]
+"""Emits whether elements come before others, with a tag for names, of pairs of names; returns the name of that."""
+
+
 def expand_sort(op: Any) -> None:
-    operands, count = list(op.operands), len(op.operands)
-    extents = shape(operands[0].type)
-    rank = len(extents)
-    axis = number(op, "dimension", -1) % max(rank, 1)
-    if rank == 0 or extents[axis] in (0, 1):
-        expand(
-            op,
-            f'"devscope.return"({commas(f"%{n}" for n in range(count))}) : ({commas(v.type for v in operands)}) -> ()',
-        )
-        return
-    places = tensor(extents, "i32")
+    kinds = [element(value.type) for value in op.operands]
+
+    def less(emit: Callable[[str], None], tag: str, pairs: list[tuple[str, str]]) -> str:
+        values = [(name, of) for pair, of in zip(pairs, kinds, strict=True) for name in pair]
+        return applied(op, emit, tag, values)[0]
+
+    types = [value.type for value in op.operands]
     lines: list[str] = []
-    emit = lines.append
+    rank = len(shape(types[0]))
+    given = [f"%{n}" for n in range(len(types))]
+    names = emit_sort(lines.append, given, types, number(op, "dimension", -1) % max(rank, 1), less)
+    lines.append(f'"devscope.return"({commas(names)}) : ({commas(types)}) -> ()')
+    expand(op, "\n".join(lines))
+
+
+def emit_sort(
+    emit: Callable[[str], None], names: Sequence[str], types: Sequence[Any], axis: int, less: Less
+) -> list[str]:
+    """The text that sorts tensors of one shape by ``less`` along an axis; the names of the results."""
+    extents, count = shape(types[0]), len(types)
+    rank = len(extents)
+    if rank == 0 or extents[axis] in (0, 1):
+        return list(names)
+    places = tensor(extents, "i32")
     emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
-    dynamic: list[str] = []
-    for dim, extent in enumerate(extents):
-        if extent < 0:
-            emit(
-                f"%axis{dim} = arith.constant {dim} : index\n%n{dim} = tensor.dim %0, %axis{dim} : {operands[0].type}"
-            )
-            dynamic.append(f"%n{dim}")
+    extents_of(emit, "n", names[0], types[0])
+    dynamic = [f"%n{dim}" for dim, extent in enumerate(extents) if extent < 0]
+    emit(f"%n = arith.addi %n{axis}, %zero : index")
     if extents[axis] < 0:
-        emit(f"%n = arith.addi %n{axis}, %zero : index")
         emit("%before = arith.subi %n, %one : index\n%most = arith.maxsi %before, %zero : index")
         emit("%most64 = arith.index_cast %most : index to i64\n%zeros = math.ctlz %most64 : i64")
         emit("%c64 = arith.constant 64 : i64\n%bits = arith.subi %c64, %zeros : i64")
         emit("%passes = arith.index_cast %bits : i64 to index")
     else:
-        emit(f"%n = arith.constant {extents[axis]} : index")
         emit(f"%passes = arith.constant {(extents[axis] - 1).bit_length()} : index")
     own = axes_map(rank, range(rank))
     parallel = commas(['"parallel"'] * rank)
@@ -107,50 +128,47 @@ def expand_sort(op: Any) -> None:
     emit(f"%d = linalg.index {axis} : index")
     body = _PASS
     for tag, b, a in (("m", "%at_b", "%at_a"), ("e", "%end_b", "%end_a")):
-        body = body.replace(f"LESS({tag}, {b}, {a})", _less(op, tag, b, a, places, rank, axis))
+        text, found = _compare(names, types, tag, b, a, places, axis, less)
+        body = body.replace(f"LESS({tag}, {b}, {a})", text).replace(f"LESS_{tag}", found)
     emit(body)
     source = commas("%source" if dim == axis else f"%d{dim}" for dim in range(rank))
     emit(f"%place = tensor.extract %places[{source}] : {places}\nlinalg.yield %place : i32\n}} -> {places}")
     emit(f"scf.yield %merged : {places}\n}}")
-    types = [str(value.type) for value in operands]
     for n, type_ in enumerate(types):
         emit(f"%e{n} = tensor.empty({sizes}) : {type_}")
     emit(
         f"%r:{count} = linalg.generic {{indexing_maps = [{commas([own] * (count + 1))}], iterator_types = [{parallel}]}} "
         f"ins(%sorted : {places}) outs({commas(f'%e{n}' for n in range(count))} : {commas(types)}) {{"
     )
-    elements = [element(value.type) for value in operands]
+    elements = [element(type_) for type_ in types]
     emit(f"^bb0(%at: i32, {commas(f'%o{n}: {e}' for n, e in enumerate(elements))}):")
     emit("%index = arith.index_cast %at : i32 to index")
     for dim in range(rank):
         emit(f"%d{dim} = linalg.index {dim} : index")
     at = commas("%index" if dim == axis else f"%d{dim}" for dim in range(rank))
-    for n, type_ in enumerate(types):
-        emit(f"%v{n} = tensor.extract %{n}[{at}] : {type_}")
+    for n, (name, type_) in enumerate(zip(names, types, strict=True)):
+        emit(f"%v{n} = tensor.extract {name}[{at}] : {type_}")
     emit(f"linalg.yield {commas(f'%v{n}' for n in range(count))} : {commas(elements)}\n}} -> ({commas(types)})")
-    emit(f'"devscope.return"({commas(f"%r#{n}" for n in range(count))}) : ({commas(types)}) -> ()')
-    expand(op, "\n".join(lines))
+    return [f"%r#{n}" for n in range(count)] if count > 1 else ["%r"]
 
 
-def _less(op: Any, tag: str, b: str, a: str, places: str, rank: int, axis: int) -> str:
-    """Whether the elements at a place of the run ``b`` come before those of ``a``, as ``%less_TAG``."""
-    lines, given, types = [], [], []
+def _compare(
+    names: Sequence[str], types: Sequence[Any], tag: str, b: str, a: str, places: str, axis: int, less: Less
+) -> tuple[str, str]:
+    """Whether the elements at a place of the run ``b`` come before those of ``a``: text, and the name of that."""
+    lines: list[str] = []
+    rank = len(shape(types[0]))
     for side, place in (("b", b), ("a", a)):
         at = commas(place if dim == axis else f"%d{dim}" for dim in range(rank))
         lines.append(f"%{tag}{side}32 = tensor.extract %places[{at}] : {places}")
         lines.append(f"%{tag}{side} = arith.index_cast %{tag}{side}32 : i32 to index")
-    for n, value in enumerate(op.operands):
+    for n, (name, type_) in enumerate(zip(names, types, strict=True)):
         for side in ("b", "a"):
             at = commas(f"%{tag}{side}" if dim == axis else f"%d{dim}" for dim in range(rank))
-            lines.append(f"%{tag}{side}v{n} = tensor.extract %{n}[{at}] : {value.type}")
-            lines.append(
-                f"%{tag}{side}t{n} = tensor.from_elements %{tag}{side}v{n} : tensor<{element(value.type)}>"
-            )
-            given.append(f"%{tag}{side}t{n}")
-            types.append(f"tensor<{element(value.type)}>")
-    lines.append(f'%{tag}less = "devscope.apply"({commas(given)}) : ({commas(types)}) -> tensor<i1>')
-    lines.append(f"%less_{tag} = tensor.extract %{tag}less[] : tensor<i1>")
-    return "\n".join(lines)
+            lines.append(f"%{tag}{side}v{n} = tensor.extract {name}[{at}] : {type_}")
+    pairs = [(f"%{tag}bv{n}", f"%{tag}av{n}") for n in range(len(types))]
+    found = less(lines.append, f"{tag}less", pairs)
+    return "\n".join(lines), found
 
 
 def expand_total_order(op: Any) -> None:

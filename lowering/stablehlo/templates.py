@@ -39,6 +39,42 @@ def _inline(block: Any, call: Any) -> list[Any]:
     return [known.get(value, value) for value in end.operands]
 
 
+def applied(
+    op: Any, emit: Callable[[str], None], tag: str, values: Sequence[tuple[str, Any]], region: int = 0
+) -> list[str]:
+    """The text of the body of a region of ``op``, applied to scalars of a name and a type each; names of the results.
+
+    Bodies of StableHLO are of tensors without dimensions, those of tm_tensor of scalars.
+    """
+    block = op.regions[region].blocks[0]
+    *_, end = block.operations
+    results, types = list(end.operands), commas(of for _, of in values)
+    out = f"%{tag}:{len(results)}" if len(results) > 1 else f"%{tag}"
+    names = [f"%{tag}#{n}" for n in range(len(results))] if len(results) > 1 else [f"%{tag}"]
+    if not isinstance(block.arguments[0].type, ir.RankedTensorType):
+        given, kinds = commas(name for name, _ in values), commas(value.type for value in results)
+        emit(f'{out} = "{APPLY}"({given}) {{region = {region}}} : ({types}) -> ({kinds})')
+        return names
+    for n, (name, of) in enumerate(values):
+        emit(f"%{tag}_t{n} = tensor.from_elements {name} : tensor<{of}>")
+    given = commas(f"%{tag}_t{n}" for n in range(len(values)))
+    tensors, kinds = commas(f"tensor<{of}>" for _, of in values), commas(value.type for value in results)
+    emit(f'{out} = "{APPLY}"({given}) {{region = {region}}} : ({tensors}) -> ({kinds})')
+    for n, (name, value) in enumerate(zip(names, results, strict=True)):
+        emit(f"%{tag}_r{n} = tensor.extract {name}[] : {value.type}")
+    return [f"%{tag}_r{n}" for n in range(len(results))]
+
+
+def extents_of(emit: Callable[[str], None], prefix: str, name: str, type_: Any) -> None:
+    """The text of the extents of a tensor, ``%PREFIX0``, ``%PREFIX1`` and so on."""
+    for axis, extent in enumerate(shape(type_)):
+        if extent >= 0:
+            emit(f"%{prefix}{axis} = arith.constant {extent} : index")
+        else:
+            emit(f"%{prefix}_axis{axis} = arith.constant {axis} : index")
+            emit(f"%{prefix}{axis} = tensor.dim {name}, %{prefix}_axis{axis} : {type_}")
+
+
 def element(type_: Any) -> Any:
     return ir.ShapedType(type_).element_type
 
