@@ -6,6 +6,7 @@ included: here is what upstream expands with others.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -113,10 +114,28 @@ def sincos(op: Any) -> str:
 def maximum(op: Any) -> str:
     """``arith.maximumf`` and ``arith.minimumf`` by comparisons: NaN if an operand is, and -0 is less than +0.
 
-    Upstream's arith-expand confuses the zeros. Where they are equal, the bits are, but for the sign of a zero.
+    Upstream's arith-expand confuses the zeros. Where they are equal, the bits are, but for the sign of a zero: it
+    does not matter if one is a constant and another number, or the greater zero where the maximum is asked for.
     """
     type_ = op.results[0].type
-    predicate, of_signs = ("ugt", "andi") if op.name.endswith("maximumf") else ("ult", "ori")
+    is_maximum = op.name.endswith("maximumf")
+    predicate, of_signs = ("ugt", "andi") if is_maximum else ("ult", "ori")
+    for constant, other in ((1, 0), (0, 1)):
+        number = _float_constant(op.operands[constant])
+        if number is None or math.isnan(number) or (number == 0 and (math.copysign(1, number) > 0) != is_maximum):
+            continue
+        bools = like(type_, "i1")
+        chosen = f"{bools}, {type_}" if bools != "i1" else str(type_)
+        if number != 0:  # one instruction of x86
+            swapped = "ogt" if is_maximum else "olt"
+            return f"""
+                %first = arith.cmpf {swapped}, %{constant}, %{other} : {type_}
+                %result = arith.select %first, %{constant}, %{other} : {chosen}
+            """
+        return f"""
+            %first = arith.cmpf {predicate}, %{other}, %{constant} : {type_}
+            %result = arith.select %first, %{other}, %{constant} : {chosen}
+        """
     bits, bools = like(type_, f"i{ir.FloatType(element_type(type_)).width}"), like(type_, "i1")
     chosen = f"{bools}, {type_}" if bools != "i1" else str(type_)
     return f"""
@@ -131,6 +150,21 @@ def maximum(op: Any) -> str:
         %missing = arith.cmpf uno, %1, %1 : {type_}
         %result = arith.select %missing, %1, %number : {chosen}
     """
+
+
+def _float_constant(value: Any) -> float | None:
+    """The number that ``value`` is, or has everywhere; None where that is not known."""
+    owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    if owner is not None and owner.name == "vector.broadcast":
+        return _float_constant(owner.operands[0])
+    if owner is None or owner.name != "arith.constant":
+        return None
+    attribute = owner.attributes["value"]
+    if isinstance(attribute, ir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    return ir.FloatAttr(attribute).value
 
 
 def reduction(op: Any) -> str:
@@ -155,6 +189,12 @@ def reduction(op: Any) -> str:
         lines.append(f"%r{number} = arith.{operation} {first}, {value} : {element}")
         first = f"%r{number}"
     return "\n".join(lines)
+
+
+def step(op: Any) -> str:
+    """``vector.step`` as a constant."""
+    (lanes,) = ir.VectorType(op.results[0].type).shape
+    return f"%r = arith.constant dense<{list(range(lanes))}> : {op.results[0].type}"
 
 
 def atomic(op: Any) -> str:

@@ -21,6 +21,7 @@ from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_libr
 from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import allocate_at_begin, mark_local_memory
 from devscope.lowering.gpu.merge_kernels import Group, join_loops, merge_groups, sink_fills
+from devscope.lowering.gpu.task_nests import lower_in_tasks
 from devscope.lowering.gpu.user_kernels import (
     call_kernels,
     carry_launches,
@@ -83,7 +84,7 @@ def lower_device_functions(
     for functions in called:
         mlir_util.retype_memrefs(functions.operation, space, lambda old: old is None)
         merge_modules(module, functions)
-    _outline_kernels(module, run_passes, target, options, taken, checks, space)
+    _outline_kernels(module, library, run_passes, target, options, taken, checks, space)
     define_launchers(module, kernels, space)
 
 
@@ -102,6 +103,7 @@ def _call_tiles(module: Any, schedules: Schedules, taken: set[str], lanes: int) 
 
 def _outline_kernels(
     module: Any,
+    library: DeviceKernels | None,
     run_passes: RunPasses,
     target: KernelTarget,
     options: Options,
@@ -109,7 +111,8 @@ def _outline_kernels(
     checks: Checks,
     space: Any,
 ) -> None:
-    """Move the device work of every launcher of ``module`` into ``gpu.module`` kernels.
+    """Move the device work of every launcher of ``module`` into ``gpu.module`` kernels, by loops of tasks where
+    there is a ``library`` of those.
 
     ``module`` holds bufferised device functions whose device memrefs carry a memory space (host scratch
     memory has none). Afterwards launchers contain ``gpu.launch_func`` operations, one per kernel. ``taken``
@@ -131,8 +134,11 @@ def _outline_kernels(
     if not kernels and not any(op.name == "gpu.launch" for op in mlir_util.walk(module.operation)):
         return
     for function, grid in kernels.values():
-        run_passes(function, pipeline("gpu/to_parallel_loops"))
-        join_loops(function)
+        if library is not None and lower_in_tasks(function, library):
+            grid = GridSchedule(1)
+        else:
+            run_passes(function, pipeline("gpu/to_parallel_loops"))
+            join_loops(function)
         _wrap_serial_body(function)
         loops = next(op for op in mlir_util.walk(function) if op.name == "scf.parallel")
         tiles = grid.tiles(_trip_counts(loops, mlir_util.constants(function)))
@@ -146,6 +152,18 @@ def _outline_kernels(
     for gpu_module in mlir_util.children(module.operation):
         if gpu_module.name == "gpu.module":
             allocate_at_begin(gpu_module)
+    _check_launchers(module)
+
+
+_WRITES = {"memref.store", "vector.store", "vector.maskedstore"}
+
+
+def _check_launchers(module: Any) -> None:
+    """That no launcher writes to a device's memory: the host cannot reach that of all devices, and nobody would
+    see it where it can. Numbers that it loads are copied."""
+    for function in mlir_util.functions(module):
+        for op in mlir_util.walk(function):
+            assert op.name not in _WRITES or not any(map(mlir_util.is_on_device, op.operands)), str(op)
 
 
 def _grid(target: KernelTarget, options: Options, op: Any) -> GridSchedule:

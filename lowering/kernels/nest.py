@@ -1,7 +1,7 @@
 """Operations of linalg on buffers that index each operand by single loops, and in which order to do those."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -146,23 +146,42 @@ def copy_nest(op: Any) -> Nest:
     return Nest(op, [Operand(value, tuple(range(rank))) for value in op.operands], 1, [True] * rank, True)
 
 
-def collapse_loops(nest: Nest) -> None:
-    """Neighbouring loops that index neighbouring axes of all operands that they index become one."""
-    if any(inner.name == "linalg.index" for c in mlir_util.children(nest.op) for inner in mlir_util.walk(c)):
-        return
-    if not all(mlir_util.is_whole_buffer(o.value.type) for o in nest.operands if o.is_buffer):
-        return
+def collapse_loops(nest: Nest, *others: Nest) -> None:
+    """Neighbouring loops that index neighbouring axes of all operands that they index become one.
+
+    ``others``: nests of which the first loops, all parallel ones, are those of ``nest``; they stay so.
+    """
+    nests = (nest, *others)
+    for each in nests:
+        if any(inner.name == "linalg.index" for c in mlir_util.children(each.op) for inner in mlir_util.walk(c)):
+            return
+        if not all(mlir_util.is_whole_buffer(o.value.type) for o in each.operands if o.is_buffer):
+            return
     count = len(nest.parallel)
     order = next((o.dims for o in nest.results if len(o.dims) == count), tuple(range(count)))
+    if others:
+        order = tuple(loop for loop in range(count) if nest.parallel[loop])
+    groups = _groups(nests, order)
+    for each in nests:
+        rest = [loop for loop in range(len(each.parallel)) if loop not in order]
+        own = [*groups, *_groups((each,), rest)]
+        if len(own) < len(each.parallel):
+            _collapse(each, own)
+
+
+def _groups(nests: Sequence[Nest], order: Sequence[int]) -> list[list[int]]:
+    """The loops of ``order``, those that can be one together."""
     groups: list[list[int]] = []
     for loop in order:
         last = groups[-1][-1] if groups else None
-        if last is not None and nest.parallel[last] == nest.parallel[loop] and _are_neighbours(nest, last, loop):
+        if last is not None and all(_can_be_one(each, last, loop) for each in nests):
             groups[-1].append(loop)
         else:
             groups.append([loop])
-    if len(groups) == count:
-        return
+    return groups
+
+
+def _collapse(nest: Nest, groups: Sequence[Sequence[int]]) -> None:
     number_of = {loop: number for number, group in enumerate(groups) for loop in group}
     firsts = {group[0] for group in groups}
     build = Builder(nest.op)
@@ -176,6 +195,10 @@ def collapse_loops(nest: Nest) -> None:
             operand.value = _collapsed(build, operand.value, axes)
         operand.dims = tuple(dict.fromkeys(number_of[loop] for loop in operand.dims))
     nest.parallel = [nest.parallel[group[0]] for group in groups]
+
+
+def _can_be_one(nest: Nest, first: int, second: int) -> bool:
+    return nest.parallel[first] == nest.parallel[second] and _are_neighbours(nest, first, second)
 
 
 def _are_neighbours(nest: Nest, first: int, second: int) -> bool:

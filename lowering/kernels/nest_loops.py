@@ -232,13 +232,20 @@ class Emitter:
             is_first = compare(inside, "arith.cmpi", 0, number, self._zero)
             low = inside.value("arith.select", [is_first, begin, stop], inside.index)
             high = inside.value("arith.select", [is_first, first, end], inside.index)
-
-            def point(build: Builder, index: Any, _: list[Any]) -> list[Any]:
-                return self._level(build, [], {**indices, loop: index}, loaded, None)
-
-            return for_loop(inside, (low, high, self._one), [], point)
+            self._part_of_line(inside, (low, high), indices, loaded)
+            return []
 
         return for_loop(build, (self._zero, build.constant(2), self._one), [], side)
+
+    def _part_of_line(
+        self, build: Builder, bounds: tuple[Any, Any], indices: dict[int, Any], loaded: dict[int, Any]
+    ) -> None:
+        loop = self._order[-1]
+
+        def point(inside: Builder, index: Any, _: list[Any]) -> list[Any]:
+            return self._level(inside, [], {**indices, loop: index}, loaded, None)
+
+        for_loop(build, (*bounds, self._one), [], point)
 
     def _guarded(
         self,

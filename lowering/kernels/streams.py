@@ -5,6 +5,7 @@ know where lines begin. The pool counts finished tasks by locked instructions, i
 writes what it still holds of lines.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -22,10 +23,13 @@ NEVER = 1 << 40
 """Bytes from which on results go past the caches, where none do."""
 
 
-def streamed_lanes(nest: Nest, loop: int, numbers: Numbers) -> int:
-    """Elements of a line of the result, if rows of it, along ``loop``, may be streamed; else 0."""
+def streamed_lanes(nest: Nest, loop: int, numbers: Numbers, functions: Collection[str] = ()) -> int:
+    """Elements of a line of the result, if rows of it, along ``loop``, may be streamed; else 0.
+
+    ``functions``: see `is_vectorisable`.
+    """
     (result, *others) = nest.results
-    if others or not all(nest.parallel) or not nest.is_pure or not is_vectorisable(nest, loop):
+    if others or not all(nest.parallel) or not nest.is_pure or not is_vectorisable(nest, loop, functions):
         return 0
     type_ = ir.MemRefType(result.value.type)
     bytes_, extent = mlir_util.element_bytes(type_.element_type), nest.static_extent(loop)

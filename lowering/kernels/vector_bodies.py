@@ -1,6 +1,6 @@
 """Bodies of operations of linalg, computed for several neighbouring iterations at once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -20,8 +20,11 @@ _MATH = frozenset(
 """What LLVM has for vectors; other functions may become calls for one number after the other."""
 
 
-def is_vectorisable(nest: Nest, loop: int) -> bool:
-    """Whether iterations of ``loop`` can be done with vectors: all operands have elements side by side, or one."""
+def is_vectorisable(nest: Nest, loop: int, functions: Collection[str] = ()) -> bool:
+    """Whether iterations of ``loop`` can be done with vectors: all operands have elements side by side, or one.
+
+    ``functions``: operations of `math` that vectors can do, too.
+    """
     for operand in nest.operands:
         if operand.is_buffer and loop in operand.dims:
             element = ir.MemRefType(operand.value.type).element_type
@@ -31,7 +34,7 @@ def is_vectorisable(nest: Nest, loop: int) -> bool:
         types = [value.type for value in (*op.operands, *op.results)]
         if not all(isinstance(type_, ir.IntegerType | ir.FloatType | ir.IndexType) for type_ in types):
             return False
-        if not op.name.startswith(("arith.", "linalg.")) and op.name not in _MATH:
+        if not op.name.startswith(("arith.", "linalg.")) and op.name not in _MATH and op.name not in functions:
             return False
     return True
 

@@ -30,6 +30,9 @@ _BYTES = (4, 8)
 _SHORT = 512
 """Iterations of a loop that stands alone: LLVM's vectoriser does longer ones as well."""
 
+INTEGER_DIVISIONS = {"divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi"}
+"""Operations of arith that no processor has for vectors."""
+
 _REDUCTIONS = {"addf": "add", "addi": "add", "muli": "mul", "andi": "and", "ori": "or", "xori": "xor"}
 
 Indices = Mapping[int, Any]
@@ -47,7 +50,7 @@ def lanes_of_loop(nest: Nest, loop: int, register: int, is_alone: bool) -> int:
     if not nest.is_pure or not is_vectorisable(nest, loop):
         return 0
     names = {op.name.partition(".")[2] for op in mlir_util.children(nest.op)}
-    if names & {"divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi"}:
+    if names & INTEGER_DIVISIONS:
         return 0
     operands = [o for o in nest.operands if o.is_buffer and loop in o.dims]
     sizes = {mlir_util.element_bytes(ir.MemRefType(o.value.type).element_type) for o in operands}

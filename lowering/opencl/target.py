@@ -45,7 +45,7 @@ def _by_elements_of_others(op: Any) -> str:
 
 
 #: Built-ins for vectors have widths of their own. LLVM's SPIR-V backend makes ``fmax`` of the maximum, which drops
-#: NaN and does not tell zeros apart; it has no integers of 128 bits.
+#: NaN and does not tell zeros apart; it has no integers of 128 bits, and no vectors of numbers from 0 on.
 _EXPANSIONS = {
     **expansions.FOR_ALL,
     **dict.fromkeys(_BUILTINS, expansions.by_elements),
@@ -55,6 +55,7 @@ _EXPANSIONS = {
     "math.sincos": expansions.sincos,
     "memref.atomic_rmw": expansions.atomic,
     "vector.reduction": expansions.reduction,
+    "vector.step": expansions.step,
 }
 
 
@@ -90,7 +91,7 @@ def _choose_kernels(options: Options, rows: Sequence[Row]) -> DeviceKernels | Sc
         return gpu_schedules(rows)
     own = [row for row in rows if row.instructions == OPENCL_CPU]
     schedules = Schedules([*own, *built_in_rows(OPENCL_CPU)], OPENCL_CPU)
-    return DeviceKernels(schedules, KernelLibrary(FOLDER, {}, OF_VECTORS), WITH_FMA)
+    return DeviceKernels(schedules, KernelLibrary(FOLDER, schedules.loops, OF_VECTORS), WITH_FMA)
 
 
 def _power_in_single(op: Any) -> str:

@@ -1,0 +1,97 @@
+"""Loops whose innermost one is written by vectors as a whole, for code generators that vectorise none, or badly.
+
+What is left over is done by a vector, too, of which only some elements are loaded and stored.
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.nest import Nest, Numbers
+from devscope.lowering.kernels.nest_loops import Emitter
+from devscope.lowering.kernels.streams import streamed_lanes
+from devscope.lowering.kernels.tiles import LINE
+from devscope.lowering.kernels.vector_bodies import is_vectorisable
+from devscope.lowering.kernels.vector_loops import INTEGER_DIVISIONS, VectorLoop, can_reduce
+from devscope.lowering.mlir_util import Builder
+
+_MOST = 16
+"""Elements of a vector."""
+
+_WIDTHS = (1, 8, 16, 32, 64)
+
+
+class WholeVectors(Emitter):
+    """Of a nest that there are `whole_lanes` for."""
+
+    def __init__(
+        self, nest: Nest, order: Sequence[int], numbers: Numbers, functions: Collection[str], again: bool = False
+    ) -> None:
+        super().__init__(nest, order, numbers, again)
+        found = whole_lanes(nest, order, functions)
+        assert found is not None
+        self._width, self._is_guarded = found, False
+        may_stream = found and not self._sums and not again
+        lines = streamed_lanes(nest, order[-1], numbers, functions) if may_stream else 0
+        self._lanes = lines if lines == found else 0
+
+    def _find_vector_loop(self) -> VectorLoop | None:
+        return VectorLoop(self._nest, self._order[-1], self._width, self._used) if self._width else None
+
+    def _part_of_line(
+        self, build: Builder, bounds: tuple[Any, Any], indices: dict[int, Any], loaded: dict[int, Any]
+    ) -> None:
+        assert self._vector_loop is not None
+        self._vector_loop.write(build, bounds, indices, loaded)
+
+
+def whole_lanes(nest: Nest, order: Sequence[int], functions: Collection[str]) -> int | None:
+    """Iterations of the innermost loop that are done at once; 0 without a loop, None for what vectors cannot do.
+
+    ``functions``: operations of `math` that there is arithmetic for, of vectors.
+    """
+    if not nest.is_pure or not _has_numbers(nest):
+        return None
+    if not order:
+        return 0
+    loop, sums = order[-1], not all(nest.parallel[loop] for loop in order)
+    if not is_vectorisable(nest, loop, functions):
+        return None
+    names = {op.name.partition(".")[2] for op in mlir_util.children(nest.op)}
+    if names & INTEGER_DIVISIONS or nest.static_extent(loop) == 1:
+        return None
+    if nest.parallel[loop]:
+        if not all(loop in result.dims for result in nest.results):
+            return None
+    elif not can_reduce(nest):
+        return None
+    if sums and any(set(result.dims) - set(range(len(nest.parallel))) for result in nest.results):
+        return None
+    lanes, extent = min(_MOST, LINE // _widest(nest)), nest.static_extent(loop)
+    while extent is not None and lanes > 2 and lanes // 2 >= extent:
+        lanes //= 2
+    return lanes
+
+
+def _scalars(nest: Nest) -> list[Any]:
+    """The types of numbers that the body computes with."""
+    values = list(mlir_util.entry_block(nest.op).arguments)
+    values += [result for op in mlir_util.children(nest.op) for result in op.results]
+    return [value.type for value in values]
+
+
+def _has_numbers(nest: Nest) -> bool:
+    """Whether each operation makes one number of a size that all code generators know."""
+    *ops, _ = mlir_util.children(nest.op)
+    return all(len(op.results) == 1 for op in ops) and all(map(_is_number, _scalars(nest)))
+
+
+def _is_number(type_: Any) -> bool:
+    if isinstance(type_, ir.IntegerType):
+        return type_.width in _WIDTHS and type_.is_signless
+    return isinstance(type_, ir.IndexType | ir.F16Type | ir.BF16Type | ir.F32Type | ir.F64Type)
+
+
+def _widest(nest: Nest) -> int:
+    return max(map(mlir_util.element_bytes, _scalars(nest)))

@@ -1,0 +1,148 @@
+"""Loops of tasks on OpenCL devices that are CPUs, written by vectors: all element types, sizes and edges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import devscope
+
+TYPES: dict[str, Any] = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i8": np.int8,
+    "i16": np.int16,
+    "i32": np.int32,
+    "i64": np.int64,
+}
+SIZES = [(0, 0), (0, 7), (5, 0), (1, 1), (3, 1), (1, 3), (2, 7), (3, 16), (17, 33), (300, 1000)]
+
+
+def program(of: str) -> str:
+    """Elementwise operations with a row and a column, and sums and maxima along both axes."""
+    kind = "i" if of.startswith("i") else "f"
+    maximum, least = ("maxsi", f"{-(2 ** (int(of[1:]) - 1))}") if kind == "i" else ("maximumf", "0.0")
+    reductions = [
+        (f"{name}{axis}", operation, start, kept, axis)
+        for name, operation, start in (
+            ("sum", f"add{kind}", "0" if kind == "i" else "0.0"),
+            ("most", maximum, least),
+        )
+        for axis, kept in ((0, "j"), (1, "i"))
+    ]
+    lines = [
+        f"""
+        #whole = affine_map<(i, j) -> (i, j)>
+        #i = affine_map<(i, j) -> (i)>
+        #j = affine_map<(i, j) -> (j)>
+        #each = {{indexing_maps = [#whole, #j, #i, #whole], iterator_types = ["parallel", "parallel"]}}
+        func.func @each(%x: tensor<?x?x{of}>, %row: tensor<?x{of}>, %column: tensor<?x{of}>) -> tensor<?x?x{of}> {{
+          %y = linalg.generic #each
+              ins(%x, %row, %column : tensor<?x?x{of}>, tensor<?x{of}>, tensor<?x{of}>)
+              outs(%x : tensor<?x?x{of}>) {{
+            ^bb0(%a: {of}, %b: {of}, %c: {of}, %old: {of}):
+              %0 = arith.mul{kind} %a, %b : {of}
+              %1 = arith.{maximum} %0, %c : {of}
+              linalg.yield %1 : {of}
+          }} -> tensor<?x?x{of}>
+          return %y : tensor<?x?x{of}>
+        }}"""
+    ]
+    for name, operation, start, kept, axis in reductions:
+        kinds = '"reduction", "parallel"' if axis == 0 else '"parallel", "reduction"'
+        lines.append(f"""
+        func.func @{name}(%x: tensor<?x?x{of}>) -> tensor<?x{of}> {{
+          %axis = arith.constant {1 - axis} : index
+          %start = arith.constant {start} : {of}
+          %n = tensor.dim %x, %axis : tensor<?x?x{of}>
+          %e = tensor.empty(%n) : tensor<?x{of}>
+          %f = linalg.fill ins(%start : {of}) outs(%e : tensor<?x{of}>) -> tensor<?x{of}>
+          %y = linalg.generic {{indexing_maps = [#whole, #{kept}], iterator_types = [{kinds}]}}
+              ins(%x : tensor<?x?x{of}>) outs(%f : tensor<?x{of}>) {{
+            ^bb0(%a: {of}, %b: {of}):
+              %0 = arith.{operation} %b, %a : {of}
+              linalg.yield %0 : {of}
+          }} -> tensor<?x{of}>
+          return %y : tensor<?x{of}>
+        }}""")
+    return "\n".join(lines)
+
+
+def numbers(rng: np.random.Generator, dtype: Any, *shape: int) -> Any:
+    """Of floats, few and small ones: their sums are exact in any order."""
+    if np.dtype(dtype).kind == "i":
+        return rng.integers(-100, 100, shape).astype(dtype)
+    return rng.integers(-2, 3, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("of", TYPES)
+def test_element_types_and_sizes(of: str) -> None:
+    made = devscope.compile(program(of), default="opencl:0")
+    rng, dtype = np.random.default_rng(0), TYPES[of]
+    for rows, columns in SIZES:
+        x = numbers(rng, dtype, rows, columns)
+        row, column = numbers(rng, dtype, columns), numbers(rng, dtype, rows)
+        expected = np.maximum(x * row, column[:, None])
+        np.testing.assert_array_equal(made.run("each", x, row, column), expected, f"{rows} x {columns}")
+        lowest = np.iinfo(dtype).min if of.startswith("i") else dtype(0)
+        for axis in (0, 1):
+            if of not in ("bf16", "f16") or x.size < 1000:  # these have no digits for larger sums
+                total = x.sum(axis=axis, dtype=dtype)
+                np.testing.assert_array_equal(made.run(f"sum{axis}", x), total, f"{rows} x {columns}, {axis}")
+            most = x.max(axis=axis, initial=lowest)
+            np.testing.assert_array_equal(made.run(f"most{axis}", x), most, f"{rows} x {columns}, {axis}")
+
+
+SPECIAL = """
+func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>)
+    -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) {
+  %zero = arith.constant dense<0.0> : tensor<1xf32>
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?xf32>
+  %e = tensor.empty(%n) : tensor<?xf32>
+  %p = arith.constant 0.0 : f32
+  %m = arith.constant -0.0 : f32
+  %f = linalg.fill ins(%p : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %g = linalg.fill ins(%m : f32) outs(%e : tensor<?xf32>) -> tensor<?xf32>
+  %0 = arith.maximumf %x, %f : tensor<?xf32>
+  %1 = arith.maximumf %g, %x : tensor<?xf32>
+  %2 = arith.minimumf %x, %f : tensor<?xf32>
+  %3 = arith.minimumf %x, %y : tensor<?xf32>
+  %4 = math.exp %x : tensor<?xf32>
+  return %0, %1, %2, %3, %4 : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>
+}
+"""
+
+
+def test_special_numbers() -> None:
+    """Of each place of a vector, and of what is left over."""
+    given = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1.0, -1.0], np.float32)
+    x, y = (each.ravel() for each in np.meshgrid(given, given))
+    made = devscope.compile(SPECIAL, default="opencl:0")
+    host = devscope.compile(SPECIAL, default="cpu:0")
+    for first in range(3):
+        found, expected = (each(x[first:], y[first:]) for each in (made, host))
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+            real = ~np.isnan(other)
+            np.testing.assert_array_equal(np.signbit(one)[real], np.signbit(other)[real])
+
+
+LARGE = """
+func.func @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
+  %0 = math.absf %x : tensor<?x?xf32>
+  %1 = arith.addf %0, %x : tensor<?x?xf32>
+  return %1 : tensor<?x?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("columns", [1, 5, 4099])
+def test_results_that_go_past_the_caches(columns: int) -> None:
+    x = np.random.default_rng(columns).standard_normal((5_000_003 // columns, columns)).astype(np.float32)
+    np.testing.assert_array_equal(devscope.compile(LARGE, default="opencl:0")(x), np.abs(x) + x)

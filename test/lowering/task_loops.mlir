@@ -1,0 +1,51 @@
+// Loops on an OpenCL device that is a CPU: each workgroup is one work-item, which does a part by vectors.
+// RUN: devscope lower %s --default opencl:0 --stage kernels | filecheck %s
+// RUN: devscope lower %s --default opencl:0 --stage launchers | filecheck %s --check-prefix=LAUNCH
+
+#whole = affine_map<(i, j) -> (i, j)>
+#i = affine_map<(i, j) -> (i)>
+
+// A function is arithmetic of vectors; what no vector is full of is loaded and stored one by one.
+// CHECK-LABEL: gpu.func @each_
+// CHECK-SAME: known_block_size = array<i32: 1, 1, 1>
+// CHECK: scf.for {{.*}} step %c16
+// CHECK: vector.load {{.*}}, vector<16xf32>
+// CHECK: math.fma {{.*}} : vector<16xf32>
+// CHECK-NOT: math.exp
+// CHECK: vector.store {{.*}}, vector<16xf32>
+// CHECK: scf.if
+// CHECK: memref.load
+// CHECK: memref.store
+func.func @each(%x: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = math.exp %x : tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+
+// A fill and the sums that begin with it are one task's; vectors of 64 bytes at most.
+// CHECK-LABEL: gpu.func @sums_
+// CHECK-NOT: vector<16xf64>
+// CHECK: vector.load {{.*}}, vector<8xf64>
+// CHECK: vector.reduction <add>, {{.*}} : vector<8xf64> into f64
+// LAUNCH-LABEL: func.func private @sums_opencl0_0(
+// LAUNCH-COUNT-1: call @sums_opencl0_0_generic_
+func.func @sums(%x: tensor<64x100xf64>) -> tensor<64xf64> {
+  %zero = arith.constant 0.0 : f64
+  %e = tensor.empty() : tensor<64xf64>
+  %f = linalg.fill ins(%zero : f64) outs(%e : tensor<64xf64>) -> tensor<64xf64>
+  %s = linalg.generic {indexing_maps = [#whole, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<64x100xf64>) outs(%f : tensor<64xf64>) {
+  ^bb0(%a: f64, %b: f64):
+    %0 = arith.addf %b, %a : f64
+    linalg.yield %0 : f64
+  } -> tensor<64xf64>
+  return %s : tensor<64xf64>
+}
+
+// A function without arithmetic of vectors is a work-item for each element, which drivers vectorise.
+// CHECK-LABEL: gpu.func @sines_
+// CHECK-SAME: known_block_size = array<i32: 256, 1, 1>
+// CHECK: math.sin
+func.func @sines(%x: tensor<1024xf32>) -> tensor<1024xf32> {
+  %0 = math.sin %x : tensor<1024xf32>
+  return %0 : tensor<1024xf32>
+}
