@@ -14,7 +14,9 @@ from devscope.lowering.constants import ConstantTable, constant_value, extract_c
 from devscope.lowering.divisions import guard_equal_operands
 from devscope.lowering.initial_values import drop_empty_loops, keep_initial_values, release_initial_values
 from devscope.lowering.interop.bindings import dictionary_items, ir
+from devscope.lowering.kernels.accumulators import is_zero_constant
 from devscope.lowering.kernels.normalise import normalise_contractions
+from devscope.lowering.kernels.operands_apart import join_operands, keep_operands_apart
 from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import apply_schedule, pipeline
@@ -158,7 +160,10 @@ def _prepare_tensors(
         run_passes(module.operation, pipeline("elementwise"))
         check_divisions(module)
     keep_initial_values(module)
+    keep_operands_apart(module)
     run_passes(module.operation, pipeline("fuse"))
+    join_operands(module)
+    run_passes(module.operation, pipeline("fold_ones"))
     release_initial_values(module)
     _fill_splat_constants(module)
     _begin_apart(module)
@@ -251,30 +256,46 @@ def _empty_like(op: Any) -> Any:
 
 
 def _begin_apart(module: Any) -> None:
-    """What writes over a filled tensor gets one of its own, and what follows a contraction an empty one: of equal
-    ones, one has become.
+    """What writes over a filled or an empty tensor gets one of its own: of equal ones, one has become.
 
-    Bufferisation would copy what is filled, and put the result of a layer into the memory of that of the layer
-    before, which is still read while a kernel computes both the contraction and what follows.
+    Bufferisation would copy what is filled, and put results that are not needed at the same time into one buffer:
+    that of a layer into that of the layer before, which is still read while a kernel computes both the contraction
+    and what follows. What is in the memory of what, the memory planner decides, once kernels are chosen; but of
+    buffers that are moved out of loops it knows less.
     """
-    for op in mlir_util.walk(module.operation):
-        if op.name not in ("linalg.fill", "tensor.empty") or not op.results:
-            continue
-        uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
-        written = [(user, number) for user, number in uses if _writes_over(user, number)]
-        if op.name == "tensor.empty":
-            written = [(user, number) for user, number in written if _follows_contraction(user)]
-        for user, number in written[len(uses) == len(written) :]:
-            user.operands[number] = op.clone(ip=ir.InsertionPoint(user)).results[0]
+    for name in ("linalg.fill", "tensor.empty"):  # fills that are cloned share what they fill
+        for op in mlir_util.named(module.operation, name):
+            if not op.results:
+                continue
+            uses = [(use.owner.operation, use.operand_number) for use in op.results[0].uses]
+            written = [(user, number) for user, number in uses if _writes_over(user, number)]
+            if name == "tensor.empty":
+                written = [(user, number) for user, number in written if _has_place(user)]
+            for user, number in written[len(uses) == len(written) :]:
+                user.operands[number] = op.clone(ip=ir.InsertionPoint(user)).results[0]
 
 
 def _writes_over(op: Any, number: int) -> bool:
     return op.name.startswith("linalg.") and number >= len(op.operands) - len(op.results)
 
 
-def _follows_contraction(op: Any) -> bool:
+def _has_place(op: Any) -> bool:
+    """Whether ``op`` writes to a buffer of its own: also in a loop what fills with zeros, which kernels leave out,
+    and what follows a contraction."""
     makers = [value.owner.operation for value in op.operands if not isinstance(value.owner, ir.Block)]
-    return any(kind in maker.name for maker in makers for kind in ("contract", "conv", "mat"))
+    if op.name == "linalg.fill":
+        return bool(makers) and makers[0].name == "arith.constant" and is_zero_constant(makers[0])
+    return not _is_in_loop(op) or any(
+        kind in maker.name for maker in makers for kind in ("contract", "conv", "mat")
+    )
+
+
+def _is_in_loop(op: Any) -> bool:
+    while op.name != "func.func":
+        op = op.parent
+        if facts(op.name).control in (Control.COUNTED, Control.WHILE) or op.name in ("scf.forall", "scf.parallel"):
+            return True
+    return False
 
 
 def _fill_splat_constants(module: Any) -> None:

@@ -45,6 +45,12 @@ def zeros_before(op: Any, buffer: Any) -> Any | None:
     return fill if text and is_zero(text) else None
 
 
+def is_zero_constant(op: Any) -> bool:
+    """Of an ``arith.constant`` of a number."""
+    number = str(op.attributes["value"]).rpartition(" : ")[0]
+    return bool(number) and is_zero(number)
+
+
 def is_zero(number: str) -> bool:
     """Whether the text of a constant of MLIR is zero of some kind."""
     try:

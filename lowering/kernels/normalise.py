@@ -136,6 +136,11 @@ def _source(tensor: Any, map_: Any, linalg: Any) -> tuple[Any, Any]:
     return tensor, map_
 
 
+def is_moved(op: Any, linalg: Any) -> bool:
+    """Whether ``op`` is a transpose or a broadcast, whatever it is called."""
+    return _moved(op, linalg) is not None
+
+
 def _moved(op: Any, linalg: Any) -> tuple[Any, Any] | None:
     """The maps of an operation that puts elements elsewhere and does nothing else."""
     if op.name not in ("linalg.transpose", "linalg.broadcast", "linalg.generic") or len(op.operands) != 2:

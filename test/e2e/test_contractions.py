@@ -514,3 +514,66 @@ def test_layers_of_one_size() -> None:
     for _ in range(4):
         expected = np.maximum(expected @ w, 0)
     np.testing.assert_array_equal(program(x, w), expected)
+
+
+def _attention(sizes: str) -> str:
+    """Two layers and a product of batches, reshaped and computed in between; ``sizes``: of a batch."""
+    all_, row = "affine_map<(i, j, k) -> (i, j, k)>", "affine_map<(i, j, k) -> (k)>"
+    batch = f"tensor<{sizes}x6x24xf32>"
+    rows = "tensor<?x24xf32>" if sizes == "?" else f"tensor<{6 * int(sizes)}x24xf32>"
+    heads, split = f"tensor<{sizes}x2x6x12xf32>", f"tensor<{sizes}x6x2x12xf32>"
+    merged = "tensor<?x6x12xf32>" if sizes == "?" else f"tensor<{2 * int(sizes)}x6x12xf32>"
+    products = merged.replace("12", "6")
+    return f"""
+        func.func @main(%x: {batch}, %w: tensor<24x24xf32>, %b: tensor<24xf32>, %k: {merged})
+            -> ({products}, {rows}) {{
+          %c0 = arith.constant 0 : index
+          %c6 = arith.constant 6 : index
+          %c2 = arith.constant 2 : index
+          %zero = arith.constant 0.0 : f32
+          %n = tensor.dim %x, %c0 : {batch}
+          %n6 = arith.muli %n, %c6 : index
+          %n2 = arith.muli %n, %c2 : index
+          %empty = tensor.empty({"%n6" if sizes == "?" else ""}) : {rows}
+          %z = linalg.fill ins(%zero : f32) outs(%empty : {rows}) -> {rows}
+          %0 = tensor.collapse_shape %x [[0, 1], [2]] : {batch} into {rows}
+          %1 = linalg.matmul ins(%0, %w : {rows}, tensor<24x24xf32>) outs(%z : {rows}) -> {rows}
+          %2 = tensor.expand_shape %1 [[0, 1], [2]] output_shape [{"%n" if sizes == "?" else sizes}, 6, 24]
+            : {rows} into {batch}
+          %3 = linalg.generic {{indexing_maps = [{all_}, {row}, {all_}],
+              iterator_types = ["parallel", "parallel", "parallel"]}}
+              ins(%2, %b : {batch}, tensor<24xf32>) outs(%x : {batch}) {{
+          ^bb0(%in: f32, %c: f32, %o: f32):
+            %y = arith.addf %in, %c : f32
+            %t = math.tanh %y : f32
+            linalg.yield %t : f32
+          }} -> {batch}
+          %4 = tensor.collapse_shape %3 [[0, 1], [2]] : {batch} into {rows}
+          %5 = linalg.matmul ins(%4, %w : {rows}, tensor<24x24xf32>) outs(%z : {rows}) -> {rows}
+          %6 = math.absf %5 : {rows}
+          %7 = tensor.expand_shape %6 [[0, 1], [2, 3]] output_shape [{"%n" if sizes == "?" else sizes}, 6, 2, 12]
+            : {rows} into {split}
+          %e4 = tensor.empty({"%n" if sizes == "?" else ""}) : {heads}
+          %8 = linalg.transpose ins(%7 : {split}) outs(%e4 : {heads}) permutation = [0, 2, 1, 3]
+          %9 = tensor.collapse_shape %8 [[0, 1], [2], [3]] : {heads} into {merged}
+          %e3 = tensor.empty({"%n2" if sizes == "?" else ""}) : {products}
+          %z3 = linalg.fill ins(%zero : f32) outs(%e3 : {products}) -> {products}
+          %10 = linalg.contract indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>,
+              affine_map<(b, m, n, k) -> (b, n, k)>, affine_map<(b, m, n, k) -> (b, m, n)>]
+              ins(%9, %k : {merged}, {merged}) outs(%z3 : {products}) -> {products}
+          return %10, %5 : {products}, {rows}
+        }}"""
+
+
+@pytest.mark.parametrize("sizes", ["3", "?"])
+@pytest.mark.parametrize("device", ["cpu:0", "opencl:0"])
+def test_operands_that_are_computed_elementwise(sizes: str, device: str) -> None:
+    """They are computed once, whatever reshapes and transposes are in between."""
+    rng = np.random.default_rng(5)
+    x, w, b, k = (rng.standard_normal(shape, np.float32) for shape in [(3, 6, 24), (24, 24), (24,), (6, 6, 12)])
+    w /= 5
+    products, rows = devscope.compile(_attention(sizes), default=device, cache=False)(x, w, b, k)
+    layer = np.tanh(x @ w + b) @ w
+    split = np.abs(layer).reshape(3, 6, 2, 12).transpose(0, 2, 1, 3).reshape(6, 6, 12)
+    np.testing.assert_allclose(rows, layer.reshape(18, 24), rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(products, split @ k.transpose(0, 2, 1), rtol=1e-5, atol=1e-5)

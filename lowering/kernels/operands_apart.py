@@ -1,0 +1,76 @@
+"""What computes the operands of contractions stays out of their bodies.
+
+Upstream's ``linalg-fuse-elementwise-ops`` takes contractions for loops like any others: once a reshape is folded
+into one, which makes a ``linalg.generic`` of it, what computes an operand elementwise is fused, too, and is done
+again for each row or column of the other operand; nor is that a contraction any more. What only moves elements,
+which kernels read in any layout, may go in.
+"""
+
+from typing import Any
+
+from devscope.lowering import mlir_util
+from devscope.lowering.interop import bindings
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.normalise import contractions_of, is_moved
+
+_KEPT = "devscope.apart"
+"""On a copy that fusion does not look through."""
+
+_VIEWS = ("tensor.cast", "tensor.collapse_shape", "tensor.expand_shape")
+_EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
+"""Which contractions do themselves."""
+
+
+def keep_operands_apart(module: Any) -> None:
+    """Put a copy behind what computes an operand of a contraction, and in front of what moves its elements."""
+    linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
+    for op in contractions_of(module):
+        maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
+        for number in (0, 1):
+            if isinstance(op.operands[number].type, ir.RankedTensorType) and _is_used_again(op, maps, number):
+                _keep(op, number, linalg)
+
+
+def join_operands(module: Any) -> None:
+    """Take the copies of `keep_operands_apart` away."""
+    for op in mlir_util.named(module.operation, "bufferization.alloc_tensor"):
+        if _KEPT in op.attributes:
+            mlir_util.replace_op(op, list(op.operands)[-1:])
+
+
+def _is_used_again(op: Any, maps: list[Any], number: int) -> bool:
+    """Whether an element of an operand is multiplied by several of the other."""
+    own = {str(index) for index in maps[number].results}
+    other = maps[1 - number].results
+    shape = ir.ShapedType(op.operands[1 - number].type).shape
+    return any(str(index) not in own and extent != 1 for index, extent in zip(other, shape, strict=True))
+
+
+def _keep(user: Any, number: int, linalg: Any) -> None:
+    """Follow an operand to what computes it, and put a copy there."""
+    while not isinstance((value := user.operands[number]).owner, ir.Block):
+        op = value.owner.operation
+        if op.name not in _VIEWS and not is_moved(op, linalg) and not _only_extends(op):
+            if _is_elementwise(op, linalg):
+                copy = f"%kept = bufferization.alloc_tensor() copy(%0) {{{_KEPT}}} : {value.type}"
+                user.operands[number] = mlir_util.insert(user, copy, [value])[0].results[0]
+            return
+        user, number = op, 0
+
+
+def _only_extends(op: Any) -> bool:
+    if op.name in _EXTENSIONS:
+        return True
+    if op.name != "linalg.generic" or len(op.operands) != 2:
+        return False
+    return [inner.name in _EXTENSIONS for inner in mlir_util.children(op)] == [True, False]
+
+
+def _is_elementwise(op: Any, linalg: Any) -> bool:
+    """Whether fusion would take ``op`` in."""
+    if op.name.startswith(("arith.", "math.")):
+        return op.name != "arith.constant"
+    if not op.name.startswith("linalg.") or op.name == "linalg.fill":
+        return False
+    maps = list(linalg.get_indexing_maps(op) or ())[-len(op.results) :]
+    return bool(maps) and all(ir.AffineMapAttr(map_).value.is_permutation for map_ in maps)
