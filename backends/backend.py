@@ -105,11 +105,14 @@ class Mlir:
     """MLIR text of a module with a function of the claimed one's name, which devscope compiles for the host.
 
     On tensors it replaces the body. On memrefs it takes the operands and then the results, which it writes;
-    ``calls`` are the functions of the backend's `Runtime` that it declares and calls.
+    ``calls`` are the functions of the backend's `Runtime` that it declares and calls; it may call
+    ``devscope_threads``, too, which gives an i64: how many threads a call may use. ``close``: a function of the
+    text without arguments or results, called before the code is unloaded, which releases what others made.
     """
 
     text: str
     calls: Sequence[str] = ()
+    close: str = ""
 
 
 @dataclass(frozen=True)
@@ -200,6 +203,8 @@ class Claimed:
     location: SourceLocation | None
     passed: Sequence[int]
     """Which parameters of ``function`` code gets: the others are sizes that the shapes of these say."""
+    constants: Sequence[int] = ()
+    """Which operands of the code are constants: their data is the same in every call."""
 
     @property
     def buffers(self) -> list[str]:

@@ -105,24 +105,30 @@ def programs() -> dict[str, str]:
     return found
 
 
-def check_backend(name: str) -> Iterator[Outcome]:
-    """What the suite finds, step by step. Raises OptionError if there is no such backend."""
+def check_backend(text: str) -> Iterator[Outcome]:
+    """What the suite finds, step by step. ``text``: ``NAME`` or ``NAME:OPTION=VALUE``.
+
+    Raises OptionError if there is no such backend.
+    """
+    name = text.partition(":")[0]
     backend = get_backend(name)
     yield Outcome(f"registers: target kind '{name}' for devices of type '{backend.device_type}'")
     for option, spec in backend.options.items():
         yield _option(name, option, spec)
     yield _refused("an unknown option is refused", f"{name}:no_such_option=1")
-    claimed: set[str] = set()
-    own = {f"its own program {n}": text for n, text in enumerate(backend.programs, 1)}
-    for title, text in {**programs(), **own}.items():
-        found, outcomes = _run(name, text, claimed)
+    claimed, refused = set[str](), set[str]()
+    own = {f"its own program {n}": program for n, program in enumerate(backend.programs, 1)}
+    for title, program in {**programs(), **own}.items():
+        found, outcomes = _run(text, program, claimed, refused)
         claimed |= found
         if found:
             yield from (Outcome(f"{title}: {what}", problem) for what, problem in outcomes)
         elif title in own:
             yield Outcome(title, "it claims nothing of it")
     for row in backend.patterns:
-        if row[0] not in claimed:
+        if row[0] in refused - claimed:
+            yield Outcome(f"pattern '{row[0]}': matched, and its predicate says why it is not taken")
+        elif row[0] not in claimed:
             yield Outcome(
                 f"pattern '{row[0]}'", "it matched in no program: give one that it matches in Backend.programs"
             )
@@ -145,12 +151,17 @@ def _refused(what: str, text: str) -> Outcome:
     return Outcome(what, "it was taken")
 
 
-def _run(name: str, text: str, known: set[str]) -> tuple[set[str], list[Outcome]]:
-    """The patterns that were claimed of a program, and how that went; it is saved if some are not ``known``."""
+def _run(backend: str, text: str, known: set[str], refused: set[str]) -> tuple[set[str], list[Outcome]]:
+    """The patterns that were claimed of a program, and how that went; it is saved if some are not ``known``.
+
+    Those that matched and were not taken are added to ``refused``.
+    """
     outcomes: list[Outcome] = []
     patterns: set[str] = set()
     try:
-        executable = compile_program(text, backends=[name], cache=False)
+        executable = compile_program(text, backends=[backend], cache=False)
+        rows = executable.program.report["partition"]["refusals"]
+        refused |= {row["pattern"] for row in rows if not row["near"]}
         patterns = {taken["pattern"] for taken in executable.program.report.get("backends", [])}
         if not patterns:
             return patterns, []

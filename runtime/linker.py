@@ -55,7 +55,8 @@ class HostLibrary:
             builder.add_object_img(data)
         for symbol, address in {**_library_functions(imported), **functions}.items():
             builder.import_symbol(symbol, address)
-        for symbol in (*_FUNCTIONS, *drivers.values(), *entries):
+        closing = [CLOSE_BACKENDS] if CLOSE_BACKENDS in own.defined else []
+        for symbol in (*_FUNCTIONS, *drivers.values(), *entries, *closing):
             builder.export_symbol(symbol)
         # LLVM would write what it does not find to stderr; the exception says it better.
         self._jit: Any = llvm.create_lljit_compiler(suppress_errors=True)
@@ -72,6 +73,7 @@ class HostLibrary:
         pointer, i64 = ctypes.c_void_p, ctypes.c_int64
         # Other Python threads run while one of these does.
         self.close_context = ctypes.CFUNCTYPE(None, pointer)(close)
+        self._closing = [ctypes.CFUNCTYPE(None)(self[name]) for name in closing]
         self.set_arena = ctypes.CFUNCTYPE(None, pointer, i64, i64, pointer)(set_arena)
 
     def __getitem__(self, symbol: str) -> int:
@@ -80,6 +82,8 @@ class HostLibrary:
 
     def close(self) -> None:
         """Unloads the code. Nothing of it may be running or be called afterwards."""
+        for release in self._closing:
+            release()
         self._tracker.close()
         self._jit.close()
 
@@ -111,6 +115,9 @@ def shared_runtime() -> dict[str, int]:
 
 
 _RUN_TASKS = "devscope_run_tasks"
+CLOSE_BACKENDS = "devscope_close_backends"
+"""A function that programs may have: what claimed functions made is released."""
+
 _SHARED = (
     "devscope_pool_run",
     "devscope_wait_apart",

@@ -10,11 +10,23 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Operation, SSAValue
 
-from devscope.analysis.patterns import Match, broadcast, constant, elementwise, op, wildcard
+from devscope.analysis.patterns import Match, constant, elementwise
 from devscope.analysis.patterns.attributes import splat_value
 from devscope.backends.backend import Backend, Claimed, Code, Mlir, Row
+from devscope.backends.contractions import (
+    BATCH,
+    MATRICES,
+    VECTOR,
+    biased,
+    is_zero,
+    made_inside,
+    operand_of,
+    product_of,
+    program,
+    rank_of,
+    transposes,
+)
 from devscope.dialects.names import op_name
 
 _LETTERS = {"f32": "s", "f64": "d"}
@@ -25,45 +37,17 @@ _ROWS = 101
 _PLAIN, _TRANSPOSED = 111, 112
 
 
-def _transposable(name: str, swap: list[int]) -> Any:
-    plain = wildcard().named(name)
-    return op("linalg.transpose", plain, attributes={"permutation": swap}) | plain
-
-
-_MATRICES = op(
-    "linalg.matmul", _transposable("a", [1, 0]), _transposable("b", [1, 0]), wildcard().named("init")
-).named("product")
-_BATCH = op(
-    "linalg.batch_matmul", _transposable("a", [0, 2, 1]), _transposable("b", [0, 2, 1]), wildcard().named("init")
-).named("product")
-_VECTOR = op(
-    ("linalg.matvec", "linalg.vecmat"), wildcard().named("a"), wildcard().named("b"), wildcard().named("init")
-).named("product")
-
-
 def _scaled(product: Any) -> Any:
     return elementwise("mul", product, constant().named("factor"))
-
-
-def _biased(product: Any) -> Any:
-    return elementwise("add", product, broadcast(wildcard().named("bias")))
 
 
 def _alone(product: Any) -> Any:
     return product
 
 
-def _producer(value: SSAValue) -> Operation | None:
-    return value.owner if isinstance(value.owner, Operation) else None
-
-
-def _is_zero(value: SSAValue) -> bool:
-    return splat_value(value) == 0
-
-
 def _accepts(match: Match) -> bool | str:
     """Whether OpenBLAS computes it as it is written."""
-    product = _product(match)
+    product = product_of(match)
     for value in (*product.operands[:2], match.root.results[0]):
         type_ = value.type
         if not isinstance(type_, TensorType) or str(type_.get_element_type()) not in _LETTERS:
@@ -76,11 +60,13 @@ def _accepts(match: Match) -> bool | str:
     if len(element) > 1:
         return f"operands are of {' and '.join(sorted(element))}"
     maps = product.get_attr_or_prop("indexing_maps")
-    if maps is not None and _transposes(product) is None:
+    if maps is not None and transposes(product) is None:
         return "its indexing maps are not those of a product of matrices"
-    if "bias" in match and not _is_zero(match["init"]):
+    if (reason := made_inside(match["a"], match["b"])) is not None:
+        return reason
+    if "bias" in match and not is_zero(match["init"]):
         return "it adds to a tensor, and a bias to that"
-    if "factor" in match and not _is_zero(match["init"]):
+    if "factor" in match and not is_zero(match["init"]):
         return "it multiplies a sum"
     bias = match["bias"].type if "bias" in match else None
     if isinstance(bias, TensorType) and len(bias.get_shape()) not in (1, len(product.results[0].type.get_shape())):  # pyright: ignore
@@ -88,58 +74,22 @@ def _accepts(match: Match) -> bool | str:
     return True
 
 
-def _product(match: Match) -> Operation:
-    return match.named("linalg.matmul", "linalg.batch_matmul", "linalg.matvec", "linalg.vecmat")[0]
-
-
-def _transposes(product: Operation) -> tuple[bool, bool] | None:
-    """Which operands the operation itself reads transposed; None where its maps are others."""
-    maps = product.get_attr_or_prop("indexing_maps")
-    if maps is None:
-        return False, False
-    found = [str(one.data) for one in getattr(maps, "data", ())]
-    batch = 1 if op_name(product) == "linalg.batch_matmul" else 0
-    dims = [f"d{number}" for number in range(batch + 3)]
-    lead, (m, n, k) = dims[:batch], dims[batch:]
-
-    def written(*results: str) -> str:
-        return f"({', '.join(dims)}) -> ({', '.join([*lead, *results])})"
-
-    if len(found) != 3 or found[2] != written(m, n):
-        return None
-    a = {written(m, k): False, written(k, m): True}.get(found[0])
-    b = {written(k, n): False, written(n, k): True}.get(found[1])
-    return None if a is None or b is None else (a, b)
-
-
-def _program(name: str, a: str, b: str, c: str, tail: str) -> str:
-    """A product and what follows it, for the conformance suite."""
-    return f"""func.func @main(%a: tensor<{a}xf32>, %b: tensor<{b}xf32>, %c: tensor<{c}xf32>) -> tensor<{c}xf32> {{
-      %z = arith.constant dense<0.0> : tensor<{c}xf32>
-      %f = arith.constant dense<0.125> : tensor<{c}xf32>
-      %r = linalg.{name} ins(%a, %b : tensor<{a}xf32>, tensor<{b}xf32>)
-        outs(%z : tensor<{c}xf32>) -> tensor<{c}xf32>
-      %s = arith.{tail} : tensor<{c}xf32>
-      return %s : tensor<{c}xf32>
-    }}"""
-
-
 class Blas(Backend):
     name: ClassVar[str] = "blas"
     patterns: Sequence[Row] = tuple(
         Row(f"{name}{suffix}", extend(product), _accepts)
-        for name, product in (("matmul", _MATRICES), ("batch_matmul", _BATCH), ("matvec", _VECTOR))
-        for suffix, extend in (("_bias", _biased), ("_scaled", _scaled), ("", _alone))
+        for name, product in (("matmul", MATRICES), ("batch_matmul", BATCH), ("matvec", VECTOR))
+        for suffix, extend in (("_bias", biased), ("_scaled", _scaled), ("", _alone))
     )
 
     programs: Sequence[str] = tuple(
-        _program(name, a, b, c, tail)
+        program(name, a, b, c, tail)
         for name, a, b, c in (
             ("matmul", "6x5", "5x7", "6x7"),
             ("batch_matmul", "3x6x5", "3x5x7", "3x6x7"),
             ("matvec", "6x5", "5", "6"),
         )
-        for tail in ("addf %r, %c", "mulf %r, %f")
+        for tail in ("arith.addf %r, %c", "arith.mulf %r, %f")
     )
 
     def codegen(self, function: Claimed) -> Code:
@@ -155,7 +105,7 @@ class _Call:
 
     def __init__(self, function: Claimed, match: Match) -> None:
         self.function, self.match = function, match
-        self.product = _product(match)
+        self.product = product_of(match)
         self.types = function.buffers
         self.result = len(self.types) - 1
         type_ = self.product.results[0].type
@@ -189,7 +139,7 @@ class _Call:
     def _initial(self) -> float:
         """Put what is added into the result; the factor of what is there."""
         added = self.match["bias"] if "bias" in self.match else self.match["init"]
-        if "bias" not in self.match and _is_zero(added):
+        if "bias" not in self.match and is_zero(added):
             return 0.0
         out = f"outs(%a{self.result} : {self.types[self.result]})"
         splat = splat_value(added)
@@ -198,8 +148,8 @@ class _Call:
             self.lines.append(f"linalg.fill ins({value} : {self.element}) {out}")
             return 1.0
         number = self.function.operand(added)
-        given, rank = self.types[number], _rank(self.product.results[0])
-        if _rank(added) == rank:
+        given, rank = self.types[number], rank_of(self.product.results[0])
+        if rank_of(added) == rank:
             self.lines.append(f"linalg.copy ins(%a{number} : {given}) {out}")
         else:
             dimensions = ", ".join(map(str, range(rank - 1)))
@@ -209,12 +159,7 @@ class _Call:
     # ------------------------------------------------------------------------------------------- the call
 
     def _operand(self, position: int) -> tuple[int, bool]:
-        """The number of an operand of the product, and whether it is transposed before."""
-        value = self.product.operands[position]
-        before = _producer(value)
-        if before is not None and op_name(before) == "linalg.transpose":
-            return self.function.operand(before.operands[0]), True
-        return self.function.operand(value), False
+        return operand_of(self.function, self.product.operands[position])
 
     def _size(self, value: int, axis: int) -> str:
         """A size as an i32; an assertion that it is one, where it is not known."""
@@ -243,7 +188,7 @@ class _Call:
 
     def _matrices(self, symbol: str, alpha: str, beta: str, name: str) -> list[str]:
         batch = 1 if name == "linalg.batch_matmul" else 0
-        own = _transposes(self.product)
+        own = transposes(self.product)
         assert own is not None
         (a, a_before), (b, b_before) = self._operand(0), self._operand(1)
         a_turned, b_turned = a_before != own[0], b_before != own[1]
@@ -321,9 +266,3 @@ class _Call:
         arguments += [(at[0], "!llvm.ptr"), (self._leading(matrix, 1), "i32"), (at[1], "!llvm.ptr"), (one, "i32")]
         arguments += [(beta, self.element), (at[2], "!llvm.ptr"), (one, "i32")]
         return self._emit(symbol, arguments)
-
-
-def _rank(value: SSAValue) -> int:
-    type_ = value.type
-    assert isinstance(type_, TensorType)
-    return len(type_.get_shape())

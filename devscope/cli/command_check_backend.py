@@ -7,11 +7,12 @@ HELP = "run the conformance suite for a backend"
 EPILOG = """\
 examples:
   devscope check-backend blas
+  devscope check-backend onednn:finite=true   with an option
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the backend, see devscope backends")
+    parser.add_argument("name", metavar="NAME[:OPTION=VALUE,...]", help="the backend, see devscope backends")
 
 
 def execute(arguments: argparse.Namespace) -> int:

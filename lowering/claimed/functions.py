@@ -203,6 +203,7 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
         lowered: Any = session.to_mlir(module)
         for pipeline in claimed.backend.lowering:
             session.run_passes(lowered, pipeline)
+        passed = claimed.passed
         code = claimed.backend.codegen(
             Claimed(
                 claimed.name,
@@ -213,7 +214,8 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
                 str(lowered),
                 _match_again(claimed, function),
                 claimed.location,
-                [*claimed.passed, *range(count, len(function.args))],
+                [*passed, *range(count, len(function.args))],
+                range(len(passed), len(passed) + len(function.args) - count),
             )
         )
     except DevscopeError as error:

@@ -31,6 +31,7 @@ from devscope.lowering.claimed.functions import ClaimedFunction, generate, wrong
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.link_functions import merge_modules
+from devscope.runtime.linker import CLOSE_BACKENDS
 from devscope.runtime.object_file import is_allowed, read_symbols
 
 LAUNCH = "devscope_launch"
@@ -52,6 +53,8 @@ class HostParts:
     definitions: list[tuple[str, Any]] = field(default_factory=list[tuple[str, Any]])
     objects: list[bytes] = field(default_factory=list[bytes])
     uses: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    close: list[str] = field(default_factory=list[str])
+    """Functions to call before the code is unloaded."""
     _declared: dict[str, str] = field(default_factory=dict[str, str])
     _defined: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
@@ -106,6 +109,11 @@ class HostParts:
                 if "sym_name" in op.attributes and mlir_util.symbol_name(op) == LAUNCH:
                     op.erase()  # declared with the rest of the runtime
             merge_modules(module, parsed)
+        if self.close:
+            calls = "".join(f"func.call @{name}() : () -> ()\n" for name in self.close)
+            declared = "".join(f"func.func private @{name}()\n" for name in self.close)
+            closing = f"{declared}func.func @{CLOSE_BACKENDS}() {{\n{calls}return\n}}"
+            merge_modules(module, ir.Module.parse(closing, module.context))
 
 
 def put_back(
@@ -175,6 +183,8 @@ def _definition(
     match code:
         case Mlir():
             parts.use(claimed, code.calls)
+            if code.close:
+                parts.close.append(code.close)
             return _renamed(code, claimed, name, types, context)
         case LibraryCall():
             parts.use(claimed, [code.symbol])

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from devscope.errors import LoweringError, OptionError
 from devscope.runtime.child_process import ending, python
+from devscope.runtime.linker import CLOSE_BACKENDS
 from devscope.runtime.native import call_symbol
 from devscope.runtime.seal import SEAL_IR, SEAL_SYMBOL
 
@@ -170,7 +171,7 @@ def compile_host_object(
         module = _parse(llvm, text, machine)
         counts = _parameter_counts(module, entries)
         module.link_in(llvm.parse_assembly(packed_entries(counts) + SEAL_IR))
-        _hide(module, {SEAL_SYMBOL, *map(call_symbol, entries)})
+        _hide(module, {SEAL_SYMBOL, CLOSE_BACKENDS, *map(call_symbol, entries)})
         _optimize(llvm, module, machine, level)
         if kernels is not None:
             module.link_in(_parse(llvm, kernels.as_module(), machine))

@@ -445,6 +445,9 @@ EXPORT void devscope_poll(void);
 
 EXPORT void devscope_run_tasks(Task *task, void *environment, int64_t count);
 
+/* How many threads a call may use: for libraries that have threads of their own. */
+EXPORT int64_t devscope_threads(void);
+
 _Noreturn EXPORT void devscope_fail_assertion(const char *message, int64_t one, int64_t other);
 
 /* MLIR's descriptor of a memref: allocated, aligned, offset, sizes[rank], strides[rank]. */

@@ -361,3 +361,5 @@ void devscope_run_tasks(Task *task, void *environment, int64_t count) {
     break;
   }
 }
+
+int64_t devscope_threads(void) { return devscope_context->threads; }

@@ -68,6 +68,36 @@ def test_constants_and_values_that_are_no_numbers() -> None:
     assert executable(np.zeros((0, 2), np.float32)).shape == (0, 2)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_row_and_a_column(axis: int) -> None:
+    """The same numbers for all rows are added in the call, those for all columns after it."""
+    text = f"""func.func @main(%a: tensor<4x4xf32>, %v: tensor<4xf32>) -> tensor<4x4xf32> {{
+      %z = arith.constant dense<0.0> : tensor<4x4xf32>
+      %e = tensor.empty() : tensor<4x4xf32>
+      %r = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>) outs(%z : tensor<4x4xf32>)
+        -> tensor<4x4xf32>
+      %b = linalg.broadcast ins(%v : tensor<4xf32>) outs(%e : tensor<4x4xf32>) dimensions = [{axis}]
+      %s = arith.addf %r, %b : tensor<4x4xf32>
+      return %s : tensor<4x4xf32>
+    }}"""
+    executable = devscope.compile(text, backends=["blas"], cache=False)
+    a, v = np.eye(4, dtype=np.float32), np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(executable(a, v), a + (v if axis == 0 else v[:, None]))
+
+
+def test_a_factor_that_is_one_number() -> None:
+    text = """func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
+      %z = arith.constant dense<0.0> : tensor<4x4xf32>
+      %b = arith.constant dense<2.0> : tensor<4x4xf32>
+      %r = linalg.matmul ins(%a, %b : tensor<4x4xf32>, tensor<4x4xf32>) outs(%z : tensor<4x4xf32>)
+        -> tensor<4x4xf32>
+      return %r : tensor<4x4xf32>
+    }"""
+    executable = devscope.compile(text, backends=["blas"], cache=False)
+    assert executable.program.uses == {}
+    np.testing.assert_array_equal(executable(np.ones((4, 4), np.float32)), np.full((4, 4), 8, np.float32))
+
+
 def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     from devscope.backends.blas.runtime import BlasRuntime
     from devscope.runtime import plugins

@@ -1,0 +1,1 @@
+"""``onednn``: products of matrices, convolutions and softmax by oneDNN, with what follows them."""
