@@ -114,6 +114,16 @@ def nominal_machine(names: Iterable[str], host: str) -> Machine:
     return Machine(devices, links, host)
 
 
+def with_devices(machine: Machine, names: Iterable[str]) -> Machine:
+    """``machine``, and nominal figures of the devices among ``names`` that it lacks."""
+    missing = [name for name in dict.fromkeys(names) if name not in machine.devices]
+    if not missing:
+        return machine
+    nominal = nominal_machine(missing, machine.host)
+    devices = {**nominal.devices, **machine.devices}
+    return replace(machine, devices=devices, links={**nominal.links, **machine.links})
+
+
 def duration(seconds: float) -> str:
     """Seconds for people: three digits."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):

@@ -24,9 +24,11 @@ Command lines: devscope and devscope-opt. Nothing is imported before it is used.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from devscope.analysis.placement import Placement, Rule
     from devscope.api import CompileOptions, build, compile, list_devices, load, plan, run
     from devscope.backends import Backend, register_backend
     from devscope.errors import DevscopeError
+    from devscope.pragmas import on
     from devscope.runtime.executable import Executable
 
 __version__ = "0.1.0"
@@ -35,11 +37,14 @@ __all__ = [
     "CompileOptions",
     "DevscopeError",
     "Executable",
+    "Placement",
+    "Rule",
     "__version__",
     "build",
     "compile",
     "list_devices",
     "load",
+    "on",
     "plan",
     "register_backend",
     "run",
@@ -55,6 +60,14 @@ def __getattr__(name: str) -> Any:
         from devscope.errors import DevscopeError
 
         return DevscopeError
+    if name == "on":
+        from devscope.pragmas import on
+
+        return on
+    if name in ("Placement", "Rule"):
+        from devscope.analysis import placement
+
+        return getattr(placement, name)
     if name in ("Backend", "register_backend"):
         from devscope import backends
 

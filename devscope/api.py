@@ -14,11 +14,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from devscope.compile_options import CompileOptions, checked_limits, require_use_of_machine
-from devscope.errors import ArgumentError, InputError, Note, OptionError, option_note
+from devscope.errors import ArgumentError, DevscopeWarning, InputError, Note, OptionError, option_note
 from devscope.frontends import Examples, ImportedSource, given_back, imported, is_function
 from devscope.runtime.threads import thread_count
 from devscope.source import read_once, source_digest
@@ -58,6 +59,7 @@ def compile(
     partition: str = "eager",
     costs: str | os.PathLike[str] | None = None,
     search_limit: float = 10.0,
+    place: Any = None,
     threads: int | None = None,
     cache: bool = True,
 ) -> Executable:
@@ -81,7 +83,11 @@ def compile(
     plain |= {"storage": storage, "checks": checks, "schedules": schedules}
     source = imported(source, example_arguments, dynamic_shapes)
     plain |= {"backends": backends, "partition": partition, "costs": costs, "search_limit": search_limit}
-    return executable_for(source, *_settings(devices, memory_limits, threads, cache, chunks=chunks, **plain))
+    plain["place"] = place
+    executable = executable_for(source, *_settings(devices, memory_limits, threads, cache, chunks=chunks, **plain))
+    for text in executable.program.report["plan"]["placing"]:
+        warnings.warn(DevscopeWarning(text), stacklevel=2)
+    return executable
 
 
 def _settings(
@@ -128,7 +134,7 @@ def executable_for(
         return {name: device.target_options for name, device in found.items()}
 
     source = read_once(imported(source))
-    store = open_cache() if cache else None
+    store = open_cache() if cache and options.is_cacheable else None
     if store is None:
         program = _build(source, options, admit)
     else:
@@ -181,6 +187,7 @@ def plan(
     backends: Sequence[str] = (),
     partition: str = "eager",
     costs: str | os.PathLike[str] | None = None,
+    place: Any = None,
 ) -> Plan:
     """Plan a program: which scope every operation and value gets, and which copies that takes.
 
@@ -191,10 +198,20 @@ def plan(
     """
     from devscope.pipeline import plan_source
 
-    require_use_of_machine(machine, completion, partition)
+    if place is None:
+        require_use_of_machine(machine, completion, partition)
     options = CompileOptions(
-        default, arguments, {}, completion, machine, backends=backends, partition=partition, costs=costs
+        default,
+        arguments,
+        {},
+        completion,
+        machine,
+        backends=backends,
+        partition=partition,
+        costs=costs,
+        place=place,
     )
+    require_use_of_machine(machine, options.completion, partition)
     planned = plan_source(imported(source, example_arguments, dynamic_shapes), options)
     planned.plan.write = lambda: given_back(source, planned.session.to_mlir(planned.module))
     return planned.plan

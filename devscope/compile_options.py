@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from devscope.analysis.amounts import parse_size
 from devscope.errors import DevscopeWarning, OptionError, option_note
 
 if TYPE_CHECKING:
+    from devscope.analysis.placement import Placement
     from devscope.lowering.kernels.table import Row
 
 LEGAL = {
@@ -25,20 +26,16 @@ LEGAL = {
 """The values of options that have few."""
 
 
+_HOST = "cpu:0"
+
 _FILES = ("machine", "schedules", "costs")
 """Options that are paths."""
 
-_CONTENTS = ("machine_text", "costs_text", "rows", "tuned_text")
+_CONTENTS = ("machine_text", "costs_text", "rows", "tuned_text", "placement")
 """What files say."""
 
 TUNED = "tuned on this machine"
 """Where rows of ``devscope tune`` come from, for people."""
-
-_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) *(B|KiB|MiB|GiB|TiB|kB|MB|GB|TB)?", re.ASCII)
-_UNITS = {
-    **{"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12},
-    **{"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40},
-}
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,9 @@ class CompileOptions:
     first ones first, with their options: ``"blas"``, ``"vanilla:banks=4"``, see docs/backends.md. ``partition``:
     who takes what: ``"eager"``, whoever comes first, or ``"search"``, at the least cost, also among the devices
     that ``machine`` describes; ``costs``: a file of what that is; ``search_limit``: seconds per function after
-    which the best counts that is known, see docs/partitioning.md.
+    which the best counts that is known, see docs/partitioning.md. ``place``: rules that say where operations go:
+    a TOML file, a mapping of patterns to devices, a list of `Rule`; or ``"auto"``, where they take the least time,
+    see docs/placing.md.
     """
 
     default: str = "cpu:0"
@@ -76,6 +75,9 @@ class CompileOptions:
     partition: str = "eager"
     costs: str | os.PathLike[str] | None = None
     search_limit: float = 10.0
+    place: Any = None
+    placement: Placement | None = field(default=None, init=False)
+    """What ``place`` says, read once."""
     costs_text: str | None = field(default=None, init=False)
     """What ``costs`` says, read once."""
     machine_text: str | None = field(default=None, init=False)
@@ -120,6 +122,8 @@ class CompileOptions:
                 )
             path = checked_path(self.costs, "'costs'", OptionError)
             object.__setattr__(self, "costs_text", costs_text(path))
+        if self.place is not None:
+            self._take_rules()
         if self.machine is not None:
             from devscope.analysis.machine_file import machine_text
             from devscope.runtime.paths import checked_path
@@ -134,6 +138,39 @@ class CompileOptions:
             path = checked_path(self.schedules, "'schedules'", OptionError)
             object.__setattr__(self, "rows", user_rows(rows_text(path), path))
 
+    def _take_rules(self) -> None:
+        """A default among the rules is that of the plan; ``auto`` chooses by cost."""
+        from devscope.analysis.placement import AUTO
+        from devscope.analysis.placement_forms import placement_of
+
+        placement = placement_of(self.place)
+        object.__setattr__(self, "placement", placement)
+        default = placement.default
+        if default is None:
+            return
+        if default.device == AUTO:
+            object.__setattr__(self, "completion", "min-cost")
+            if self.machine is None:
+                object.__setattr__(self, "machine_text", _this_machine())
+        elif self.default not in (_HOST, default.device):
+            raise OptionError(
+                f"{default.text} is {default.device}, and 'default' is {self.default}",
+                default.at,
+                ["say it once"],
+            )
+        else:
+            object.__setattr__(self, "default", default.device)
+
+    @property
+    def needs_kinds(self) -> bool:
+        """Whether rules ask what operations were made of."""
+        return self.placement is not None and self.placement.needs_kinds
+
+    @property
+    def machine_name(self) -> str:
+        """What messages call the machine description."""
+        return "this machine" if self.machine is None else os.fspath(self.machine)
+
     def to_json(self) -> dict[str, object]:
         """The options as programs record them; of files, their paths."""
         plain = {name: value for name, value in vars(self).items() if name not in _CONTENTS}
@@ -141,6 +178,7 @@ class CompileOptions:
             **plain,
             "targets": dict(self.targets),
             "memory_limits": dict(self.memory_limits),
+            "place": None if self.placement is None else self.placement.to_json(),
             **{name: None if (path := plain[name]) is None else os.fspath(path) for name in _FILES},
         }
 
@@ -165,6 +203,11 @@ class CompileOptions:
             warnings.warn(DevscopeWarning(message), stacklevel=2)
             return self.rows
 
+    @property
+    def is_cacheable(self) -> bool:
+        """Whether `key` says all that a program depends on: not of functions that place operations."""
+        return self.placement is None or self.placement.key is not None
+
     def key(self) -> str:
         mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
         rest = (
@@ -177,7 +220,8 @@ class CompileOptions:
             self.tuned_text,
         )
         partition = (self._key_of_backends(), self.partition, self.costs_text)
-        return repr((self.default, self.arguments, *mappings, *rest, *partition))
+        rules = self.placement.key if self.placement is not None else ""
+        return repr((self.default, self.arguments, *mappings, *rest, *partition, rules))
 
     def _key_of_backends(self) -> str:
         if not self.backends:
@@ -187,6 +231,18 @@ class CompileOptions:
         return describe(find_backends(self.backends))
 
 
+def _this_machine() -> str:
+    """The description that ``devscope devices --measure --keep`` kept, else one of nominal figures."""
+    from devscope.analysis.machine import nominal_machine
+    from devscope.analysis.machine_file import machine_toml
+    from devscope.runtime.cache import open_cache
+    from devscope.runtime.devices import list_devices
+
+    store = open_cache()
+    kept = store.load_machine() if store is not None else None
+    return kept or machine_toml(nominal_machine([device.name for device in list_devices()], _HOST))
+
+
 def require_use_of_machine(machine: object, completion: str | None, partition: str | None = None) -> None:
     """Raise OptionError when a plan alone is wanted that a machine description would not change."""
     if machine is not None and completion != "min-cost" and partition != "search":
@@ -194,19 +250,6 @@ def require_use_of_machine(machine: object, completion: str | None, partition: s
             "a machine description has no effect on a plan that does not look at costs",
             notes=[option_note("give", "completion", "min-cost")],
         )
-
-
-def parse_size(text: str | int) -> int:
-    """A number of bytes: ``67108864``, ``64MiB``, ``1.5 GB``. Raises OptionError."""
-    if isinstance(text, int) and not isinstance(text, bool) and text >= 0:
-        return text
-    match = _SIZE.fullmatch(text.strip()) if isinstance(text, str) else None
-    if match is None:
-        raise OptionError(
-            f"{text!r} is not an amount of memory",
-            notes=[f"write bytes, or a number and one of {', '.join(_UNITS)}"],
-        )
-    return int(float(match[1]) * _UNITS[match[2]]) if match[2] else int(float(match[1]))
 
 
 def checked_limits(limits: Mapping[str, str | int] | None) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from devscope.lowering.interop.parsing import (
 )
 from devscope.source import PipedSource, encoded, is_executable_file, read_once, reading, source_path
 
+_PRAGMA = b"devscope.on("
 _UNNAMED = "<input>"
 """The name of a source that is not a file."""
 
@@ -35,6 +37,8 @@ class ParsedSource:
     """Text that is in no file, by the name that locations have for it."""
     imported: ImportedSource | None = None
     """What the module was made of, if a way in made it."""
+    has_pragmas: bool = False
+    """Whether its locations may tell of ``with devscope.on(...)``."""
 
 
 @without_dialect_modules()
@@ -64,8 +68,18 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     if isinstance(source, ImportedSource):
         parsed.imported = source
         parsed.literals = {**parsed.literals, **source.literals}
+    parsed.has_pragmas = _holds(outside, _PRAGMA)
     _require_functions(parsed.module, name)
     return parsed
+
+
+def _holds(source: bytes | Path, text: bytes) -> bool:
+    if not isinstance(source, Path):
+        return text in source
+    if not source.stat().st_size:  # nothing to map
+        return False
+    with reading(source), source.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
+        return data.find(text) >= 0
 
 
 def _parse_artifact(source: bytes | Path, name: str) -> ParsedSource | None:

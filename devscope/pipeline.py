@@ -16,7 +16,7 @@ from devscope.analysis.manager import AnalysisManager
 from devscope.analysis.symbols import Symbols, is_public
 from devscope.analysis.target_binding import TargetBinding, device_name, named_devices
 from devscope.dialects.context import make_planning_context
-from devscope.dialects.device import COMPILER_ATTR, ScopeAttr, verify_device_attributes
+from devscope.dialects.device import COMPILER_ATTR, PLACED_BY_ATTR, ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
 from devscope.errors import BackendError, DevscopeWarning, LoweringError, OptionError
 from devscope.lowering import stages
@@ -85,6 +85,8 @@ class PlannedProgram:
     backends: Sequence[Selected] = ()
     partition: Partition | None = None
     """Who took what, if anybody was asked."""
+    placed: Sequence[Remark] = ()
+    """What placing by rules has to say."""
 
 
 @contextmanager
@@ -114,8 +116,9 @@ def plan_source(
     if not is_in_form(session.imported):
         dtypes = declared_dtypes(module)
         names = entry_names(module, source_names.name)
-        bring_into_form(parsed.module, session.run_passes)
+        bring_into_form(parsed.module, session.run_passes, options.needs_kinds)
         module = session.to_xdsl(parsed.module)
+    placed = _place(module, parsed, options)
     partition = None
     if backends or options.partition == "search":
         partition = _partition(module, backends, options)
@@ -125,10 +128,13 @@ def plan_source(
         place(module)
     suspects = [Remark("warning", text, source_location(op)) for op, text in verify_device_attributes(module)]
     machine = None
-    if options.machine is not None and options.machine_text is not None:
+    if options.machine_text is not None:
+        from devscope.analysis.machine import with_devices
         from devscope.analysis.machine_file import parse_machine
 
-        machine = parse_machine(options.machine_text, os.fspath(options.machine))
+        machine = parse_machine(options.machine_text, options.machine_name)
+        if options.machine is None:
+            machine = with_devices(machine, named_devices(module))
     plan_options = PlanOptions(
         default=ScopeAttr.parse_text(options.default),
         arguments=options.arguments,
@@ -141,7 +147,9 @@ def plan_source(
         names |= {name: given for name, given in parsed.imported.names.items() if name in names}
         dtypes = {**dtypes, **parsed.imported.dtypes}
     plan = plan_module(module, plan_options, source_names)
-    plan.said = [*suspects, *plan.said]
+    plan.said = [*suspects, *placed, *plan.said]
+    if options.placement is not None and options.placement.default is not None:
+        plan.default_reason = options.placement.default.text
     plan.signatures = signatures(described_entries(module, names, dtypes))
     analyses = AnalysisManager(module)
     analyses.run(DeviceVerifyPass())
@@ -160,6 +168,7 @@ def plan_source(
         state,
         backends,
         partition,
+        placed,
     )
 
 
@@ -185,8 +194,9 @@ def offers_of(source: Any, options: CompileOptions) -> Offers:
     session = Session(make_planning_context(), parsed.context)
     module = session.to_xdsl(parsed.module)
     if not is_in_form(session.imported):
-        bring_into_form(parsed.module, session.run_passes)
+        bring_into_form(parsed.module, session.run_passes, options.needs_kinds)
         module = session.to_xdsl(parsed.module)
+    _place(module, parsed, options)
     for one in backends:
         run_passes_of(one.backend, Phase.BEFORE_PARTITIONING, module)
     chosen = _partition_options(module, backends, options)
@@ -233,6 +243,7 @@ def _compile_source(
     require_entries(planned.module)
     _check_targets(planned.module, options)
     report = planned.plan.to_json()  # names values, which the split and the lowering replace
+    _finish_placing(planned, report)
     binding = TargetBinding(dict(options.targets))
     analyses = planned.analyses
     closed = _call_by_name(analyses)
@@ -350,8 +361,8 @@ def _partition_options(
 
     own = {backend.device for backend in backends}
     machine = None
-    if options.machine is not None and options.machine_text is not None:
-        machine = parse_machine(options.machine_text, os.fspath(options.machine))
+    if options.machine_text is not None:
+        machine = parse_machine(options.machine_text, options.machine_name)
     described = machine.devices if machine is not None else ()
     default = device_name(ScopeAttr.parse_text(options.default))
     devices = ["cpu:0", *named_devices(module), default, *(one for one in described if one not in own)]
@@ -367,6 +378,24 @@ def _partition_options(
         options.arguments == "host",
         time_limit=options.search_limit,
     )
+
+
+def _place(module: ModuleOp, parsed: ParsedSource, options: CompileOptions) -> list[Remark]:
+    """Apply rules, and the pragmas of the source."""
+    if options.placement is None and not parsed.has_pragmas:
+        return []
+    from devscope.passes.device_place import place_module
+
+    return place_module(module, options.placement)
+
+
+def _finish_placing(planned: PlannedProgram, report: dict[str, object]) -> None:
+    """The report has all reasons: operations that differ by these alone become one."""
+    report["placing"] = [one.text for one in planned.placed if one.severity == "warning"]
+    annotated = (op for part in planned.plan.parts for op in part.system.annotated)
+    if any(PLACED_BY_ATTR in op.attributes for op in annotated):
+        for op in planned.module.walk():
+            op.attributes.pop(PLACED_BY_ATTR, None)
 
 
 def _has_claimed(module: ModuleOp) -> bool:

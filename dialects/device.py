@@ -45,7 +45,7 @@ from xdsl.utils.exceptions import VerifyException
 from devscope.dialects.launch import InOp, LaunchOp, OutOp
 from devscope.dialects.lowered import EndViewOp, FlushOp, PublishOp
 from devscope.dialects.names import op_name, type_list
-from devscope.dialects.scope_attr import HOST_SCOPE, OPEN_ID, OPEN_SCOPE, SCOPE_ATTR, ScopeAttr
+from devscope.dialects.scope_attr import HOST_SCOPE, OPEN_ID, OPEN_SCOPE, PLACED_BY_ATTR, SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
     CALL_ATTR,
     COMPILER_ATTR,
@@ -68,6 +68,7 @@ __all__ = [
     "NOALIAS_ATTR",
     "OPEN_ID",
     "OPEN_SCOPE",
+    "PLACED_BY_ATTR",
     "SCOPE_ATTR",
     "TARGET_ATTR",
     "Device",

@@ -1,6 +1,7 @@
 """From xDSL locations to the ``file:line:col`` that error messages show."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 
 from xdsl.dialects.builtin import ArrayAttr, CallSiteLoc, FileLineColLoc, FusedLoc, NameLoc
 from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
@@ -60,4 +61,39 @@ def decode_location(location: Attribute) -> SourceLocation | None:
                 decode: Callable[[], tuple[str, int, int] | None] | None = getattr(current, "file_line_col", None)
                 if decode is not None and (position := decode()) is not None:
                     return SourceLocation(*position)
+    return None
+
+
+def location_parts(location: Attribute) -> Iterator[str | SourceLocation]:
+    """The names and positions in ``location``: a name before what it names, a callee before its caller."""
+    stack: list[object] = [location]
+    while stack:
+        current = stack.pop()
+        match current:
+            case FileLineColLoc():
+                yield SourceLocation(current.filename.data, current.line.data, current.column.data)
+            case NameLoc():
+                yield current.desc.data
+                stack.append(current.location)
+            case CallSiteLoc():
+                stack += (current.caller, current.callee)
+            case FusedLoc(locations=ArrayAttr(data=parts)):
+                stack += reversed(parts)
+            case _:
+                inside: Callable[[], Iterator[str | tuple[str, int, int]]] | None = getattr(current, "parts", None)
+                for part in inside() if inside is not None else ():
+                    yield part if isinstance(part, str) else SourceLocation(*part)
+
+
+KIND_MARK = "devscope.kind:"
+"""Begins names in locations that say what an operation was made of, ``aten.linear``."""
+
+_PRAGMA = re.compile(r"devscope\.on\(([^()]*)\)")
+
+
+def pragma_in(parts: Iterable[str | SourceLocation]) -> str | None:
+    """The device of the innermost ``with devscope.on(DEVICE)`` that the names in a location tell of."""
+    for part in parts:
+        if isinstance(part, str) and (found := _PRAGMA.findall(part)):
+            return found[-1]
     return None

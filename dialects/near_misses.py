@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from xdsl.ir import Attribute
 
-from devscope.dialects.scope_attr import SCOPE_ATTR, ScopeAttr
+from devscope.dialects.scope_attr import PLACED_BY_ATTR, SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
     CALL_ATTR,
     COMPILER_ATTR,
@@ -24,7 +24,7 @@ from devscope.dialects.target_attr import (
 _DIALECT = "device"
 _NAMES = (SCOPE_ATTR, TARGET_ATTR, HOST_TARGET_ATTR, KERNEL_ATTR, COMPILER_ATTR, "device.primitive")
 """What users write on operations, functions, arguments and results."""
-_OTHERS = (CALL_ATTR, NOALIAS_ATTR, COMPOSITE_ATTR, "device.constant_group", "device.value")
+_OTHERS = (PLACED_BY_ATTR, CALL_ATTR, NOALIAS_ATTR, COMPOSITE_ATTR, "device.constant_group", "device.value")
 """What passes write."""
 _OPERATIONS = ("device.on_device", "device.device_copy", "device.region", "device.launch")
 

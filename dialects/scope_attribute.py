@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
+from devscope.dialects.device import PLACED_BY_ATTR, SCOPE_ATTR, ScopeAttr
 
 ARGUMENTS = "arg_attrs"
 RESULTS = "res_attrs"
@@ -47,6 +47,7 @@ def drop_scopes(within: Operation | Region | Block) -> None:
     """Leave the scope of everything in ``within``, itself included, to its surroundings."""
     for op in within.walk():
         op.attributes.pop(SCOPE_ATTR, None)
+        op.attributes.pop(PLACED_BY_ATTR, None)
 
 
 def unplaced(op: Operation, values: dict[SSAValue, SSAValue] | None = None) -> Operation:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Set
 from typing import Any
 
 from devscope.dialects.device import SCOPE_ATTR
+from devscope.dialects.location import KIND_MARK
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder, RunPasses
@@ -44,11 +45,14 @@ def has_stablehlo(names: Set[str]) -> bool:
     return any(name.startswith(_DIALECTS) for name in names)
 
 
-def bring_into_form(module: Any, run_passes: RunPasses) -> None:
-    """Rewrite an ``ir.Module`` in place. Scopes stay.
+def bring_into_form(module: Any, run_passes: RunPasses, kinds: bool = False) -> None:
+    """Rewrite an ``ir.Module`` in place. Scopes stay. With ``kinds``, locations say what operations were made of.
 
     Raises LoweringError, located, for what a pass cannot rewrite.
     """
+    if kinds:
+        for op in [op for op in mlir_util.walk(module.operation) if op.name.startswith(_DIALECTS)]:
+            op.location = ir.Location.name(f"{KIND_MARK}{op.name}", op.location, module.context)
     _inline_globals(module)
     for op in [op for op in mlir_util.walk(module.operation) if op.name in _REWRITES]:
         _REWRITES[op.name](op)

@@ -140,6 +140,18 @@ class DiskCache:
     def remove_schedules(self) -> None:
         self._in_folder(lambda folder: _remove(_schedules_name(), folder))
 
+    def load_machine(self) -> str | None:
+        """The description of this machine that was measured and kept; None when there is none."""
+        return self._load(_machine_name(), _read_text)
+
+    def store_machine(self, text: str) -> None:
+        """Stores a description for this processor, which is no entry."""
+        self._store(_machine_name(), lambda file: file.write(text.encode()))
+
+    @property
+    def machine_path(self) -> Path:
+        return self.root / _machine_name()
+
     @property
     def schedules_path(self) -> Path:
         return self.root / _schedules_name()
@@ -310,11 +322,15 @@ def _schedules_name() -> str:
     return f"schedules-{hashlib.sha256(_processor().encode()).hexdigest()[:16]}.toml"
 
 
+def _machine_name() -> str:
+    return f"machine-{hashlib.sha256(_processor().encode()).hexdigest()[:16]}.toml"
+
+
 def _read_text(file: BinaryIO) -> str:
     try:
         return file.read().decode()
     except UnicodeDecodeError:
-        raise ExecutableFormatError("schedules in the cache are damaged") from None
+        raise ExecutableFormatError("a text in the cache is damaged") from None
 
 
 def _remove(name: str, folder: int) -> None:

@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING
 
-from devscope.errors import OptionError
+from devscope.errors import InputError, OptionError
 
 if TYPE_CHECKING:
     from devscope.analysis.machine import Machine
@@ -19,6 +19,7 @@ examples:
   devscope devices
   devscope devices --json
   devscope devices --measure --output machine.toml      for --completion min-cost --machine machine.toml
+  devscope devices --measure --keep                     for --place auto
 """
 
 
@@ -35,13 +36,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="with --measure: write the description there; as JSON to a name that ends in .json",
     )
+    parser.add_argument(
+        "--keep", action="store_true", help="with --measure: keep the description with the cache, for --place auto"
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
     if arguments.measure:
         return _measure(arguments)
-    if arguments.output is not None:
-        raise OptionError("--output goes with --measure")
+    if arguments.output is not None or arguments.keep:
+        raise OptionError(f"--{'keep' if arguments.keep else 'output'} goes with --measure")
     return _list(arguments.json)
 
 
@@ -53,8 +57,22 @@ def _measure(arguments: argparse.Namespace) -> int:
     from devscope.measure import measure_machine
 
     as_json = arguments.json or output.endswith(".json")
-    write_output(output, _description(measure_machine(), as_json))
+    machine = measure_machine()
+    if arguments.keep:
+        _keep(machine)
+    if arguments.output is not None or not arguments.keep:
+        write_output(output, _description(machine, as_json))
     return 0
+
+
+def _keep(machine: Machine) -> None:
+    from devscope.runtime.cache import open_cache
+
+    store = open_cache()
+    if store is None:
+        raise InputError("there is no cache to keep it in", notes=["DEVSCOPE_CACHE_DIR is 'off'"])
+    store.store_machine(_description(machine, False))
+    print(f"kept in {store.machine_path}")
 
 
 def _description(machine: Machine, as_json: bool) -> str:

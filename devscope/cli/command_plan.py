@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ examples:
   devscope plan model.mlir --json           the same for programs, with all steps of the reasons
   devscope plan model.mlir --dot            a graph: devscope plan model.mlir --dot | dot -Tsvg > plan.svg
   devscope plan model.mlir --table --backend blas --partition search   also who takes what, and why
+  devscope plan model.mlir --table --place 'linalg.matmul=opencl:0'   by rules instead of annotations
   devscope plan model.mlir --explain %5     why %5 is where it is, and why it is copied
   devscope plan model.mlir --explain 7      the same for what stands in line 7; also FILE:LINE, @function:%name
 """
@@ -56,8 +58,10 @@ def execute(arguments: argparse.Namespace) -> int:
     from devscope.pipeline import plan_source
 
     query = Query.parse(arguments.explain) if arguments.explain is not None else None
-    require_use_of_machine(arguments.machine, arguments.completion, arguments.partition)
+    if arguments.place is None:
+        require_use_of_machine(arguments.machine, arguments.completion, arguments.partition)
     options = compile_options(arguments)
+    require_use_of_machine(arguments.machine, options.completion, arguments.partition)
     source = require_source(arguments.file)
     planned = plan_source(source, options)
     if query is not None:
@@ -179,4 +183,4 @@ def _moved(found: Sequence[Copy | ReadBack]) -> str:
 
 def _short(text: str, file: str) -> str:
     """``text`` without the name of the file that all of it is about."""
-    return text.replace(f"{file}:", "")
+    return re.sub(rf"(?<!'){re.escape(file)}:", "", text)  # but for what is quoted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -57,16 +58,20 @@ OPTIONS = {
         None,
         "who takes what: whoever comes first (eager, default), or so that it takes the least time (search)",
     ),
+    "place": (
+        "RULES",
+        "where operations go: a TOML file of rules, PATTERN=DEVICE, or auto; repeat for more, first ones first",
+    ),
     "costs": ("FILE", "what operations take, for --partition search; devscope profile measures it"),
     "chunks": ("N", "copy large data to devices, compute with it and copy results back in N parts (default: 1)"),
 }
 """How each is shown, and what it is for."""
 
 
-PLAN_OPTIONS = ("default", "arguments", "completion", "machine", "backend", "partition", "costs")
+PLAN_OPTIONS = ("default", "arguments", "completion", "machine", "backend", "partition", "costs", "place")
 """Those that a plan depends on."""
 
-_LISTS = ("devices", "memory-limit", "backend")
+_LISTS = ("devices", "memory-limit", "backend", "place")
 """Options that may be given several times."""
 
 
@@ -101,10 +106,22 @@ def compile_options(arguments: argparse.Namespace) -> CompileOptions:
     given = {name: value for name in plain if (value := getattr(arguments, name, None)) is not None}
     if (backends := getattr(arguments, "backend", None)) is not None:
         given["backends"] = tuple(backends)
+    if (place := getattr(arguments, "place", None)) is not None:
+        given["place"] = [_rules(text) for text in place]
     targets = target_overrides(device_mapping(arguments))
     advice = "write DEVICE=SIZE, such as opencl:0=64MiB"
     limits = _parse_pairs(_items(arguments, "memory_limit"), "is not a limit", advice, "has two limits, {} and {}")
     return CompileOptions(targets=targets, memory_limits=checked_limits(limits), **given)
+
+
+def _rules(text: str) -> object:
+    """A value of ``--place``: what is a file is no pattern."""
+    pattern, equals, device = text.rpartition("=")
+    if not equals or os.path.exists(text):
+        return text
+    if not pattern.strip():
+        raise OptionError(f"'{text}' has no pattern", notes=["write PATTERN=DEVICE, such as 'layer1.*=opencl:0'"])
+    return {pattern.strip(): device.strip()}
 
 
 def device_mapping(arguments: argparse.Namespace) -> dict[str, str]:

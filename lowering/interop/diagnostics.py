@@ -1,7 +1,7 @@
 """MLIR's locations and diagnostics as devscope's positions and errors. Free of xDSL."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -15,22 +15,45 @@ _KINDS: dict[Any, Any] = {
 }
 
 _ESCAPE = re.compile(rb"\\([0-9A-F]{2})")
+_ESCAPES = re.compile(rb"\\(\\|[0-9A-F]{2})")
+_NAME = re.compile(r'loc\("((?:[^"\\]|\\.)*)"[()]', re.DOTALL)
 
 
 def file_line_col(location: Any) -> tuple[str, int, int] | None:
     """The first position of an ``ir.Location``, depth first; a call site has its callee's position."""
+    for part in _parts(location):
+        if isinstance(part, ir.FileLineColLoc):
+            return (_file_name(part), part.start_line, part.start_col)
+    return None
+
+
+def location_parts(location: Any) -> Iterator[str | tuple[str, int, int]]:
+    """The names and positions of an ``ir.Location``, in the order of `file_line_col`."""
+    for part in _parts(location):
+        if isinstance(part, ir.FileLineColLoc):
+            yield (_file_name(part), part.start_line, part.start_col)
+        elif (match := _NAME.match(str(part))) is not None:  # the bindings end the process over what is not UTF-8
+            yield _ESCAPES.sub(_unescaped, match[1].encode()).decode(errors="replace")
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    return match[1] if match[1] == b"\\" else bytes.fromhex(match[1].decode())
+
+
+def _parts(location: Any) -> Iterator[Any]:
+    """Names and positions: a name before what it names, a callee before its caller."""
     stack = [location]
     while stack:
         current = stack.pop()
         if isinstance(current, ir.FileLineColLoc):
-            return (_file_name(current), current.start_line, current.start_col)
-        if isinstance(current, ir.NameLoc):
+            yield current
+        elif isinstance(current, ir.NameLoc):
+            yield current
             stack.append(current.child_loc)
         elif isinstance(current, ir.CallSiteLoc):
             stack += (current.caller, current.callee)
         elif isinstance(current, ir.FusedLoc):
             stack += reversed(list(current.locations))
-    return None
 
 
 def decode_location(location: Any) -> SourceLocation | None:

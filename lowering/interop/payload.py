@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from xdsl.dialects.builtin import DenseResourceAttr, StringAttr
@@ -9,7 +10,7 @@ from xdsl.ir import Attribute, BuiltinAttribute, Data, TypeAttribute
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from devscope.lowering.interop.diagnostics import file_line_col
+from devscope.lowering.interop.diagnostics import file_line_col, location_parts
 
 HANDLE_PREFIX = "devscope_payload_"
 _MAX_PRINTED_ELEMENTS = 64
@@ -70,6 +71,10 @@ class PayloadLocation(_Payload):
     def file_line_col(self) -> tuple[str, int, int] | None:
         """The first position in a file that this location holds, line and column counted from 1, or None."""
         return file_line_col(self.data)
+
+    def parts(self) -> Iterator[str | tuple[str, int, int]]:
+        """All names and positions that it holds, what is called before its callers."""
+        return location_parts(self.data)
 
 
 class PayloadTable:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any
 
-from devscope.dialects.device import SCOPE_ATTR
+from devscope.dialects.device import PLACED_BY_ATTR, SCOPE_ATTR
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 
+_CARRIED = (SCOPE_ATTR, PLACED_BY_ATTR)
 _MARK = "devscope.scoped:"
 _MARKED = re.compile(rf'loc\("{_MARK}(\d+)"')
 
@@ -18,16 +19,17 @@ def scopes_by_location(
     module: Any, is_scoped: Callable[[Any], bool], gets_scope: Callable[[Any], bool]
 ) -> Generator[None]:
     """What is made of operations of ``module`` that have a scope gets it, if ``gets_scope``."""
-    scoped: list[tuple[Any, Any]] = []
+    scoped: list[tuple[dict[str, Any], Any]] = []
     for op in mlir_util.walk(module.operation):
         if is_scoped(op) and SCOPE_ATTR in op.attributes:
-            scoped.append((op.attributes[SCOPE_ATTR], op.location))
+            said = {name: op.attributes[name] for name in _CARRIED if name in op.attributes}
+            scoped.append((said, op.location))
             op.location = ir.Location.name(f"{_MARK}{len(scoped) - 1}", op.location, module.context)
     yield
     for op in mlir_util.walk(module.operation) if scoped else ():
         match = _MARKED.search(str(op.location))
         if match is None:
             continue
-        scope, op.location = scoped[int(match[1])]
-        if gets_scope(op):
-            op.attributes[SCOPE_ATTR] = scope
+        said, op.location = scoped[int(match[1])]
+        for name, value in said.items() if gets_scope(op) else ():
+            op.attributes[name] = value

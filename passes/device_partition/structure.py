@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from xdsl.dialects.builtin import DenseResourceAttr
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from devscope.dialects.device import SCOPE_ATTR
+from devscope.dialects.device import PLACED_BY_ATTR, SCOPE_ATTR
 from devscope.dialects.names import op_name
 from devscope.passes.device_partition.graph import Graph
 from devscope.passes.device_partition.outline import with_what_it_makes
@@ -27,6 +27,7 @@ def structure_of(graph: Graph, nodes: Iterable[int]) -> str:
         operands = ",".join(map(number, op.operands))
         attributes = {**op.attributes, **op.properties}
         attributes.pop(SCOPE_ATTR, None)
+        attributes.pop(PLACED_BY_ATTR, None)
         attributes.pop("op_name__", None)
         text = ",".join(f"{key}={_text(attributes[key])}" for key in sorted(attributes))
         lines.append(f"{op_name(op)}({operands}){{{text}}}")

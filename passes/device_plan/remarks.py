@@ -24,7 +24,8 @@ class Remark:
 
     def __str__(self) -> str:
         """The message in one line, as `DevscopeError` writes its own; without notes."""
-        return f"{self.location or '<unknown>'}: {self.severity}: {self.message}"
+        where = f"{self.location}: " if self.location is not None else ""
+        return f"{where}{self.severity}: {self.message}"
 
     @property
     def text(self) -> str:

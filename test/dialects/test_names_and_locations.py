@@ -21,7 +21,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, ParametrizedAttribute, Region
 from xdsl.irdl import irdl_attr_definition
 
-from devscope.dialects.location import decode_location, source_location, value_location
+from devscope.dialects.location import decode_location, location_parts, pragma_in, source_location, value_location
 from devscope.dialects.names import op_name
 from devscope.errors import SourceLocation
 
@@ -83,3 +83,13 @@ def test_positions_of_operations_and_values() -> None:
     assert value_location(own) == SourceLocation("a.mlir", 1, 2)
     assert value_location(inherited) == SourceLocation("a.mlir", 5, 2)
     assert value_location(Block(arg_types=[f32]).args[0]) is None
+
+
+def test_parts_of_nested_locations() -> None:
+    inner = FusedLoc(ArrayAttr([NameLoc(StringAttr("inner"), at(1)), UnknownLoc()]), NoneAttr())
+    caller = NameLoc(StringAttr("f/devscope.on(opencl:0)/devscope.on(cpu:0)/g"), at(2))
+    parts = list(location_parts(CallSiteLoc(inner, caller)))
+    names = ["inner", "f/devscope.on(opencl:0)/devscope.on(cpu:0)/g"]
+    assert parts == [names[0], SourceLocation("a.mlir", 1, 2), names[1], SourceLocation("a.mlir", 2, 2)]
+    assert pragma_in(parts) == "cpu:0"
+    assert pragma_in(parts[:2]) is None

@@ -4,7 +4,7 @@ Every block is fenced and says what it is:
 
 * ``console``: commands after ``$ ``, each with what it prints, unless that is left out; ``...`` is anything.
 * ``mlir``: what devscope-opt accepts. ``<!-- file: NAME -->`` in front of it: later commands find it there.
-* ``toml``: a machine description, rows of schedules, or costs.
+* ``toml``: a machine description, rows of schedules, rules that place, or costs.
 * ``python``: all of a document are one program; ``text`` right after one is what it prints.
 * ``text``: anything else, not checked.
 

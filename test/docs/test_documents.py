@@ -14,6 +14,7 @@ from documents import DOCUMENTS, LANGUAGES, ROOT, Block, agrees, blocks, command
 
 from devscope.analysis.machine import Device, Link, Machine
 from devscope.analysis.machine_file import parse_machine
+from devscope.analysis.placement_file import parse_placement
 from devscope.cli import main, opt
 from devscope.dialects import op_facts
 from devscope.lowering import target
@@ -62,7 +63,7 @@ def test_document(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """In one folder, in order; a document that shows no model.mlir means README's."""
-    if document.name == "jax.md":
+    if document.name in ("jax.md", "placing.md"):
         pytest.importorskip("jax")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("devscope.measure.measure_machine", lambda: MACHINE)  # it takes long
@@ -87,12 +88,7 @@ def test_document(
             assert status == 0, f"{block}: {capfd.readouterr().err}"
         elif block.language == "toml":
             (tmp_path / (block.name or "block.toml")).write_text(block.text)
-            if tomllib.loads(block.text).keys() <= KINDS:
-                user_rows(block.text, block.name)
-            elif "cost" in tomllib.loads(block.text):
-                parse_costs(block.text, block.name)
-            else:
-                parse_machine(block.text, block.name)
+            check_toml(block)
         elif block.language == "python":
             exec(compile("\n" * block.line + block.text, document, "exec"), names)
             if behind is not None and behind.language == "text":
@@ -101,6 +97,19 @@ def test_document(
     op_facts.facts.cache_clear()
     if not_run:
         pytest.skip(f"all but {', '.join(not_run)}")
+
+
+def check_toml(block: Block) -> None:
+    """Reads the file as what it is, by its keys."""
+    keys = tomllib.loads(block.text).keys()
+    if keys <= KINDS:
+        user_rows(block.text, block.name)
+    elif "rule" in keys:
+        parse_placement(block.text, block.name)
+    elif "cost" in keys:
+        parse_costs(block.text, block.name)
+    else:
+        parse_machine(block.text, block.name)
 
 
 TOOLS = {"devscope": main.main, "devscope-opt": opt.main}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from devscope.analysis.symbols import named_function
-from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
+from devscope.dialects.device import PLACED_BY_ATTR, SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS
@@ -52,6 +52,9 @@ TEXTS: dict[str, str] = {
 }
 """Per kind of reason, its text. ``{scope}`` is empty where the reason is a link and not a demand."""
 
+_PLACED_BY = "{op} is on {scope} by {placed_by}"
+"""Of an operation that a rule or a pragma placed, where it is not shown beside it."""
+
 _LINKS: dict[str, str] = {"on_device": "{op} marks {value}"}
 """Texts for kinds that stand for demands and links both, where they are links."""
 
@@ -95,11 +98,15 @@ _NAMED = 3
 
 
 class DiagnosticFormatter:
-    """Says what values, operations and reasons are called. ``originals``: of clones, by their names."""
+    """Says what values, operations and reasons are called. ``originals``: of clones, by their names; ``default``:
+    who chose the default scope."""
 
-    def __init__(self, names: SourceNames | None = None, originals: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, names: SourceNames | None = None, originals: Mapping[str, str] | None = None, default: str = ""
+    ) -> None:
         self._names = names or SourceNames()
         self._originals = originals or {}
+        self.default = default or TEXTS["default"]
 
     def op(self, op: Operation | None, position: bool = True) -> str:
         """An operation: its name, and on request where it stands."""
@@ -146,10 +153,16 @@ class DiagnosticFormatter:
         """A reason as a sentence; without ``position``, its operation is named alone."""
         kind, op, index = reason
         text = TEXTS[kind] if scope else _LINKS.get(kind, TEXTS[kind])
+        if kind == "attribute" and op is not None and PLACED_BY_ATTR in op.attributes:
+            text = "{placed_by}" if position else _PLACED_BY
+        elif kind == "default":
+            text = "{default}"
         text = text.replace("{use}", _USES.get(op_name(op), _USE) if op is not None else _USE)
         fields: dict[str, Callable[[], str]] = {
             "scope": lambda: scope,
             "index": lambda: str(index),
+            "default": lambda: self.default,
+            "placed_by": lambda: getattr(op and op.attributes[PLACED_BY_ATTR], "data", "?"),
             "op": lambda: self.op(op, position),
             "function": lambda: self.function(op, position),
             "value": lambda: self.operand(op, index) if op is not None else "a value",

@@ -98,6 +98,8 @@ class Plan:
     names: SourceNames = field(default_factory=SourceNames)
     signatures: str = ""
     """What public functions take and give, with the names of the source, if whoever planned them knows."""
+    default_reason: str = ""
+    """Who chose the default scope, if a rule did."""
     write: Callable[[], Any] | None = None
     """Makes `module`, if whoever planned it can."""
 
@@ -118,7 +120,8 @@ class Plan:
 
     @cached_property
     def formatter(self) -> DiagnosticFormatter:
-        return DiagnosticFormatter(self.names, {clone.name: clone.original for clone in self.clones})
+        originals = {clone.name: clone.original for clone in self.clones}
+        return DiagnosticFormatter(self.names, originals, self.default_reason)
 
     @cached_property
     def explainer(self) -> Explainer:

@@ -166,7 +166,7 @@ class Explainer:
     def _notes(self, steps: Iterable[tuple[Reason, str]]) -> Iterator[Note]:
         for reason, scope in steps:
             if reason[0] == "default":
-                yield Note(f"no demand reaches it: default scope, {scope}")
+                yield Note(f"no demand reaches it: {self.formatter.default}, {scope}")
             elif reason[1] is not None or reason[0] not in ("same", "use"):
                 yield self._note(reason, scope)
 
