@@ -88,6 +88,9 @@ def location_parts(location: Attribute) -> Iterator[str | SourceLocation]:
 KIND_MARK = "devscope.kind:"
 """Begins names in locations that say what an operation was made of, ``aten.linear``."""
 
+PRAGMA = "devscope.on"
+"""``devscope.on(DEVICE)`` is what names in locations say of such a ``with``."""
+
 _PRAGMA = re.compile(r"devscope\.on\(([^()]*)\)")
 
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras import fx_importer
 
+from devscope.dialects.location import KIND_MARK, PRAGMA
 from devscope.errors import LoweringError
 from devscope.frontends.torch.signature import ENTRY, Signature
 from devscope.lowering.interop.parsing import bytecode
@@ -114,7 +116,8 @@ class _Literals(fx_importer.FxImporterHooks):
 
 
 class _Locations(fx_importer.ContextCache):
-    """Locations of operations: the path of the module that they are of, around the user's line."""
+    """Locations of operations: the path of the module that they are of, what they were decomposed from, and the
+    device of ``with devscope.on(...)``, as names around the user's line."""
 
     __slots__ = ()
 
@@ -122,10 +125,22 @@ class _Locations(fx_importer.ContextCache):
         frames = _FRAME.findall(node.meta.get("stack_trace") or "")
         own = [frame for frame in frames if not _OWN_FRAMES.search(frame[0])] or frames[-1:]
         line = ir.Location.file(own[-1][0], int(own[-1][1]), 0, context=self._c) if own else None
-        path = module_path(node)
-        if not path:
-            return line
-        return ir.Location.name(path, line or ir.Location.unknown(self._c), context=self._c)
+        location = line
+        for name in _names(node):
+            location = ir.Location.name(name, location or ir.Location.unknown(self._c), context=self._c)
+        return location
+
+
+def _names(node: Any) -> Iterator[str]:
+    """What the location of a node says besides the line, the module's path last."""
+    device = (node.meta.get("custom") or {}).get(PRAGMA)
+    if isinstance(device, str):
+        yield f"{PRAGMA}({device})"
+    targets = [node.target, *(origin.target for origin in node.meta.get("from_node") or ())]
+    kinds = [".".join(str(target).split(".")[:2]) for target in targets]
+    yield from (f"{KIND_MARK}{kind}" for kind in dict.fromkeys(kinds) if kind.startswith("aten."))
+    if path := module_path(node):
+        yield path
 
 
 def module_path(node: Any) -> str:

@@ -22,7 +22,7 @@ _PASSES = (
 )
 _OPERATION = re.compile(r"'torch\.((?:aten|prims?|prim|torchvision|quantized_decomposed)\.[\w.]+)'")
 _UNKNOWN = re.compile(r"""torch\.operator\s*"torch\.([\w.]+)\"""")
-_NAME = re.compile(r'^loc\("([^"]*)"')
+_NAME = re.compile(r'^loc\("(?!devscope\.)([^"]*)"')
 _FILE = re.compile(r'"([^"]+)":(\d+):\d+')
 
 Refusal = tuple[str, str, list[str]]
