@@ -23,12 +23,17 @@ _BY_OPERANDS = ("device.", "rocdl._")
 
 
 class _Form(NamedTuple):
-    """What operations have in common that differ in operands and locations only, in MLIR."""
+    """What operations have in common that differ in operands and locations only, in xDSL and in MLIR."""
 
+    properties: dict[str, Attribute]
+    attributes: dict[str, Attribute]
+    result: Attribute | None
+    """The type of the only result, if there is one."""
+    results: int
+    regions: int
     name: str
     types: list[Any]
-    attributes: dict[str, Any] | None
-    regions: int
+    named_attributes: dict[str, Any] | None
 
 
 class Exporter:
@@ -50,6 +55,7 @@ class Exporter:
         self._unknown = ir.Location.unknown(self._context)
         self._locations: dict[str, Any] = {}
         self._forms: dict[tuple[object, ...], _Form] = {}
+        self._recent: dict[type[Operation], _Form] = {}
 
     def module(self, module: ModuleOp) -> Any:
         """The MLIR twin of ``module``, an ``ir.Module``, not verified.
@@ -72,59 +78,88 @@ class Exporter:
             placeholder.result.replace_all_uses_with(self._values[id(value)])
         return result
 
-    def _fill(self, block: Block, point: Any, blocks: dict[Block, Any]) -> None:
-        values, create, operation = self._values, ir.Operation.create, self._operation
-        forms, locate = self._forms, self._location
+    def _fill(self, block: Block, point: Any, blocks: dict[Block, Any]) -> None:  # noqa: C901
+        # One function: a call per operation is a tenth of what the rest takes.
+        values, create = self._values, ir.Operation.create
+        recent, context = self._recent, self._context
         op = block._first_op
         while op is not None:
-            results, properties, attributes = op.results, op.properties, op.attributes
+            results, operands, regions, location = op.results, op._operands, op.regions, op.location
+            count = len(results)
+            result = None
+            if count == 1:
+                (result,) = results
             try:
-                # What two operations have in common that differ in operands and locations is looked up once.
-                key = (
-                    op.__class__,
-                    len(properties),
-                    *properties,
-                    *map(id, properties.values()),
-                    *attributes,
-                    *map(id, attributes.values()),
-                    *[id(result.type) for result in results],
-                    len(op.regions),
-                )
-                form = forms.get(key)
-                if form is None or op._successors:
-                    new = operation(op, blocks, point, key)
+                # Mostly an operation is like the one before it of its class. Dictionaries are compared quickly:
+                # what is equal in them is identical, but for a few.
+                form = recent.get(op.__class__)
+                if (
+                    form is None
+                    or form.properties != op.properties
+                    or form.attributes != op.attributes
+                    or form.results != count
+                    or (result._type is not form.result if result is not None else count)
+                    or form.regions != len(regions)
+                    or op._successors
+                ):
+                    form = None if op._successors else self._form(op)
+                if form is None:
+                    new = self._operation(op, blocks, point)
                 else:
                     try:
-                        operands = [values[id(operand)] for operand in op._operands]
+                        if len(operands) == 2:
+                            left, right = operands
+                            twins = [values[id(left)], values[id(right)]]
+                        else:
+                            twins = [values[id(operand)] for operand in operands] if operands else None
                     except KeyError:
-                        operands = [self._value(operand) for operand in op._operands]
+                        twins = [self._value(operand) for operand in operands]
+                    if location.__class__ is PayloadLocation and location.data.context is context:  # pyright: ignore
+                        place = location.data  # pyright: ignore
+                    else:
+                        place = self._location(location)
                     new = create(
-                        form.name,
-                        form.types,
-                        operands,
-                        form.attributes,
-                        None,
-                        form.regions,
-                        locate(op.location),
-                        point,
+                        form.name, form.types, twins, form.named_attributes, None, form.regions, place, point
                     )
             except LoweringError as error:
                 error.location = error.location or source_location(op)
                 raise
             except (ir.MLIRError, ValueError) as error:
                 raise _refused(error, op) from None
-            if len(results) == 1:
-                values[id(results[0])] = new.result
-            elif results:
-                for result, new_result in zip(results, new.results, strict=True):
-                    values[id(result)] = new_result
-            if op.regions:
-                for region, new_region in zip(op.regions, new.regions, strict=True):
+            if result is not None:
+                values[id(result)] = new.result
+            elif count:
+                for old, new_result in zip(results, new.results, strict=True):
+                    values[id(old)] = new_result
+            if regions:
+                for region, new_region in zip(regions, new.regions, strict=True):
                     self._region(region, new_region)
             op = op._next_op
 
-    def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any, form: tuple[object, ...]) -> Any:
-        """The twin of ``op`` without its regions; of operations of this ``form``, others follow it."""
+    def _key(self, op: Operation) -> tuple[object, ...]:
+        """By which the form of an operation is known; by identities, as the hashes of xDSL are slow."""
+        properties, attributes = op.properties, op.attributes
+        return (
+            op.__class__,
+            len(properties),
+            *properties,
+            *map(id, properties.values()),
+            *attributes,
+            *map(id, attributes.values()),
+            *[id(result._type) for result in op.results],
+            len(op.regions),
+        )
+
+    def _form(self, op: Operation) -> _Form | None:
+        """What is known of operations like ``op``, which is remembered; None if nothing is."""
+        found = self._forms.get(self._key(op))
+        if found is not None:
+            self._recent[op.__class__] = found
+        return found
+
+    def _operation(self, op: Operation, blocks: dict[Block, Any], point: Any) -> Any:
+        """The twin of ``op`` without its regions, the first one of its form or of none."""
+        key = self._key(op)
         name = name_in_mlir(op, op_name(op))
         hidden: dict[str, Attribute] = {}
         if not self._hidden.is_registered(name):
@@ -155,13 +190,16 @@ class Exporter:
             self._location(op.location),
             False if hidden else point,
         )
-        if form not in self._forms:
+        if key not in self._forms:
             self._check(new, settable)
         if hidden:
             new = self._hidden.write(new, {k: self._attribute(v) for k, v in hidden.items()})
             point.insert(new)
         elif not name.startswith(_BY_OPERANDS):
-            self._forms[form] = _Form(name, result_types, settable or None, len(op.regions))
+            results = tuple(op.results)
+            only = results[0]._type if len(results) == 1 else None
+            held = dict(op.properties), dict(op.attributes), only, len(results), len(op.regions)
+            self._forms[key] = _Form(*held, name, result_types, settable or None)
         return new
 
     def _check(self, op: Any, attributes: dict[str, Any]) -> None:
@@ -180,8 +218,9 @@ class Exporter:
             types = [known.get(id(argument.type)) or self._type(argument.type) for argument in arguments]
             locations = [self._location(argument.location) for argument in arguments]
             new_block = new_blocks.append(*types, arg_locs=locations)
-            for argument, new_argument in zip(arguments, new_block.arguments, strict=True):
-                values[id(argument)] = new_argument
+            if arguments:
+                for argument, new_argument in zip(arguments, new_block.arguments, strict=True):
+                    values[id(argument)] = new_argument
             blocks[block] = new_block
             self._unfilled.append((block, new_block, blocks))
             block = block.next_block
