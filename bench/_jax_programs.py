@@ -137,7 +137,7 @@ def _filter(signals: Any, cutoff: Any) -> Any:
 def fft_filter(small: bool, seed: int = 0) -> JaxProgram:
     """Signals without their high frequencies, and their power spectra."""
     rng = np.random.default_rng(seed)
-    return JaxProgram(_filter, (_normal(rng, *((2, 12) if small else (32, 4096))), np.float32(0.1)))
+    return JaxProgram(_filter, (_normal(rng, *((2, 132) if small else (32, 4096))), np.float32(0.1)))
 
 
 PROGRAMS: dict[str, Callable[[bool], JaxProgram]] = {

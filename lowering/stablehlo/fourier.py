@@ -1,4 +1,7 @@
-"""``stablehlo.fft``: along a dimension at a time, contractions with matrices of roots of unity (Cooley, Tukey)."""
+"""``stablehlo.fft``: along a dimension at a time, contractions with matrices of roots of unity (Cooley, Tukey).
+
+Real numbers, an even number of them, are transformed as half as many complex ones.
+"""
 
 import math
 from typing import Any
@@ -7,7 +10,7 @@ import numpy as np
 
 from devscope.lowering.stablehlo.templates import commas, element, enum, expand, integers, shape, tensor
 
-_DIRECT = 32
+_DIRECT = 64
 """A transform of this size is one contraction; larger ones are cut where they have a divisor."""
 
 
@@ -40,6 +43,29 @@ class _Transform:
         return self.add(
             f"stablehlo.transpose {value}, dims = {dims} : ({tensor(extents, self.of)}) -> {tensor(new, self.of)}"
         )
+
+    def slice(self, value: str, extents: list[int], first: int, end: int) -> str:
+        """Of the last dimension."""
+        limits = commas([*(f"0:{extent}" for extent in extents[:-1]), f"{first}:{end}"])
+        new = [*extents[:-1], end - first]
+        return self.add(
+            f"stablehlo.slice {value} [{limits}] : ({tensor(extents, self.of)}) -> {tensor(new, self.of)}"
+        )
+
+    def concatenate(self, parts: list[tuple[str, int]], outer: list[int]) -> str:
+        """Values and their extents, in the last dimension."""
+        last = sum(extent for _, extent in parts)
+        types = commas(tensor([*outer, extent], self.of) for _, extent in parts)
+        values = commas(value for value, _ in parts)
+        return self.add(
+            f"stablehlo.concatenate {values}, dim = {len(outer)} : ({types}) -> {tensor([*outer, last], self.of)}"
+        )
+
+    def reverse(self, value: str, extents: list[int]) -> str:
+        return self.add(f"stablehlo.reverse {value}, dims = [{len(extents) - 1}] : {tensor(extents, self.of)}")
+
+    def zeros(self, extents: list[int]) -> str:
+        return self.add(f"stablehlo.constant dense<0.0> : {tensor(extents, self.of)}")
 
     def dot(self, value: str, matrix: Any, extents: list[int]) -> str:
         """Of the last dimension with the rows of a matrix."""
@@ -142,14 +168,8 @@ def expand_fft(op: Any) -> None:
     sign = -1 if kind in ("FFT", "RFFT") else 1
     axes = [*range(rank - count, rank)]
     if kind == "RFFT":
-        parts = text.last(parts, extents, sign)
-        half = [*extents[:-1], lengths[-1] // 2 + 1]
-        limits = commas(f"0:{extent}" for extent in half)
-        parts = tuple(
-            text.add(f"stablehlo.slice {p} [{limits}] : ({tensor(extents, real)}) -> {tensor(half, real)}")
-            for p in parts
-        )  # pyright: ignore
-        extents = half
+        parts = _real_forward(text, "%0", extents)
+        extents = [*extents[:-1], lengths[-1] // 2 + 1]
         axes = axes[:-1]
     if kind == "IRFFT":
         axes = axes[:-1]
@@ -170,16 +190,60 @@ def expand_fft(op: Any) -> None:
     expand(op, "\n".join(text.lines))
 
 
+def _mirrored(text: _Transform, parts: tuple[str, str], extents: list[int]) -> tuple[tuple[str, str], ...]:
+    """Sum and difference of numbers and the conjugates of those that are as far from the end as they from 0."""
+    a, b = parts
+    c, d = text.reverse(a, extents), text.reverse(b, extents)
+    total = text.binary("add", a, c, extents), text.binary("subtract", b, d, extents)
+    return total, (text.binary("subtract", a, c, extents), text.binary("add", b, d, extents))
+
+
+def _real_forward(text: _Transform, value: str, extents: list[int]) -> tuple[str, str]:
+    """The first half of the transform, and what is in the middle; the rest is conjugate symmetric."""
+    *outer, n = extents
+    half = n // 2
+    if n <= _DIRECT:
+        roots = _roots(np.outer(np.arange(n), np.arange(half + 1)), n, -1)
+        return text.dot(value, roots.real, extents), text.dot(value, roots.imag, extents)
+    if n % 2:
+        re, im = text.last((value, None), extents, -1)
+        return text.slice(re, extents, 0, half + 1), text.slice(im, extents, 0, half + 1)
+    # Even numbers are real parts, odd ones imaginary parts: Z = E + i O, of which X = E + W^k O.
+    pairs, short, long = [*outer, half, 2], [*outer, half], [*outer, half + 1]
+    both = text.reshape(value, extents, pairs)
+    a, b = (text.reshape(text.slice(both, pairs, n, n + 1), [*short, 1], short) for n in (0, 1))
+    a, b = text.last((a, b), short, -1)
+    a, b = (text.concatenate([(v, half), (text.slice(v, short, 0, 1), 1)], outer) for v in (a, b))
+    even, odd = _mirrored(text, (a, b), long)
+    odd = text.times(odd, -0.5j * _roots(np.arange(half + 1), n, -1), long)
+    even = text.scale(even[0], 0.5, long), text.scale(even[1], 0.5, long)
+    return text.binary("add", even[0], odd[0], long), text.binary("add", even[1], odd[1], long)
+
+
 def _real_inverse(text: _Transform, parts: tuple[str, str | None], extents: list[int], n: int) -> str:
     """Of the first half of what is conjugate symmetric; of the numbers that are real, the imaginary part is ignored."""
-    half = extents[-1]
-    weights = np.full(half, 2.0)
-    weights[0] = 1.0
-    if n % 2 == 0:
-        weights[n // 2] = 1.0
-    roots = _roots(np.outer(np.arange(half), np.arange(n)), n, 1) * weights[:, None]
-    sines = np.where((np.arange(half) == 0)[:, None] | (2 * np.arange(half) == n)[:, None], 0, roots.imag)
-    out = [*extents[:-1], n]
+    *outer, count = extents
+    half, whole = n // 2, [*outer, n]
     a, b = parts
     assert b is not None
-    return text.binary("subtract", text.dot(a, roots.real, extents), text.dot(b, sines, extents), out)
+    if n <= _DIRECT:
+        weights = np.where((np.arange(count) == 0) | (2 * np.arange(count) == n), 1.0, 2.0)
+        roots = _roots(np.outer(np.arange(count), np.arange(n)), n, 1) * weights[:, None]
+        sines = np.where(weights[:, None] == 1, 0, roots.imag)
+        return text.binary("subtract", text.dot(a, roots.real, extents), text.dot(b, sines, extents), whole)
+    if n % 2:
+        re, im = (text.reverse(text.slice(v, extents, 1, count), [*outer, half]) for v in (a, b))
+        a = text.concatenate([(a, count), (re, half)], outer)
+        b = text.concatenate([(b, count), (text.scale(im, -1.0, [*outer, half]), half)], outer)
+        return text.last((a, b), whole, 1)[0]
+    zero = text.zeros([*outer, 1])
+    b = text.concatenate([(zero, 1), (text.slice(b, extents, 1, half), half - 1), (zero, 1)], outer)
+    even, odd = _mirrored(text, (a, b), extents)
+    odd = text.times(odd, 1j * _roots(np.arange(half + 1), n, 1), extents)
+    short = [*outer, half]
+    a, b = (
+        text.slice(text.binary("add", *pair, extents), extents, 0, half) for pair in zip(even, odd, strict=True)
+    )
+    a, b = text.last((a, b), short, 1)
+    both = text.concatenate([(text.reshape(v, short, [*short, 1]), 1) for v in (a, b)], short)
+    return text.reshape(both, [*short, 2], whole)

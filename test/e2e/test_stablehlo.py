@@ -37,9 +37,9 @@ func.func @solve(%m: tensor<2x3x3xf64>, %b: tensor<2x3x2xf64>) -> tensor<2x3x2xf
       transpose_a = #stablehlo<transpose ADJOINT>}> : (tensor<2x3x3xf64>, tensor<2x3x2xf64>) -> tensor<2x3x2xf64>
   return %1 : tensor<2x3x2xf64>
 }
-func.func @fft(%x: tensor<2x48xcomplex<f64>>) -> tensor<2x48xcomplex<f64>> {
-  %0 = stablehlo.fft %x, type = FFT, length = [48] : (tensor<2x48xcomplex<f64>>) -> tensor<2x48xcomplex<f64>>
-  return %0 : tensor<2x48xcomplex<f64>>
+func.func @fft(%x: tensor<2x96xcomplex<f64>>) -> tensor<2x96xcomplex<f64>> {
+  %0 = stablehlo.fft %x, type = FFT, length = [96] : (tensor<2x96xcomplex<f64>>) -> tensor<2x96xcomplex<f64>>
+  return %0 : tensor<2x96xcomplex<f64>>
 }
 func.func @philox(%s: tensor<2xi64>) -> (tensor<2xi64>, tensor<8xi32>) {
   %0, %1 = stablehlo.rng_bit_generator %s, algorithm = PHILOX : (tensor<2xi64>) -> (tensor<2xi64>, tensor<8xi32>)
@@ -101,8 +101,28 @@ def test_factors_solve_systems(program: Any) -> None:
 
 def test_fft(program: Any) -> None:
     rng = np.random.default_rng(2)
-    x = rng.standard_normal((2, 48)) + 1j * rng.standard_normal((2, 48))
+    x = rng.standard_normal((2, 96)) + 1j * rng.standard_normal((2, 96))
     np.testing.assert_allclose(program.run("fft", x), np.fft.fft(x), atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [8, 67, 132])
+def test_fft_of_real_numbers(n: int) -> None:
+    """As a product, of an odd number of numbers, and as half as many complex ones; there and back."""
+    text = f"""
+      func.func @main(%x: tensor<3x{n}xf64>, %c: tensor<3x{n // 2 + 1}xcomplex<f64>>)
+          -> (tensor<3x{n // 2 + 1}xcomplex<f64>>, tensor<3x{n}xf64>) {{
+        %0 = stablehlo.fft %x, type = RFFT, length = [{n}]
+          : (tensor<3x{n}xf64>) -> tensor<3x{n // 2 + 1}xcomplex<f64>>
+        %1 = stablehlo.fft %c, type = IRFFT, length = [{n}]
+          : (tensor<3x{n // 2 + 1}xcomplex<f64>>) -> tensor<3x{n}xf64>
+        return %0, %1 : tensor<3x{n // 2 + 1}xcomplex<f64>>, tensor<3x{n}xf64>
+      }}"""
+    rng = np.random.default_rng(n)
+    x = rng.standard_normal((3, n))
+    c = rng.standard_normal((3, n // 2 + 1)) + 1j * rng.standard_normal((3, n // 2 + 1))
+    forward, back = devscope.run(text, x, c, cache=False)
+    np.testing.assert_allclose(forward, np.fft.rfft(x), atol=1e-12)
+    np.testing.assert_allclose(back, np.fft.irfft(c, n), atol=1e-12)
 
 
 def test_random_bits_are_those_of_xla(program: Any) -> None:
