@@ -13,7 +13,7 @@ PACKAGES := analysis backends dialects frontends lowering passes rewriting runti
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
-.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate stablehlo ways-in bench clean
+.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate stablehlo onnx ways-in bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -47,6 +47,11 @@ pytest: $(VENV)/.dev
 stablehlo: $(VENV)/.dev
 	@$(BIN)/python test/stablehlo/generate.py build/stablehlo $(or $(PROGRAMS),60)
 	@for target in cpu:0 opencl:0; do $(BIN)/python test/stablehlo/run.py build/stablehlo $$target; done
+
+# All tests of single operators of the package onnx, on the host and on a device: docs/conformance/onnx.md
+onnx: $(VENV)/.dev
+	@$(BIN)/python test/onnx/run.py --jobs $(or $(JOBS),2) --write
+	@$(BIN)/python test/onnx/magika_files.py 200
 
 # Until ctrl-C, or: make fuzz MINUTES=10 JOBS=4 PART=programs,files SEED=1703
 fuzz: $(VENV)/.dev

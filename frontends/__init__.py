@@ -5,6 +5,7 @@
 | a module of MLIR's Python bindings, any package's, in any context | `mlir` |
 | an xDSL ``ModuleOp`` | `xdsl` |
 | a StableHLO portable artifact: bytes, or a file | `stablehlo` |
+| an ONNX model: a path, bytes, ``onnx.ModelProto`` | `onnx` |
 | a JAX function with example arguments, ``jax.export.Exported`` | `jax` |
 | a PyTorch module or function with example arguments, ``torch.export.ExportedProgram``, ``.pt2`` | `torch` |
 
@@ -85,8 +86,11 @@ def imported(source: Any, examples: Any = None, dynamic_shapes: Any = None) -> A
         from devscope.frontends import jax
 
         return jax.read_function(source, examples)
+    onnx_model = _onnx_model(source, examples)
+    if onnx_model is not None:
+        return onnx_model
     if examples is not None:
-        raise InputError("example arguments go with a function or a module; the program is none")
+        raise InputError("example arguments go with functions, modules and ONNX models; the program is none")
     if _is_a(source, "torch.export", "ExportedProgram"):
         from devscope.frontends import torch
 
@@ -108,6 +112,23 @@ def imported(source: Any, examples: Any = None, dynamic_shapes: Any = None) -> A
 
         return jax.read_exported(source)
     return source
+
+
+def _onnx_model(source: Any, examples: Examples | None) -> DeferredSource | None:
+    """None for what is no model. Bytes of one are told by their first field, the version of the format."""
+    if _is_a(source, "onnx", "ModelProto"):
+        from devscope.frontends import onnx
+
+        return onnx.read_model(source, examples)
+    if isinstance(source, bytes) and source[:1] == b"\x08" and len(source) > 1:
+        from devscope.frontends import onnx
+
+        return onnx.read_bytes(source, examples)
+    if isinstance(source, str | os.PathLike) and os.fspath(source)[-5:] in (".onnx", b".onnx"):
+        from devscope.frontends import onnx
+
+        return onnx.read_file(os.fsdecode(source), examples)
+    return None
 
 
 def _is_a(source: Any, package: str, name: str) -> bool:

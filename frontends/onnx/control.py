@@ -1,0 +1,415 @@
+"""If, Loop and Scan; recurrent networks, which are loops; Fourier transforms."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from devscope.frontends.onnx.builder import Builder, Value
+from devscope.frontends.onnx.contractions import matmul_of
+from devscope.frontends.onnx.graph import Node, Scope, operator
+from devscope.frontends.onnx.types import Refused, is_complex
+
+
+def _results(scope: Scope, graph: Any) -> list[Value]:
+    return [scope.value(output.name) for output in graph.output]
+
+
+@operator("If")
+def if_(n: Node) -> list[Value]:
+    branches = [n.attributes["then_branch"], n.attributes["else_branch"]]
+
+    def lower(graph: Any) -> list[Value]:
+        inner = n.scope.subgraph(graph, {})
+        inner.run(graph.node)
+        return _results(inner, graph)
+
+    known = n.known(0)
+    if known is not None:
+        return lower(branches[0 if bool(np.asarray(known).reshape(-1)[0]) else 1])
+    return n.b.choose(n.b.reshape(n[0], []), [lambda: lower(branches[0]), lambda: lower(branches[1])])
+
+
+def _put(b: Builder, row: Value, rows: Value, place: Value) -> Value:
+    """``rows`` with one row, along the first axis, replaced."""
+    row = b.reshape(row, [1, *row.shape])
+    zero = b.scalar(0, "i64")
+    names = ", ".join([place.name, *[zero.name] * (rows.rank - 1)])
+    types = ", ".join(["tensor<i64>"] * rows.rank)
+    text = (
+        f"stablehlo.dynamic_update_slice {rows.name}, {row.name}, {names} : ({rows.type}, {row.type}, {types}) -> "
+    )
+    return b.op(text + rows.type, rows.element, rows.shape)
+
+
+def _row(b: Builder, rows: Value, place: Value, axis: int = 0) -> Value:
+    found = b.take(rows, b.reshape(place, [1]), axis)
+    return b.reshape(found, rows.shape[:axis] + rows.shape[axis + 1 :])
+
+
+@operator("Loop")
+def loop(n: Node) -> list[Value]:
+    b, graph = n.b, n.attributes["body"]
+    first = [n[number] for number in range(2, len(n))]
+    count = len(first)
+    scans = len(graph.output) - 1 - count
+    trips = n.known(0)
+    limit = b.reshape(n[0], []) if n.has(0) else None
+    going = b.reshape(n[1], []) if n.has(1) else b.scalar(True, "i1")
+    rows: list[Value] = []
+    for number in range(scans):
+        shape = n.declared_shape(count + number)
+        element = _scan_element(graph.output[1 + count + number])
+        if trips is not None and int(np.asarray(trips).reshape(-1)[0]) != shape[0]:
+            raise Refused("Loop whose rows are fewer than its trips")
+        rows.append(b.full(0, element, shape))
+
+    def condition(values: list[Value]) -> Value:
+        return values[1] if limit is None else b.binary("and", values[1], b.compare("LT", values[0], limit))
+
+    def body(values: list[Value]) -> list[Value]:
+        place, _, *carried = values
+        names = [one.name for one in graph.input]
+        given = dict(zip(names, [place, values[1], *carried[:count]], strict=True))
+        inner = n.scope.subgraph(graph, given)
+        inner.run(graph.node)
+        again, *made = _results(inner, graph)
+        for one, before in zip(made[:count], carried, strict=False):
+            if one.type != before.type:
+                raise Refused("Loop whose values change their shapes")
+        kept = [_put(b, row, old, place) for row, old in zip(made[count:], carried[count:], strict=True)]
+        return [b.binary("add", place, 1), b.reshape(again, []), *made[:count], *kept]
+
+    results = b.repeat([b.scalar(0, "i64"), going, *first, *rows], condition, body)
+    return results[2:]
+
+
+def _scan_element(output: Any) -> str:
+    from devscope.frontends.onnx.types import element_of
+
+    return element_of(output.type.tensor_type.elem_type)
+
+
+@operator("Scan")
+def scan(n: Node) -> list[Value]:
+    b, graph, scanned = n.b, n.attributes["body"], n.attributes["num_scan_inputs"]
+    if n.opset < 9:
+        return _batched_scan(n)
+    values = n.inputs
+    states, sequences = values[: len(values) - scanned], values[len(values) - scanned :]
+    axes = [a % s.rank for a, s in zip(n.attr("scan_input_axes") or [0] * scanned, sequences, strict=True)]
+    backwards = n.attr("scan_input_directions") or [0] * scanned
+    sequences = [b.reverse(s, [a]) if back else s for s, a, back in zip(sequences, axes, backwards, strict=True)]
+    count = len(graph.output) - len(states)
+    length = sequences[0].shape[axes[0]]
+    out_axes, out_back = n.attr("scan_output_axes") or [0] * count, n.attr("scan_output_directions") or [0] * count
+    rows: list[Value] = []
+    for number in range(count):
+        shape = [*n.declared_shape(len(states) + number)]
+        axis = out_axes[number] % len(shape)
+        rest = shape[:axis] + shape[axis + 1 :]
+        rows.append(b.full(0, _scan_element(graph.output[len(states) + number]), [length, *rest]))
+
+    def body(place: Value, carried: list[Value]) -> list[Value]:
+        items = [_row(b, s, place, a) for s, a in zip(sequences, axes, strict=True)]
+        given = dict(zip([one.name for one in graph.input], [*carried[: len(states)], *items], strict=True))
+        inner = n.scope.subgraph(graph, given)
+        inner.run(graph.node)
+        made = _results(inner, graph)
+        kept = [_put(b, r, old, place) for r, old in zip(made[len(states) :], carried[len(states) :], strict=True)]
+        return [*made[: len(states)], *kept]
+
+    results = b.loop([*states, *rows], body, length)
+    finished: list[Value] = []
+    for number, value in enumerate(results[len(states) :]):
+        value = b.reverse(value, [0]) if out_back[number] else value
+        axis = out_axes[number] % value.rank
+        order = [*range(1, value.rank)]
+        order.insert(axis, 0)
+        finished.append(b.transpose(value, order))
+    return [*results[: len(states)], *finished]
+
+
+def _batched_scan(n: Node) -> list[Value]:
+    raise Refused("Scan of a version before 9")
+
+
+# Recurrent networks. Weights have a dimension of directions first; sequences are [time, batch, features].
+
+_ACTIVATIONS = {"sigmoid": "logistic", "tanh": "tanh"}
+
+
+def _activation(n: Node, name: str, x: Value, number: int) -> Value:
+    b, name = n.b, name.lower()
+    if name in _ACTIVATIONS:
+        return b.unary(_ACTIVATIONS[name], x)
+    if name == "relu":
+        return b.binary("maximum", x, 0)
+    alphas, betas = n.attr("activation_alpha") or [], n.attr("activation_beta") or []
+    if name == "affine":
+        return b.binary("add", b.binary("multiply", x, alphas[number]), betas[number])
+    raise Refused(f"{n.proto.op_type} with the activation {name}")
+
+
+class _Recurrence:
+    """What RNN, GRU and LSTM have in common: directions, lengths, initial states, and the loop over time."""
+
+    def __init__(self, n: Node, gates: int, states: int, defaults: list[str]) -> None:
+        self.n, self.b, self.gates = n, n.b, gates
+        self.hidden = n[2].shape[-1]
+        direction = n.attr("direction", "forward")
+        self.directions = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
+        names = n.attr("activations")
+        names = [one.decode() if isinstance(one, bytes) else one for one in names] if names else defaults * 2
+        self.activations = [
+            names[k * len(defaults) : (k + 1) * len(defaults)] for k in range(len(self.directions))
+        ]
+        self.batch_first = bool(n.attr("layout", 0))
+        self.states = states
+        if n.attr("clip", None) is not None:
+            raise Refused(f"{n.proto.op_type} with clip")
+
+    def run(self, step: Any) -> list[Value]:
+        n, b = self.n, self.b
+        x = n.b.transpose(n[0], [1, 0, 2]) if self.batch_first else n[0]
+        time, batch, _ = x.shape
+        outputs: list[Value] = []
+        finals: list[list[Value]] = [[] for _ in range(self.states)]
+        for number, backwards in enumerate(self.directions):
+            w, r = b.at(n[1], 0, number), b.at(n[2], 0, number)
+            bias = b.at(n[3], 0, number) if n.has(3) else b.full(0, x.element, [2 * self.gates * self.hidden])
+            first = [self._initial(5 + k, number, batch, x.element) for k in range(self.states)]
+            lengths = b.convert(n[4], "i64") if n.has(4) else None
+            given = x
+            if backwards:
+                given = b.reverse(x, [0]) if lengths is None else _reversed(b, x, lengths)
+            inputs = matmul_of(b, given, b.transpose(w, [1, 0]))
+            rows = b.full(0, x.element, [time, batch, self.hidden])
+
+            def body(
+                place: Value,
+                carried: list[Value],
+                inputs: Value = inputs,
+                r: Value = r,
+                bias: Value = bias,
+                lengths: Value | None = lengths,
+                number: int = number,
+            ) -> list[Value]:
+                *state, kept = carried
+                made = step(number, _row(b, inputs, place), state, r, bias)
+                row = made[0]
+                if lengths is not None:
+                    on = b.reshape(b.compare("LT", b.broadcast(place, [batch]), lengths), [batch, 1])
+                    row = b.select(on, made[0], 0)
+                    made = [b.select(on, new, old) for new, old in zip(made, state, strict=True)]
+                return [*made, _put(b, row, kept, place)]
+
+            *last, rows = b.loop([*first, rows], body, time)
+            if backwards:
+                rows = b.reverse(rows, [0]) if lengths is None else _reversed(b, rows, lengths)
+            outputs.append(b.reshape(rows, [time, 1, batch, self.hidden]))
+            for found, value in zip(finals, last, strict=True):
+                found.append(b.reshape(value, [1, batch, self.hidden]))
+        y = b.concatenate(outputs, 1)
+        ends = [b.concatenate(found, 0) for found in finals]
+        if self.batch_first:
+            return [b.transpose(y, [2, 0, 1, 3]), *(b.transpose(end, [1, 0, 2]) for end in ends)]
+        return [y, *ends]
+
+    def _initial(self, number: int, direction: int, batch: int, element: str) -> Value:
+        n, b = self.n, self.b
+        if not n.has(number):
+            return b.full(0, element, [batch, self.hidden])
+        return b.at(n[number], 1 if self.batch_first else 0, direction)
+
+    def gate(self, x: Value, gate: int, axis: int = -1) -> Value:
+        axis %= x.rank
+        return self.b.part(x, axis, gate * self.hidden, (gate + 1) * self.hidden)
+
+    def recurrent(self, h: Value, r: Value) -> Value:
+        return matmul_of(self.b, h, self.b.transpose(r, [1, 0]))
+
+    def act(self, direction: int, which: int, x: Value) -> Value:
+        return _activation(self.n, self.activations[direction][which], x, which)
+
+
+def _reversed(b: Builder, x: Value, lengths: Value) -> Value:
+    from devscope.frontends.onnx.shapes import take_along
+
+    wide = b.broadcast_in_dim(lengths, x.shape, [1])
+    place = b.iota(0, x.shape)
+    turned = b.binary("subtract", b.binary("subtract", wide, 1), place)
+    return take_along(b, x, b.select(b.compare("LT", place, wide), turned, place), 0)
+
+
+@operator("RNN")
+def rnn(n: Node) -> list[Value]:
+    net, b = _Recurrence(n, 1, 1, ["Tanh"]), n.b
+
+    def step(direction: int, x: Value, state: list[Value], r: Value, bias: Value) -> list[Value]:
+        total = b.binary("add", x, net.recurrent(state[0], r))
+        for part in (net.gate(bias, 0), net.gate(bias, 1)):
+            total = b.binary("add", total, part)
+        return [net.act(direction, 0, total)]
+
+    return net.run(step)
+
+
+@operator("GRU")
+def gru(n: Node) -> list[Value]:
+    net, b = _Recurrence(n, 3, 1, ["Sigmoid", "Tanh"]), n.b
+
+    def step(direction: int, x: Value, state: list[Value], r: Value, bias: Value) -> list[Value]:
+        (h,) = state
+        gates: list[Value] = []
+        for gate in (0, 1):
+            total = b.binary("add", net.gate(x, gate), net.recurrent(h, net.gate(r, gate, 0)))
+            total = b.binary("add", b.binary("add", total, net.gate(bias, gate)), net.gate(bias, gate + 3))
+            gates.append(net.act(direction, 0, total))
+        update, reset = gates
+        own, other = net.gate(bias, 2), net.gate(bias, 5)
+        if n.attr("linear_before_reset", 0):
+            inner = b.binary("add", net.recurrent(h, net.gate(r, 2, 0)), other)
+            inner = b.binary("add", b.binary("multiply", reset, inner), own)
+        else:
+            inner = net.recurrent(b.binary("multiply", reset, h), net.gate(r, 2, 0))
+            inner = b.binary("add", b.binary("add", inner, other), own)
+        new = net.act(direction, 1, b.binary("add", net.gate(x, 2), inner))
+        rest = b.binary("subtract", b.like(1, update), update)
+        return [b.binary("add", b.binary("multiply", rest, new), b.binary("multiply", update, h))]
+
+    return net.run(step)
+
+
+@operator("LSTM")
+def lstm(n: Node) -> list[Value]:
+    net, b = _Recurrence(n, 4, 2, ["Sigmoid", "Tanh", "Tanh"]), n.b
+    if n.attr("input_forget", 0):
+        raise Refused("LSTM with input_forget")
+
+    def step(direction: int, x: Value, state: list[Value], r: Value, bias: Value) -> list[Value]:
+        h, c = state
+        total = b.binary("add", x, net.recurrent(h, r))
+        total = b.binary("add", total, b.part(bias, 0, 0, 4 * net.hidden))
+        total = b.binary("add", total, b.part(bias, 0, 4 * net.hidden, 8 * net.hidden))
+        peep = b.at(n[7], 0, direction) if n.has(7) else None
+
+        def seen(gate: int, number: int, cell: Value) -> Value:
+            found = net.gate(total, gate)
+            if peep is None:
+                return found
+            return b.binary("add", found, b.binary("multiply", net.gate(peep, number), cell))
+
+        enter = net.act(direction, 0, seen(0, 0, c))
+        forget = net.act(direction, 0, seen(2, 2, c))
+        new = net.act(direction, 1, net.gate(total, 3))
+        cell = b.binary("add", b.binary("multiply", forget, c), b.binary("multiply", enter, new))
+        leave = net.act(direction, 0, seen(1, 1, cell))
+        return [b.binary("multiply", leave, net.act(direction, 2, cell)), cell]
+
+    return net.run(step)
+
+
+# Fourier transforms: ONNX keeps real and imaginary parts in the last dimension.
+
+
+@operator("DFT")
+def dft(n: Node) -> Value:
+    x = n[0]
+    if n.opset >= 20:
+        axis = n.integers(2, "axis")[0] if n.has(2) and n.known(2) is not None else -2 if not n.has(2) else None
+        if axis is None:
+            return _dft_at_run_time(n)
+    else:
+        axis = n.attr("axis", 1)
+    return _dft_along(n, x, axis % x.rank)
+
+
+def _dft_at_run_time(n: Node) -> Value:
+    """An axis computed at run time: of those that give the declared shape, the one that is asked for."""
+    b, x, shape = n.b, n[0], n.declared_shape()
+    asked = b.reshape(b.convert(n[2], "i64"), [])
+    asked = b.select(b.compare("LT", asked, 0), b.binary("add", asked, x.rank), asked)
+    result: Value | None = None
+    for axis in range(x.rank - 1):
+        try:
+            made = _dft_along(n, x, axis)
+        except Refused:
+            continue
+        if made.shape == shape:
+            result = made if result is None else b.select(b.compare("EQ", asked, axis), made, result)
+    if result is None:
+        raise Refused("DFT whose axis, computed at run time, fits no declared shape")
+    return result
+
+
+def _dft_along(n: Node, x: Value, axis: int) -> Value:
+    b, inverse, half = n.b, bool(n.attr("inverse", 0)), bool(n.attr("onesided", 0))
+    length = x.shape[axis]
+    if n.has(1):
+        known = n.known(1)
+        if known is not None:
+            length = int(np.asarray(known).reshape(-1)[0])
+        elif not half:
+            length = n.declared_shape()[axis]
+        else:
+            raise Refused("DFT whose length is computed at run time, of one side")
+    if inverse and half:
+        raise Refused("DFT that is inverse and of one side")
+    if length < x.shape[axis]:
+        x = b.part(x, axis, 0, length)
+    elif length > x.shape[axis]:
+        high = [0] * x.rank
+        high[axis] = length - x.shape[axis]
+        x = b.pad(x, 0, [0] * x.rank, high)
+    return fourier(b, x, axis, inverse, length // 2 + 1 if half else length)
+
+
+def fourier(b: Builder, x: Value, axis: int, inverse: bool, kept: int) -> Value:
+    """A product with the matrix of roots of unity. ``x`` has one or two parts in its last dimension."""
+    length = x.shape[axis]
+    angle = (1 if inverse else -1) * 2 * math.pi * (np.outer(np.arange(length), np.arange(kept)) % length) / length
+    scale = 1 / length if inverse else 1
+    tables = [b.constant(table * scale, x.element) for table in (np.cos(angle), np.sin(angle))]
+
+    def times(part: Value, table: Value) -> Value:
+        made = b.dot(part, table, ([], []), ([axis], [0]))
+        order = [*range(made.rank - 1)]
+        order.insert(axis, made.rank - 1)
+        return b.transpose(made, order)
+
+    last = x.rank - 1
+    real = b.at(x, last, 0)
+    parts = [times(real, table) for table in tables]
+    if x.shape[last] == 2:
+        imaginary = [times(b.at(x, last, 1), table) for table in tables]
+        parts = [b.binary("subtract", parts[0], imaginary[1]), b.binary("add", parts[1], imaginary[0])]
+    return b.concatenate([b.reshape(part, [*part.shape, 1]) for part in parts], last)
+
+
+@operator("STFT")
+def stft(n: Node) -> Value:
+    b, x = n.b, n[0]
+    if is_complex(x.element):
+        raise Refused("STFT of complex numbers")
+    shape = n.declared_shape()
+    window = n.get(2)
+    half = bool(n.attr("onesided", 1))
+    known = n.known(3)
+    if window is not None:
+        length = window.shape[0]
+    elif known is not None:
+        length = int(np.asarray(known).reshape(-1)[0])
+    else:
+        length = shape[2] if not half else (shape[2] - 1) * 2
+    frames = shape[1]
+    step = b.reshape(b.convert(n[1], "i64"), [])
+    starts = b.binary("multiply", b.iota(0, [frames, length]), step)
+    pieces = b.take(x, b.binary("add", starts, b.iota(1, [frames, length])), 1)
+    if pieces.rank == 3:
+        pieces = b.reshape(pieces, [*pieces.shape, 1])
+    if window is not None:
+        pieces = b.binary("multiply", pieces, b.reshape(window, [length, 1]))
+    return fourier(b, pieces, 2, False, length // 2 + 1 if half else length)

@@ -1,0 +1,110 @@
+"""A whole model of static shapes as a StableHLO module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from devscope.frontends.onnx import contractions as _contractions
+from devscope.frontends.onnx import control as _control
+from devscope.frontends.onnx import elementwise as _elementwise
+from devscope.frontends.onnx import indexing as _indexing
+from devscope.frontends.onnx import reductions as _reductions
+from devscope.frontends.onnx import resampling as _resampling
+from devscope.frontends.onnx import shapes as _shapes
+from devscope.frontends.onnx.builder import Builder, Value, tensor_type
+from devscope.frontends.onnx.graph import Scope, array_of, element_of_array
+from devscope.frontends.onnx.types import Refused, element_of, is_unsigned, width
+
+#: Each registers the operators that it lowers.
+MODULES = (_contractions, _control, _elementwise, _indexing, _reductions, _resampling, _shapes)
+
+
+@dataclass
+class Lowered:
+    """MLIR text, with the names of resources by those of the initializers that they stand for."""
+
+    text: str
+    resources: Mapping[str, str]
+    dtypes: tuple[list[str], list[str]]
+
+
+def lower(model: Any, outside: Mapping[str, memoryview]) -> Lowered:
+    """The module of a model, the function ``main``. Raises `Refused`."""
+    graph = model.graph
+    builder = Builder()
+    opsets = {"" if one.domain == "ai.onnx" else one.domain: one.version for one in model.opset_import}
+    scope = Scope(builder, opsets, {(one.domain, one.name): one for one in model.functions})
+    scope.declare([*graph.value_info, *graph.output])
+    initialised = {tensor.name for tensor in graph.initializer}
+    arguments: list[tuple[Value, str]] = []
+    for info in graph.input:
+        if info.name not in initialised:
+            element, shape = _static_type(info)
+            value = Value(f"%arg{len(arguments)}", element, shape)
+            arguments.append((value, info.name))
+            scope.values[info.name] = value
+    resources: dict[str, str] = {}
+    for tensor in graph.initializer:
+        if tensor.name in outside:
+            resources[tensor.name] = name = f"weight{len(resources)}"
+            scope.values[tensor.name] = _resource(builder, tensor, name)
+        else:
+            scope.known[tensor.name] = array_of(tensor)
+    if graph.sparse_initializer:
+        raise Refused("sparse initializers are not supported")
+    scope.run(graph.node)
+    results = [scope.value(output.name) for output in graph.output]
+    if not any("stablehlo." in line for line in builder.lines):
+        results = [
+            builder.op(f"stablehlo.optimization_barrier {v.name} : {v.type}", v.element, v.shape) for v in results
+        ]
+    heads = ", ".join(f'{v.name}: {v.type} loc("{_quoted(name)}")' for v, name in arguments)
+    types = ", ".join(v.type for v in results)
+    lines = [f"func.func @main({heads}) -> ({types}) {{", *builder.lines]
+    end = f"  return {', '.join(v.name for v in results)} : {types}" if results else "  return"
+    elements = [value.element for value, _ in arguments], [value.element for value in results]
+    return Lowered("\n".join([*lines, end, "}"]), resources, elements)
+
+
+def is_static(model: Any) -> bool:
+    """Whether all inputs are tensors of known shapes."""
+    initialised = {tensor.name for tensor in model.graph.initializer}
+    for info in model.graph.input:
+        type_ = info.type.tensor_type
+        known = type_.HasField("shape") and all(dim.HasField("dim_value") for dim in type_.shape.dim)
+        if info.name not in initialised and not known:
+            return False
+    return True
+
+
+def _quoted(name: str) -> str:
+    return name.replace("\\", "\\\\").replace('"', '\\"')
+
+
+def _static_type(info: Any) -> tuple[str, tuple[int, ...]]:
+    kind = info.type.WhichOneof("value")
+    if kind != "tensor_type":
+        what = (kind or "unknown type").replace("_type", "").replace("_", " ")
+        raise Refused(f"input '{info.name}' is of type {what}; inputs are tensors")
+    type_ = info.type.tensor_type
+    element = element_of(type_.elem_type)
+    if not type_.HasField("shape"):
+        raise Refused(f"input '{info.name}' has no shape")
+    for dim in type_.shape.dim:
+        if not dim.HasField("dim_value"):
+            raise Refused(f"dimension '{dim.dim_param or '?'}' of input '{info.name}' is known at run time only")
+    return element, tuple(dim.dim_value for dim in type_.shape.dim)
+
+
+def _resource(b: Builder, tensor: Any, name: str) -> Value:
+    """A constant whose data is outside of the module: of signless integers, or floats that constants may have."""
+    element, shape = element_of(tensor.data_type), tuple(tensor.dims)
+    stored = f"i{width(element)}" if is_unsigned(element) or element.startswith("f8") else element
+    value = b.fresh(stored, shape)
+    b.emit(f"{value.name} = arith.constant dense_resource<{name}> : {tensor_type(stored, shape)}")
+    return b.bitcast(value, element)
+
+
+__all__ = ["Lowered", "element_of_array", "lower"]

@@ -1,0 +1,72 @@
+"""What is done to a model before it is imported: opsets are converted, shapes inferred, constants folded."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import onnx
+from onnx import numpy_helper
+
+_LEAST_OPSET = 17
+
+
+def prepare(proto: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Any:
+    """A model with inferred shapes, all nodes of which have names; the operand stays as it is.
+
+    ``shapes`` are those of inputs, where dimensions of any size shall have one.
+    """
+    model = onnx.ModelProto()
+    model.CopyFrom(proto)
+    for info in model.graph.input:
+        for dim, extent in zip(info.type.tensor_type.shape.dim, (shapes or {}).get(info.name, ()), strict=False):
+            dim.dim_value = extent
+    if shapes:
+        del model.graph.value_info[:]
+        for info in model.graph.output:
+            for dim in info.type.tensor_type.shape.dim:
+                dim.ClearField("dim_param")
+    for number, node in enumerate(model.graph.node):
+        node.name = node.name or f"{node.op_type}_{number}"
+    return inferred(model)
+
+
+def inferred(model: Any) -> Any:
+    """A model with inferred shapes; as it is, where ONNX finds them contradictory."""
+    try:
+        return onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except Exception:  # of C++, of several kinds
+        return model
+
+
+def converted(model: Any) -> Any:
+    """A model of the opset that torch-mlir's importer knows at least; as it is, where it cannot be converted."""
+    versions = [one.version for one in model.opset_import if one.domain in ("", "ai.onnx")]
+    if not versions or max(versions) >= _LEAST_OPSET:
+        return model
+    try:
+        names = [node.name for node in model.graph.node]
+        model = onnx.version_converter.convert_version(model, _LEAST_OPSET)
+    except Exception:  # as above
+        return model
+    if len(names) == len(model.graph.node):
+        for node, name in zip(model.graph.node, names, strict=True):
+            node.name = node.name or name
+    return inferred(model)
+
+
+def folded(model: Any, outside: Collection[str]) -> Any:
+    """A model in which nodes of constant operands are initializers, and known branches stand for their If."""
+    from devscope.frontends.onnx.graph import Folding
+
+    folding = Folding(model, outside)
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    del result.graph.node[:]
+    result.graph.node.extend(folding.nodes(model.graph.node))
+    present = {tensor.name for tensor in result.graph.initializer}
+    used = {name for node in result.graph.node for name in node.input} | {one.name for one in result.graph.output}
+    for name, array in folding.known.items():
+        if name in used and name not in present:
+            result.graph.initializer.append(numpy_helper.from_array(array, name))
+    return inferred(result)

@@ -1,0 +1,114 @@
+"""The other way for a model: torch-mlir imports it, dimensions of any size included.
+
+Its importer and passes can end the process, so that they run in another one (`torch_worker`), which gets the model
+without its large initializers and gives MLIR text back.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import onnx
+
+from devscope.errors import DevscopeError
+from devscope.frontends.onnx.types import Refused, element_of
+from devscope.runtime.child_process import crashed, ending, python_module
+
+_RIGHT_TYPES = frozenset(("f16", "bf16", "f32", "f64", "i1", "i8", "i32", "i64"))
+"""Of others, torch-mlir forgets the sign, or has no arithmetic."""
+
+_WRONG: Mapping[str, str] = {
+    "QLinearMatMul": "is rounded in another way",
+    "QLinearConv": "is rounded in another way",
+    "GridSample": "takes other neighbours",
+    "Resize": "takes other neighbours",
+    "SoftmaxCrossEntropyLoss": "weighs the mean in another way",
+    "NegativeLogLikelihoodLoss": "weighs the mean in another way",
+    "RoiAlign": "takes other samples",
+}
+"""Operators that torch-mlir imports as something else."""
+
+_MODES = ("plain", "folded", "functions")
+
+
+@dataclass(frozen=True)
+class Imported:
+    """MLIR text, with the names of resources by those of initializers."""
+
+    text: str
+    resources: Mapping[str, str]
+    dtypes: tuple[list[str], list[str]]
+
+
+def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported:
+    """The module of a model, the function ``main``. Raises `Refused`."""
+    from devscope.frontends.onnx.prepare import folded
+
+    _check(model)
+    resources = {
+        tensor.name: f"weight{k}" for k, tensor in enumerate(model.graph.initializer) if tensor.name in outside
+    }
+    said: list[str] = []
+    for mode in _MODES:
+        given = folded(model, resources) if mode == "folded" else model
+        answer = _ask(given, resources, mode == "functions")
+        if answer[0] == "ok" and _NEGATIVE.search(answer[1]) is None:
+            return Imported(answer[1], resources, _dtypes(model))
+        said.append("torch-mlir loses track of a dimension" if answer[0] == "ok" else answer[1])
+    raise Refused(min(said, key=len))
+
+
+_NEGATIVE = re.compile(r"tensor<[0-9?x]*-\d")
+
+
+def _check(model: Any) -> None:
+    infos = [*model.graph.input, *model.graph.value_info, *model.graph.output]
+    for info in infos:
+        kind = info.type.WhichOneof("value")
+        if kind != "tensor_type":
+            what = (kind or "unknown type").replace("_type", "").replace("_", " ")
+            raise Refused(f"'{info.name}' is of type {what}, not a tensor")
+        number = info.type.tensor_type.elem_type
+        element = element_of(number) if number else "f32"
+        if element not in _RIGHT_TYPES:
+            raise Refused(f"'{info.name}' has elements of type {element} and dimensions known at run time only")
+    for node in _nodes(model.graph):
+        if node.op_type in _WRONG:
+            raise Refused(
+                f"{node.op_type} with dimensions known at run time only: torch-mlir's {_WRONG[node.op_type]}"
+            )
+
+
+def _nodes(graph: Any) -> list[Any]:
+    found: list[Any] = []
+    for node in graph.node:
+        found.append(node)
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                found += _nodes(attribute.g)
+    return found
+
+
+def _dtypes(model: Any) -> tuple[list[str], list[str]]:
+    initialised = {tensor.name for tensor in model.graph.initializer}
+    inputs = [one for one in model.graph.input if one.name not in initialised]
+    return tuple(
+        [element_of(one.type.tensor_type.elem_type) for one in part] for part in (inputs, model.graph.output)
+    )  # pyright: ignore[reportReturnType]
+
+
+def _ask(model: Any, resources: Mapping[str, str], functions: bool) -> tuple[str, str]:
+    command = python_module("devscope.frontends.onnx.torch_worker")
+    given = pickle.dumps((model.SerializeToString(), dict(resources), functions))
+    process = subprocess.run(command, input=given, capture_output=True, check=False)
+    if process.returncode == 0:
+        return pickle.loads(process.stdout)
+    said = process.stderr.decode(errors="replace")
+    if not crashed(process.returncode):
+        raise DevscopeError(f"the process that imports the model failed: {ending(process.returncode, said)}")
+    return "failed", "torch-mlir's importer does not survive it"

@@ -1,0 +1,92 @@
+"""The process in which torch-mlir imports a model: see `torch_route`. Answers ``("ok", MLIR)`` or ``("failed", why)``."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import sys
+import warnings
+from importlib import import_module
+from typing import Any
+
+_PIPELINES = (
+    "builtin.module(torch-onnx-to-torch-backend-pipeline)",
+    "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
+)
+_NODE = re.compile(r'error: "([^"]+)"')
+_OPERATION = re.compile(r"failed to legalize operation '(?:torch\.)?([\w.]+)'")
+
+
+def _imported(model: Any, resources: dict[str, str], functions: bool) -> Any:
+    ir: Any = import_module("torch_mlir.ir")
+    torch_dialect: Any = import_module("torch_mlir.dialects.torch")
+    onnx_importer: Any = import_module("torch_mlir.extras.onnx_importer")
+
+    class Importer(onnx_importer.NodeImporter):
+        """Large initializers are resources without data."""
+
+        def import_initializer(self, initializer: Any, extern_name: str | None = None) -> Any:
+            name = resources.get(initializer.name) if extern_name is None else None
+            if name is None:
+                return super().import_initializer(initializer, extern_name)
+            with ir.InsertionPoint(self._b), ir.Location.name(initializer.name):
+                type_ = self._cc.tensor_proto_to_builtin_type(initializer)
+                value = ir.Attribute.parse(f"dense_resource<{name}> : {type_}")
+                result = self._cc.tensor_proto_to_type(initializer)
+                op = ir.Operation.create("torch.vtensor.literal", results=[result], attributes={"value": value})
+            self._nv_map[initializer.name] = op.result
+            return op.result
+
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    config = onnx_importer.Config()
+    if functions:
+        config.function_expansion_allowlists_by_domain = None
+    onnx_importer.NodeImporter = Importer
+    info = onnx_importer.ModelInfo(model, config=config)
+    module = info.create_module(context=context)
+    Importer.define_function(info.main_graph, module.operation).import_all()
+    return module
+
+
+def _answer(text: bytes, resources: dict[str, str], functions: bool) -> tuple[str, str]:
+    import onnx
+
+    passmanager: Any = import_module("torch_mlir.passmanager")
+
+    model = onnx.ModelProto.FromString(text)
+    model.graph.name = "main"
+    warnings.simplefilter("ignore")
+    try:
+        module = _imported(model, resources, functions)
+    except Exception as error:  # the importer raises KeyError, TypeError and more
+        return "failed", f"torch-mlir's importer refuses it: {' '.join(str(error).split())[:200]}"
+    with module.context as context:
+        context.emit_error_diagnostics = False
+        for pipeline in _PIPELINES:
+            try:
+                passmanager.PassManager.parse(pipeline).run(module.operation)
+            except Exception as error:
+                return "failed", _reason(str(error), model)
+    return "ok", module.operation.get_asm(enable_debug_info=True)
+
+
+def _reason(message: str, model: Any) -> str:
+    """In terms of the model, if the message says which node it is about."""
+    kinds = {node.name: node.op_type for node in model.graph.node}
+    found = next((one for one in _NODE.findall(message) if one in kinds), None)
+    if found is not None:
+        return f"torch-mlir cannot lower {kinds[found]} as node '{found}' has it"
+    operation = _OPERATION.search(message)
+    if operation is not None:
+        return f"torch-mlir cannot lower its operation {operation[1]}"
+    lines = [line for line in message.splitlines() if "error:" in line]
+    return f"torch-mlir cannot lower it: {(lines or [message])[0].strip()[:200]}"
+
+
+if __name__ == "__main__":
+    answer = pickle.dumps(_answer(*pickle.loads(sys.stdin.buffer.read())))
+    sys.stdout.buffer.write(answer)
+    sys.stdout.buffer.flush()
+    os._exit(0)

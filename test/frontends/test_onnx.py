@@ -1,0 +1,220 @@
+"""ONNX models as programs: names, dtypes, dynamic dimensions, weights outside of the module, what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devscope
+from devscope.errors import DevscopeWarning, InputError, LoweringError
+from devscope.frontends import DeferredSource, imported
+
+onnx = pytest.importorskip("onnx")
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+
+FLOAT, INT64, UINT8 = TensorProto.FLOAT, TensorProto.INT64, TensorProto.UINT8
+RNG = np.random.default_rng(1)
+WEIGHTS = RNG.standard_normal((64, 32), np.float32)
+
+
+def model_of(nodes: list[Any], inputs: list[Any], outputs: list[Any], weights: dict[str, Any] | None = None,
+             opset: int = 21, functions: Any = ()) -> Any:  # fmt: skip
+    tensors = [numpy_helper.from_array(array, name) for name, array in (weights or {}).items()]
+    graph = helper.make_graph(nodes, "a graph/with a name", inputs, outputs, tensors)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("own", 1)]
+    return helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=10)
+
+
+def info(name: str, *shape: int | str, type: int = FLOAT) -> Any:
+    return helper.make_tensor_value_info(name, type, shape)
+
+
+def network(*batch: int | str) -> Any:
+    nodes = [
+        helper.make_node("MatMul", ["in/x:0", "w"], ["product"], "layer/product"),
+        helper.make_node("Relu", ["product"], ["out/y:0"]),
+    ]
+    return model_of(nodes, [info("in/x:0", *batch, 64)], [info("out/y:0", *batch, 32)], {"w": WEIGHTS})
+
+
+X = RNG.standard_normal((3, 64), np.float32)
+WANT = np.maximum(X @ WEIGHTS, 0)
+
+
+@pytest.mark.parametrize("batch", [3, "batch"])
+@pytest.mark.parametrize("form", ["object", "bytes", "file"])
+def test_forms_of_a_model(batch: int | str, form: str, tmp_path: Path) -> None:
+    model: Any = network(batch)
+    if form == "file":
+        onnx.save(model, tmp_path / "model.onnx")
+        model = tmp_path / "model.onnx"
+    elif form == "bytes":
+        model = model.SerializeToString()
+    exe = devscope.compile(model, cache=False)
+    np.testing.assert_allclose(exe(X), WANT, rtol=1e-5, atol=1e-5)
+    (given,), (made,) = exe.entries["main"].inputs, exe.entries["main"].outputs
+    assert (given.name, made.name) == ("in/x:0", "out/y:0")
+    assert given.shape == [None if batch == "batch" else 3, 64]
+    np.testing.assert_allclose(exe(**{"in/x:0": X}), WANT, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [3, "batch"])
+def test_weights_stay_outside(batch: int | str) -> None:
+    deferred = imported(network(batch))
+    assert isinstance(deferred, DeferredSource)
+    source = deferred.read()
+    (data,) = source.literals.values()
+    assert bytes(data) == WEIGHTS.tobytes()
+    assert len(source.data) < 4000
+    assert b'loc("layer/product")' in source.data
+
+
+def test_data_in_another_file(tmp_path: Path) -> None:
+    onnx.save(
+        network("n"), tmp_path / "model.onnx", save_as_external_data=True, location="model.data", size_threshold=0
+    )
+    exe = devscope.compile(str(tmp_path / "model.onnx"), default="opencl:0", cache=False)
+    np.testing.assert_allclose(exe(X), WANT, rtol=1e-5, atol=1e-5)
+    (tmp_path / "model.data").write_bytes(b"short")
+    with pytest.raises(InputError, match="is too short"):
+        devscope.compile(str(tmp_path / "model.onnx"), cache=False)
+    (tmp_path / "model.data").unlink()
+    with pytest.raises(InputError, match="No such file"):
+        devscope.compile(str(tmp_path / "model.onnx"), cache=False)
+
+
+def test_data_outside_of_the_folder_is_refused(tmp_path: Path) -> None:
+    model = network(3)
+    (tmp_path / "data").write_bytes(WEIGHTS.tobytes())
+    (tmp_path / "inner").mkdir()
+    (tensor,) = model.graph.initializer
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="../data")
+    (tmp_path / "inner" / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(InputError, match="outside of its folder"):
+        devscope.compile(str(tmp_path / "inner" / "model.onnx"), cache=False)
+    with pytest.raises(InputError, match="is no file itself"):
+        devscope.compile(model, cache=False)
+
+
+def test_digest_covers_weights(tmp_path: Path) -> None:
+    other = network(3)
+    other.graph.initializer[0].raw_data = (WEIGHTS * 2).tobytes()
+    first, again, second = (imported(model) for model in (network(3), network(3), other))
+    assert first.digest() == again.digest() != second.digest()
+
+
+@pytest.mark.parametrize(
+    ("type", "dtype"),
+    [(UINT8, "uint8"), (TensorProto.BFLOAT16, "bfloat16"), (TensorProto.FLOAT8E5M2, "float8_e5m2"),
+     (TensorProto.UINT16, "uint16"), (TensorProto.BOOL, "bool"), (TensorProto.UINT4, "uint4")],
+)  # fmt: skip
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_dtypes_are_the_models(type: int, dtype: str, target: str) -> None:
+    import ml_dtypes
+
+    kind = np.dtype(getattr(ml_dtypes, dtype, None) or dtype)
+    nodes = [helper.make_node("Cast", ["x"], ["y"], to=type), helper.make_node("Cast", ["y"], ["z"], to=FLOAT)]
+    exe = devscope.compile(
+        model_of(nodes, [info("x", 4)], [info("y", 4, type=type), info("z", 4)]), default=target, cache=False
+    )
+    x = np.array([0, 1, 2, 7], np.float32)
+    y, z = exe(x)
+    assert y.dtype == kind
+    np.testing.assert_array_equal(y, x.astype(kind))
+    np.testing.assert_array_equal(z, x.astype(kind).astype(np.float32))
+
+
+def test_unsigned_arithmetic() -> None:
+    nodes = [
+        helper.make_node("Div", ["x", "y"], ["quotient"]),
+        helper.make_node("Max", ["x", "y"], ["larger"]),
+        helper.make_node("Less", ["x", "y"], ["less"]),
+    ]
+    x, y = np.array([200, 3, 255], np.uint8), np.array([7, 130, 254], np.uint8)
+    inputs = [info("x", 3, type=UINT8), info("y", 3, type=UINT8)]
+    outputs = [
+        info("quotient", 3, type=UINT8),
+        info("larger", 3, type=UINT8),
+        info("less", 3, type=TensorProto.BOOL),
+    ]
+    got = devscope.compile(model_of(nodes, inputs, outputs), cache=False)(x, y)
+    for one, want in zip(got, (x // y, np.maximum(x, y), x < y), strict=True):
+        np.testing.assert_array_equal(one, want)
+
+
+def test_functions_of_the_model() -> None:
+    body = [helper.make_node("Mul", ["a", "a"], ["b"]), helper.make_node("LeakyRelu", ["b"], ["c"])]
+    body[1].attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+    function = helper.make_function("own", "Square", ["a"], ["c"], body, [helper.make_opsetid("", 21)], ["slope"])
+    nodes = [helper.make_node("Square", ["x"], ["y"], domain="own", slope=0.5)]
+    model = model_of(nodes, [info("x", 2)], [info("y", 2)], functions=[function])
+    np.testing.assert_array_equal(devscope.compile(model, cache=False)(np.array([2, -3], np.float32)), [4, 9])
+
+
+def test_control_flow() -> None:
+    branches = {
+        name: helper.make_graph([helper.make_node(kind, ["x", "x"], [name])], name, [], [info(name, 2)])
+        for name, kind in (("then_branch", "Add"), ("else_branch", "Mul"))
+    }
+    nodes = [helper.make_node("If", ["c"], ["y"], **branches)]
+    exe = devscope.compile(
+        model_of(nodes, [info("c", type=TensorProto.BOOL), info("x", 2)], [info("y", 2)]), cache=False
+    )
+    x = np.array([2, 5], np.float32)
+    np.testing.assert_array_equal(exe(np.array(True), x), x + x)
+    np.testing.assert_array_equal(exe(np.array(False), x), x * x)
+
+
+def test_examples_fix_what_cannot_be_dynamic() -> None:
+    """A spectrum along a dimension of any size is no operator that can be imported; along one of 8, it is."""
+    nodes = [helper.make_node("DFT", ["x", "", "axis"], ["y"])]
+    model = model_of(nodes, [info("x", 1, "n", 1)], [info("y", 1, "n", 2)], {"axis": np.array(1)})
+    with pytest.raises(LoweringError, match="torch-mlir cannot lower"):
+        devscope.compile(model, cache=False)
+    x = RNG.standard_normal((1, 8, 1), np.float32)
+    with pytest.warns(DevscopeWarning, match="compiled for the shapes of the example arguments .*1x8x1"):
+        exe = devscope.compile(model, (x,), cache=False)
+    want = np.fft.fft(x[..., 0], axis=1)
+    np.testing.assert_allclose(exe(x), np.stack([want.real, want.imag], -1), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "inputs", "message"),
+    [
+        ([helper.make_node("Nothing", ["x"], ["y"])], [info("x", 2)], "operator Nothing is not supported"),
+        ([helper.make_node("Abs", ["x"], ["y"])], [info("x", 2, type=TensorProto.STRING)], "strings are not"),
+        ([helper.make_node("Bernoulli", ["x"], ["y"])], [info("x", 2)], "RandomUniformLike is not supported"),
+        ([helper.make_node("Resize", ["x", "", "s"], ["y"])], [info("x", "n"), info("s", 1)], "Resize"),
+        ([helper.make_node("Add", ["x", "x"], ["y"])], [info("x", "n", type=UINT8)], "elements of type ui8"),
+    ],
+)  # fmt: skip
+def test_refused(nodes: list[Any], inputs: list[Any], message: str) -> None:
+    with pytest.raises(LoweringError, match=message) as raised:
+        devscope.compile(model_of(nodes, inputs, [info("y", 2)]), cache=False)
+    assert "\n" not in raised.value.message
+
+
+@pytest.mark.parametrize("data", [b"\x08\x0a\xff\xff\xff", b"\x08\x0a", b"\x08\x0a:\x7f"])
+def test_damaged_models(data: bytes, tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(data)
+    for source in (data, tmp_path / "model.onnx"):
+        with pytest.raises(InputError, match="is not an ONNX model"):
+            devscope.compile(source, cache=False)
+
+
+def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from devscope.cli.main import main
+
+    onnx.save(network("n"), tmp_path / "model.onnx")
+    path = str(tmp_path / "model.onnx")
+    assert main(["plan", path, "--table"]) == 0
+    assert main(["run", path, "--random", "0", "--no-cache", "--check"]) == 0
+    assert "agrees with the host" in capsys.readouterr().out
+    assert main(["build", path, "-o", str(tmp_path / "model.dsx")]) == 0
+    np.testing.assert_allclose(devscope.load(tmp_path / "model.dsx")(X), WANT, rtol=1e-5, atol=1e-5)
+    assert main(["plan", str(tmp_path / "none.onnx")]) == 1
