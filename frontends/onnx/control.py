@@ -106,11 +106,15 @@ def scan(n: Node) -> list[Value]:
     length = sequences[0].shape[axes[0]]
     out_axes, out_back = n.attr("scan_output_axes") or [0] * count, n.attr("scan_output_directions") or [0] * count
     rows: list[Value] = []
-    for number in range(count):
-        shape = [*n.declared_shape(len(states) + number)]
-        axis = out_axes[number] % len(shape)
-        rest = shape[:axis] + shape[axis + 1 :]
-        rows.append(b.full(0, _scan_element(graph.output[len(states) + number]), [length, *rest]))
+    given = dict(
+        zip(
+            [one.name for one in graph.input],
+            [*states, *(_without(s, a) for s, a in zip(sequences, axes, strict=True))],
+            strict=True,
+        )
+    )
+    for row in _shapes_of(n, graph, given)[len(states) :]:
+        rows.append(b.full(0, row.element, [length, *row.shape]))
 
     def body(place: Value, carried: list[Value]) -> list[Value]:
         items = [_row(b, s, place, a) for s, a in zip(sequences, axes, strict=True)]
@@ -130,6 +134,23 @@ def scan(n: Node) -> list[Value]:
         order.insert(axis, 0)
         finished.append(b.transpose(value, order))
     return [*results[: len(states)], *finished]
+
+
+def _without(x: Value, axis: int) -> Value:
+    """The name, element type and shape of a row."""
+    return Value(x.name, x.element, x.shape[:axis] + x.shape[axis + 1 :])
+
+
+def _shapes_of(n: Node, graph: Any, given: dict[str, Value]) -> list[Value]:
+    """What a body gives for operands of these types: it is lowered once, and what was written is taken back."""
+    lines = n.b.lines
+    n.b.lines = []
+    try:
+        inner = n.scope.subgraph(graph, given)
+        inner.run(graph.node)
+        return _results(inner, graph)
+    finally:
+        n.b.lines = lines
 
 
 def _batched_scan(n: Node) -> list[Value]:

@@ -113,7 +113,8 @@ def power(n: Node) -> Value:
 
 @operator("BitShift")
 def shift(n: Node) -> Value:
-    name = "shift_left" if n.attr("direction") == "LEFT" else "shift_right_logical"
+    kind = "logical" if is_unsigned(n[0].element) else "arithmetic"
+    name = "shift_left" if n.attr("direction") == "LEFT" else f"shift_right_{kind}"
     return n.b.binary(name, n[0], n[1])
 
 

@@ -10,7 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from devscope.frontends.onnx.builder import Builder, Value
-from devscope.frontends.onnx.types import DTYPES, Refused, UnknownShape, element_of
+from devscope.frontends.onnx.types import DTYPES, Refused, element_of
 
 Lowering = Callable[["Node"], "Value | Sequence[Value | None]"]
 
@@ -32,6 +32,11 @@ _NEVER_FOLDED = frozenset(
         "Bernoulli",
         "Multinomial",
     ]
+)
+
+
+_KEEPS_SHAPE = frozenset(
+    ("Abs", "Cast", "CastLike", "Ceil", "Exp", "Floor", "Identity", "Log", "Neg", "Not", "Sqrt")
 )
 
 
@@ -99,7 +104,7 @@ class Node:
         """The shape that the model or shape inference gives to a result. Raises `Refused`."""
         found = self.scope.shapes.get(self.proto.output[number])
         if found is None:
-            raise UnknownShape(f"{self.proto.op_type} whose result has a shape that is known at run time only")
+            raise Refused(f"{self.proto.op_type} whose result has a shape that is known at run time only")
         return found
 
     def wants(self, number: int) -> bool:
@@ -149,7 +154,10 @@ class Scope:
                 self.shapes[info.name] = tuple(dim.dim_value for dim in type_.shape.dim)
 
     def run(self, nodes: Sequence[Any]) -> None:
-        """Lower nodes in order. Raises `Refused` with the node's name."""
+        """Lower nodes in order. Raises `Refused`."""
+        for proto in reversed(nodes):  # what keeps shapes has an operand of the declared one
+            if proto.op_type in _KEEPS_SHAPE and proto.output[0] in self.shapes:
+                self.shapes.setdefault(proto.input[0], self.shapes[proto.output[0]])
         for proto in nodes:
             outer = self.b.location
             self.b.location = _escaped(proto.name or outer)

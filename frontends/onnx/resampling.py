@@ -105,7 +105,10 @@ def _places(
     place = b.iota(0, [size], "f32")
     factor = scale if isinstance(scale, Value) else b.scalar(scale, "f32")
     if kind == "align_corners":
-        return b.binary("multiply", place, (extent - 1) / (size - 1) if size > 1 else 0.0)
+        # The result's length before it was rounded down, as ONNX's reference has it.
+        last = b.binary("subtract", b.binary("multiply", factor, float(extent)), 1.0)
+        step = b.select(b.compare("EQ", last, 0), 0, b.binary("divide", b.like(extent - 1, last), last))
+        return b.binary("multiply", place, step)
     if kind == "asymmetric":
         return b.binary("divide", place, factor)
     if kind == "tf_crop_and_resize":

@@ -315,6 +315,26 @@ def center_crop_pad(n: Node) -> Value:
     return x
 
 
+@operator("AffineGrid")
+def affine_grid(n: Node) -> Value:
+    """Places from -1 to 1 along each axis, or the centres of as many pieces, moved by a matrix per image."""
+    from devscope.frontends.onnx.contractions import matmul_of
+
+    b, theta = n.b, n[0]
+    spatial = n.declared_shape()[1:-1]
+    columns: list[Value] = []
+    for axis in reversed(range(len(spatial))):
+        extent = spatial[axis]
+        places = (
+            np.linspace(-1, 1, extent) if n.attr("align_corners", 0) else (2 * np.arange(extent) + 1) / extent - 1
+        )
+        wide = b.broadcast_in_dim(b.constant(places, theta.element), spatial, [axis])
+        columns.append(b.reshape(wide, [math.prod(spatial), 1]))
+    columns.append(b.full(1, theta.element, [math.prod(spatial), 1]))
+    points = b.concatenate(columns, 1)
+    return b.reshape(matmul_of(b, points, b.transpose(theta, [0, 2, 1])), n.declared_shape())
+
+
 @operator("Compress", "NonZero", "NonMaxSuppression", "Unique")
 def depends_on_data(n: Node) -> Value:
     raise UnknownShape(f"{n.proto.op_type}, whose result's shape depends on the data")

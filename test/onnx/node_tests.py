@@ -9,6 +9,8 @@ import warnings
 from typing import Any
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 
 import devscope
 from devscope.errors import DevscopeError
@@ -50,6 +52,9 @@ def outcome(case: Any, target: str) -> str:
 
 
 def _array(value: Any) -> np.ndarray:
+    """Some tests have protobufs."""
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
     return value if isinstance(value, np.ndarray) else np.asarray(value)
 
 
