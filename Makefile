@@ -52,6 +52,7 @@ stablehlo: $(VENV)/.dev
 onnx: $(VENV)/.dev
 	@$(BIN)/python test/onnx/run.py --jobs $(or $(JOBS),2) --write
 	@$(BIN)/python test/onnx/magika_files.py 200
+	@$(BIN)/python test/onnx/networks.py
 
 # Until ctrl-C, or: make fuzz MINUTES=10 JOBS=4 PART=programs,files SEED=1703
 fuzz: $(VENV)/.dev
