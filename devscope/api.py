@@ -67,10 +67,11 @@ def compile(
 
     ``source`` is a path; MLIR or StableHLO in text, bytecode or as a portable artifact; a module of MLIR's Python
     bindings or of xDSL; an ONNX model (bytes, ``onnx.ModelProto``); a ``.pt2`` file or a
-    ``torch.export.ExportedProgram``; or a JAX function, a ``torch.nn.Module`` or a function on tensors, traced with
-    ``example_arguments``: a tuple of arrays, of pytrees of them, or of ``jax.ShapeDtypeStruct``, or a dictionary by
-    name (docs/ways-in.md). An ONNX model that cannot be imported otherwise is compiled for their shapes.
-    ``dynamic_shapes`` says for PyTorch which dimensions vary, as for ``torch.export.export`` (docs/torch.md).
+    ``torch.export.ExportedProgram``; or a JAX function, a ``torch.nn.Module`` or a function on tensors, traced
+    with ``example_arguments``: a tuple of arrays, of pytrees of them, or of ``jax.ShapeDtypeStruct``, or a
+    dictionary by name (docs/ways-in.md). An ONNX model that cannot be imported otherwise is compiled for their
+    shapes. ``dynamic_shapes`` says for PyTorch which dimensions vary, as for ``torch.export.export``
+    (docs/torch.md).
 
     ``devices`` maps virtual devices to physical ones (``{"cuda:0": "opencl:0"}``), ``memory_limits`` virtual
     devices to bytes, or to text such as ``"64MiB"``. ``threads`` is the most that a call uses on the host;
