@@ -3,8 +3,9 @@
 | file | what it does |
 |---|---|
 | `__init__` | from what a user gives to an ``ExportedProgram``, and from that to an `ImportedSource` |
-| `signature` | names, nesting, state and weights of an exported program |
-| `decompositions` | what PyTorch's operations are decomposed into before they are imported |
+| `signature`, `weights` | names, nesting, state and weights of an exported program |
+| `graphs` | the graphs of ``torch.compile``, for `devscope.torch_backend` |
+| `decompositions` | what PyTorch's operations are decomposed into; `own_`, `complex_decompositions`: our part |
 | `fx` | the graph as a module of torch-mlir's dialect, whose weights are names |
 | `lowering`, `lowering_worker` | that module in linalg, made by another process |
 
@@ -85,7 +86,7 @@ def _program(exported: Any, name: str, lowering: Any) -> ImportedSource:
         with _tracing(name, "decompose"):
             program = decomposed(exported, further)
         signature = signature_of(program)
-        module = fx.import_program(program, signature)
+        module = fx.import_graph(program.graph, signature)
         try:
             text = lowering.linalg(module)
         except UnsupportedOperationError as error:
@@ -146,7 +147,15 @@ def _nothing(leaf: Any) -> None:
 def _as_module(torch: Any, function: Any) -> Any:
     """A module whose forward is ``function``: only modules are exported."""
     module = torch.nn.Module()
-    module.forward = function
+
+    def without_names(*arguments: Any) -> Any:
+        return function(*arguments)
+
+    try:
+        inspect.signature(function)
+        module.forward = function
+    except ValueError:  # a function that is not Python's
+        module.forward = without_names
     return module
 
 

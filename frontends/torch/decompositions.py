@@ -2,39 +2,82 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._ops import OpOverload
+from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+from devscope.frontends.torch import complex_decompositions, own_decompositions
 
 _Table = dict[Any, Callable[..., Any]]
 
 
 @cache
-def _table() -> _Table:
-    """torch-mlir's, which leaves alone what its own lowerings are better at."""
-    return dict(get_decomposition_table())
+def table() -> _Table:
+    """torch-mlir's, which leaves alone what its own lowerings are better at, with ours in front of it.
+
+    Besides, all that its dialect does not have and PyTorch can decompose.
+    """
+    core = core_aten_decompositions()
+    unknown = {op: function for op, function in _all().items() if isinstance(op, OpOverload) and not _is_known(op)}
+    fourier = {op: core[op] for op in core if str(op).startswith(("aten.fft_", "aten.stft", "aten.istft"))}
+    found = unknown | fourier | dict(get_decomposition_table())
+    for own in (own_decompositions.TABLE, complex_decompositions.TABLE):
+        found |= {op: _first(function, found.get(op)) for op, function in own.items()}
+    return found
+
+
+def _first(one: Callable[..., Any], other: Callable[..., Any] | None) -> Callable[..., Any]:
+    """``one``, and what it does not implement by ``other``."""
+    if other is None:
+        return one
+
+    def decompose(*arguments: Any, **named: Any) -> Any:
+        found = one(*arguments, **named)
+        return other(*arguments, **named) if found is NotImplemented else found
+
+    return decompose
 
 
 def decomposed(exported: Any, further: set[Any]) -> Any:
-    """``exported`` in terms of fewer operations; those of ``further`` are decomposed, too."""
-    return exported.run_decompositions(_table() | {op: _all()[op] for op in further})
+    """``exported`` in terms of what torch-mlir's dialect has; those of ``further`` are decomposed, too."""
+    return exported.run_decompositions(table() | {op: _all()[op] for op in further})
 
 
 def more(program: Any, name: str, known: set[Any]) -> set[Any]:
     """The overloads in ``program`` of the operation ``aten.name`` that have decompositions not in ``known``."""
-    found: set[Any] = set()
-    for node in program.graph.nodes:
-        if node.op == "call_function" and isinstance(node.target, OpOverload):
-            packet = str(node.target).rpartition(".")[0]
-            if name in (packet, str(node.target)) and node.target in _all() and node.target not in known:
-                found.add(node.target)
-    return found
+    return {
+        op
+        for op in _overloads(program)
+        if name in (str(op), str(op).rpartition(".")[0]) and op in _all() and op not in known
+    }
+
+
+def _overloads(program: Any) -> set[Any]:
+    nodes = program.graph.nodes
+    return {node.target for node in nodes if node.op == "call_function" and isinstance(node.target, OpOverload)}
+
+
+def _is_known(op: Any) -> bool:
+    """Whether torch-mlir's dialect has the operation."""
+    name = f"torch.{str(op).removesuffix('.default')}"
+    return _context().is_registered_operation(name)
+
+
+@cache
+def _context() -> Any:
+    context = importlib.import_module("torch_mlir.ir").Context()
+    torch_dialect.register_dialect(context)
+    return context
 
 
 @cache
 def _all() -> _Table:
-    return dict(decomposition_table) | dict(core_aten_decompositions())
+    """What PyTorch can decompose, and we do not."""
+    own = own_decompositions.TABLE | complex_decompositions.TABLE
+    return {op: how for op, how in {**decomposition_table, **core_aten_decompositions()}.items() if op not in own}

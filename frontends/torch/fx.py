@@ -7,6 +7,7 @@ attribute has no data (`weights`). So the module stays small, and the importer t
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -21,16 +22,17 @@ from devscope.frontends.torch.signature import ENTRY, Signature
 from devscope.lowering.interop.parsing import bytecode
 
 ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
+_HERE = os.path.dirname(__file__)
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+), in ')
 _OWN_FRAMES = re.compile(r"[/\\]torch[/\\](nn|_|functional|utils|fx|export|autograd|masked)")
 
 
-def import_program(program: Any, signature: Signature) -> bytes:
-    """Bytecode of a module whose function ``main`` is the graph of an ``ExportedProgram``.
+def import_graph(graph: Any, signature: Signature) -> bytes:
+    """Bytecode of a module whose function ``main`` is a functional graph.
 
     Raises LoweringError for what the importer refuses.
     """
-    graph = _with_outputs(program.graph, signature)
+    graph = _with_outputs(graph, signature)
     context = ir.Context()
     torch_dialect.register_dialect(context)
     importer: Any = fx_importer.FxImporter(context=context, hooks=_Literals(signature))
@@ -123,7 +125,9 @@ class _Locations(fx_importer.ContextCache):
 
     def get_node_location(self, node: Any) -> Any:
         frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-        own = [frame for frame in frames if not _OWN_FRAMES.search(frame[0])] or frames[-1:]
+        own = [frame for frame in frames if not _OWN_FRAMES.search(frame[0]) and _HERE not in frame[0]] or frames[
+            -1:
+        ]
         line = ir.Location.file(own[-1][0], int(own[-1][1]), 0, context=self._c) if own else None
         location = line
         for name in _names(node):

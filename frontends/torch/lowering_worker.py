@@ -21,7 +21,7 @@ _PASSES = (
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
 )
 _OPERATION = re.compile(r"'torch\.((?:aten|prims?|prim|torchvision|quantized_decomposed)\.[\w.]+)'")
-_UNKNOWN = re.compile(r"""torch\.operator\s*"torch\.([\w.]+)\"""")
+_UNKNOWN = re.compile(r'"torch\.((?:aten|prims?)\.[\w.]+)"')
 _NAME = re.compile(r'^loc\("(?!devscope\.)([^"]*)"')
 _FILE = re.compile(r'"([^"]+)":(\d+):\d+')
 
@@ -64,7 +64,9 @@ def _refusal(module: Any, error: Any) -> Refusal:
         return f"torch-mlir does not lower the program: {str(error).splitlines()[0]}", "", []
     where = _place(str(first.location))
     text = " ".join([first.message, *(note.message for note in first.notes)])
-    blamed = _UNKNOWN.search(text) or _OPERATION.search(text)
+    blamed = (
+        _UNKNOWN.search(text) or _OPERATION.search(text) if "'torch.operator'" in text else _OPERATION.search(text)
+    )
     if blamed is None:
         return f"torch-mlir does not lower the program{where}: {first.message.splitlines()[0]}", "", []
     name = blamed[1]

@@ -94,7 +94,7 @@ def signature_of(program: Any) -> Signature:
     _describe(program, found, iter(leaves), iter([_leaf(arg, "the result") for arg in results]))
     _keep(found, state)
     values = {node.name: node.meta.get("val") for node in program.graph.nodes}
-    taken, given = ([_dtype(values[name]) for name in part] for part in (found.inputs, found.outputs))
+    taken, given = ([declared_dtype(values[name]) for name in part] for part in (found.inputs, found.outputs))
     found.dtypes = {ENTRY: (taken, given)}
     return found
 
@@ -183,6 +183,6 @@ def _tree(spec: Any, leaves: Iterator[Tree], what: str) -> Tree:
     )
 
 
-def _dtype(value: Any) -> str:
+def declared_dtype(value: Any) -> str:
     """The dtype where MLIR's does not say all: linalg knows no signs. Empty where it does."""
     return _UNSIGNED.get(value.dtype, "") if isinstance(value, torch.Tensor) else ""

@@ -1,0 +1,204 @@
+"""Decompositions of what torch-mlir lacks, or does wrongly, for complex numbers; and Fourier transforms.
+
+They compute with real and imaginary parts, as tensors of their own. A transform is a product with a matrix of
+roots of unity, whose angles are reduced as integers, so that they are exact.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+aten: Any = torch.ops.aten
+TABLE: dict[Any, Callable[..., Any]] = {}
+_Tensor = torch.Tensor
+_Parts = tuple[Any, Any]
+
+
+def _for_complex(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a decomposition that only counts where an argument is complex."""
+
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        def decompose(*arguments: Any, **named: Any) -> Any:
+            if not any(map(_is_complex, arguments)):
+                return NotImplemented
+            return function(*arguments, **named)
+
+        TABLE.update(dict.fromkeys(overloads, decompose))
+        return function
+
+    return register
+
+
+def _is_complex(value: Any) -> bool:
+    return value.is_complex() if isinstance(value, torch.Tensor) else isinstance(value, complex)
+
+
+def _parts(value: Any) -> _Parts:
+    if not isinstance(value, torch.Tensor):
+        return (value.real, value.imag) if isinstance(value, complex) else (value, 0.0)
+    if not value.is_complex():
+        return value, torch.zeros_like(value)
+    both = torch.view_as_real(value)
+    return both.select(-1, 0), both.select(-1, 1)
+
+
+def _whole(real: _Tensor, imaginary: _Tensor) -> _Tensor:
+    return torch.complex(*torch.broadcast_tensors(real, imaginary))
+
+
+@_for_complex(aten.add.Tensor, aten.add.Scalar)
+def _add(x: Any, y: Any, alpha: Any = 1) -> Any:
+    (a, b), (c, d) = _parts(x), _parts(y)
+    return _whole(a + c, b + d) if alpha == 1 else _whole(a + c * alpha, b + d * alpha)
+
+
+@_for_complex(aten.sub.Tensor, aten.sub.Scalar)
+def _sub(x: Any, y: Any, alpha: Any = 1) -> Any:
+    (a, b), (c, d) = _parts(x), _parts(y)
+    return _whole(a - c, b - d) if alpha == 1 else _whole(a - c * alpha, b - d * alpha)
+
+
+@_for_complex(aten.mul.Tensor, aten.mul.Scalar)
+def _mul(x: Any, y: Any) -> Any:
+    (a, b), (c, d) = _parts(x), _parts(y)
+    return _whole(a * c - b * d, a * d + b * c)
+
+
+@_for_complex(aten.div.Tensor, aten.div.Scalar)
+def _div(x: Any, y: Any) -> Any:
+    (a, b), (c, d) = _parts(x), _parts(y)
+    if not _is_complex(y):
+        return _whole(a / c, b / c)
+    size = c * c + d * d
+    return _whole((a * c + b * d) / size, (b * c - a * d) / size)
+
+
+@_for_complex(aten.neg.default)
+def _neg(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    return _whole(-a, -b)
+
+
+@_for_complex(aten.reciprocal.default)
+def _reciprocal(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    size = a * a + b * b
+    return _whole(a / size, -b / size)
+
+
+@_for_complex(aten._conj.default, aten.conj_physical.default, aten._conj_physical.default)
+def _conj(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    return _whole(a, -b)
+
+
+@_for_complex(aten.abs.default)
+def _abs(x: _Tensor) -> Any:
+    return torch.hypot(*_parts(x))
+
+
+def _angle(x: _Tensor) -> Any:
+    if not x.is_complex():
+        return torch.where(torch.isnan(x), x, torch.where(x < 0, math.pi, 0.0))
+    a, b = _parts(x)
+    return torch.atan2(b, a)
+
+
+@_for_complex(aten.real.default)
+def _real(x: _Tensor) -> Any:
+    return _parts(x)[0]
+
+
+@_for_complex(aten.imag.default)
+def _imag(x: _Tensor) -> Any:
+    return _parts(x)[1]
+
+
+@_for_complex(aten.exp.default)
+def _exp(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    return _whole(a.exp() * b.cos(), a.exp() * b.sin())
+
+
+def _linear(overload: Any) -> None:
+    """Of the parts of a complex argument: what the operation is of the parts."""
+
+    @_for_complex(overload)
+    def apart(x: _Tensor, *arguments: Any, **named: Any) -> Any:
+        a, b = _parts(x)
+        return _whole(overload(a, *arguments, **named), overload(b, *arguments, **named))
+
+
+for _overload in (aten.sum.default, aten.sum.dim_IntList, aten.mean.default, aten.mean.dim):
+    _linear(_overload)
+
+
+@_for_complex(aten.mm.default, aten.bmm.default)
+def _product(x: _Tensor, y: _Tensor) -> Any:
+    (a, b), (c, d) = _parts(x), _parts(y)
+    return _whole(a @ c - b @ d, a @ d + b @ c)
+
+
+# Fourier transforms.
+
+
+def _roots(rows: int, columns: int, n: int, forward: bool, dtype: torch.dtype) -> _Parts:
+    """The powers of the ``n``-th root of unity: cosines and sines of ``rows`` x ``columns`` angles."""
+    powers = torch.arange(rows)[:, None] * torch.arange(columns)[None, :]
+    angles = (powers % n).to(dtype) * (2 * math.pi / n)
+    return angles.cos(), -angles.sin() if forward else angles.sin()
+
+
+def _along(parts: _Parts, dim: int, forward: bool) -> _Parts:
+    a, b = (part.movedim(dim, -1) for part in parts)
+    n = a.shape[-1]
+    cosines, sines = _roots(n, n, n, forward, a.dtype)
+    real, imaginary = a @ cosines - b @ sines, a @ sines + b @ cosines
+    return real.movedim(-1, dim), imaginary.movedim(-1, dim)
+
+
+def _scale(normalization: int, sizes: Sequence[int]) -> float:
+    """0: none, 1: by the root of the number of elements, 2: by the number."""
+    count = math.prod(sizes)
+    return 1.0 if normalization == 0 else 1 / count if normalization == 2 else 1 / math.sqrt(count)
+
+
+def _fft(x: _Tensor, dim: Sequence[int], normalization: int, forward: bool) -> Any:
+    parts = _parts(x)
+    for one in dim:
+        parts = _along(parts, one, forward)
+    scale = _scale(normalization, [x.shape[one] for one in dim])
+    return _whole(parts[0] * scale, parts[1] * scale)
+
+
+def _real_fft(x: _Tensor, dim: Sequence[int], normalization: int, onesided: bool) -> Any:
+    moved, n = x.movedim(dim[-1], -1), x.shape[dim[-1]]
+    cosines, sines = _roots(n, n // 2 + 1 if onesided else n, n, True, x.dtype)
+    parts = (moved @ cosines).movedim(-1, dim[-1]), (moved @ sines).movedim(-1, dim[-1])
+    for one in dim[:-1]:
+        parts = _along(parts, one, True)
+    scale = _scale(normalization, [x.shape[one] for one in dim])
+    return _whole(parts[0] * scale, parts[1] * scale)
+
+
+def _fft_to_real(x: _Tensor, dim: Sequence[int], normalization: int, last_dim_size: int) -> Any:
+    parts, n = _parts(x), last_dim_size
+    for one in dim[:-1]:
+        parts = _along(parts, one, False)
+    half = n // 2 + 1
+    a, b = (part.movedim(dim[-1], -1)[..., :half] for part in parts)
+    cosines, sines = _roots(half, n, n, False, a.dtype)
+    row = torch.arange(half)[:, None]
+    weight = torch.where((row == 0) | (2 * row == n), 1.0, 2.0).to(a.dtype)
+    scale = _scale(normalization, [*(x.shape[one] for one in dim[:-1]), n])
+    return ((a @ (cosines * weight) - b @ (sines * weight)) * scale).movedim(-1, dim[-1])
+
+
+TABLE[aten.angle.default] = _angle
+TABLE[aten._fft_c2c.default] = _fft
+TABLE[aten._fft_r2c.default] = _real_fft
+TABLE[aten._fft_c2r.default] = _fft_to_real

@@ -1,0 +1,296 @@
+"""Decompositions of operations that neither PyTorch decomposes nor torch-mlir lowers, or that it lowers wrongly.
+
+`TABLE` has a function per overload. One that returns NotImplemented leaves the operation as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+aten: Any = torch.ops.aten
+TABLE: dict[Any, Callable[..., Any]] = {}
+_Tensor = torch.Tensor
+
+
+def _decomposes(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        TABLE.update(dict.fromkeys(overloads, function))
+        return function
+
+    return register
+
+
+@_decomposes(aten.gelu.default)
+def _gelu(x: _Tensor, approximate: str = "none") -> Any:
+    """torch-mlir has one for both forms, which differ in the fourth digit."""
+    if approximate == "none":
+        return NotImplemented
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    inner = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide * wide * wide)
+    return (0.5 * wide * (1 + torch.tanh(inner))).to(x.dtype)
+
+
+# Sums of bags: the bag of each index is known from where bags begin.
+
+
+@_decomposes(aten._embedding_bag_forward_only.default, aten._embedding_bag.default)
+def _embedding_bag(
+    weight: _Tensor,
+    indices: _Tensor,
+    offsets: _Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: _Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Any:
+    if include_last_offset:
+        offsets = offsets[:-1]
+    bags, count = offsets.shape[0], indices.shape[0]
+    places = torch.arange(count, dtype=offsets.dtype)
+    bag = (places[:, None] >= offsets[None, :]).sum(1) - 1
+    inside = bag[None, :] == torch.arange(bags)[:, None]
+    if padding_idx >= 0:
+        inside = inside & (indices != padding_idx)[None, :]
+    rows = weight.index_select(0, indices)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    sizes = inside.sum(1)
+    if mode == 2:
+        lowest = torch.where(inside[:, :, None], rows[None], -math.inf).amax(1)
+        found = torch.where(sizes[:, None] > 0, lowest, 0)
+    else:
+        found = torch.where(inside[:, :, None], rows[None], 0).sum(1)
+        if mode == 1:
+            found = found / sizes.clamp(min=1)[:, None].to(found.dtype)
+    return found.to(weight.dtype), bag, sizes, torch.zeros_like(offsets)
+
+
+# Order.
+
+
+def _scan(x: _Tensor, dim: int, lowest: Any, reduce: Callable[[_Tensor], _Tensor]) -> tuple[_Tensor, _Tensor]:
+    """Values and last indices of what ``reduce`` finds in each beginning of ``x`` along ``dim``."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    moved = x.movedim(dim, -1)
+    index = torch.arange(x.shape[dim])
+    before = index[:, None] >= index[None, :]
+    wide = moved[..., None, :]
+    values = reduce(torch.where(before, wide, lowest))
+    same = wide == values[..., None]
+    if x.dtype.is_floating_point:
+        same = same | (torch.isnan(wide) & torch.isnan(values[..., None]))
+    last = torch.where(before & same, index, -1).amax(-1)
+    return values.movedim(-1, dim), last.movedim(-1, dim)
+
+
+def _least(dtype: torch.dtype) -> Any:
+    return -math.inf if dtype.is_floating_point else torch.iinfo(dtype).min
+
+
+def _most(dtype: torch.dtype) -> Any:
+    return math.inf if dtype.is_floating_point else torch.iinfo(dtype).max
+
+
+@_decomposes(aten.cummax.default)
+def _cummax(x: _Tensor, dim: int) -> Any:
+    return _scan(x, dim, _least(x.dtype), lambda wide: wide.amax(-1))
+
+
+@_decomposes(aten.cummin.default)
+def _cummin(x: _Tensor, dim: int) -> Any:
+    return _scan(x, dim, _most(x.dtype), lambda wide: wide.amin(-1))
+
+
+@_decomposes(aten.logcumsumexp.default)
+def _logcumsumexp(x: _Tensor, dim: int) -> Any:
+    if x.dim() == 0:
+        return x.clone()
+    moved = x.movedim(dim, -1)
+    index = torch.arange(x.shape[dim])
+    wide = torch.where(index[:, None] >= index[None, :], moved[..., None, :], -math.inf)
+    return torch.logsumexp(wide, -1).movedim(-1, dim)
+
+
+@_decomposes(aten.sort.stable)
+def _sort(x: _Tensor, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
+    return aten.sort.default(x, dim, descending)
+
+
+def _kept(x: _Tensor, dim: int, keepdim: bool) -> _Tensor:
+    return x if keepdim else x.squeeze(dim)
+
+
+@_decomposes(aten.kthvalue.default)
+def _kthvalue(x: _Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    values, indices = aten.sort.default(x, dim)
+    return tuple(_kept(part.narrow(dim, k - 1, 1), dim, keepdim) for part in (values, indices))
+
+
+@_decomposes(aten.median.dim)
+def _median(x: _Tensor, dim: int, keepdim: bool = False) -> Any:
+    values, indices = _kthvalue(x, (x.shape[dim] + 1) // 2, dim, True)
+    if x.dtype.is_floating_point:
+        isnan = torch.isnan(x)
+        broken = isnan.any(dim, True)
+        first = isnan.to(torch.int64).argmax(dim, True)
+        values, indices = torch.where(broken, math.nan, values), torch.where(broken, first, indices)
+    return _kept(values, dim, keepdim), _kept(indices, dim, keepdim)
+
+
+@_decomposes(aten.median.default)
+def _median_of_all(x: _Tensor) -> Any:
+    return _median(x.reshape(-1), 0)[0]
+
+
+@_decomposes(aten.searchsorted.Tensor, aten.searchsorted.Scalar)
+def _searchsorted(
+    ordered: _Tensor,
+    values: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: _Tensor | None = None,
+) -> Any:
+    if sorter is not None:
+        ordered = ordered.gather(-1, sorter)
+    if not isinstance(values, torch.Tensor):
+        values = torch.full((), values, dtype=ordered.dtype)
+    rows = ordered[..., None, :] if ordered.dim() > 1 else ordered
+    before = rows <= values[..., None] if right or side == "right" else rows < values[..., None]
+    return before.sum(-1).to(torch.int32 if out_int32 else torch.int64)
+
+
+@_decomposes(aten.bucketize.Tensor, aten.bucketize.Scalar)
+def _bucketize(values: Any, boundaries: _Tensor, *, out_int32: bool = False, right: bool = False) -> Any:
+    return _searchsorted(boundaries, values, out_int32=out_int32, right=right)
+
+
+@_decomposes(aten._cdist_forward.default)
+def _cdist(a: _Tensor, b: _Tensor, p: float, compute_mode: int | None) -> Any:
+    apart = (a[..., :, None, :] - b[..., None, :, :]).abs()
+    if p == 0:
+        return (apart != 0).to(a.dtype).sum(-1)
+    if math.isinf(p):
+        return apart.amax(-1)
+    return (
+        apart.sum(-1) if p == 1 else (apart * apart).sum(-1).sqrt() if p == 2 else apart.pow(p).sum(-1).pow(1 / p)
+    )
+
+
+# Functions of numbers.
+
+
+@_decomposes(aten.lgamma.default)
+def _lgamma(x: _Tensor) -> Any:
+    """Stirling's series, from 8 on; below by the recurrence, and by the reflection for what is negative."""
+    wide = x.double()
+    y = torch.where(wide < 0.5, 1 - wide, wide)
+    z, product = y + 8, y
+    for step in range(1, 8):
+        product = product * (y + step)
+    inverse = 1 / (z * z)
+    series = 1 / 12 + inverse * (-1 / 360 + inverse * (1 / 1260 + inverse * (-1 / 1680 + inverse / 1188)))
+    found = (z - 0.5) * torch.log(z) - z + 0.5 * math.log(2 * math.pi) + series / z
+    found = torch.where(torch.isinf(y), math.inf, found - torch.log(product))
+    sine = torch.sin(math.pi * (wide - torch.floor(wide)))
+    found = torch.where(wide < 0.5, math.log(math.pi) - torch.log(sine) - found, found)
+    return torch.where(torch.isinf(wide), math.inf, found).to(_float_dtype(x))
+
+
+@_decomposes(aten.digamma.default)
+def _digamma(x: _Tensor) -> Any:
+    wide = x.double()
+    y = torch.where(wide < 0.5, 1 - wide, wide)
+    found = torch.zeros_like(y)
+    for step in range(8):
+        found = found - 1 / (y + step)
+    z = y + 8
+    inverse = 1 / (z * z)
+    series = inverse * (1 / 12 - inverse * (1 / 120 - inverse * (1 / 252 - inverse * (1 / 240 - inverse / 132))))
+    found = found + torch.log(z) - 0.5 / z - series
+    reflected = found - math.pi / torch.tan(math.pi * (wide - torch.floor(wide)))
+    found = torch.where(wide < 0.5, reflected, found)
+    found = torch.where((wide < 0) & (wide == torch.floor(wide)), math.nan, found)
+    return torch.where(wide == 0, -math.inf, found).to(_float_dtype(x))
+
+
+def _float_dtype(x: _Tensor) -> torch.dtype:
+    return x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
+
+
+@_decomposes(aten.hypot.default)
+def _hypot(x: _Tensor, y: _Tensor) -> Any:
+    x, y = x.abs(), y.abs()
+    most, least = torch.maximum(x, y), torch.minimum(x, y)
+    ratio = least / most
+    found = torch.where(most == 0, 0, most * torch.sqrt(1 + ratio * ratio))
+    return torch.where(torch.isinf(x) | torch.isinf(y), math.inf, found)
+
+
+@_decomposes(aten.copysign.Tensor)
+def _copysign(x: _Tensor, y: _Tensor) -> Any:
+    is_negative = (y < 0) | ((y == 0) & (torch.full((), 1.0, dtype=y.dtype) / y < 0))
+    return torch.where(is_negative, -x.abs(), x.abs())
+
+
+@_decomposes(aten.copysign.Scalar)
+def _copysign_number(x: _Tensor, y: float) -> Any:
+    return -x.abs() if math.copysign(1, y) < 0 else x.abs()
+
+
+@_decomposes(aten.ldexp.Tensor)
+def _ldexp(x: _Tensor, y: _Tensor) -> Any:
+    return x * torch.pow(2.0, y)
+
+
+# What PyTorch's own decompositions end in.
+
+_PRIMS = (
+    "abs acos acosh asin asinh atan atanh cos cosh bitwise_not ceil erf erf_inv erfc exp expm1 exp2 floor "
+    "isfinite log log1p log2 log10 neg reciprocal round sign signbit sin sinh sqrt rsqrt tan tanh trunc "
+    "atan2 bitwise_and bitwise_or bitwise_xor div eq fmax fmin fmod ge gt le lt maximum minimum mul ne "
+    "pow remainder shift_left shift_right_arithmetic add sub lgamma digamma hypot "
+)
+_BY_OTHER_NAMES = {
+    "erf_inv": "erfinv",
+    "shift_left": "bitwise_left_shift",
+    "shift_right_arithmetic": "bitwise_right_shift",
+}
+
+
+def _as_aten(name: str) -> None:
+    packet = getattr(aten, _BY_OTHER_NAMES.get(name, name))
+    overloads = packet.overloads()
+    kind = next(one for one in ("Tensor_Tensor", "Tensor", "default") if one in overloads)
+    overload = getattr(packet, kind)
+
+    def same(*arguments: Any) -> Any:
+        return overload(*arguments)
+
+    TABLE[getattr(torch.ops.prims, name).default] = same
+
+
+for _name in _PRIMS.split():
+    _as_aten(_name)
+
+
+def _with_tensor(overload: Any, by: Any) -> None:
+    def of_tensors(x: _Tensor, number: Any) -> Any:
+        return by(x, torch.full((), number, dtype=x.dtype))
+
+    TABLE[overload] = of_tensors
+
+
+_with_tensor(aten.bitwise_xor.Scalar, aten.bitwise_xor.Tensor)
+_with_tensor(aten.bitwise_or.Scalar, aten.bitwise_or.Tensor)
+_with_tensor(aten.bitwise_left_shift.Tensor_Scalar, aten.bitwise_left_shift.Tensor)
+_with_tensor(aten.bitwise_right_shift.Tensor_Scalar, aten.bitwise_right_shift.Tensor)
+_with_tensor(aten.fmod.Scalar, aten.fmod.Tensor)
