@@ -35,6 +35,13 @@ class Runtime:
         """The function of this name; None if there is none. Raises OSError if a library cannot be opened."""
         return None
 
+    def library(self) -> str:
+        """The path of the C library that has all functions; "" if some are Python's. Raises OSError without it.
+
+        What runs without Python, `devscope build --shared`, is linked with it.
+        """
+        return ""
+
     def use_threads(self, count: int) -> None:
         """A program is loaded whose calls use so many threads."""
 

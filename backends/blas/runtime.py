@@ -23,6 +23,9 @@ class BlasRuntime(Runtime):
         folder = Path(scipy_openblas32.get_lib_dir())
         return ctypes.CDLL(str(folder / scipy_openblas32.get_library(fullname=True)))
 
+    def library(self) -> str:
+        return self._library._name
+
     def function(self, name: str) -> int | None:
         function = getattr(self._library, name, None)
         return None if function is None else ctypes.cast(function, ctypes.c_void_p).value

@@ -39,6 +39,9 @@ class OnednnRuntime(Runtime):
                 problems.append(str(error))
         raise OSError("; ".join(problems) or "oneDNN is not installed")
 
+    def library(self) -> str:
+        return self._library._name
+
     def function(self, name: str) -> int | None:
         function = getattr(self._library, name, None)
         return None if function is None else ctypes.cast(function, ctypes.c_void_p).value

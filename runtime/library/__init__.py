@@ -10,11 +10,12 @@ import re
 import shlex
 import subprocess
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from devscope.errors import DevscopeError, OptionError, option_note
 from devscope.runtime.native import abi, compile_native, runtime_object
+from devscope.runtime.plugins import find_runtime
 from devscope.runtime.program import ENTRY_DTYPES, ArenaSpec, DeviceSpec, Entry, Program, TensorSpec, memory_of
 from devscope.runtime.replaced_file import replaced_file
 
@@ -53,12 +54,13 @@ def write_library(program: Program, path: Path, devices: Mapping[str, str] | Non
     """
     name = _library_name(path)
     _check(program)
+    libraries = [_library_of(backend, functions) for backend, functions in program.uses.items()]
     numbers = {virtual: _number(physical) for virtual, physical in (devices or {}).items()}
     header = path.with_name(f"{name}.h")
     config = path.with_name(f"{name}Config.cmake")
     files = {header: _header(program, name), config: _CMAKE.format(name=name, file=path.name)}
     with tempfile.TemporaryDirectory(prefix="devscope-") as folder:
-        _link(program, name, path, Path(folder), numbers)
+        _link(program, name, path, Path(folder), numbers, libraries)
     for file, text in files.items():
         with replaced_file(file) as stream:
             stream.write(text.encode())
@@ -95,7 +97,28 @@ def _check(program: Program) -> None:
         )
 
 
-def _link(program: Program, name: str, path: Path, folder: Path, devices: dict[str, int]) -> None:
+def _library_of(backend: str, functions: Sequence[str]) -> Path:
+    """The C library with the functions of a backend that a program calls."""
+    runtime = find_runtime(backend)
+    if runtime is None:
+        raise OptionError(f"the program needs backend '{backend}', which is not installed")
+    try:
+        library = runtime.library()
+    except OSError as error:
+        raise OptionError(
+            f"backend '{backend}': {error}", notes=[runtime.advice] if runtime.advice else []
+        ) from None
+    if not library or any(not isinstance(runtime.function(name), int) for name in functions):
+        raise OptionError(
+            f"a shared library cannot call backend '{backend}', whose functions are not those of a C library",
+            notes=["build a .dsx file, which runs in Python, or leave the backend out"],
+        )
+    return Path(library)
+
+
+def _link(
+    program: Program, name: str, path: Path, folder: Path, devices: dict[str, int], libraries: Sequence[Path]
+) -> None:
     compiler = compile_native.machine_compiler()
     if compiler is None:
         raise DevscopeError(
@@ -104,12 +127,18 @@ def _link(program: Program, name: str, path: Path, folder: Path, devices: dict[s
         )
     (folder / "host.o").write_bytes(program.host_object)
     (folder / "runtime.o").write_bytes(runtime_object())
+    objects = ["program.c", "host.o", "runtime.o"]
+    for number, data in enumerate(program.objects):
+        objects.append(f"backend_{number}.o")
+        (folder / objects[-1]).write_bytes(data)
+    linked = [text for library in libraries for text in (str(library), f"-Wl,-rpath,{library.parent}")]
     (folder / "exports").write_text(f"{{ global: {name}_*; local: *; }};\n")
     (folder / "program.c").write_text(_program(program, name, folder, devices))
     with replaced_file(path) as stream:
         command = [
             *[*compiler, *_FLAGS, "-I", str(_HERE), "-I", str(compile_native.FOLDER), "-I", str(folder)],
-            *[str(folder / file) for file in ("program.c", "host.o", "runtime.o")],
+            *[str(folder / file) for file in objects],
+            *linked,
             *[f"-Wl,--version-script={folder / 'exports'}", f"-Wl,-soname,{path.name}", "-Wl,-z,noexecstack"],
             *["-o", str(folder / "library.so"), *_LIBRARIES],
         ]
@@ -347,7 +376,8 @@ _HEADER = """\
  * Arrays are dense, in C order: ?x3xf32 is an array of any number of rows of 3 floats. An argument with a "?" is
  * followed by its sizes. A result without one is written to memory of the caller; one with is new memory, which
  * the caller gives back with {name}_free, and its sizes are written behind it. A complex number is two numbers; of
- * types that C lacks (f16, bf16) there are the bits.
+ * floats that C lacks (f16, bf16, those of 8 bits and less) there are the bits; an integer of 4 bits or 2 is the
+ * low bits of a byte.
  *
  * Calls of several threads run one after the other. */
 #ifndef {guard}

@@ -13,6 +13,8 @@
 
 extern const LibraryProgram library_program;
 extern const Driver devscope_driver_cpu;
+/* Programs have it whose backends made what has to be released. */
+extern void devscope_close_backends(void) __attribute__((weak));
 
 enum {
   FREE_LIST_ENTRIES = 1024,
@@ -314,8 +316,11 @@ static int library_open(void) {
 /* Devices are waited for, and their memory is released. Queues, kernels and contexts stay: they are few. */
 static void library_close(void) {
   pthread_mutex_lock(&library_lock);
-  if (library_context)
+  if (library_context) {
     devscope_close(library_context);
+    if (devscope_close_backends)
+      devscope_close_backends();
+  }
   library_context = NULL;
   pthread_mutex_unlock(&library_lock);
 }
@@ -394,6 +399,19 @@ static int library_give(const LibraryEntry *entry, const LibraryTensor *tensor, 
   return 0;
 }
 
+/* Sizes come from the caller; those that the program knows must be what it knows. */
+static int library_check_sizes(const LibraryEntry *entry, const LibraryTensor *tensor, const int64_t *sizes) {
+  for (int64_t axis = 0; axis < tensor->rank; axis++) {
+    if (tensor->shape[axis] >= 0 && sizes[axis] != tensor->shape[axis])
+      return library_fail("%s: %s: the size of dimension %lld is %lld, expected %lld", entry->name, tensor->name,
+                          (long long)axis, (long long)sizes[axis], (long long)tensor->shape[axis]);
+    if (sizes[axis] < 0)
+      return library_fail("%s: %s: the size of dimension %lld is %lld", entry->name, tensor->name, (long long)axis,
+                          (long long)sizes[axis]);
+  }
+  return 0;
+}
+
 static int library_run(const LibraryEntry *entry, const void *const *arguments,
                        const int64_t *const *argument_sizes, void **results, int64_t *const *result_sizes) {
   int64_t total = 0;
@@ -419,6 +437,8 @@ static int library_run(const LibraryEntry *entry, const void *const *arguments,
   }
   for (int64_t index = 0; index < entry->argument_count; index++) {
     const LibraryTensor *tensor = &entry->arguments[index];
+    if (library_is_dynamic(tensor) && library_check_sizes(entry, tensor, argument_sizes[index]))
+      return 1;
     library_describe(tensor, at, arguments[index], argument_sizes[index]);
     pointers[pointer_count++] = given[index] = at;
     at += 3 + 2 * tensor->rank;

@@ -6,16 +6,21 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import devscope
 from devscope.api import CompileOptions
+from devscope.backends import Backend, Claimed, PythonCall, Row
 from devscope.cli.main import main
 from devscope.errors import OptionError
+from devscope.patterns import constant, op, wildcard
 from devscope.runtime.drivers.opencl import opencl_devices
 from devscope.runtime.library import write_library
 from devscope.runtime.native import compile_native
+from devscope.runtime.plugins import Runtime, register_runtime
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "c_library"
 EXPECTED = "2 2.5\n5 5.5\n4\nelement: {file}:20:3: assertion failed: the index is too large\n"
@@ -23,7 +28,7 @@ EXPECTED = "2 2.5\n5 5.5\n4\nelement: {file}:20:3: assertion failed: the index i
 pytestmark = pytest.mark.skipif(not compile_native.has_compiler(), reason="this machine has no C compiler")
 
 
-def build(program: devscope.api.Source, folder: Path, **options: str) -> None:
+def build(program: devscope.api.Source, folder: Path, **options: Any) -> None:
     write_library(devscope.build(program, CompileOptions(**options)), folder / "libmodel.so")
 
 
@@ -166,3 +171,133 @@ def test_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source = str(EXAMPLE / "model.mlir")
     assert main(["build", source, "--shared", "-o", str(tmp_path / "libm.so"), "--sign-with", "key"]) == 2
     assert "--sign-with has no effect on a shared library" in capsys.readouterr().err
+
+
+SMALL = """
+func.func @main(%a: tensor<?x3xi4>, %f: tensor<2xf8E4M3FN>)
+    -> (tensor<?x3xi4>, tensor<2xf8E4M3FN>, tensor<2xf32>) {
+  %r = stablehlo.add %a, %a : tensor<?x3xi4>
+  %w = stablehlo.add %f, %f : tensor<2xf8E4M3FN>
+  %x = stablehlo.convert %f : (tensor<2xf8E4M3FN>) -> tensor<2xf32>
+  return %r, %w, %x : tensor<?x3xi4>, tensor<2xf8E4M3FN>, tensor<2xf32>
+}
+"""
+SMALL_CALLER = r"""
+#include "model.h"
+#include <stdio.h>
+int main(void) {
+  const uint8_t a[3] = {1, 0xfe, 7}, f[2] = {0x38, 0xc0};
+  int64_t sizes[2] = {1, 3}, sizes_out[2];
+  uint8_t *r, w[2];
+  float x[2];
+  if (model_main(a, sizes, f, &r, sizes_out, w, x))
+    return puts(model_error()), 1;
+  printf("%d %d %d %x %x %g %g\n", r[0] & 15, r[1] & 15, r[2] & 15, w[0], w[1], x[0], x[1]);
+  model_free(r);
+  const int64_t wrong[2][2] = {{1, 4}, {-1, 3}};
+  for (int i = 0; i < 2; i++)
+    if (model_main(a, wrong[i], f, &r, sizes_out, w, x) && !r)
+      puts(model_error());
+  return 0;
+}
+"""
+
+
+def test_small_types_and_wrong_sizes(tmp_path: Path) -> None:
+    build(SMALL, tmp_path)
+    (tmp_path / "main.c").write_text(SMALL_CALLER)
+    assert run(tmp_path / "main.c", tmp_path).stdout.splitlines() == [
+        "2 12 14 40 c8 1 -2",
+        "main: a: the size of dimension 1 is 4, expected 3",
+        "main: a: the size of dimension 0 is -1",
+    ]
+
+
+PRODUCT = """
+func.func @main(%a: tensor<2x3xf32>, %b: tensor<3x2xf32>) -> tensor<2x2xf32> {
+  %z = arith.constant dense<0.0> : tensor<2x2xf32>
+  %r = linalg.matmul ins(%a, %b : tensor<2x3xf32>, tensor<3x2xf32>) outs(%z : tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %r : tensor<2x2xf32>
+}
+"""
+PRODUCT_CALLER = r"""
+#include "model.h"
+#include <stdio.h>
+int main(void) {
+  const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 0, 0, 1, 1, 1};
+  float r[4];
+  for (int i = 0; i < 2; i++) {
+    if (model_main(a, b, r))
+      return puts(model_error()), 1;
+    printf("%g %g %g %g\n", r[0], r[1], r[2], r[3]);
+    model_close();
+  }
+  return 0;
+}
+"""
+
+
+def test_backends_that_are_c_libraries(tmp_path: Path) -> None:
+    pytest.importorskip("scipy_openblas32")
+    program = devscope.build(PRODUCT, CompileOptions(backends=["blas"]))
+    assert program.uses
+    write_library(program, tmp_path / "libmodel.so")
+    (tmp_path / "main.c").write_text(PRODUCT_CALLER)
+    assert run(tmp_path / "main.c", tmp_path).stdout == "4 5 10 11\n" * 2
+
+
+class InPython(Backend):
+    name = "in_python"
+    patterns = (Row("matmul", op("linalg.matmul", wildcard(), wildcard(), constant(0.0))),)
+
+    def codegen(self, function: Claimed) -> PythonCall:
+        return PythonCall("product")
+
+
+class OfPython(Runtime):
+    name = "in_python"
+
+    def function(self, name: str) -> Any:
+        return lambda a, b, out: np.matmul(a, b, out=out)
+
+
+def test_backends_of_python_are_refused(tmp_path: Path) -> None:
+    devscope.register_backend(InPython)
+    register_runtime(OfPython)
+    program = devscope.build(PRODUCT, CompileOptions(backends=["in_python"]))
+    with pytest.raises(OptionError, match="cannot call backend 'in_python'"):
+        write_library(program, tmp_path / "libmodel.so")
+    program.uses["in_rust"] = program.uses.pop("in_python")
+    with pytest.raises(OptionError, match="backend 'in_rust', which is not installed"):
+        write_library(program, tmp_path / "libmodel.so")
+    assert not list(tmp_path.iterdir())
+
+
+SEVERAL = """
+#one = #device.scope<"opencl", 0 : i64, "", "">
+#two = #device.scope<"opencl", 1 : i64, "", "">
+func.func @main(%a: tensor<2x3xf32>, %b: tensor<3x2xf32>) -> tensor<2x2xf32> {
+  %z = arith.constant dense<0.0> : tensor<2x2xf32>
+  %e = tensor.empty() : tensor<2x3xf32>
+  %x = linalg.abs {device.scope = #one} ins(%a : tensor<2x3xf32>) outs(%e : tensor<2x3xf32>) -> tensor<2x3xf32>
+  %r = linalg.matmul {device.scope = #two}
+    ins(%x, %b : tensor<2x3xf32>, tensor<3x2xf32>) outs(%z : tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %r : tensor<2x2xf32>
+}
+"""
+
+
+def test_several_devices(tmp_path: Path) -> None:
+    """On one that is both; where the machine has one only, there is an error that names the other."""
+    devices, _ = opencl_devices()
+    if not devices:
+        pytest.skip("no OpenCL device")
+    path = os.path.abspath(devices[0].library.path)
+    environment = {"DEVSCOPE_OPENCL": path, "LD_LIBRARY_PATH": os.path.dirname(path)}
+    program = devscope.build(SEVERAL, CompileOptions())
+    (tmp_path / "main.c").write_text(PRODUCT_CALLER)
+    write_library(program, tmp_path / "libmodel.so", {"opencl:1": "opencl:0"})
+    assert run(tmp_path / "main.c", tmp_path, environment).stdout == "4 5 10 11\n" * 2
+    write_library(program, tmp_path / "libmodel.so", {"opencl:1": "opencl:77"})
+    done = run(tmp_path / "main.c", tmp_path, environment)
+    assert done.stdout == "there is no OpenCL device number 77 that takes SPIR-V, for 'opencl:1'\n"

@@ -127,6 +127,43 @@ def test_modules_in_python_and_in_other_bindings(environment: Callable[..., Path
     check([environment("torch-mlir", "numpy") / "python", "-c", VERIFIED], input=out)
 
 
+PASS_MANAGER = """
+import importlib.util, sys
+from torch_mlir import ir, passmanager
+import devscope.mlir
+for absent in ("jax", "llvmlite", "pyopencl"):
+    assert importlib.util.find_spec(absent) is None, absent
+with ir.Context() as context:
+    devscope.mlir.load_dialect(context)
+    module = ir.Module.parse(sys.stdin.read())
+    manager = passmanager.PassManager()
+    manager.add("func.func(cse)")
+    devscope.mlir.add_plan_pass(manager, arguments="host")
+    manager.add("canonicalize")
+    manager.run(module.operation)
+    assert str(module).count("device.device_copy") == 2, module
+    devscope.mlir.run_pass(module, "device-split")
+    assert [op.sym_name.value for op in module.body.operations] == ["main", "main_opencl0_0"]
+    broken = ir.Module.parse("func.func @f() { return }")
+    broken.body.operations[0].attributes["device.scope"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(8), 1)
+    manager = passmanager.PassManager()
+    devscope.mlir.add_plan_pass(manager)
+    try:
+        manager.run(broken.operation)
+    except ir.MLIRError as error:
+        assert "device.scope" in str(error), error
+    else:
+        raise AssertionError("no error")
+"""
+
+
+def test_planning_in_a_pass_manager(environment: Callable[..., Path]) -> None:
+    """What plans needs MLIR's bindings and xDSL, no code generator, no driver and no framework."""
+    xdsl = ("xdsl", "immutabledict", "ordered-set", "typing-extensions")
+    folder = environment("devscope", "torch-mlir", "numpy", "platformdirs", *xdsl, deps=False)
+    check([folder / "python", "-c", PASS_MANAGER], input=PLANNED)
+
+
 JAX = """
 import sys
 import jax, jax.numpy as jnp, numpy as np
@@ -163,13 +200,18 @@ def test_jax_functions_and_what_they_become(environment: Callable[..., Path], tm
 
 
 def test_a_library_without_python(environment: Callable[..., Path], tmp_path: Path) -> None:
+    """From C by its header, from C++ by CMake's ``find_package``."""
     example = ROOT / "examples" / "c_library"
-    compiler = shutil.which("cc")
-    if compiler is None:
-        pytest.skip("this machine has no C compiler")
+    compiler, cmake = shutil.which("cc"), shutil.which("cmake")
+    if compiler is None or cmake is None:
+        pytest.skip("this machine has no C compiler, or no CMake")
     command = [environment("devscope") / "devscope", "build", example / "model.mlir", "--shared"]
     check([*command, "-o", tmp_path / "libmodel.so"])
     flags = ["-I", tmp_path, "-L", tmp_path, "-lmodel", f"-Wl,-rpath,{tmp_path}", "-o", tmp_path / "main"]
     check([compiler, example / "main.c", *flags])
     done = subprocess.run([tmp_path / "main"], env={}, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("2 2.5\n5 5.5\n4\n")
+    check([cmake, "-S", example, "-B", tmp_path / "made", f"-DCMAKE_PREFIX_PATH={tmp_path}"])
+    check([cmake, "--build", tmp_path / "made"])
+    done = subprocess.run([tmp_path / "made" / "example"], env={}, capture_output=True, text=True, check=True)
+    assert done.stdout == "1x2: 8 10\n"
