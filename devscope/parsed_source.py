@@ -1,6 +1,6 @@
 """The first stage of a compilation: an MLIR module from whatever a user gives."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -18,6 +18,7 @@ from devscope.lowering.interop.parsing import (
     parse_once,
     parse_text,
 )
+from devscope.lowering.placement_hints import MARKS
 from devscope.source import PipedSource, encoded, is_executable_file, read_once, reading, source_path
 
 _PRAGMA = b"devscope.on("
@@ -39,6 +40,8 @@ class ParsedSource:
     """What the module was made of, if a way in made it."""
     has_pragmas: bool = False
     """Whether its locations may tell of ``with devscope.on(...)``."""
+    has_hints: bool = False
+    """Whether it may say something of places in the words of XLA or MLIR."""
 
 
 @without_dialect_modules()
@@ -68,18 +71,20 @@ def parse_source(source: Any, detach: bool = False) -> ParsedSource:
     if isinstance(source, ImportedSource):
         parsed.imported = source
         parsed.literals = {**parsed.literals, **source.literals}
-    parsed.has_pragmas = _holds(outside, _PRAGMA)
+    marks = _held(outside, (_PRAGMA, *MARKS))
+    parsed.has_pragmas, parsed.has_hints = _PRAGMA in marks, not marks <= {_PRAGMA}
     _require_functions(parsed.module, name)
     return parsed
 
 
-def _holds(source: bytes | Path, text: bytes) -> bool:
+def _held(source: bytes | Path, texts: Iterable[bytes]) -> set[bytes]:
+    """Those of ``texts`` that a source has somewhere."""
     if not isinstance(source, Path):
-        return text in source
+        return {text for text in texts if text in source}
     if not source.stat().st_size:  # nothing to map
-        return False
+        return set()
     with reading(source), source.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as data:
-        return data.find(text) >= 0
+        return {text for text in texts if data.find(text) >= 0}
 
 
 def _parse_artifact(source: bytes | Path, name: str) -> ParsedSource | None:

@@ -18,7 +18,8 @@ from devscope.analysis.target_binding import TargetBinding, device_name, named_d
 from devscope.dialects.context import make_planning_context
 from devscope.dialects.device import COMPILER_ATTR, PLACED_BY_ATTR, ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
-from devscope.errors import BackendError, DevscopeWarning, LoweringError, OptionError
+from devscope.dialects.scope_attribute import drop_placed_by
+from devscope.errors import BackendError, DevscopeWarning, LoweringError, OptionError, SourceLocation
 from devscope.lowering import stages
 from devscope.lowering.entries import (
     Dtypes,
@@ -87,6 +88,8 @@ class PlannedProgram:
     """Who took what, if anybody was asked."""
     placed: Sequence[Remark] = ()
     """What placing by rules has to say."""
+    has_hints: bool = False
+    """See `ParsedSource.has_hints`."""
 
 
 @contextmanager
@@ -109,6 +112,7 @@ def plan_source(
     backends = _find_backends(options.backends, without or {})
     parsed = source if isinstance(source, ParsedSource) else parse_source(source)
     session = Session(make_planning_context(), parsed.context)
+    placed = _read_hints(parsed, options)
     module = session.to_xdsl(parsed.module)
     dtypes: Dtypes = {}
     source_names = SourceNames(parsed.texts)
@@ -118,7 +122,7 @@ def plan_source(
         names = entry_names(module, source_names.name)
         bring_into_form(parsed.module, session.run_passes, options.needs_kinds)
         module = session.to_xdsl(parsed.module)
-    placed = _place(module, parsed, options)
+    placed += _place(module, parsed, options)
     partition = None
     if backends or options.partition == "search":
         partition = _partition(module, backends, options)
@@ -169,6 +173,7 @@ def plan_source(
         backends,
         partition,
         placed,
+        parsed.has_hints,
     )
 
 
@@ -192,6 +197,7 @@ def offers_of(source: Any, options: CompileOptions) -> Offers:
     backends = _find_backends(options.backends, {})
     parsed = parse_source(source)
     session = Session(make_planning_context(), parsed.context)
+    _read_hints(parsed, options)
     module = session.to_xdsl(parsed.module)
     if not is_in_form(session.imported):
         bring_into_form(parsed.module, session.run_passes, options.needs_kinds)
@@ -380,6 +386,22 @@ def _partition_options(
     )
 
 
+def _read_hints(parsed: ParsedSource, options: CompileOptions) -> list[Remark]:
+    """Make scopes of what the source says of places in words of others."""
+    if not parsed.has_hints:
+        return []
+    from devscope.lowering.placement_hints import read_hints
+
+    found: list[Remark] = []
+    devices = options.placement.devices if options.placement is not None else ()
+
+    def report(text: str, where: SourceLocation | None) -> None:
+        found.append(Remark("remark", text, where))
+
+    read_hints(parsed.module, options.default, devices, report)
+    return found
+
+
 def _place(module: ModuleOp, parsed: ParsedSource, options: CompileOptions) -> list[Remark]:
     """Apply rules, and the pragmas of the source."""
     if options.placement is None and not parsed.has_pragmas:
@@ -393,9 +415,8 @@ def _finish_placing(planned: PlannedProgram, report: dict[str, object]) -> None:
     """The report has all reasons: operations that differ by these alone become one."""
     report["placing"] = [one.text for one in planned.placed if one.severity == "warning"]
     annotated = (op for part in planned.plan.parts for op in part.system.annotated)
-    if any(PLACED_BY_ATTR in op.attributes for op in annotated):
-        for op in planned.module.walk():
-            op.attributes.pop(PLACED_BY_ATTR, None)
+    if planned.has_hints or any(PLACED_BY_ATTR in op.attributes for op in annotated):
+        drop_placed_by(planned.module)
 
 
 def _has_claimed(module: ModuleOp) -> bool:

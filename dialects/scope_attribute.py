@@ -1,6 +1,6 @@
 """The attribute ``device.scope`` on operations and in signatures: read, written only where it says something."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr
 from xdsl.dialects.func import FuncOp
@@ -66,6 +66,31 @@ def signature_attributes(func: FuncOp, side: str, count: int) -> list[Attribute 
     if not isinstance(entries, ArrayAttr):
         return [None] * count
     return [entry.data.get(SCOPE_ATTR) if isinstance(entry, DictionaryAttr) else None for entry in entries]
+
+
+def placed_by(op: Operation, side: str = "", index: int = 0) -> str:
+    """What ``device.placed_by`` says on an operation, or on one of a function's arguments or results."""
+    attributes: Mapping[str, Attribute] = op.attributes
+    if side in (ARGUMENTS, RESULTS):
+        entries = op.properties.get(side)
+        entry = entries.data[index] if isinstance(entries, ArrayAttr) else None
+        attributes = entry.data if isinstance(entry, DictionaryAttr) else {}
+    return getattr(attributes.get(PLACED_BY_ATTR), "data", "")
+
+
+def drop_placed_by(op: Operation) -> None:
+    """Remove ``device.placed_by`` from everything in ``op``, itself included."""
+    for inner in op.walk():
+        inner.attributes.pop(PLACED_BY_ATTR, None)
+        for side in (ARGUMENTS, RESULTS) if isinstance(inner, FuncOp) else ():
+            if isinstance(entries := inner.properties.get(side), ArrayAttr) and PLACED_BY_ATTR in str(entries):
+                inner.properties[side] = ArrayAttr([_without_reason(entry) for entry in entries])
+
+
+def _without_reason(entry: Attribute) -> Attribute:
+    if not isinstance(entry, DictionaryAttr):
+        return entry
+    return DictionaryAttr({name: value for name, value in entry.data.items() if name != PLACED_BY_ATTR})
 
 
 def set_signature_attributes(func: FuncOp, side: str, scopes: Sequence[Attribute | None]) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from devscope.analysis.symbols import named_function
-from devscope.dialects.device import PLACED_BY_ATTR, SCOPE_ATTR, DeviceCopyOp
+from devscope.dialects.device import SCOPE_ATTR, DeviceCopyOp
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS
+from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, placed_by
 from devscope.errors import Note
 from devscope.passes.device_plan.domains import Reason
 from devscope.passes.device_plan.report.source_names import SourceNames
@@ -52,8 +52,13 @@ TEXTS: dict[str, str] = {
 }
 """Per kind of reason, its text. ``{scope}`` is empty where the reason is a link and not a demand."""
 
-_PLACED_BY = "{op} is on {scope} by {placed_by}"
-"""Of an operation that a rule or a pragma placed, where it is not shown beside it."""
+_BY_OTHERS = {
+    "attribute": "{op} is on {scope} by {placed_by}",
+    "on_device": "{value} is on {scope} by {placed_by}",
+    ARGUMENTS: "argument #{index} of {function} is on {scope} by {placed_by}",
+    RESULTS: "result #{index} of {function} is on {scope} by {placed_by}",
+}
+"""Of what a rule, a pragma or a hint placed, where it is not shown beside it."""
 
 _LINKS: dict[str, str] = {"on_device": "{op} marks {value}"}
 """Texts for kinds that stand for demands and links both, where they are links."""
@@ -153,8 +158,8 @@ class DiagnosticFormatter:
         """A reason as a sentence; without ``position``, its operation is named alone."""
         kind, op, index = reason
         text = TEXTS[kind] if scope else _LINKS.get(kind, TEXTS[kind])
-        if kind == "attribute" and op is not None and PLACED_BY_ATTR in op.attributes:
-            text = "{placed_by}" if position else _PLACED_BY
+        if kind in _BY_OTHERS and scope and op is not None and placed_by(op, kind, index):
+            text = "{placed_by}" if position else _BY_OTHERS[kind]
         elif kind == "default":
             text = "{default}"
         text = text.replace("{use}", _USES.get(op_name(op), _USE) if op is not None else _USE)
@@ -162,7 +167,7 @@ class DiagnosticFormatter:
             "scope": lambda: scope,
             "index": lambda: str(index),
             "default": lambda: self.default,
-            "placed_by": lambda: getattr(op and op.attributes[PLACED_BY_ATTR], "data", "?"),
+            "placed_by": lambda: placed_by(op, kind, index) if op is not None else "",
             "op": lambda: self.op(op, position),
             "function": lambda: self.function(op, position),
             "value": lambda: self.operand(op, index) if op is not None else "a value",

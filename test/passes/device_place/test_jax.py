@@ -62,6 +62,41 @@ def test_a_gradient_is_where_its_scope_is():
     np.testing.assert_allclose(found, gradient(X, X), rtol=1e-4, atol=1e-6)
 
 
+class TestHints:
+    """What JAX itself writes of places."""
+
+    def test_compute_on(self):
+        from jax.experimental.compute_on import compute_on
+
+        def function(x):
+            with compute_on("device_host"):
+                y = jnp.sin(x) * 2
+            return jnp.exp(y)
+
+        plan = devscope.plan(function, (X,), default="opencl:0")
+        whys = [one.scope.short() for one in plan.placements if one.reason == "_xla_compute_type = host"]
+        assert whys
+        assert set(whys) == {"cpu:0"}
+        assert on_devices(plan)["opencl:0"] > 0
+        found = devscope.compile(function, (X,), default="opencl:0")(X)
+        np.testing.assert_allclose(found, function(X), rtol=1e-5)
+
+    def test_of_a_function(self):
+        from jax.experimental.compute_on import compute_on
+
+        @compute_on("device_host")
+        @jax.jit
+        def inner(x):
+            return jnp.sin(x)
+
+        def function(x):
+            return jnp.exp(inner(x) * 3)
+
+        plan = devscope.plan(function, (X,), default="opencl:0")
+        assert any(one.reason == "_xla_compute_type = host" for one in plan.placements)
+        np.testing.assert_allclose(devscope.compile(function, (X,), default="opencl:0")(X), function(X), rtol=1e-5)
+
+
 class TestPragmas:
     @staticmethod
     def function(x, w):
