@@ -1,12 +1,13 @@
 """One side of `kernels.py`, in a process of its own: it computes when it is told to.
 
-    python _kernel_peer.py devscope|device|numpy|torch|compile|iree|iree-dt THREADS DIRECTORY
+    python _kernel_peer.py devscope|device|numpy|torch|compile|iree|iree-dt|WAY THREADS DIRECTORY
                [--small] [--device NAME]
 
 Every line of standard input is a JSON object. ``{"load": NAME}`` makes a work's function from DIRECTORY's arrays,
-calls it and compares its result; ``{"seconds": S}`` calls it for that long; ``{"copy": S}`` copies 64 MiB for that
-long. Every answer is a JSON line: an ``error``, or the best ``wall`` and processor (``cpu``) seconds of one call.
-Both of a numpy's and a torch's Python have what this imports.
+calls it and compares its result; ``{"seconds": S}`` calls it for that long, ``{"burst": S}`` in bursts;
+``{"copy": S}`` copies 64 MiB for that long. Every answer is a JSON line: an ``error``, or the best ``wall`` and
+processor (``cpu``) seconds of one call. Both of a numpy's and a torch's Python have what this imports. A WAY is
+one of `WAYS`.
 
 A `device` repeats a work in a loop of the program, which copies the inputs to it before and the last result back
 afterwards. The time of an iteration is the difference between many and one.
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import _bursts
 import numpy as np
 from _kernel_work import COPIED, Run, Work, works
 
@@ -36,6 +38,15 @@ IREE_FLAGS = {
     "iree-dt": ["--iree-opt-level=O3", "--iree-opt-data-tiling", "--iree-llvmcpu-enable-ukernels=all"],
 }
 
+
+WAYS: dict[str, tuple[list[str], str]] = {
+    "search": (["blas", "onednn"], "search"),
+    "eager": (["blas", "onednn"], "eager"),
+    "generated": ([], "eager"),
+    "blas": (["blas"], "eager"),
+    "onednn": (["onednn"], "eager"),
+}
+"""Of partitioning: backends and strategy."""
 
 STACK = ["--iree-llvmcpu-stack-allocation-limit=262144"]
 """The transformer block needs 48 KiB of it; IREE's default limit is 32."""
@@ -67,6 +78,9 @@ class Side:
             return work.numpy(aligned(result.shape, result.dtype), *arrays)
         if self.kind in ("torch", "compile"):
             return self._torch(work, arrays, result)
+        if self.kind in WAYS:
+            program = self._partitioned(work, number)
+            return lambda: program(*arrays)
         if self.kind == "devscope":
             import devscope
 
@@ -77,6 +91,24 @@ class Side:
 
             return Loop(devscope.compile(looped(work.text()), default=self.device), arrays, self.device)
         return self._iree(work, number, arrays)
+
+    def _partitioned(self, work: Work, number: int) -> Any:
+        """Compiled with backends; a search with costs that are measured before."""
+        import devscope
+
+        backends, partition = WAYS[self.kind]
+        if partition == "eager":
+            return devscope.compile(work.text(), backends=backends)
+        from devscope.compile_options import CompileOptions
+        from devscope.passes.device_partition.cost_file import costs_json
+        from devscope.profile import Profiler
+
+        options = CompileOptions(backends=backends, partition="search")
+        profiler = Profiler(work.text(), options, _bursts.best)
+        rows = [row for _, row, _ in profiler.measured([]) if row is not None]
+        costs = self.directory / f"{number}.{self.threads}.json"
+        costs.write_text(costs_json(rows))
+        return devscope.compile(work.text(), backends=backends, partition="search", costs=costs)
 
     def _torch(self, work: Work, arrays: list[Any], result: Any) -> Run:
         import torch
@@ -256,6 +288,8 @@ def main() -> None:
             elif "copy" in request:
                 copy = copy or copying(side)
                 answer = best_times(copy, request["copy"])
+            elif "burst" in request and function is not None:
+                answer = {"wall": min(_bursts.times(function, request["burst"]))}
             elif function is None:
                 answer = {"error": "not loaded"}
             elif isinstance(function, Loop):

@@ -15,6 +15,7 @@ from devscope.errors import InputError, OptionError
 _FILES = {
     "pyproject.toml.txt": "pyproject.toml",
     "README.md": "README.md",
+    "model.mlir.txt": "model.mlir",
     "backend.py.txt": "{package}/backend.py",
     "runtime.py.txt": "{package}/runtime.py",
 }

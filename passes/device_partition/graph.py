@@ -237,10 +237,17 @@ class Quotient:
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._sets: dict[int, frozenset[int]] = {}
+        self._last = list(range(len(graph)))
+        """Per node, the last one of all sets that begin at it or before: only these lead back from behind it."""
 
     def add(self, nodes: frozenset[int]) -> None:
         for node in nodes:
             self._sets[node] = nodes
+        last = max(nodes)
+        for node in range(min(nodes), last):
+            if self._last[node] >= last:
+                break
+            self._last[node] = last
 
     def whole(self, node: int) -> frozenset[int]:
         """The nodes that are one with ``node``."""
@@ -248,15 +255,18 @@ class Quotient:
 
     def makes_cycle(self, nodes: frozenset[int]) -> bool:
         """Whether ``nodes`` as one would depend on themselves."""
-        outputs = self._graph.outputs
-        stack = sorted({user for node in nodes for user in outputs[node] if user not in nodes})
+        outputs, last = self._graph.outputs, max(nodes)
+        while self._last[last] > last:
+            last = self._last[last]
+        users = {user for node in nodes for user in outputs[node] if user not in nodes}
+        stack = sorted(user for user in users if user <= last)
         seen = set(stack)
         while stack:
             for node in self.whole(stack.pop()):
                 for user in outputs[node]:
                     if user in nodes:
                         return True
-                    if user not in seen:
+                    if user not in seen and user <= last:
                         seen.update(self.whole(user))
                         stack.append(user)
         return False

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Sequence
 from heapq import heapify, heappop, heappush
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -26,6 +26,7 @@ from devscope.dialects.device import COMPILER_ATTR, COMPOSITE_ATTR, SCOPE_ATTR, 
 from devscope.dialects.op_facts import facts_of
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes, unplaced
 from devscope.passes.device_partition.backends import PartitionBackend, scope_of, target_of
+from devscope.passes.device_partition.claims import Claim
 from devscope.passes.device_partition.eager import Claimed
 from devscope.passes.device_partition.graph import Graph, is_transparent
 from devscope.rewriting.blocks import erase_operations, reorder
@@ -43,20 +44,20 @@ class Outliner:
 
     def outline(self, graph: Graph, regions: Sequence[Claimed]) -> list[str]:
         """Replace regions, which are in program order, by calls; the names of the functions that are called."""
-        caller, names = graph.function, list[str]()
+        caller, names, blocks = graph.function, list[str](), dict[Block, None]()
         for region in regions:
             backend, calls = region.backend, list[func.CallOp]()
-            for claim in region.claims:
+            for claim in in_order_of_use(graph, region.claims):
                 members = [graph.nodes[node].op for node in sorted(claim.nodes)]
                 calls.append(self._replace(members, caller, claim.pattern, backend, claim.name))
             if len(calls) > 1:
                 block = calls[0].parent
                 assert block is not None
-                _sort(block)
-                members = [op for op in block.ops if op in calls]
-                calls = [self._replace(members, caller, "region", backend, None)]
-                _sort(block)
+                blocks[block] = None
+                calls = [self._replace(calls, caller, "region", backend, None)]
             names.append(calls[0].callee.string_value())
+        for block in blocks:
+            _sort(block)
         _drop_dead(caller)
         return names
 
@@ -93,6 +94,30 @@ class Outliner:
         Rewriter.insert_op(function, InsertPoint.after(self._last.get(caller, caller)))
         self._last[caller] = self._known[key] = function
         return name
+
+
+def in_order_of_use(graph: Graph, claims: Sequence[Claim]) -> list[Claim]:
+    """Claims of one region, each after those whose results it uses."""
+    owner = {node: number for number, claim in enumerate(claims) for node in claim.nodes}
+    users: list[set[int]] = [set() for _ in claims]
+    for node, number in owner.items():
+        for source in graph.inputs[node]:
+            if owner.get(source, number) != number:
+                users[owner[source]].add(number)
+    waits = [0] * len(claims)
+    for number in chain.from_iterable(users):
+        waits[number] += 1
+    ready = [(min(claims[number].nodes), number) for number, count in enumerate(waits) if not count]
+    heapify(ready)
+    order: list[Claim] = []
+    while ready:
+        number = heappop(ready)[1]
+        order.append(claims[number])
+        for user in users[number]:
+            waits[user] -= 1
+            if not waits[user]:
+                heappush(ready, (min(claims[user].nodes), user))
+    return order
 
 
 def outlined(

@@ -21,7 +21,7 @@ def test_skeleton(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = {path.relative_to(tmp_path).as_posix() for path in write_skeleton("fresh_one", tmp_path)}
     package = "devscope_fresh_one"
     modules = {f"{package}/{name}.py" for name in ("__init__", "backend", "runtime")}
-    assert files == {"pyproject.toml", "README.md", *modules}
+    assert files == {"pyproject.toml", "README.md", "model.mlir", *modules}
     monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
     devscope.register_backend(importlib.import_module(f"{package}.backend").FreshOne)
     register_runtime(importlib.import_module(f"{package}.runtime").FreshOneRuntime)

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -215,3 +217,39 @@ def test_a_library_without_python(environment: Callable[..., Path], tmp_path: Pa
     check([cmake, "--build", tmp_path / "made"])
     done = subprocess.run([tmp_path / "made" / "example"], env={}, capture_output=True, text=True, check=True)
     assert done.stdout == "1x2: 8 10\n"
+
+
+def follow(readme: Path, programs: Path, folder: Path) -> dict[str, str]:
+    """What each command of a README's shell block prints, in a folder, with the programs of an environment."""
+    (block,) = re.findall(r"```sh\n(.*?)```", readme.read_text(), re.DOTALL)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    lines = [line.partition("#")[0].strip() for line in block.splitlines()]
+    return {
+        line: check(["env", f"--chdir={folder}", f"PATH={path}", *shlex.split(line)]) for line in lines if line
+    }
+
+
+def test_the_example_of_a_backend(environment: Callable[..., Path], tmp_path: Path) -> None:
+    """The vendor's package as its README says."""
+    folder = tmp_path / "vanilla"
+    shutil.copytree(ROOT / "examples" / "backends" / "vanilla", folder)
+    said = follow(folder / "README.md", environment("devscope", "setuptools"), folder)
+    assert "vanilla: for devices of type 'vanilla'" in said["devscope backends"]
+    assert said["devscope check-backend vanilla"].endswith("all is well\n")
+    assert "call @main_vanilla_" in said["devscope plan model.mlir --backend vanilla"]
+
+
+def test_a_new_backend(environment: Callable[..., Path], tmp_path: Path) -> None:
+    """A project fresh from the generator, as its README says."""
+    programs = environment("devscope", "setuptools>=77")  # of its own: it gets the package
+    check([programs / "devscope", "new-backend", "acme", tmp_path / "acme"])
+    said = follow(tmp_path / "acme" / "README.md", programs, tmp_path / "acme")
+    assert "acme: for devices of type 'cpu'" in said["devscope backends"]
+    assert said["devscope check-backend acme"].endswith("all is well\n")
+
+
+def test_oneDNN(environment: Callable[..., Path]) -> None:
+    """The extra brings the library, and nothing else is needed."""
+    programs = environment("devscope[onednn]")
+    said = check([programs / "devscope", "check-backend", "onednn"])
+    assert said.endswith("all is well\n")

@@ -1,0 +1,282 @@
+"""Sets of operations and what may be taken as one: the cases of Collage's sub-graphs and partition rules.
+
+Sources: TVM, tests/python/relay/collage/test_sub_graph.py and tests/cpp/relay/collage/partition_rule_test.cc.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from partitioned import Claimer, Mock, chain, module_of, partitioned
+from partitioned import registered_kinds as registered_kinds
+
+from devscope.dialects.device import ScopeAttr
+from devscope.passes.device_partition.candidates import candidates, pruned
+from devscope.passes.device_partition.claims import Claims
+from devscope.passes.device_partition.graph import Graph, Limits, Quotient, invalid
+from devscope.passes.device_partition.kinds import Kind, kind_of
+from devscope.patterns import elementwise, op, wildcard
+
+TANH, ABS, ADD = (
+    "  {r} = math.tanh {a} : !t\n",
+    "  {r} = math.absf {a} : !t\n",
+    "  {r} = arith.addf {a}, {b} : !t\n",
+)
+CPU = ScopeAttr.get("cpu", 0)
+RELU = ("relu", op("math.tanh", wildcard()), None)
+SUM = ("add", elementwise("add", wildcard(), wildcard()), None)
+
+
+def graph_of(body: str, results: str = "%r", count: int = 1) -> Graph:
+    """Nodes count from 0 in the order of the lines."""
+    _, module = module_of(chain(body, results, count))
+    return Graph(next(one for one in module.walk() if one.name == "func.func"))  # type: ignore[arg-type]
+
+
+def is_valid(graph: Graph, *nodes: int, **limits: Any) -> bool:
+    return invalid(graph, frozenset(nodes), CPU, Limits(**limits)) is None
+
+
+def step(text: str, r: str, a: str, b: str = "") -> str:
+    return text.format(r=r, a=a, b=b)
+
+
+LINE = step(TANH, "%0", "%x") + step(ABS, "%1", "%0") + step(TANH, "%r", "%1")
+DIAMOND = step(TANH, "%0", "%x") + step(ABS, "%1", "%0") + step(TANH, "%2", "%0") + step(ADD, "%r", "%1", "%2")
+
+
+def test_single_op() -> None:
+    graph = graph_of(LINE)
+    inside = frozenset([1])
+    assert (graph.entries(inside), graph.exits(inside), graph.depth(inside)) == ([1], [1], 1)
+    assert is_valid(graph, 1)
+
+
+def test_multi_output() -> None:
+    """Two results used outside: not with one exit at most."""
+    graph = graph_of(step(TANH, "%0", "%x") + step(ABS, "%1", "%x"), "%0, %1", 2)
+    assert not is_valid(graph, 0, 1)
+    assert is_valid(graph, 0, 1, exits=2)
+    assert is_valid(graph, 0, 1, exits=0)
+
+
+def test_classic_conv_bias_relu() -> None:
+    types = [f"tensor<{shape}xf32>" for shape in ("1x4x4x2", "1x1x2x3", "1x4x4x3")]
+    _, module = module_of(f"""func.func @f(%x: {types[0]}, %w: {types[1]}, %b: {types[2]}) -> {types[2]} {{
+      %z = arith.constant dense<0.0> : {types[2]}
+      %0 = linalg.conv_2d_nhwc_hwcf ins(%x, %w : {types[0]}, {types[1]}) outs(%z : {types[2]}) -> {types[2]}
+      %1 = arith.addf %0, %b : {types[2]}
+      %2 = arith.maximumf %1, %z : {types[2]}
+      return %2 : {types[2]}
+    }}""")
+    graph = Graph(next(one for one in module.walk() if one.name == "func.func"))  # type: ignore[arg-type]
+    assert len(graph) == 3  # the constant is none
+    assert is_valid(graph, 0, 1, 2)
+    assert [kind_of(node.op) for node in graph.nodes] == [Kind.FUSABLE, Kind.ELEMENTWISE, Kind.ELEMENTWISE]
+    assert graph.entries(frozenset([1, 2])) == [1]
+    assert graph.depth(frozenset([0, 1, 2])) == 3
+
+
+def test_diamond_single_output() -> None:
+    assert is_valid(graph_of(DIAMOND), 0, 1, 2, 3)
+
+
+def test_diamond_multi_output() -> None:
+    graph = graph_of(DIAMOND)
+    assert not is_valid(graph, 0, 1, 2)
+    assert is_valid(graph, 0, 1, 2, exits=2)
+
+
+def test_with_tap() -> None:
+    """What is used inside and outside, too."""
+    graph = graph_of(step(TANH, "%0", "%x") + step(ABS, "%1", "%0"), "%0, %1", 2)
+    assert not is_valid(graph, 0, 1, exits=2)
+    assert is_valid(graph, 0, 1, exits=2, taps=True)
+
+
+def test_no_cycles() -> None:
+    """Nodes 1 and 3 would wait for 2, which waits for 1."""
+    graph = graph_of(LINE + step(ADD, "%s", "%0", "%r"), "%s")
+    assert not is_valid(graph, 1, 3, exits=0, taps=True)
+    assert not is_valid(graph, 0, 3, exits=0, taps=True)
+    assert is_valid(graph, 1, 2, 3)
+
+
+def test_depth() -> None:
+    graph = graph_of(LINE)
+    assert [is_valid(graph, 0, 1, 2, depth=depth) for depth in (0, 1, 2, 3)] == [True, False, False, True]
+
+
+def test_one_block() -> None:
+    body = (
+        "  %c0 = arith.constant 0 : index\n  %c8 = arith.constant 8 : index\n"
+        + step(TANH, "%0", "%x")
+        + "  %r = scf.for %i = %c0 to %c8 step %c8 iter_args(%a = %0) -> !t {\n"
+        + step(ABS, "%1", "%a")
+        + "    scf.yield %1 : !t\n  }\n"
+    )
+    graph = graph_of(body)
+    inner = next(node.index for node in graph.nodes if "absf" in str(node.op))
+    outer = next(node.index for node in graph.nodes if "tanh" in str(node.op))
+    found = invalid(graph, frozenset([inner, outer]), CPU, Limits(exits=0))
+    assert found == "it crosses the border of a region"
+
+
+def test_inputs_once_and_results_in_order() -> None:
+    """A shared input is one parameter; several exits are several results, in the order of evaluation."""
+    body = step(ADD, "%0", "%x", "%x") + step(TANH, "%1", "%0") + step(ADD, "%2", "%0", "%x")
+    backend = Claimer("byoc", [RELU, SUM])
+    text, _ = partitioned(chain(body, "%2, %1", 2), [backend], strategy="eager")
+    assert "%0:2 = call @f_byoc_region(%arg0)" in text
+    assert "return %0#1, %0#0" in text
+
+
+class Numbered:
+    """Edges alone: what `Quotient` looks at."""
+
+    def __init__(self, outputs: list[list[int]]) -> None:
+        self.outputs = outputs
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+
+def depends_on_itself(outputs: list[list[int]], merged: list[frozenset[int]], nodes: frozenset[int]) -> bool:
+    """By all paths between sets."""
+    sets = [nodes, *merged]
+    whole = {n: next((one for one in sets if n in one), frozenset([n])) for n in range(len(outputs))}
+    reached, stack = set[frozenset[int]](), [nodes]
+    while stack:
+        for node in stack.pop():
+            for user in outputs[node]:
+                if whole[user] == nodes and node not in nodes:
+                    return True
+                if whole[user] not in reached and whole[user] != nodes:
+                    reached.add(whole[user])
+                    stack.append(whole[user])
+    return False
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_sets_that_wait_for_themselves(random: Any) -> None:
+    """On random graphs with sets that are one each already, against all paths."""
+    count = random.randint(2, 12)
+    later = [range(n + 1, count) for n in range(count)]
+    outputs = [sorted(random.sample(users, min(random.randint(0, 2), len(users)))) for users in later]
+    quotient, merged = Quotient(Numbered(outputs)), list[frozenset[int]]()  # type: ignore[arg-type]
+    free = list(range(count))
+    random.shuffle(free)
+    for _ in range(random.randint(0, 4)):
+        nodes = frozenset(free[: random.randint(1, 3)])
+        if not nodes or depends_on_itself(outputs, merged, nodes):
+            continue
+        free = [node for node in free if node not in nodes]
+        merged.append(nodes)
+        quotient.add(nodes)
+    asked = frozenset(free[: random.randint(1, 3)]) or frozenset([merged[0]][0])
+    assert quotient.makes_cycle(asked) == depends_on_itself(outputs, merged, asked)
+
+
+# ------------------------------------------------------------------------------------------------ rules
+
+
+def offered(body: str, depth: int = 1, backend_depth: int = 1, **backend: Any) -> dict[str, set[frozenset[int]]]:
+    """Per spec the sets of nodes that are offered."""
+    claimer = Claimer("byoc", [RELU, SUM], **backend)
+    found = candidates(Claims(graph_of(body)), [claimer], ["cpu:0"], depth, backend_depth)
+    sets: dict[str, set[frozenset[int]]] = {}
+    for one in found:
+        sets.setdefault(one.spec.name, set()).add(one.nodes)
+    return sets
+
+
+def sets(*texts: str) -> set[frozenset[int]]:
+    return {frozenset(map(int, text)) for text in texts}
+
+
+def test_rule_pattern_overlap() -> None:
+    """A candidate per match; what a wildcard matched is not inside; matches may overlap."""
+    claimer = Claimer("byoc", [RELU, ("two", op("math.tanh", op("math.tanh", wildcard())), None)])
+    graph = graph_of(step(TANH, "%0", "%x") + step(TANH, "%1", "%0") + step(TANH, "%r", "%1"))
+    found = [one.nodes for one in candidates(Claims(graph), [claimer], [], 1, 1)]
+    assert sorted(map(sorted, found)) == [[0], [0, 1], [1], [1, 2], [2]]
+
+
+def test_rule_predicate() -> None:
+    claimer = Claimer("byoc", [(*RELU[:2], lambda match: "not today")])
+    claims = Claims(graph_of(LINE))
+    assert candidates(claims, [claimer], [], 1, 1) == []
+    assert {one.reason for one in claims.refusals({})} == {"not today"}
+
+
+def test_rule_single_operations() -> None:
+    """Generated code is offered every operation that must be lowered, and what follows fuses up to the depth."""
+    assert offered(LINE)["cpu:0"] == sets("0", "1", "2")
+    assert offered(LINE, depth=2)["cpu:0"] == sets("0", "1", "2", "01", "12")
+    assert offered(LINE, depth=3)["cpu:0"] == sets("0", "1", "2", "01", "12", "012")
+
+
+def test_rule_backends_combine_only_if_they_merge() -> None:
+    body = step(TANH, "%0", "%x") + step(TANH, "%1", "%0") + step(TANH, "%r", "%1")
+    assert offered(body, backend_depth=3, merge=False)["byoc"] == sets("0", "1", "2")
+    assert offered(body, backend_depth=3)["byoc"] == sets("0", "1", "2", "01", "12", "012")
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_rule_combinations_are_all_that_are_valid(depth: int) -> None:
+    """Against every subset of a diamond with a tail. As in Collage, two are joined whose depths together are small
+    enough, so that both sides of the diamond come to their sum at depth 3 only.
+    """
+    body = DIAMOND + step(TANH, "%s", "%r")
+    graph = graph_of(body, "%s")
+    claimer = Claimer("byoc", [RELU, SUM, ("abs", op("math.absf", wildcard()), None)])
+    found = {one.nodes for one in candidates(Claims(graph), [claimer], [], 1, depth)}
+    subsets = [frozenset(one) for count in range(1, 6) for one in combinations(range(5), count)]
+    valid = {nodes for nodes in subsets if is_valid(graph, *nodes, depth=depth) and _is_linked(graph, nodes)}
+    assert found == valid - (sets("123") if depth == 2 else set())
+
+
+def _is_linked(graph: Graph, nodes: frozenset[int]) -> bool:
+    reached, stack = set[int](), [min(nodes)]
+    while stack:
+        node = stack.pop()
+        if node in nodes and node not in reached:
+            reached.add(node)
+            stack += [*graph.inputs[node], *graph.outputs[node]]
+    return reached == nodes
+
+
+def test_rule_nobody_for_views() -> None:
+    """What the host does by itself has a candidate that costs nothing."""
+    found = offered("  %r = tensor.cast %x : !t to !t\n")
+    assert found == {"host": sets("0")}
+
+
+def test_pruning_bridges_gaps() -> None:
+    """Maximal candidates that overlap are joined by smaller ones."""
+    claimer = Claimer("byoc", [RELU, ("two", op("math.tanh", op("math.tanh", wildcard())), None)])
+    graph = graph_of(step(TANH, "%0", "%x") + step(TANH, "%1", "%0") + step(TANH, "%r", "%1"))
+    kept = pruned(candidates(Claims(graph), [claimer], [], 1, 1))
+    assert {one.nodes for one in kept} == sets("01", "12", "0", "1", "2")
+
+
+# ------------------------------------------------------------------------------------------------ costs
+
+
+def test_a_candidate_that_costs_infinitely_is_never_taken() -> None:
+    costs = Mock({"byoc": float("inf"), "cpu": 5.0})
+    _, found = partitioned(chain(LINE), [Claimer("byoc", [RELU])], strategy="search", costs=costs)
+    assert {row.by for row in found.taken} == {"cpu:0"}
+    assert math.isfinite(found.decisions[0].seconds)
+
+
+def test_functions_of_compilers_are_not_partitioned() -> None:
+    text = chain(LINE).replace("{\n", 'attributes {device.compiler = "byoc"} {\n', 1)
+    for strategy in ("eager", "search"):
+        assert "call" not in partitioned(text, [Claimer("byoc", [RELU])], strategy=strategy)[0]
