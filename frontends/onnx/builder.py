@@ -219,7 +219,12 @@ class Builder:
     # Reductions and contractions.
 
     def reduce(self, name: str, x: Value, axes: Sequence[int], keep: bool = False) -> Value:
-        """``name``: a binary operation of StableHLO."""
+        """``name``: a binary operation of StableHLO.
+
+        Sums of f16 are rounded once, those of bf16 at each step, as in ONNX's reference implementation.
+        """
+        if x.element == "f16" and name == "add":
+            return self.convert(self.reduce(name, self.convert(x, "f32"), axes, keep), x.element)
         axes = sorted(axis % x.rank for axis in axes)
         rest = [extent for axis, extent in enumerate(x.shape) if axis not in axes]
         result = x
@@ -270,8 +275,10 @@ class Builder:
         contract: tuple[Sequence[int], Sequence[int]],
         element: str | None = None,
     ) -> Value:
-        """Dimensions of the result: those of the batch, what is left of ``x``, of ``y``."""
+        """Dimensions of the result: those of the batch, what is left of ``x``, of ``y``. Sums are rounded once."""
         element = element or x.element
+        if element in SMALL_FLOATS:
+            return self.convert(self.dot(x, y, batch, contract, "f32"), element)
         left = [n for a, n in enumerate(x.shape) if a not in {*batch[0], *contract[0]}]
         right = [n for a, n in enumerate(y.shape) if a not in {*batch[1], *contract[1]}]
         shape = [*(x.shape[a] for a in batch[0]), *left, *right]
@@ -434,6 +441,9 @@ _CHLO = frozenset(
         "is_pos_inf",
     ]
 )
+
+
+SMALL_FLOATS = frozenset(("f16", "bf16"))
 
 
 def neutral(name: str, element: str) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from devscope.frontends.onnx.builder import Builder, Value, limits, tensor_type
+from devscope.frontends.onnx.builder import SMALL_FLOATS, Builder, Value, limits, tensor_type
 from devscope.frontends.onnx.elementwise import to_float8
 from devscope.frontends.onnx.graph import Node, operator
 from devscope.frontends.onnx.types import Refused, element_of, is_float, is_unsigned
@@ -132,7 +132,10 @@ def convolution_of(
     element: str,
     spread: Sequence[int] | None = None,
 ) -> Value:
-    """Operands as ONNX has them; ``spread``: dilations of ``x``."""
+    """Operands as ONNX has them; ``spread``: dilations of ``x``. Sums are rounded once."""
+    if element in SMALL_FLOATS:
+        wide = convolution_of(b, x, w, strides, pads, dilations, groups, "f32", spread)
+        return b.convert(wide, element)
     count = x.rank - 2
     spread = spread or [1] * count
     spatial = [

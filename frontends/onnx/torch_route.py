@@ -29,6 +29,7 @@ _WRONG: Mapping[str, str] = {
     "Resize": "takes other neighbours",
     "SoftmaxCrossEntropyLoss": "weighs the mean in another way",
     "NegativeLogLikelihoodLoss": "weighs the mean in another way",
+    "NonMaxSuppression": "stops for some scores",
     "RoiAlign": "takes other samples",
 }
 """Operators that torch-mlir imports as something else."""
@@ -79,9 +80,7 @@ def _check(model: Any) -> None:
             raise Refused(f"'{info.name}' has elements of type {element} and dimensions known at run time only")
     for node in _nodes(model.graph):
         if node.op_type in _WRONG:
-            raise Refused(
-                f"{node.op_type} with dimensions known at run time only: torch-mlir's {_WRONG[node.op_type]}"
-            )
+            raise Refused(f"{node.op_type} of shapes known at run time only: torch-mlir's {_WRONG[node.op_type]}")
 
 
 def _nodes(graph: Any) -> list[Any]:

@@ -147,6 +147,18 @@ def test_unsigned_arithmetic() -> None:
         np.testing.assert_array_equal(one, want)
 
 
+def test_products_of_small_floats_are_rounded_once() -> None:
+    x, w = (RNG.standard_normal(shape).astype(np.float16) for shape in ((3, 500), (500, 4)))
+    f16 = TensorProto.FLOAT16
+    model = model_of(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        [info("x", 3, 500, type=f16), info("w", 500, 4, type=f16)],
+        [info("y", 3, 4, type=f16)],
+    )
+    got = devscope.compile(model, cache=False)(x, w)
+    np.testing.assert_allclose(got, x.astype(np.float64) @ w.astype(np.float64), rtol=1e-3, atol=1e-3)
+
+
 def test_functions_of_the_model() -> None:
     body = [helper.make_node("Mul", ["a", "a"], ["b"]), helper.make_node("LeakyRelu", ["b"], ["c"])]
     body[1].attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
