@@ -117,7 +117,7 @@ def plan_source(
     dtypes: Dtypes = {}
     source_names = SourceNames(parsed.texts)
     names: dict[str, Names] | None = None
-    if not is_in_form(session.imported):
+    if not is_in_form(session.imported, parsed.module):
         dtypes = declared_dtypes(module)
         names = entry_names(module, source_names.name)
         bring_into_form(parsed.module, session.run_passes, options.needs_kinds)
@@ -199,7 +199,7 @@ def offers_of(source: Any, options: CompileOptions) -> Offers:
     session = Session(make_planning_context(), parsed.context)
     _read_hints(parsed, options)
     module = session.to_xdsl(parsed.module)
-    if not is_in_form(session.imported):
+    if not is_in_form(session.imported, parsed.module):
         bring_into_form(parsed.module, session.run_passes, options.needs_kinds)
         module = session.to_xdsl(parsed.module)
     _place(module, parsed, options)

@@ -13,6 +13,7 @@ from devscope.dialects.location import KIND_MARK
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder, RunPasses
+from devscope.lowering.stablehlo.small_types import only_passes_types
 
 _AFFINE = frozenset({"affine.for", "affine.if"})
 _GLOBAL = "ml_program.global"
@@ -36,9 +37,11 @@ _MARK = "devscope.affine:"
 _MARKED = re.compile(rf'loc\("{_MARK}(\d+)"')
 
 
-def is_in_form(names: Set[str]) -> bool:
-    """Whether a module of operations of these names is as `bring_into_form` leaves it."""
-    return names.isdisjoint({_GLOBAL} | _AFFINE | _SHAPES | _REWRITES.keys()) and not has_stablehlo(names)
+def is_in_form(names: Set[str], module: Any) -> bool:
+    """Whether ``module``, of operations of these names, is as `bring_into_form` leaves it."""
+    if not names.isdisjoint({_GLOBAL} | _AFFINE | _SHAPES | _REWRITES.keys()) or has_stablehlo(names):
+        return False
+    return not only_passes_types(module)
 
 
 def has_stablehlo(names: Set[str]) -> bool:
@@ -59,7 +62,7 @@ def bring_into_form(module: Any, run_passes: RunPasses, kinds: bool = False) -> 
     names = {op.name for op in mlir_util.walk(module.operation)}
     if names & _SHAPES:
         run_passes(module.operation, "builtin.module(func.func(shape-to-shape-lowering), convert-shape-to-std)")
-    if has_stablehlo(names):
+    if has_stablehlo(names) or only_passes_types(module):
         from devscope.lowering.stablehlo.convert import convert
 
         convert(module, run_passes)

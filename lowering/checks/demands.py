@@ -28,9 +28,13 @@ def _require_equal_but(op: Any, along: int) -> None:
                 build = Builder(op)
                 pair = [op.operands[0], op.operands[number]]
                 sizes = [build.value("tensor.dim", [v, build.constant(axis)], build.index) for v in pair]
-                names = [f"dimension {axis} of operand {n}" for n in (0, number)]
-                attributes = {
-                    "msg": ir.StringAttr.get(f"in '{op.name}'", op.context),
-                    SAME_SIZE: ir.ArrayAttr.get([ir.StringAttr.get(n, op.context) for n in names], op.context),
-                }
-                build.op("cf.assert", [compare(build, "eq", *sizes)], attributes=attributes)
+                require_same(build, op, sizes, [f"dimension {axis} of operand {n}" for n in (0, number)])
+
+
+def require_same(build: Builder, op: Any, sizes: list[Any], names: list[str]) -> None:
+    """Assert that two sizes, which are called ``names``, are equal."""
+    attributes = {
+        "msg": ir.StringAttr.get(f"in '{op.name}'", op.context),
+        SAME_SIZE: ir.ArrayAttr.get([ir.StringAttr.get(n, op.context) for n in names], op.context),
+    }
+    build.op("cf.assert", [compare(build, "eq", *sizes)], attributes=attributes)

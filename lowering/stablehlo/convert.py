@@ -13,6 +13,7 @@ from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.stablehlo.located_scopes import scopes_by_location
+from devscope.lowering.stablehlo.shapes import demand_sizes
 from devscope.lowering.stablehlo.small_types import store_in_bytes
 
 _DIALECTS = ("stablehlo.", "chlo.", "tm_tensor.")
@@ -33,7 +34,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.rng": "random_bits.expand_rng",
     "stablehlo.custom_call": "calls.expand_custom_call",
     "stablehlo.optimization_barrier": "calls.expand_barrier",
-    "stablehlo.dynamic_broadcast_in_dim": "shapes.know_expansions",
+    "stablehlo.dynamic_broadcast_in_dim": "shapes.expand_dynamic_broadcast",
     "stablehlo.dynamic_reshape": "shapes.expand_dynamic_reshape",
     "stablehlo.dynamic_gather": "shapes.expand_dynamic_gather",
     "stablehlo.reverse": "shapes.expand_reverse",
@@ -46,6 +47,9 @@ _EXPANSIONS: Mapping[str, str] = {
     "tm_tensor.attention": "attention.expand_attention",
 }
 """Operations that upstream cannot lower, or not in all forms, and what replaces them or leaves them alone."""
+
+SHAPES = "builtin.module(func.func(convert-shape-constraints, canonicalize, shape-to-shape-lowering), convert-shape-to-std)"
+"""What computes with shapes becomes arithmetic, constraints become assertions."""
 
 _CHLO = "builtin.module(func.func(chlo-legalize-to-stablehlo))"
 
@@ -61,6 +65,8 @@ def convert(module: Any, run_passes: RunPasses) -> None:
         _prepare(module, run_passes)
         store_in_bytes(module)
         keep_demands(module)
+        for op in mlir_util.named(module.operation, "stablehlo.dynamic_broadcast_in_dim"):
+            demand_sizes(op)
         _expand(module)
         guard_equal_operands(module)
         run_passes(module.operation, pipeline("stablehlo"))
@@ -78,6 +84,8 @@ def _prepare(module: Any, run_passes: RunPasses) -> None:
         run_passes(module.operation, "builtin.module(inline, symbol-dce)")
     if any(name.startswith("chlo.") for name in names):
         run_passes(module.operation, _CHLO)
+    if any(op.name.startswith("shape.") for op in mlir_util.walk(module.operation)):
+        run_passes(module.operation, SHAPES)
 
 
 def _is_plain(module: Any) -> bool:

@@ -3,6 +3,8 @@
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.checks.demands import require_same
+from devscope.lowering.checks.shapes import compare
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.templates import (
@@ -51,18 +53,79 @@ def expand_dynamic_reshape(op: Any) -> None:
     mlir_util.replace_op(op, [Builder(op).value("tensor.reshape", list(op.operands), op.results[0].type)])
 
 
-def know_expansions(op: Any) -> None:
+def expand_dynamic_broadcast(op: Any) -> None:
     """Upstream lowers a broadcast whose dimensions it knows to grow or not to.
 
-    One of size 1 grows. Of one whose size is known as the program runs only it is taken for granted that it does
-    not, as in what JAX makes of symbolic shapes; that it fits is checked then, as all shapes are.
+    One of size 1 grows. Others whose size is known as the program runs only do not if StableHLO computes the shape of
+    the result, as in what JAX makes of symbolic shapes; else that is decided when it runs.
     """
+    growing, deciding = _growing_dimensions(op)
     type_ = op.operands[0].type
-    axes = range(type_.rank)
-    expanding = [axis for axis in axes if not type_.is_dynamic_dim(axis) and type_.shape[axis] == 1]
-    others = [axis for axis in axes if axis not in expanding]
-    op.attributes["known_expanding_dimensions"] = ir.DenseI64ArrayAttr.get(expanding)
-    op.attributes["known_nonexpanding_dimensions"] = ir.DenseI64ArrayAttr.get(others)
+    if not deciding:
+        others = [axis for axis in range(type_.rank) if axis not in growing]
+        op.attributes["known_expanding_dimensions"] = ir.DenseI64ArrayAttr.get(growing)
+        op.attributes["known_nonexpanding_dimensions"] = ir.DenseI64ArrayAttr.get(others)
+        return
+    made, dims = _Elements(op), integers(op, "broadcast_dimensions")
+    body, at = [], []
+    for axis, dim in enumerate(dims):
+        if axis in deciding:
+            made.size("%0", type_, axis, f"%n{axis}")
+            made.lines.append(f"%grows{axis} = arith.cmpi eq, %n{axis}, %one : index")
+            body.append(f"%at{axis} = arith.select %grows{axis}, %zero, %d{dim} : index")
+        at.append(f"%at{axis}" if axis in deciding else "%zero" if axis in growing else f"%d{dim}")
+    for dim, extent in enumerate(made.extents):
+        if extent < 0:
+            made.index_of("%1", op.operands[1].type, dim, f"%s{dim}")
+    made.build([f"%s{dim}" for dim in range(len(made.extents))], body, at)
+
+
+def demand_sizes(op: Any) -> None:
+    """Assert that dimensions of a dynamic broadcast that do not grow have the size that the result is to have."""
+    operand, sizes = op.operands
+    type_, result = ir.RankedTensorType(operand.type), ir.RankedTensorType(op.results[0].type)
+    of = ir.RankedTensorType(sizes.type).element_type
+    growing, deciding = _growing_dimensions(op)
+    for axis, dim in enumerate(integers(op, "broadcast_dimensions")):
+        if axis in growing or not (type_.is_dynamic_dim(axis) or result.is_dynamic_dim(dim)):
+            continue
+        build = Builder(op)
+        size = build.value("tensor.dim", [operand, build.constant(axis)], build.index)
+        wanted = build.value("tensor.extract", [sizes, build.constant(dim)], of)
+        if of != build.index:
+            wanted = build.value("arith.index_cast", [wanted], build.index)
+        if axis in deciding:
+            one = compare(build, "eq", size, build.constant(1))
+            fits = build.value("arith.ori", [one, compare(build, "eq", size, wanted)], one.type)
+            message = f"dimension {axis} of the operand of '{op.name}' is neither 1 nor that of the result"
+            build.op("cf.assert", [fits], attributes={"msg": ir.StringAttr.get(message, op.context)})
+        else:
+            pair = [(size, f"dimension {axis} of operand 0"), (wanted, f"dimension {dim} of the result")]
+            if not type_.is_dynamic_dim(axis):
+                pair.reverse()  # what is folded puts constants second
+            require_same(build, op, [number for number, _ in pair], [name for _, name in pair])
+
+
+def _growing_dimensions(op: Any) -> tuple[list[int], list[int]]:
+    """Dimensions of the operand of a dynamic broadcast that grow, and those of which that is not known."""
+    type_ = op.operands[0].type
+    static = [axis for axis in range(type_.rank) if not type_.is_dynamic_dim(axis)]
+    growing = {*(axis for axis in static if type_.shape[axis] == 1), *integers(op, "known_expanding_dimensions")}
+    same = {*static, *integers(op, "known_nonexpanding_dimensions")}
+    open_ = [axis for axis in range(type_.rank) if axis not in growing and axis not in same]
+    return sorted(growing), open_ if open_ and not _is_of_sizes(op.operands[1], set()) else []
+
+
+def _is_of_sizes(value: Any, seen: set[Any]) -> bool:
+    """Whether StableHLO alone computes a value, of sizes and constants."""
+    owner = value.owner
+    if isinstance(owner, ir.Block):
+        return False
+    made = owner.operation
+    if made in seen or made.name == "stablehlo.get_dimension_size":
+        return True
+    seen.add(made)
+    return made.name.startswith("stablehlo.") and all(_is_of_sizes(operand, seen) for operand in made.operands)
 
 
 class _Elements:

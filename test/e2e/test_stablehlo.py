@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import devscope
+from devscope.errors import ExecutionError
 
 PROGRAM = """
 func.func @scatter(%x: tensor<4x3xf32>, %i: tensor<5x1xi32>, %u: tensor<5x3xf32>) -> tensor<4x3xf32> {
@@ -145,30 +146,94 @@ def test_brain_floats_are_rounded_between_operations(program: Any) -> None:
     np.testing.assert_array_equal(program.run("brain", x, y), (x + y).astype(np.float32))
 
 
-FORMATS = ("e5m2", "e4m3", "e3m4", "e4m3fn", "e5m2fnuz", "e4m3fnuz", "e4m3b11fnuz")
+FORMATS = {
+    **{f"f8{name}": f"float8_{name.lower()}" for name in ("E5M2", "E4M3", "E3M4", "E4M3FN", "E5M2FNUZ")},
+    **{f"f8{name}": f"float8_{name.lower()}" for name in ("E4M3FNUZ", "E4M3B11FNUZ")},
+    **{"f4E2M1FN": "float4_e2m1fn", "f6E2M3FN": "float6_e2m3fn", "f6E3M2FN": "float6_e3m2fn"},
+}
 
 
-def test_floats_of_eight_bits() -> None:
+def test_small_floats() -> None:
     """All codes to f32 and back, and numbers next to and between them."""
-    names = {name: f"f8{name.upper()}" for name in FORMATS}
     text = "".join(
         f"""
-        func.func @{name}(%x: tensor<256x{of}>, %y: tensor<2000xf32>) -> (tensor<256xf32>, tensor<2000x{of}>) {{
-          %0 = stablehlo.convert %x : (tensor<256x{of}>) -> tensor<256xf32>
+        func.func @{of}(%x: tensor<?x{of}>, %y: tensor<2000xf32>) -> (tensor<?xf32>, tensor<2000x{of}>) {{
+          %0 = stablehlo.convert %x : (tensor<?x{of}>) -> tensor<?xf32>
           %1 = stablehlo.convert %y : (tensor<2000xf32>) -> tensor<2000x{of}>
-          return %0, %1 : tensor<256xf32>, tensor<2000x{of}>
+          return %0, %1 : tensor<?xf32>, tensor<2000x{of}>
         }}"""
-        for name, of in names.items()
+        for of in FORMATS
     )
     rng = np.random.default_rng(3)
-    codes = np.arange(256, dtype=np.uint8)
     with devscope.compile(text, cache=False) as program:
-        for name in names:
-            dtype = np.dtype(getattr(ml_dtypes, f"float8_{name}"))
+        for of, name in FORMATS.items():
+            codes = np.arange(1 << {"4": 4, "6": 6, "8": 8}[of[1]], dtype=np.uint8)
+            dtype = np.dtype(getattr(ml_dtypes, name))
             exact = codes.view(dtype).astype(np.float32)
             finite = np.sort(exact[np.isfinite(exact)])
             numbers = np.concatenate([exact, (finite[1:] + finite[:-1]) / 2, [1e9, -1e9, 1e-30]])
             numbers = np.concatenate([numbers, rng.standard_normal(2000 - len(numbers))]).astype(np.float32)
-            wide, narrow = program.run(name, codes.view(dtype), numbers)
+            wide, narrow = program.run(of, codes.view(dtype), numbers)
             np.testing.assert_array_equal(wide, exact)
             np.testing.assert_array_equal(narrow.astype(np.float32), numbers.astype(dtype).astype(np.float32))
+
+
+def test_floats_without_nan_make_zero_of_it() -> None:
+    text = """func.func @main(%x: tensor<3xf32>) -> tensor<3xf4E2M1FN> {
+      %0 = stablehlo.convert %x : (tensor<3xf32>) -> tensor<3xf4E2M1FN>
+      return %0 : tensor<3xf4E2M1FN>
+    }"""
+    with devscope.compile(text, cache=False) as program:
+        got = program.run("main", np.array([np.nan, np.inf, -np.inf], np.float32))
+    assert got.view(np.uint8).tolist() == [8, 7, 15]
+
+
+@pytest.mark.parametrize("of", ["i4", "ui2", "ui16", "f8E4M3FN", "f4E2M1FN"])
+def test_small_types_pass_through(of: str) -> None:
+    text = f"func.func @main(%x: tensor<3x{of}>) -> tensor<3x{of}> {{ return %x : tensor<3x{of}> }}"
+    dtype = np.uint16 if of == "ui16" else getattr(ml_dtypes, {"i4": "int4", "ui2": "uint2", **FORMATS}[of])
+    x = np.array([1, 0, 2]).astype(dtype)
+    with devscope.compile(text, cache=False) as program:
+        got = program.run("main", x)
+    assert got.dtype == x.dtype
+    np.testing.assert_array_equal(got.view(np.uint8), x.view(np.uint8))
+
+
+BROADCASTS = """
+func.func @to(%x: tensor<?xf32>, %s: tensor<2xi64>) -> tensor<?x?xf32> {
+  %0 = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [1] : (tensor<?xf32>, tensor<2xi64>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
+func.func @static(%x: tensor<3xf32>, %s: tensor<1xi32>) -> tensor<?xf32> {
+  %0 = stablehlo.dynamic_broadcast_in_dim %x, %s, dims = [0] : (tensor<3xf32>, tensor<1xi32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+func.func @add(%x: tensor<?xf32>, %y: tensor<?xf32>) -> tensor<?xf32> {
+  %0 = chlo.broadcast_add %x, %y : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
+  return %0 : tensor<?xf32>
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["cpu:0", "opencl:0"])
+def broadcasts(request: pytest.FixtureRequest) -> Any:
+    with devscope.compile(BROADCASTS, default=request.param, cache=False) as executable:
+        yield executable
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_dimensions_of_size_one_grow(broadcasts: Any, size: int) -> None:
+    x, y = np.arange(size, dtype=np.float32), np.array([1, 2, 3], np.float32)
+    np.testing.assert_array_equal(broadcasts.run("to", x, np.array([2, 3])), np.broadcast_to(x, (2, 3)))
+    np.testing.assert_array_equal(broadcasts.run("add", x, y), x + y)
+    np.testing.assert_array_equal(broadcasts.run("add", y, x), x + y)
+
+
+def test_other_dimensions_do_not(broadcasts: Any) -> None:
+    x, y = np.arange(3, dtype=np.float32), np.arange(2, dtype=np.float32)
+    with pytest.raises(ExecutionError, match="is neither 1 nor that of the result"):
+        broadcasts.run("to", x, np.array([2, 5]))
+    with pytest.raises(ExecutionError, match="of the result is 5, dimension 0 of operand 0 is 3"):
+        broadcasts.run("static", x, np.array([5], np.int32))
+    with pytest.raises(devscope.DevscopeError):
+        broadcasts.run("add", x, y)

@@ -361,7 +361,7 @@ def general_reduces(r: Random) -> Program:
     if kind == 2:
         m = r.pick([lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor])
         return (lambda a, b: lax.reduce(b, np.int32(-1 if m is lax.bitwise_and else 0), m, axes)), [x, y]
-    return (lambda a, b: lax.reduce(a, np.array(1, dtype), lambda p, q: p + q + p * q, axes)), [x, y]
+    return (lambda a, b: lax.reduce(a, np.array(0, dtype), lambda p, q: p + q + p * q, axes)), [x, y]
 
 
 def windows(r: Random) -> Program:
@@ -699,6 +699,7 @@ SMALL = (
     "float8_e5m2fnuz",
     "float8_e4m3",
     "float8_e3m4",
+    "float4_e2m1fn",
 )
 
 
