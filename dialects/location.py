@@ -91,12 +91,16 @@ KIND_MARK = "devscope.kind:"
 PRAGMA = "devscope.on"
 """``devscope.on(DEVICE)`` is what names in locations say of such a ``with``."""
 
-_PRAGMA = re.compile(r"devscope\.on\(([^()]*)\)")
+_PRAGMA = re.compile(r"devscope\.on\(([^(),]*)(?:, ([^()]*))?\)")
 
 
-def pragma_in(parts: Iterable[str | SourceLocation]) -> str | None:
-    """The device of the innermost ``with devscope.on(DEVICE)`` that the names in a location tell of."""
+def pragma_in(parts: Iterable[str | SourceLocation]) -> tuple[str, str] | None:
+    """The device of the innermost ``with devscope.on(DEVICE)`` that names in a location tell of, and who says so.
+
+    Ways in write ``devscope.on(DEVICE, WHO)`` for what the program says in another way.
+    """
     for part in parts:
         if isinstance(part, str) and (found := _PRAGMA.findall(part)):
-            return found[-1]
+            device, who = found[-1]
+            return device, who or f"devscope.on({device!r})"
     return None

@@ -81,7 +81,7 @@ class _Hints:
         counts: dict[str, int] = {}
         entries = re.split(_DEVICE, str(attributes[_SYSTEM]))[1:]
         for position, (name, spec) in enumerate(zip(entries[::2], entries[1::2], strict=True)):
-            device = self._known(name, counts)
+            device = device_called(name, counts)
             number = _ID.search(spec)
             if device:
                 found[int(number[1]) if number is not None else position] = device
@@ -93,17 +93,6 @@ class _Hints:
                 f"'#{_SYSTEM}' says which device has which number, and places nothing by itself: {text}", None
             )
         return found
-
-    @staticmethod
-    def _known(name: str, counts: dict[str, int]) -> str:
-        """The device that a system calls so: ``"CPU"``, ``"GPU"``, ``"opencl:1"``."""
-        kind, _, number = name.lower().partition(":")
-        kind = "opencl" if kind == "gpu" else kind
-        if kind not in device_types():
-            return ""
-        place = counts.get(kind, 0)
-        counts[kind] = place + 1
-        return _HOST if kind == "cpu" else f"{kind}:{number or place}"
 
     def _one_device_meshes(self) -> dict[str, int | None]:
         """Shardy's meshes without axes, by name: the device that they are."""
@@ -234,6 +223,20 @@ class _Hints:
         if text not in self._said:
             self._said.add(text)
             self._report(text, decode_location(location))
+
+
+def device_called(name: str, counts: dict[str, int]) -> str:
+    """The device that others call ``"CPU"``, ``"GPU"`` or ``"opencl:1"``; empty if nobody knows it.
+
+    ``counts`` is how many there were of each type, for names without a number.
+    """
+    kind, _, number = name.lower().partition(":")
+    kind = "opencl" if kind == "gpu" else kind
+    if kind not in device_types() or not (number or "0").isdigit():
+        return ""
+    place = counts.get(kind, 0)
+    counts[kind] = place + 1
+    return _HOST if kind == "cpu" else f"{kind}:{number or place}"
 
 
 def _frontend(op: Any) -> dict[str, str]:

@@ -33,6 +33,7 @@ examples:
   devscope plan model.mlir --dot            a graph: devscope plan model.mlir --dot | dot -Tsvg > plan.svg
   devscope plan model.mlir --table --backend blas --partition search   also who takes what, and why
   devscope plan model.mlir --table --place 'linalg.matmul=opencl:0'   by rules instead of annotations
+  devscope plan model.onnx --place 'Conv=opencl:0' -o annotated.onnx   a model that says where its nodes run
   devscope plan model.mlir --explain %5     why %5 is where it is, and why it is copied
   devscope plan model.mlir --explain 7      the same for what stands in line 7; also FILE:LINE, @function:%name
 """
@@ -49,6 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help="print why a value (%%name, @function:%%name) or what is in a line (LINE, FILE:LINE) is where it is",
     )
+    form.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE.onnx",
+        help="of an ONNX model: write it, with the devices of its nodes as device_configurations, instead of IR",
+    )
     parser.add_argument("--remarks", action="store_true", help="report every copy, and operations without a rule")
 
 
@@ -64,6 +71,13 @@ def execute(arguments: argparse.Namespace) -> int:
     require_use_of_machine(arguments.machine, options.completion, arguments.partition)
     source = require_source(arguments.file)
     planned = plan_source(source, options)
+    if arguments.output is not None:
+        from devscope.cli.onnx_output import write_annotated
+
+        count = write_annotated(source, arguments.output, planned.plan)
+        print(f"{arguments.output}: {count} nodes have a device")
+        _report(planned.plan, arguments.remarks, False)
+        return 0
     if query is not None:
         print(explain(planned.plan, planned.module, query), end="")
     elif arguments.json:

@@ -46,6 +46,7 @@ class Builder:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.location = ""
+        """What stands between the parentheses of ``loc()``."""
         self._count = 0
 
     def fresh(self, element: str, shape: Sequence[int]) -> Value:
@@ -53,7 +54,7 @@ class Builder:
         return Value(f"%v{self._count}", element, tuple(int(extent) for extent in shape))
 
     def emit(self, text: str) -> None:
-        where = f' loc("{self.location}")' if self.location and not text.endswith("{") else ""
+        where = f" loc({self.location})" if self.location and not text.endswith("{") else ""
         self.lines.append(f"  {text}{where}")
 
     def op(self, text: str, element: str, shape: Sequence[int]) -> Value:

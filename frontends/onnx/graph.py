@@ -10,6 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from devscope.frontends.onnx.builder import Builder, Value
+from devscope.frontends.onnx.devices import location_of
 from devscope.frontends.onnx.types import DTYPES, Refused, element_of
 
 Lowering = Callable[["Node"], "Value | Sequence[Value | None]"]
@@ -132,6 +133,8 @@ class Scope:
         self.literals: Mapping[str, str] = outer.literals if outer else {}
         """Names of resources, by those of the initializers that are outside of the model."""
         self.outside: Mapping[str, Any] = outer.outside if outer else {}
+        self.devices: Mapping[str, str] = outer.devices if outer else {}
+        """Of nodes, by name."""
 
     def opset(self, domain: str) -> int:
         return self.opsets.get("" if domain == "ai.onnx" else domain, 1)
@@ -160,9 +163,12 @@ class Scope:
                 self.shapes.setdefault(proto.input[0], self.shapes[proto.output[0]])
         for proto in nodes:
             outer = self.b.location
-            self.b.location = _escaped(proto.name or outer)
+            self.b.location = self._location(proto, outer)
             self._run(proto)
             self.b.location = outer
+
+    def _location(self, proto: Any, outer: str) -> str:
+        return location_of(proto, self.devices.get(proto.name) if proto.name else None, outer)
 
     def _run(self, proto: Any) -> None:
         if self.fold(proto):
@@ -400,7 +406,3 @@ def _evaluate(proto: Any, known: Mapping[str, Any], opsets: Mapping[str, int]) -
             return None
         found[name] = np.asarray(array)
     return found
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")

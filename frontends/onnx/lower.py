@@ -14,6 +14,7 @@ from devscope.frontends.onnx import reductions as _reductions
 from devscope.frontends.onnx import resampling as _resampling
 from devscope.frontends.onnx import shapes as _shapes
 from devscope.frontends.onnx.builder import Builder, Value, tensor_type
+from devscope.frontends.onnx.devices import devices_of
 from devscope.frontends.onnx.graph import Scope, array_of, element_of_array
 from devscope.frontends.onnx.types import Refused, element_of, is_unsigned, width
 
@@ -36,6 +37,7 @@ def lower(model: Any, outside: Mapping[str, memoryview]) -> Lowered:
     builder = Builder()
     opsets = {"" if one.domain == "ai.onnx" else one.domain: one.version for one in model.opset_import}
     scope = Scope(builder, opsets, {(one.domain, one.name): one for one in model.functions})
+    scope.devices = devices_of(model)
     scope.declare([*graph.value_info, *graph.output])
     initialised = {tensor.name for tensor in graph.initializer}
     arguments: list[tuple[Value, str]] = []

@@ -16,6 +16,7 @@ from typing import Any
 import onnx
 
 from devscope.errors import DevscopeError
+from devscope.frontends.onnx.devices import located
 from devscope.frontends.onnx.types import Refused, element_of
 from devscope.runtime.child_process import crashed, ending, python_module
 
@@ -59,7 +60,7 @@ def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported
         given = folded(model, resources) if mode == "folded" else model
         answer = _ask(given, resources, mode == "functions")
         if answer[0] == "ok" and _NEGATIVE.search(answer[1]) is None:
-            return Imported(answer[1], resources, _dtypes(model))
+            return Imported(located(answer[1], model), resources, _dtypes(model))
         said.append("torch-mlir loses track of a dimension" if answer[0] == "ok" else answer[1])
     raise Refused(min(said, key=len))
 

@@ -60,9 +60,9 @@ class _Placer:
     def _place(self, op: Operation, said: ScopeAttr | None) -> None:
         pragma = pragma_in(location_parts(op.location))
         if said is None and pragma is not None:
-            said = _scope_of_pragma(pragma, op)
-            op.attributes[SCOPE_ATTR] = said
-            op.attributes[PLACED_BY_ATTR] = StringAttr(f"devscope.on({pragma!r})")
+            device, who = pragma
+            said = op.attributes[SCOPE_ATTR] = _scope_of_pragma(device, op)
+            op.attributes[PLACED_BY_ATTR] = StringAttr(who)
         rule = self._first(op)
         if rule is None:
             return

@@ -91,5 +91,6 @@ def test_parts_of_nested_locations() -> None:
     parts = list(location_parts(CallSiteLoc(inner, caller)))
     names = ["inner", "f/devscope.on(opencl:0)/devscope.on(cpu:0)/g"]
     assert parts == [names[0], SourceLocation("a.mlir", 1, 2), names[1], SourceLocation("a.mlir", 2, 2)]
-    assert pragma_in(parts) == "cpu:0"
+    assert pragma_in(parts) == ("cpu:0", "devscope.on('cpu:0')")
+    assert pragma_in(["devscope.on(cpu:0, a model)"]) == ("cpu:0", "a model")
     assert pragma_in(parts[:2]) is None

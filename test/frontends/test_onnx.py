@@ -69,7 +69,7 @@ def test_weights_stay_outside(batch: int | str) -> None:
     (data,) = source.literals.values()
     assert bytes(data) == WEIGHTS.tobytes()
     assert len(source.data) < 4000
-    assert b'loc("layer/product")' in source.data
+    assert b'loc("layer/product"("devscope.kind:MatMul"))' in source.data
 
 
 def test_data_in_another_file(tmp_path: Path) -> None:
