@@ -13,7 +13,7 @@ PACKAGES := analysis backends dialects frontends lowering passes rewriting runti
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
-.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate stablehlo onnx ways-in bench clean
+.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate stablehlo torch onnx ways-in bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -53,6 +53,10 @@ onnx: $(VENV)/.dev
 	@$(BIN)/python test/onnx/run.py --jobs $(or $(JOBS),2) --write
 	@$(BIN)/python test/onnx/magika_files.py 200
 	@$(BIN)/python test/onnx/networks.py
+
+# Modules of PyTorch beside eager, on the host, a device and both: docs/conformance/torch.md
+torch: $(VENV)/.dev
+	@set -e; for target in $(or $(TARGETS),cpu:0 opencl:0 mixed); do $(BIN)/python test/torch/torch_check.py $$target; done
 
 # Until ctrl-C, or: make fuzz MINUTES=10 JOBS=4 PART=programs,files SEED=1703
 fuzz: $(VENV)/.dev

@@ -15,6 +15,8 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from devscope.frontends.torch import complex_decompositions, own_decompositions
 
 _Table = dict[Any, Callable[..., Any]]
+_PREFERRED = ("aten.fft_", "aten.stft", "aten.istft", "aten.linalg_norm", "aten.linalg_matrix_norm")
+"""What torch-mlir's table leaves to its lowerings, which lack it."""
 
 
 @cache
@@ -25,8 +27,8 @@ def table() -> _Table:
     """
     core = core_aten_decompositions()
     unknown = {op: function for op, function in _all().items() if isinstance(op, OpOverload) and not _is_known(op)}
-    fourier = {op: core[op] for op in core if str(op).startswith(("aten.fft_", "aten.stft", "aten.istft"))}
-    found = unknown | fourier | dict(get_decomposition_table())
+    preferred = {op: core[op] for op in core if str(op).startswith(_PREFERRED)}
+    found = unknown | preferred | dict(get_decomposition_table())
     for own in (own_decompositions.TABLE, complex_decompositions.TABLE):
         found |= {op: _first(function, found.get(op)) for op, function in own.items()}
     return found

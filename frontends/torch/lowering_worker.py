@@ -67,10 +67,25 @@ def _refusal(module: Any, error: Any) -> Refusal:
     blamed = (
         _UNKNOWN.search(text) or _OPERATION.search(text) if "'torch.operator'" in text else _OPERATION.search(text)
     )
+    if blamed is None and "torch.constant" in first.message:
+        blamed = re.search(r"torch\.(aten\.[\w.]+)", " ".join(_left(module)))
     if blamed is None:
         return f"torch-mlir does not lower the program{where}: {first.message.splitlines()[0]}", "", []
     name = blamed[1]
     return f"torch-mlir has no lowering for {name}{where}", _without_overload(name), []
+
+
+def _left(module: Any) -> list[str]:
+    """Names of operations of PyTorch that no pass has lowered; constants are left for them."""
+    found: list[str] = []
+
+    def look(op: Any) -> Any:
+        if op.name.startswith("torch.aten."):
+            found.append(op.name)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    return found
 
 
 def _without_overload(name: str) -> str:

@@ -226,6 +226,20 @@ def _float_dtype(x: _Tensor) -> torch.dtype:
     return x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
 
 
+@_decomposes(aten.erfinv.default, aten.special_erfinv.default, torch.ops.prims.erf_inv.default)
+def _erfinv(x: _Tensor) -> Any:
+    """Winitzki's approximation, and steps of Newton's."""
+    y = x.double()
+    log = torch.log1p(-y * y)
+    part = 2 / (math.pi * 0.147) + log / 2
+    size = torch.sqrt(torch.sqrt(part * part - log / 0.147) - part)
+    found = torch.where(y < 0, -size, size)
+    for _ in range(3):
+        found = found - (torch.erf(found) - y) * torch.exp(found * found) * (math.sqrt(math.pi) / 2)
+    at_ends = torch.where(y.abs() == 1, y * math.inf, math.nan)
+    return torch.where(y.abs() < 1, found, at_ends).to(_float_dtype(x))
+
+
 @_decomposes(aten.hypot.default)
 def _hypot(x: _Tensor, y: _Tensor) -> Any:
     x, y = x.abs(), y.abs()
@@ -254,13 +268,12 @@ def _ldexp(x: _Tensor, y: _Tensor) -> Any:
 # What PyTorch's own decompositions end in.
 
 _PRIMS = (
-    "abs acos acosh asin asinh atan atanh cos cosh bitwise_not ceil erf erf_inv erfc exp expm1 exp2 floor "
+    "abs acos acosh asin asinh atan atanh cos cosh bitwise_not ceil erf erfc exp expm1 exp2 floor "
     "isfinite log log1p log2 log10 neg reciprocal round sign signbit sin sinh sqrt rsqrt tan tanh trunc "
     "atan2 bitwise_and bitwise_or bitwise_xor div eq fmax fmin fmod ge gt le lt maximum minimum mul ne "
     "pow remainder shift_left shift_right_arithmetic add sub lgamma digamma hypot "
 )
 _BY_OTHER_NAMES = {
-    "erf_inv": "erfinv",
     "shift_left": "bitwise_left_shift",
     "shift_right_arithmetic": "bitwise_right_shift",
 }

@@ -65,6 +65,8 @@ def test_document(
     """In one folder, in order; a document that shows no model.mlir means README's."""
     if document.name in ("jax.md", "placing.md"):
         pytest.importorskip("jax")
+    if document.name == "torch.md":
+        pytest.importorskip("torch")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("devscope.measure.measure_machine", lambda: MACHINE)  # it takes long
     monkeypatch.setattr(op_facts, "OPERATIONS", dict(op_facts.OPERATIONS))  # plugins add to these

@@ -1,0 +1,39 @@
+"""A sample of `modules`; all of them on all targets: ``make torch``."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import devscope
+
+torch = pytest.importorskip("torch")
+
+from torch_check import check  # noqa: E402
+from torch_models import CachedDecoder  # noqa: E402
+
+SAMPLE = [
+    *(("cpu:0", name) for name in ("MobileNet", "GRU", "MixtureOfExperts", "Complex", "EmbeddingBag", "Order")),
+    *(("opencl:0", name) for name in ("LeNet", "CrossEntropy")),
+    ("mixed", "Contrastive"),
+]
+
+
+@pytest.mark.parametrize(("target", "name"), SAMPLE)
+def test_module(target: str, name: str) -> None:
+    assert check(name, target) == ""
+
+
+@pytest.mark.parametrize("options", [{}, {"place": {"attention.*": "opencl:0", "*": "cpu:0"}}])
+def test_a_decoder_that_keeps_its_cache(options: dict[str, Any], tmp_path: Path) -> None:
+    torch.manual_seed(11)
+    model = CachedDecoder().eval()
+    tokens = [3]
+    with devscope.compile(model, (torch.tensor([3]), torch.tensor(0)), cache=False, **options) as exe:
+        for place in range(6):
+            token, at = torch.tensor([tokens[-1]]), torch.tensor(place)
+            with torch.no_grad():
+                want = model(token, at)
+            got = torch.from_numpy(exe(token, at))
+            torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
+            tokens.append(int(got.argmax()))
