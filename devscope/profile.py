@@ -1,8 +1,8 @@
 """Measures what the candidates of a partition take: each is compiled by itself and timed, warm.
 
 Candidates that are the same, whatever they are called, are timed once; of a backend's merged matches each by
-itself. What is timed on a device is a call with its copies in and out, less what the machine description says of
-these.
+itself. Sizes that are not known are as the machine description says. What is timed on a device is a call with its
+copies in and out, less what the description says of these.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import DYNAMIC_INDEX, ModuleOp, StringAttr, TensorType
+from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Region
 
@@ -110,7 +110,8 @@ class Profiler:
         with_text = self._offers.session.to_mlir(module)
         with _loaded(with_text, device if generated else "cpu:0", generated) as executable:
             taken, given = types
-            values = [_argument(type_, number) for number, type_ in enumerate(taken)]
+            unknown = self._offers.costs.dynamic_size
+            values = [_argument(type_, number, unknown) for number, type_ in enumerate(taken)]
             seconds = self._time(lambda: executable(*values))
         copied = _copies(self._offers.costs, device, taken) + _copies(self._offers.costs, device, given, True)
         return max(seconds - copied, seconds * _LEAST_SHARE)
@@ -130,15 +131,15 @@ def _copies(costs: CostModel, device: str, types: Iterable[Any], back: bool = Fa
 def standalone(graph: Graph, candidate: Candidate) -> tuple[ModuleOp, tuple[Sequence[Any], Sequence[Any]]]:
     """A module whose ``@main`` does what a candidate does, and the types that it takes and gives.
 
-    Raises DevscopeError for sizes that are not known.
+    Raises DevscopeError for arguments that are neither tensors nor sizes.
     """
     members = [graph.nodes[node].op for node in sorted(candidate.nodes)]
     backend = candidate.spec.backend
     function, inputs, outputs = outlined(members, backend, candidate.name if backend is not None else None)
     types = [value.type for value in inputs], [value.type for value in outputs]
     for type_ in types[0]:
-        if not isinstance(type_, TensorType) or DYNAMIC_INDEX in type_.get_shape():
-            raise DevscopeError(f"an argument is {type_}: only tensors whose sizes are known are timed")
+        if not isinstance(type_, TensorType | IndexType):
+            raise DevscopeError(f"an argument is {type_}: only tensors and sizes are made up")
     if backend is None:
         function.properties["sym_name"] = StringAttr("main")
         function.properties.pop("sym_visibility", None)
@@ -150,11 +151,15 @@ def standalone(graph: Graph, candidate: Candidate) -> tuple[ModuleOp, tuple[Sequ
     return ModuleOp([FuncOp("main", types, Region(block)), function]), types
 
 
-def _argument(type_: Any, number: int) -> Any:
-    """Uniform numbers from -1 to 1; for integers, 0 to 3."""
+def _argument(type_: Any, number: int, unknown: int) -> Any:
+    """Uniform numbers from -1 to 1; for integers, 0 to 3. Sizes that are not known are ``unknown``, and so are
+    numbers of type index, which are sizes mostly.
+    """
+    if isinstance(type_, IndexType):
+        return unknown
     generator = np.random.default_rng((0, number))
     element = str(type_.element_type)
-    shape = type_.get_shape()
+    shape = [unknown if size == DYNAMIC_INDEX else size for size in type_.get_shape()]
     names = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
     if element in names:
         return generator.uniform(-1, 1, shape).astype(names[element])

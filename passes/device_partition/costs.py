@@ -45,6 +45,9 @@ class CostModel(Protocol):
         """The size of data of a type."""
         ...
 
+    @property
+    def dynamic_size(self) -> int: ...
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -52,6 +55,11 @@ class Costs:
 
     machine: Machine
     rows: Sequence[CostRow] = ()
+
+    @property
+    def dynamic_size(self) -> int:
+        """Of dimensions that are known at run time only."""
+        return self.machine.dynamic_size
 
     @cached_property
     def _estimator(self) -> Estimator:

@@ -242,7 +242,7 @@ def test_the_example_of_a_backend(environment: Callable[..., Path], tmp_path: Pa
 def test_a_new_backend(environment: Callable[..., Path], tmp_path: Path) -> None:
     """A project fresh from the generator, as its README says."""
     programs = environment("devscope", "setuptools>=77")  # of its own: it gets the package
-    check([programs / "devscope", "new-backend", "acme", tmp_path / "acme"])
+    check([programs / "devscope", "new-backend", "acme", "-o", tmp_path / "acme"])
     said = follow(tmp_path / "acme" / "README.md", programs, tmp_path / "acme")
     assert "acme: for devices of type 'cpu'" in said["devscope backends"]
     assert said["devscope check-backend acme"].endswith("all is well\n")

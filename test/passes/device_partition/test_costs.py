@@ -151,3 +151,18 @@ def test_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {one["source"] for one in found["candidates"]} == {"measured"}
     assert main(["plan", str(program), "--costs", str(costs)]) == 2  # nobody would look at them
     assert "give --partition search" in capsys.readouterr().err
+
+
+def test_profile_of_sizes_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They are as large as the machine description says; what asks for a size gets that, too."""
+    program, costs = tmp_path / "p.mlir", tmp_path / "costs.json"
+    program.write_text("""func.func @main(%x: tensor<?x4xf32>, %n: index) -> tensor<?x4xf32> {
+      %0 = math.tanh %x : tensor<?x4xf32>
+      %e = tensor.empty(%n) : tensor<?x4xf32>
+      %r = linalg.exp ins(%0 : tensor<?x4xf32>) outs(%e : tensor<?x4xf32>) -> tensor<?x4xf32>
+      return %r : tensor<?x4xf32>
+    }""")
+    assert main(["profile", str(program), "-o", str(costs)]) == 0
+    printed = capsys.readouterr()
+    assert "3 candidates, 3 of them measured now" in printed.out
+    assert "not timed" not in printed.err
