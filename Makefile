@@ -47,6 +47,7 @@ pytest: $(VENV)/.dev
 stablehlo: $(VENV)/.dev
 	@$(BIN)/python test/stablehlo/generate.py build/stablehlo $(or $(PROGRAMS),60)
 	@for target in cpu:0 opencl:0; do $(BIN)/python test/stablehlo/run.py build/stablehlo $$target; done
+	@$(BIN)/python test/stablehlo/run.py build/stablehlo table
 
 # All tests of single operators of the package onnx, on the host and on a device: docs/conformance/onnx.md
 onnx: $(VENV)/.dev

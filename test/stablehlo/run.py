@@ -1,8 +1,12 @@
-"""Runs programs of `generate.py` on a target: ``run.py FOLDER TARGET [FAMILY...]``; prints what is not right."""
+"""Runs programs of `generate.py` on a target: ``run.py FOLDER TARGET [FAMILY...]``; prints what is not right.
+
+Counts are kept in the folder. ``run.py FOLDER table`` prints those of all targets as a table of Markdown.
+"""
 
 from __future__ import annotations
 
 import collections
+import json
 import os
 import sys
 import traceback
@@ -101,10 +105,41 @@ def apart(path: Path, target: str) -> str:
     return text if status == 0 else f"died {status}"
 
 
+def keep(folder: str, target: str, family: str, counts: dict[str, int]) -> None:
+    path = Path(folder) / "results.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
+    results.setdefault(family, {})[target] = counts
+    path.write_text(json.dumps(results, indent=1, sort_keys=True))
+
+
+def table(folder: str) -> str:
+    """A row per family: programs that are right, of how many, and what the others are."""
+    results = json.loads((Path(folder) / "results.json").read_text())
+    targets = sorted({target for counts in results.values() for target in counts})
+    lines = [f"| family | {' | '.join(targets)} |", "|---" * (len(targets) + 1) + "|"]
+    sums = {target: collections.Counter[str]() for target in targets}
+    for family, by_target in sorted(results.items()):
+        for target, counts in by_target.items():
+            sums[target].update(counts)
+        lines.append(f"| {family} | {' | '.join(shown(by_target.get(target, {})) for target in targets)} |")
+    lines.append(f"| all | {' | '.join(shown(sums[target]) for target in targets)} |")
+    return "\n".join(lines)
+
+
+def shown(counts: dict[str, int]) -> str:
+    if not counts:
+        return "not run"
+    others = [f"{count} {kind}" for kind, count in sorted(counts.items()) if kind != "right"]
+    return ", ".join([f"{counts.get('right', 0)} of {sum(counts.values())}", *others])
+
+
 def main() -> None:
     folder, target, *names = sys.argv[1:]
+    if target == "table":
+        print(table(folder))
+        return
     total: collections.Counter[str] = collections.Counter()
-    for family in names or sorted(p.name for p in Path(folder).iterdir()):
+    for family in names or sorted(p.name for p in Path(folder).iterdir() if p.is_dir()):
         counts: collections.Counter[str] = collections.Counter()
         for path in sorted((Path(folder) / family).glob("*.mlir")):
             text = apart(path, target)
@@ -114,6 +149,7 @@ def main() -> None:
                 lines = [line for line in text.splitlines() if line.strip()]
                 print(f"    {family}/{path.stem} {' | '.join(lines[:3])[:330]}", flush=True)
         total += counts
+        keep(folder, target, family, counts)
         print(family, dict(counts), flush=True)
     print("total", dict(total))
 
