@@ -66,7 +66,8 @@ def test_a_pragma_wins_over_rules():
     assert set(where) == {"cpu:0"}
 
 
-def test_a_pragma_is_in_exported_files(tmp_path):
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_pragma_is_in_exported_files(tmp_path, strict):
     class Function(torch.nn.Module):
         def forward(self, x):
             with devscope.on("opencl:0"):
@@ -76,6 +77,6 @@ def test_a_pragma_is_in_exported_files(tmp_path):
     plan = devscope.plan(Function(), (X,))
     assert [one.scope.short() for one in plan.placements if "devscope.on" in one.reason] == ["opencl:0"]
     np.testing.assert_allclose(devscope.compile(Function(), (X,))(X), np.exp(X.numpy()) + 1, rtol=1e-6)
-    torch.export.save(torch.export.export(Function(), (X,)), tmp_path / "f.pt2")
+    torch.export.save(torch.export.export(Function(), (X,), strict=strict), tmp_path / "f.pt2")
     saved = devscope.plan(tmp_path / "f.pt2")
     assert [one.scope.short() for one in saved.placements if "devscope.on" in one.reason] == ["opencl:0"]
