@@ -21,7 +21,7 @@ from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_libr
 from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import allocate_at_begin, mark_local_memory
 from devscope.lowering.gpu.merge_kernels import Group, join_loops, merge_groups, sink_fills
-from devscope.lowering.gpu.task_nests import lower_in_tasks
+from devscope.lowering.gpu.task_nests import call_row_passes, do_in_one_task, lower_in_tasks
 from devscope.lowering.gpu.user_kernels import (
     call_kernels,
     carry_launches,
@@ -76,6 +76,7 @@ def lower_device_functions(
         library.library.prefix = f"devscope_{len(taken)}"
         taken.add(library.library.prefix)
         called = call_library(module, library, PackedConstants(module, constants, others), run_passes)
+        called += call_row_passes(module, library)
         observe("schedule", ScheduleReport(module, library.schedules))
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     run_passes(module.operation, pipeline("deallocate"))
@@ -139,7 +140,7 @@ def _outline_kernels(
         else:
             run_passes(function, pipeline("gpu/to_parallel_loops"))
             join_loops(function)
-        _wrap_serial_body(function)
+        do_in_one_task(function)  # work without a parallel loop, such as a full reduction, scalar stores
         loops = next(op for op in mlir_util.walk(function) if op.name == "scf.parallel")
         tiles = grid.tiles(_trip_counts(loops, mlir_util.constants(function)))
         run_passes(function, pipeline("gpu/map_to_grid", tiles=",".join(map(str, tiles))))
@@ -270,21 +271,6 @@ def _take_complex_apart(function: Any) -> None:
         mapping[value] = Builder(inside[0]).value("complex.create", parts, type_)
     for op in inside:
         mlir_util.remap_operands(op, mapping)
-
-
-def _wrap_serial_body(kernel: Any) -> None:
-    """Work without a parallel loop (a full reduction, scalar stores) runs in a grid of one work-item."""
-    *body, return_ = mlir_util.children(kernel)
-    if any(op.name == "scf.parallel" for op in body):
-        return
-    text = """
-        %zero = arith.constant 0 : index
-        %one = arith.constant 1 : index
-        scf.parallel (%i) = (%zero) to (%one) step (%one) {}
-    """
-    (end,) = mlir_util.children(mlir_util.insert(return_, text)[-1])
-    for op in body:
-        op.move_before(end)
 
 
 def _trip_counts(loop: Any, constants: Mapping[Any, Any]) -> list[int | None]:

@@ -5,16 +5,20 @@ the same elements (`merge_kernels`). Their innermost loops are written by vector
 """
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
 from devscope.lowering import expansions, mlir_util
-from devscope.lowering.gpu.device_kernels import DeviceKernels
+from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels
+from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import PRIVATE
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest, collapse_loops, match, order_loops
 from devscope.lowering.kernels.nest_parts import Parts
+from devscope.lowering.kernels.row_passes import lower_rows
+from devscope.lowering.kernels.rows import RowGroup, fuse_rows
 from devscope.lowering.kernels.vector_edges import expand_edges
 from devscope.lowering.kernels.whole_vectors import WholeVectors, whole_lanes
 from devscope.lowering.mlir_util import Builder
@@ -37,16 +41,58 @@ def lower_in_tasks(function: Any, kernels: DeviceKernels) -> bool:
 
     def emit(inside: Builder, ranges: dict[int, tuple[Any, Any]], _: Any) -> None:
         for nest in nests:
-            WholeVectors(nest, orders[nest], numbers, functions).emit(inside, {}, ranges)
+            WholeVectors(nest, orders[nest], numbers, functions=functions).emit(inside, {}, ranges)
 
     parts.emit(Builder(ops[-1]), emit)
     for op in ops:
         op.erase()
-    finish_vectors(function, kernels)
+    _finish_vectors(function, kernels)
     return True
 
 
-def finish_vectors(function: Any, kernels: DeviceKernels) -> None:
+def call_row_passes(module: Any, kernels: DeviceKernels) -> list[Any]:
+    """Replace operations on buffers of ``module`` that go over the same rows by calls of declared functions.
+
+    Returns modules with those, see `call_library`.
+    """
+    library, numbers = kernels.library, kernels.schedules.loops
+
+    def pays(group: RowGroup) -> bool:
+        if not Launchers.is_launched(group.nests[0].op) or not group.pays():
+            return False
+        lanes = (whole_lanes(nest, order_loops(nest, group.rows), library.functions) for nest in group.nests)
+        return all(each is not None for each in lanes)
+
+    fuse_rows(module, kernels.schedules, library, pays)
+    functions = library.of_operations(module.context)
+    linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
+    for function in mlir_util.functions(functions):
+        ops = [op for op in mlir_util.children(function) if op.name.startswith("linalg.")]
+        nests = [nest for op in ops if (nest := match(op, linalg))]
+        lower_rows(function, nests, numbers, partial(WholeVectors, functions=library.functions))
+        do_in_one_task(function)
+        _finish_vectors(function, kernels)
+        for loop in mlir_util.named(function, "scf.parallel"):
+            loop.attributes[TASKS] = ir.UnitAttr.get(module.context)
+    return [functions]
+
+
+def do_in_one_task(function: Any) -> None:
+    """Put what ``function`` does into a parallel loop of one iteration, if there is none."""
+    *body, return_ = mlir_util.children(function)
+    if any(op.name == "scf.parallel" for op in body):
+        return
+    text = """
+        %zero = arith.constant 0 : index
+        %one = arith.constant 1 : index
+        scf.parallel (%i) = (%zero) to (%one) step (%one) {}
+    """
+    (end,) = mlir_util.children(mlir_util.insert(return_, text)[-1])
+    for op in body:
+        op.move_before(end)
+
+
+def _finish_vectors(function: Any, kernels: DeviceKernels) -> None:
     """Let ``function``, over loops of vectors, be what kernels can be made of."""
     expand_edges(function)
     expansions.expand(mlir_util.walk(function), kernels.expansions)

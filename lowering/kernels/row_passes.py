@@ -1,6 +1,6 @@
 """One pass over the rows that several operations of a function share."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -30,8 +30,10 @@ def is_on_stack(type_: Any, rows: int) -> bool:
     return known and prod(inside) * mlir_util.element_bytes(memref.element_type) <= _STACK_BYTES
 
 
-def lower_rows(function: Any, nests: Sequence[Nest], numbers: Numbers) -> None:
-    """One pass over the rows that all ``nests`` of a function share."""
+def lower_rows(
+    function: Any, nests: Sequence[Nest], numbers: Numbers, emitter: Callable[..., Emitter] = Emitter
+) -> None:
+    """One pass over the rows that all ``nests`` of a function share; ``emitter``: of the loops inside."""
     rows = ir.IntegerAttr(function.attributes[ROWS]).value
     room = iter(
         list(mlir_util.entry_block(function).arguments)[ir.IntegerAttr(function.attributes[SCRATCH]).value :]
@@ -62,8 +64,7 @@ def lower_rows(function: Any, nests: Sequence[Nest], numbers: Numbers) -> None:
             outer = dict(zip(nest.results[0].dims, indices, strict=False))
             order = order_loops(nest, rows)
             _use_scratch(nest, scratch, rows)
-            emitter = Emitter(nest, order, numbers, again=nest in again)
-            emitter.emit(inside, {**outer, TASK: task}, {})
+            emitter(nest, order, numbers, again=nest in again).emit(inside, {**outer, TASK: task}, {})
 
     def part(inside: Builder, ranges: dict[int, tuple[Any, Any]], task: Any) -> None:
         for value, given in list(scratch.items()):

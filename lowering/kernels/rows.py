@@ -7,7 +7,7 @@ cache, then, while all steps are done to it. Buffers that are only used in betwe
 The operations of a group become a function, which `row_passes` makes loops of; equal groups share it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -29,13 +29,19 @@ _LEAST_COLUMNS = 16
 """Of fewer of both, as far as they are known, loops over whole buffers are faster."""
 
 
-def fuse_rows(module: Any, schedules: Schedules, library: KernelLibrary) -> None:
-    """Replace groups of operations of ``module``, bufferised host code, by calls of functions of ``library``."""
+def fuse_rows(
+    module: Any,
+    schedules: Schedules,
+    library: KernelLibrary,
+    pays: Callable[["RowGroup"], bool] = lambda group: group.pays(),
+) -> None:
+    """Replace groups of operations of ``module``, bufferised code for one memory, by calls of functions of
+    ``library``; ``pays``: which of them."""
     _, *ops = mlir_util.walk(module.operation)
     if sum(op.name.startswith("linalg.") and len(op.regions) > 0 for op in ops) < 2:
         return
     groups = row_groups(ops, bindings.load("_mlir_libs._mlirDialectsLinalg"))
-    found = [group for group in groups if group.pays()]
+    found = [group for group in groups if pays(group)]
     # Before operations are replaced, which others may use the results of.
     pairs = [list(_shared_pairs(group)) for group in found]
     for group in found:

@@ -26,7 +26,12 @@ class WholeVectors(Emitter):
     """Of a nest that there are `whole_lanes` for."""
 
     def __init__(
-        self, nest: Nest, order: Sequence[int], numbers: Numbers, functions: Collection[str], again: bool = False
+        self,
+        nest: Nest,
+        order: Sequence[int],
+        numbers: Numbers,
+        again: bool = False,
+        functions: Collection[str] = (),
     ) -> None:
         super().__init__(nest, order, numbers, again)
         found = whole_lanes(nest, order, functions)
