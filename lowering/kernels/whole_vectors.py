@@ -60,7 +60,7 @@ def whole_lanes(nest: Nest, order: Sequence[int], functions: Collection[str]) ->
         return None
     if not order:
         return 0
-    loop, sums = order[-1], not all(nest.parallel[loop] for loop in order)
+    loop = order[-1]
     if not is_vectorisable(nest, loop, functions):
         return None
     names = {op.name.partition(".")[2] for op in mlir_util.children(nest.op)}
@@ -71,8 +71,6 @@ def whole_lanes(nest: Nest, order: Sequence[int], functions: Collection[str]) ->
             return None
     elif not can_reduce(nest):
         return None
-    if sums and any(set(result.dims) - set(range(len(nest.parallel))) for result in nest.results):
-        return None
     lanes, extent = min(_MOST, LINE // _widest(nest)), nest.static_extent(loop)
     while extent is not None and lanes > 2 and lanes // 2 >= extent:
         lanes //= 2
@@ -80,7 +78,9 @@ def whole_lanes(nest: Nest, order: Sequence[int], functions: Collection[str]) ->
 
 
 def _scalars(nest: Nest) -> list[Any]:
-    """The types of numbers that the body computes with."""
+    """The types of numbers that the body computes with; a copy has none."""
+    if not list(nest.op.regions):
+        return [ir.MemRefType(operand.value.type).element_type for operand in nest.operands]
     values = list(mlir_util.entry_block(nest.op).arguments)
     values += [result for op in mlir_util.children(nest.op) for result in op.results]
     return [value.type for value in values]
@@ -88,8 +88,8 @@ def _scalars(nest: Nest) -> list[Any]:
 
 def _has_numbers(nest: Nest) -> bool:
     """Whether each operation makes one number of a size that all code generators know."""
-    *ops, _ = mlir_util.children(nest.op)
-    return all(len(op.results) == 1 for op in ops) and all(map(_is_number, _scalars(nest)))
+    ops = mlir_util.children(nest.op)
+    return all(len(op.results) == 1 for op in ops[:-1]) and all(map(_is_number, _scalars(nest)))
 
 
 def _is_number(type_: Any) -> bool:

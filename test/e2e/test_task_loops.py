@@ -146,3 +146,94 @@ func.func @main(%x: tensor<?x?xf32>) -> tensor<?x?xf32> {
 def test_results_that_go_past_the_caches(columns: int) -> None:
     x = np.random.default_rng(columns).standard_normal((5_000_003 // columns, columns)).astype(np.float32)
     np.testing.assert_array_equal(devscope.compile(LARGE, default="opencl:0")(x), np.abs(x) + x)
+
+
+SOFTMAX = """
+#whole = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#of_row = {{indexing_maps = [#whole, #row, #whole], iterator_types = ["parallel", "parallel"]}}
+!t = tensor<{shape}xf32>
+!r = tensor<{rows}xf32>
+func.func @main(%x: !t) -> !t {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  {sizes}
+  %e = tensor.empty({names}) : !t
+  %r = tensor.empty({name_of_rows}) : !r
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0.0 : f32
+  %lows = linalg.fill ins(%low : f32) outs(%r : !r) -> !r
+  %zeros = linalg.fill ins(%zero : f32) outs(%r : !r) -> !r
+  %most = linalg.reduce {{arith.maximumf}} ins(%x : !t) outs(%lows : !r) dimensions = [1]
+  %powers = linalg.generic #of_row ins(%x, %most : !t, !r) outs(%e : !t) {{
+  ^bb0(%a: f32, %b: f32, %old: f32):
+    %0 = arith.subf %a, %b : f32
+    %1 = math.exp %0 : f32
+    linalg.yield %1 : f32
+  }} -> !t
+  %sums = linalg.reduce {{arith.addf}} ins(%powers : !t) outs(%zeros : !r) dimensions = [1]
+  %y = linalg.generic #of_row ins(%powers, %sums : !t, !r) outs(%e : !t) {{
+  ^bb0(%a: f32, %b: f32, %old: f32):
+    %0 = arith.divf %a, %b : f32
+    linalg.yield %0 : f32
+  }} -> !t
+  return %y : !t
+}}
+"""
+
+
+@pytest.mark.parametrize("shape", ["?x?", "?x100", "40x?", "?x1", "40x31"])
+def test_passes_over_rows(shape: str) -> None:
+    """NaN stays in its row; rows of unknown length are in memory that tasks share."""
+    dynamic = [axis for axis, extent in enumerate(shape.split("x")) if extent == "?"]
+    sizes = "\n".join(f"%n{axis} = tensor.dim %x, %c{axis} : tensor<{shape}xf32>" for axis in dynamic)
+    names = ", ".join(f"%n{axis}" for axis in dynamic)
+    rows = {"rows": shape.partition("x")[0], "name_of_rows": "%n0" if 0 in dynamic else ""}
+    made = devscope.compile(SOFTMAX.format(shape=shape, sizes=sizes, names=names, **rows), default="opencl:0")
+    given = [None if extent == "?" else int(extent) for extent in shape.split("x")]
+    for size, columns in [(40, 31), (0, 4), (9, 0), (1, 17), (8, 16), (700, 1003), (40, 20000)]:
+        extents = [
+            known if known is not None else size for known, size in zip(given, (size, columns), strict=True)
+        ]
+        x = np.random.default_rng(size).standard_normal(extents).astype(np.float32) * 4
+        if x.size and x.shape[0] > 3:
+            x[2, -1] = np.nan
+        powers = np.exp(x - x.max(axis=1, keepdims=True, initial=-np.inf))
+        expected = powers / powers.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(made(x), expected, rtol=1e-4, atol=1e-7, err_msg=f"{size} x {columns}")
+
+
+TOTALS = """
+func.func @main(%x: tensor<?x?xf32>, %y: tensor<300x1001xi32>, %z: tensor<2x3xf64>)
+    -> (tensor<f32>, tensor<i32>, tensor<f64>, tensor<f32>) {
+  %a = tensor.empty() : tensor<f32>
+  %b = tensor.empty() : tensor<i32>
+  %c = tensor.empty() : tensor<f64>
+  %f = arith.constant 0.0 : f32
+  %i = arith.constant 0 : i32
+  %d = arith.constant 0.0 : f64
+  %low = arith.constant 0xFF800000 : f32
+  %a0 = linalg.fill ins(%f : f32) outs(%a : tensor<f32>) -> tensor<f32>
+  %b0 = linalg.fill ins(%i : i32) outs(%b : tensor<i32>) -> tensor<i32>
+  %c0 = linalg.fill ins(%d : f64) outs(%c : tensor<f64>) -> tensor<f64>
+  %l0 = linalg.fill ins(%low : f32) outs(%a : tensor<f32>) -> tensor<f32>
+  %0 = linalg.reduce {arith.addf} ins(%x : tensor<?x?xf32>) outs(%a0 : tensor<f32>) dimensions = [0, 1]
+  %1 = linalg.reduce {arith.xori} ins(%y : tensor<300x1001xi32>) outs(%b0 : tensor<i32>) dimensions = [0, 1]
+  %2 = linalg.reduce {arith.addf} ins(%z : tensor<2x3xf64>) outs(%c0 : tensor<f64>) dimensions = [0, 1]
+  %3 = linalg.reduce {arith.maxnumf} ins(%x : tensor<?x?xf32>) outs(%l0 : tensor<f32>) dimensions = [0, 1]
+  return %0, %1, %2, %3 : tensor<f32>, tensor<i32>, tensor<f64>, tensor<f32>
+}
+"""
+
+
+def test_reductions_to_one_number() -> None:
+    made = devscope.compile(TOTALS, default="opencl:0")
+    rng = np.random.default_rng(0)
+    y, z = rng.integers(-(2**31), 2**31, (300, 1001)).astype(np.int32), numbers(rng, np.float64, 2, 3)
+    for rows, columns in [*SIZES, (1000, 1003)]:
+        x = numbers(rng, np.float32, rows, columns)
+        total, bits, small, most = made(x, y, z)
+        assert total == x.sum()
+        assert bits == np.bitwise_xor.reduce(y, axis=None)
+        assert small == z.sum()
+        assert most == x.max(initial=-np.inf)

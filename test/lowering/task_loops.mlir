@@ -49,3 +49,26 @@ func.func @sines(%x: tensor<1024xf32>) -> tensor<1024xf32> {
   %0 = math.sin %x : tensor<1024xf32>
   return %0 : tensor<1024xf32>
 }
+
+// What goes over the same rows is one pass over them.
+// LAUNCH-LABEL: func.func private @rows_opencl0_0(
+// LAUNCH: call @devscope_{{.*}}_rows_0(
+// LAUNCH-NOT: call
+// LAUNCH: return
+// CHECK-LABEL: gpu.func @devscope_{{.*}}_rows_0
+// CHECK: vector.reduction <add>
+// CHECK: arith.divf {{.*}} : vector<16xf32>
+func.func @rows(%x: tensor<256x100xf32>) -> tensor<256x100xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<256xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<256xf32>) -> tensor<256xf32>
+  %p = math.exp %x : tensor<256x100xf32>
+  %s = linalg.reduce {arith.addf} ins(%p : tensor<256x100xf32>) outs(%f : tensor<256xf32>) dimensions = [1]
+  %y = linalg.generic {indexing_maps = [#whole, #i, #whole], iterator_types = ["parallel", "parallel"]}
+      ins(%p, %s : tensor<256x100xf32>, tensor<256xf32>) outs(%p : tensor<256x100xf32>) {
+  ^bb0(%a: f32, %b: f32, %old: f32):
+    %0 = arith.divf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<256x100xf32>
+  return %y : tensor<256x100xf32>
+}
