@@ -44,6 +44,20 @@ def _by_elements_of_others(op: Any) -> str:
     return "" if len(shape) == 1 and shape[0] in (2, 4, 8, 16) else expansions.by_elements(op)
 
 
+def _of_truths(op: Any) -> str:
+    """A conversion of a vector of i1: LLVM's SPIR-V backend makes an illegal instruction of it."""
+    given, type_ = op.operands[0].type, op.results[0].type
+    if not isinstance(given, ir.VectorType) or str(expansions.element_type(given)) != "i1":
+        return ""
+    is_float = isinstance(expansions.element_type(type_), ir.FloatType)
+    true = ("-1" if op.name in ("arith.extsi", "arith.sitofp") else "1") + (".0" if is_float else "")
+    return f"""
+        %true = arith.constant dense<{true}> : {type_}
+        %false = arith.constant dense<{"0.0" if is_float else "0"}> : {type_}
+        %chosen = arith.select %0, %true, %false : {given}, {type_}
+    """
+
+
 #: Built-ins for vectors have widths of their own. LLVM's SPIR-V backend makes ``fmax`` of the maximum, which drops
 #: NaN and does not tell zeros apart; it has no integers of 128 bits, and no vectors of numbers from 0 on.
 _EXPANSIONS = {
@@ -51,6 +65,7 @@ _EXPANSIONS = {
     **dict.fromkeys(_BUILTINS, expansions.by_elements),
     **dict.fromkeys(_OF_VECTORS, _by_elements_of_others),
     **dict.fromkeys(("arith.maximumf", "arith.minimumf"), expansions.maximum),
+    **dict.fromkeys(("arith.extsi", "arith.extui", "arith.sitofp", "arith.uitofp"), _of_truths),
     **dict.fromkeys(("arith.mulsi_extended", "arith.mului_extended"), expansions.multiply_extended),
     "math.sincos": expansions.sincos,
     "memref.atomic_rmw": expansions.atomic,

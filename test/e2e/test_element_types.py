@@ -143,3 +143,22 @@ def test_angles_of_constant_zeros(default: str) -> None:
 
 def test_a_buffer_that_is_freed() -> None:
     assert devscope.compile(FREED)(1.5) == 1.5
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize(
+    ("conversion", "dtype", "true"),
+    [("extui", "i32", 1), ("extsi", "i32", -1), ("uitofp", "f32", 1), ("sitofp", "f32", -1)],
+)
+def test_comparisons_as_numbers(target: str, conversion: str, dtype: str, true: int) -> None:
+    """Of rows that are long enough for vectors."""
+    program = f"""
+    func.func @main(%x: tensor<4x257xi32>, %y: tensor<4x257xi32>) -> tensor<4x257x{dtype}> {{
+      %0 = arith.cmpi eq, %x, %y : tensor<4x257xi32>
+      %1 = arith.{conversion} %0 : tensor<4x257xi1> to tensor<4x257x{dtype}>
+      return %1 : tensor<4x257x{dtype}>
+    }}
+    """
+    x = np.arange(4 * 257, dtype=np.int32).reshape(4, 257) % 3
+    got = devscope.compile(program, default=target, cache=False)(x, np.ones_like(x))
+    np.testing.assert_array_equal(got, np.where(x == 1, true, 0))
