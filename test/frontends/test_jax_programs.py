@@ -58,6 +58,16 @@ def test_with_work_on_both(name: str) -> None:
         equal(list(made(*jax.tree.leaves(arguments))), want)
 
 
+@pytest.mark.parametrize("name", ["MLP, training step", "attention block, KV cache"])
+def test_products_on_a_device(name: str) -> None:
+    """By a rule of the caller; all else stays on the host."""
+    function, arguments = PROGRAMS[name](small=True)
+    rules = {"dot_general": "opencl:0", "*": "cpu:0"}
+    with devscope.compile(function, arguments, place=rules, cache=False) as made:
+        assert {"cpu:0", "opencl:0"} <= set(made.devices)
+        equal(made(*arguments), jax.jit(function)(*arguments))
+
+
 def test_a_net_learns() -> None:
     """The state of one step is the argument of the next one."""
     function, (parameters, x, labels) = PROGRAMS["MLP, training step"](small=True)
