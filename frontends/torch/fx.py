@@ -18,6 +18,7 @@ from torch_mlir.extras import fx_importer
 
 from devscope.dialects.location import KIND_MARK, PRAGMA
 from devscope.errors import LoweringError
+from devscope.frontends.torch.lowering_worker import LIMITS
 from devscope.frontends.torch.signature import ENTRY, Signature
 from devscope.lowering.interop.parsing import bytecode
 
@@ -46,6 +47,9 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
             f"torch-mlir does not import the program: {' '.join(str(error).split())[:600]}"
         ) from error
     _bind(function, graph, signature)
+    if signature.limits:
+        flat = [number for limit in signature.limits for number in limit]
+        function.attributes[LIMITS] = ir.DenseI64ArrayAttr.get(flat, function.context)
     for spec in signature.state.values():
         _return_initial(importer.module, spec.initial, signature)
     return bytecode(importer.module)

@@ -25,6 +25,9 @@ _UNKNOWN = re.compile(r'"torch\.((?:aten|prims?)\.[\w.]+)"')
 _NAME = re.compile(r'^loc\("(?!devscope\.)([^"]*)"')
 _FILE = re.compile(r'"([^"]+)":(\d+):\d+')
 
+LIMITS = "devscope.limits"
+"""An attribute of functions: argument, dimension, least and largest size, for each dimension that has limits."""
+
 Refusal = tuple[str, str, list[str]]
 
 
@@ -37,10 +40,39 @@ def lower(module: Any) -> bytes | Refusal:
             except ir.MLIRError as error:
                 return _refusal(module, error)
         _drop_wrong_assertions(module)
+        _check_limits(module)
         for op in module.body.operations:
             for name in [str(name) for name in op.operation.attributes if str(name).startswith("torch.")]:
                 del op.operation.attributes[name]
     return module.operation.get_asm(enable_debug_info=True).encode()
+
+
+def _check_limits(module: Any) -> None:
+    """Assert that dynamic dimensions have sizes that the program was traced for."""
+    for function in [op for op in module.body.operations if LIMITS in op.operation.attributes]:
+        limits = list(ir.DenseI64ArrayAttr(function.attributes[LIMITS]))
+        del function.attributes[LIMITS]
+        block = function.regions[0].blocks[0]
+        index = ir.IndexType.get()
+        with ir.Location.unknown(), ir.InsertionPoint.at_block_begin(block):
+            for at in range(0, len(limits), 4):
+                number, dim, least, most = limits[at : at + 4]
+                size = _made("tensor.dim", [block.arguments[number], _number(dim)], index)
+                for predicate, bound in ((5, least), (3, most)):  # sge, sle
+                    way = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), predicate)}
+                    holds = _made("arith.cmpi", [size, _number(bound)], ir.IntegerType.get_signless(1), way)
+                    text = f"the program was traced for {least} to {most} in dimension {dim} of argument {number}"
+                    ir.Operation.create("cf.assert", operands=[holds], attributes={"msg": ir.StringAttr.get(text)})
+
+
+def _number(value: int) -> Any:
+    return _made(
+        "arith.constant", [], ir.IndexType.get(), {"value": ir.IntegerAttr.get(ir.IndexType.get(), value)}
+    )
+
+
+def _made(name: str, operands: list[Any], type_: Any, attributes: dict[str, Any] | None = None) -> Any:
+    return ir.Operation.create(name, results=[type_], operands=operands, attributes=attributes or {}).result
 
 
 def _drop_wrong_assertions(module: Any) -> None:

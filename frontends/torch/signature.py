@@ -31,6 +31,7 @@ from devscope.runtime.structure import LEAF, Structure, Tree, leaf_paths
 ENTRY = "main"
 _VALUES = TensorArgument | SymIntArgument | SymFloatArgument | SymBoolArgument
 _UNSIGNED = {torch.uint8: "ui8", torch.uint16: "ui16", torch.uint32: "ui32", torch.uint64: "ui64"}
+_UNLIMITED = 2**31
 _CONSTANTS = bool | int | float | str
 
 
@@ -49,6 +50,8 @@ class Signature:
     structures: dict[str, Structure] = field(default_factory=dict[str, Structure])
     dtypes: dict[str, tuple[list[str], list[str]]] = field(default_factory=dict[str, Any])
     state: dict[str, StateSpec] = field(default_factory=dict[str, StateSpec])
+    limits: list[tuple[int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int]])
+    """Of dynamic dimensions: the argument, the dimension, the least and the largest size it was traced for."""
 
     @property
     def literals(self) -> Mapping[str, memoryview]:
@@ -96,6 +99,7 @@ def signature_of(program: Any) -> Signature:
     values = {node.name: node.meta.get("val") for node in program.graph.nodes}
     taken, given = ([declared_dtype(values[name]) for name in part] for part in (found.inputs, found.outputs))
     found.dtypes = {ENTRY: (taken, given)}
+    found.limits = list(_limits(program, [values[name] for name in found.inputs]))
     return found
 
 
@@ -181,6 +185,20 @@ def _tree(spec: Any, leaves: Iterator[Tree], what: str) -> Tree:
         f"{what} has a {kind.__name__}, which a compiled program cannot take apart without PyTorch",
         notes=["what nests may be dictionaries, lists, tuples, named tuples and None"],
     )
+
+
+def _limits(program: Any, values: list[Any]) -> Iterator[tuple[int, int, int, int]]:
+    """Sizes that PyTorch's trace depends on; it says at least two where it did not look."""
+    for number, value in enumerate(values):
+        for dim, size in enumerate(value.shape if isinstance(value, torch.Tensor) else ()):
+            symbol = size.node.expr if isinstance(size, torch.SymInt) else None
+            limit = program.range_constraints.get(symbol)
+            if limit is None:
+                continue
+            least = int(limit.lower) if limit.lower > 2 else 0
+            most = int(limit.upper) if limit.upper < _UNLIMITED else _UNLIMITED
+            if least or most < _UNLIMITED:
+                yield number, dim, least, most
 
 
 def declared_dtype(value: Any) -> str:

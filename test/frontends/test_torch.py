@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import devscope
-from devscope.errors import ArgumentError, InputError, LoweringError
+from devscope.errors import ArgumentError, ExecutionError, InputError, LoweringError
 from devscope.frontends import imported
 
 torch = pytest.importorskip("torch")
@@ -211,3 +211,16 @@ def test_damaged_file(tmp_path: Path) -> None:
     (tmp_path / "no.pt2").write_bytes(b"PK\3\4 no")
     with pytest.raises(InputError, match="is no program of PyTorch"):
         devscope.compile(tmp_path / "no.pt2")
+
+
+def test_sizes_that_the_trace_does_not_cover_are_refused() -> None:
+    def function(x: Any) -> Any:
+        return x + 1 if x.shape[0] > 4 else x - 1
+
+    exe = devscope.compile(
+        function, (tensor(6),), dynamic_shapes={"x": {0: Dim("n", min=5, max=100)}}, cache=False
+    )
+    assert exe(tensor(5)).tolist() == (tensor(5) + 1).tolist()
+    for size in (3, 101):
+        with pytest.raises(ExecutionError, match="traced for 5 to 100 in dimension 0 of argument 0"):
+            exe(tensor(size))
