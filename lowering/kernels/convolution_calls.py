@@ -24,6 +24,13 @@ _FEW = 8
 """Blocks of sums in registers that packing a part of the image is worth for."""
 
 
+_UNITS = 4
+"""Of work, at least, that a large convolution is cut into: blocks of pixels, each with a part of the filters."""
+
+_WORK = 1 << 20
+"""Multiplications of such a unit, at least."""
+
+
 class Call:
     """``adds``: whether sums are added to what ``result`` holds. ``packed``: the filters as a packed constant."""
 
@@ -46,6 +53,12 @@ class Call:
         pixels, few = self.found.size(loops), _FEW * self.rows
         return few if pixels is None else min(max(few, pixels // numbers["tasks"]), numbers["pixels"])
 
+    @staticmethod
+    def _parts(text: IndexText, blocks: Index, panels: Index, work: Index) -> Index:
+        """Of the filters, for tasks of their own: each packs the block's part of the image again."""
+        wanted = text.ceildiv(_UNITS, text.max(blocks, 1))
+        return text.max(text.min(text.min(wanted, panels), text.div(work, _WORK)), 1)
+
     def insert(self, op: Any, library: KernelLibrary) -> None:
         """Put the call in front of ``op``, or of what it takes along."""
         plan, found, numbers = self.plan, self.found, self.row.numbers
@@ -61,7 +74,10 @@ class Call:
         batch = 1 if plan.batch is None else caller.extent(plan.batch)
         most = caller.mul(*(self.blocks[loop] for loop in plan.chain))
         blocks = caller.mul(batch, *(caller.ceildiv(extents[loop], self.blocks[loop]) for loop in plan.chain))
-        slots = caller.min(blocks, numbers["tasks"])
+        work = caller.mul(batch, pixels, filters, steps)
+        parts = self._parts(caller, blocks, caller.ceildiv(filters, self.columns), work)
+        caller.add_index("%parts", parts)
+        slots = caller.min(caller.mul(blocks, parts), numbers["tasks"])
         caller.add_index("%slots", slots)
         if self.packed is None:
             panels = caller.mul(caller.ceildiv(filters, self.columns), self.columns)

@@ -200,6 +200,8 @@ _CASES = {
     "nchw_holes": Case(_NCHW, window=4, holes=2, low=2, high=3, size=6),
     "nchw_dynamic": Case(_NCHW, low=2, high=1, dynamic=True),
     "nchw_deep": Case(_NCHW, size=3, channels=70, low=1, high=1, relu=True),
+    "nchw_many_filters": Case(_NCHW, batch=1, size=7, channels=64, filters=150, low=1, high=1, relu=True),
+    "nhwc_many_filters": Case(_NHWC, batch=1, size=7, channels=64, filters=130, low=1, high=1, dynamic=True),
     "nchw_hwcf": Case(("nchw", "hwcf", "nfhw"), low=1),
     "nhwc_to_nchw": Case(("nhwc", "hwcf", "nfhw"), low=1, high=1),
     "nchw_to_nhwc": Case(("nchw", "fchw", "nhwf"), low=1, high=1, strides=2),
@@ -253,6 +255,7 @@ def _check(executable: Executable, name: str, case: Case) -> None:
 def test_on_a_device() -> None:
     """The same kernels, whose tasks are work-items; and several blocks along two axes."""
     names = "nhwc_one nchw_strided nhwc_holes nchw_dynamic depthwise_nchw_strided depthwise_relu i8"
+    names += " nchw_many_filters"
     blocks = Case(("nhwc", "hwc", "nhwc"), batch=1, size=56, channels=128, low=1, high=1)
     cases = {**{name: _CASES[name] for name in names.split()}, "blocks": blocks}
     with devscope.compile(

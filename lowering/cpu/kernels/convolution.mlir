@@ -3,7 +3,7 @@
 // %table has; ${ROWS} of them are multiplied by ${COLUMNS} elements of the filters, which are packed, at a time.
 //
 // A task computes blocks of %pixels pixels, from a part of the image that is packed before, unless it can be read where
-// it is. Its sums are in %rooms, [pixels][${COLUMNS}], until all steps of k are done; rooms have %room_rows.
+// it is; of few blocks it computes one of %parts of the filters. Its sums are in %rooms, [pixels][${COLUMNS}], until all steps of k are done; rooms have %room_rows.
 // %slots: how many tasks there are at most; %packed_x and %rooms have a part for each, or are on its stack.
 func.func private @${NAME}(${PARAMETERS}) {
   %0 = arith.constant 0 : index
@@ -30,16 +30,25 @@ func.func private @${NAME}(${PARAMETERS}) {
   %at_once = arith.cmpi sle, %K, %most_steps : index
   // One sum of nothing is a sum, too: without a k there is one step, of length 0.
   %end = arith.maxsi %K, %1 : index
-  %workers = arith.minsi %slots, %blocks : index
+  %units = arith.muli %blocks, %parts : index
+  %workers = arith.minsi %slots, %units : index
+  %panels = arith.ceildivui ${FILTERS}, %columns : index
+  %part_panels = arith.ceildivui %panels, %parts : index
+  %part_filters = arith.muli %part_panels, %columns : index
   scf.parallel (%task) = (%0) to (%workers) step (%1) {
     %zeros = arith.constant dense<${ZERO_OF_SUM}> : ${BLOCK}
     ${MEMORY}
     %room = memref.reinterpret_cast %rooms to offset: [%room_begin], sizes: [%room_rows, ${COLUMNS}], strides: [${COLUMNS}, 1] : memref<?x${SUM}> to ${ROOM}
     ${TURNED}
-    scf.for %block = %task to %blocks step %workers {
+    scf.for %unit = %task to %units step %workers {
+      %block = arith.divui %unit, %parts : index
+      %part_number = arith.remui %unit, %parts : index
+      %first_filter = arith.muli %part_number, %part_filters : index
+      %next_filter = arith.addi %first_filter, %part_filters : index
+      %end_of_filters = arith.minsi %next_filter, ${FILTERS} : index
       ${LOCATE}
       %last_pixel = arith.subi %count, %1 : index
-      scf.for %j = %0 to ${FILTERS} step %columns {
+      scf.for %j = %first_filter to %end_of_filters step %columns {
         %panel = arith.muli %j, %K : index
         scf.for %k0 = %0 to %end step %most_steps {
           %k_rest = arith.subi %K, %k0 : index
