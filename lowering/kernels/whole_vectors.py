@@ -64,6 +64,10 @@ def whole_lanes(nest: Nest, order: Sequence[int], functions: Collection[str]) ->
     if not is_vectorisable(nest, loop, functions):
         return None
     names = {op.name.partition(".")[2] for op in mlir_util.children(nest.op)}
+    # LLVM's SPIR-V backend gives up on some choices between vectors of integers.
+    chosen = [str(op.results[0].type) for op in mlir_util.children(nest.op) if op.name == "arith.select"]
+    if any(type_.startswith("i") for type_ in chosen):
+        return None
     if names & INTEGER_DIVISIONS or nest.static_extent(loop) == 1:
         return None
     if nest.parallel[loop]:
