@@ -12,9 +12,10 @@ from torch._ops import OpOverload
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from devscope.frontends.torch import complex_decompositions, own_decompositions
+from devscope.frontends.torch import complex_decompositions, own_decompositions, placing_decompositions
 
 _Table = dict[Any, Callable[..., Any]]
+_OWN = (own_decompositions.TABLE, complex_decompositions.TABLE, placing_decompositions.TABLE)
 _PREFERRED = ("aten.fft_", "aten.stft", "aten.istft", "aten.linalg_norm", "aten.linalg_matrix_norm")
 """What torch-mlir's table leaves to its lowerings, which lack it."""
 
@@ -29,7 +30,7 @@ def table() -> _Table:
     unknown = {op: function for op, function in _all().items() if isinstance(op, OpOverload) and not _is_known(op)}
     preferred = {op: core[op] for op in core if str(op).startswith(_PREFERRED)}
     found = unknown | preferred | dict(get_decomposition_table())
-    for own in (own_decompositions.TABLE, complex_decompositions.TABLE):
+    for own in _OWN:
         found |= {op: _first(function, found.get(op)) for op, function in own.items()}
     return found
 
@@ -81,5 +82,5 @@ def _context() -> Any:
 @cache
 def _all() -> _Table:
     """What PyTorch can decompose, and we do not."""
-    own = own_decompositions.TABLE | complex_decompositions.TABLE
+    own = {op for table in _OWN for op in table}
     return {op: how for op, how in {**decomposition_table, **core_aten_decompositions()}.items() if op not in own}

@@ -1,0 +1,98 @@
+"""Decompositions of scatters, paddings and adaptive pooling in forms that torch-mlir does not lower, or dies of.
+
+`TABLE`, and what its functions return, is as in `own_decompositions`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+aten: Any = torch.ops.aten
+TABLE: dict[Any, Callable[..., Any]] = {}
+_Tensor = torch.Tensor
+
+
+def _counting_from_the_first_dimension(overload: Any) -> None:
+    """torch-mlir's lowering of ``overload`` ends the process where the dimension is negative."""
+
+    def scatter(x: _Tensor, dim: int, *others: Any, **named: Any) -> Any:
+        return NotImplemented if dim >= 0 else overload(x, dim + max(x.dim(), 1), *others, **named)
+
+    TABLE[overload] = scatter
+
+
+def _scatter_and_reduce(x: _Tensor, dim: int, index: _Tensor, source: Any, *, reduce: str) -> Any:
+    if not isinstance(source, torch.Tensor):
+        source = torch.full(index.shape, source, dtype=x.dtype)
+    return aten.scatter_reduce.two(x, dim, index, source, {"add": "sum", "multiply": "prod"}[reduce])
+
+
+def _pad(x: _Tensor, pad: list[Any], value: Any = 0) -> Any:
+    """torch-mlir has no negative widths, which take elements away."""
+    if not any(isinstance(width, int) and width < 0 for width in pad):
+        return NotImplemented
+    for step, (low, high) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        dim = x.dim() - 1 - step
+        first, last = max(-low, 0), x.shape[dim] - max(-high, 0)
+        x = x.narrow(dim, first, last - first)
+    return aten.constant_pad_nd.default(x, [max(width, 0) for width in pad], value)
+
+
+def _adaptive_windows(size: int, count: int) -> tuple[_Tensor, _Tensor]:
+    """The places that each of ``count`` windows over ``size`` elements has, and which are inside: count x longest.
+
+    Windows begin and end as in ATen/native/AdaptivePooling.h.
+    """
+    longest = max(-(-(i + 1) * size // count) - i * size // count for i in range(count))
+    window = torch.arange(count)[:, None]
+    end = ((window + 1) * size + (count - 1)) // count
+    places = window * size // count + torch.arange(longest)
+    return torch.minimum(places, end - 1), places < end
+
+
+def _adaptive_max_pool(x: _Tensor, counts: list[Any]) -> Any:
+    """torch-mlir has windows of one size only."""
+    rank = len(counts)
+    sizes: Any = x.shape[-rank:]
+    if not all(isinstance(size, int) and size for size in (*sizes, *counts)):
+        return NotImplemented
+    if all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
+        return NotImplemented
+    outer = x.shape[:-rank]
+    flat, is_inside = torch.zeros((), dtype=torch.int64), torch.ones((), dtype=torch.bool)
+    wide = x
+    for dim, (size, count) in enumerate(zip(sizes, counts, strict=True)):
+        places, inside = _adaptive_windows(size, count)
+        wide = wide.index_select(len(outer) + dim, places.reshape(-1))
+        shape = [length for d in range(rank) for length in (places.shape if d == dim else (1, 1))]
+        flat, is_inside = flat * size + places.reshape(shape), is_inside & inside.reshape(shape)
+    split = [length for d in range(rank) for length in (counts[d], wide.shape[len(outer) + d] // counts[d])]
+    order = [len(outer) + d for d in (*range(0, 2 * rank, 2), *range(1, 2 * rank, 2))]
+    windows = wide.reshape(*outer, *split).permute(*range(len(outer)), *order)
+    local = [d - len(outer) for d in order]
+    flat, is_inside = flat.permute(local).flatten(rank), is_inside.permute(local).flatten(rank)
+    least = -math.inf if x.dtype.is_floating_point else torch.iinfo(x.dtype).min
+    windows = torch.where(is_inside, windows.flatten(len(outer) + rank), least)
+    values = windows.amax(-1)
+    same = is_inside & (windows == values[..., None])
+    first = torch.where(same, flat, torch.iinfo(torch.int64).max).amin(-1)
+    if x.dtype.is_floating_point:  # of what is not a number, PyTorch takes the last
+        last = torch.where(is_inside & torch.isnan(windows), flat, -1).amax(-1)
+        first = torch.where(last >= 0, last, first)
+    return values, first
+
+
+for _overload in (aten.scatter.src, aten.scatter.value, aten.scatter_add.default, aten.scatter_reduce.two):
+    _counting_from_the_first_dimension(_overload)
+TABLE[aten.scatter.reduce] = TABLE[aten.scatter.value_reduce] = _scatter_and_reduce
+TABLE[aten.constant_pad_nd.default] = _pad
+for _overload in (
+    aten.adaptive_max_pool1d.default,
+    aten.adaptive_max_pool2d.default,
+    aten.adaptive_max_pool3d.default,
+):
+    TABLE[_overload] = _adaptive_max_pool
