@@ -83,13 +83,19 @@ def check_module(module: Any, target: str) -> None:
         name = op.name
         known = name.partition(".")[0] in dialects or name in _LAUNCHES
         if not known or name in refused:
-            raise cannot_lower(target, name, decode_location(op.location))
+            raise cannot_lower(target, _described(op), decode_location(op.location))
         if name == "tensor.dim":
             _check_dim(op)
         elif name in _ACCESSES:
             _check_indices(op, *list(op.operands)[_ACCESSES[name] :])
     for type_, op in mlir_util.types(ops):
         _check_type(type_, op, target)
+
+
+def _described(op: Any) -> str:
+    """Its name, and of a call of foreign code (``stablehlo.custom_call``) what it calls."""
+    called = op.attributes.get("call_target_name")
+    return f"{op.name} @{called.value}" if isinstance(called, ir.StringAttr) else op.name
 
 
 def _check_dim(dim: Any) -> None:

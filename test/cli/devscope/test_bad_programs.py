@@ -202,6 +202,19 @@ LOWERING_ERRORS = {
         "5:12: error: target 'opencl' cannot lower operation 'foo.bar'",
         CANNOT_LOWER,
     ),
+    "code that is not known": (
+        main(f"%0 = stablehlo.custom_call @lapack_dgesdd(%x) : ({T4}) -> {T4}\n  return %0 : {T4}"),
+        "4:8: error: target 'cpu' cannot lower operation 'stablehlo.custom_call @lapack_dgesdd'",
+        CANNOT_LOWER,
+    ),
+    "code that is not known, on the device": (
+        main(
+            f'%0 = stablehlo.custom_call @"my code"(%x) {{device.scope = #dev, backend_config = "a"}} '
+            f": ({T4}) -> {T4}\n  return %0 : {T4}"
+        ),
+        "4:8: error: target 'opencl' cannot lower operation 'stablehlo.custom_call @my code'",
+        CANNOT_LOWER,
+    ),
     "side effect": (
         main(f'"foo.bar"() : () -> ()\n  return %x : {T4}'),
         "4:3: error: target 'cpu' cannot lower operation 'foo.bar'",
