@@ -41,8 +41,9 @@ def _normalise(op: Any, linalg: Any) -> None:
         return
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
     operands = list(op.operands)
+    summed = set(range(maps[2].n_dims)) - set(_loops(maps[2]))
     for number in (0, 1):
-        operands[number], maps[number] = _source(operands[number], maps[number], linalg)
+        operands[number], maps[number] = _source(operands[number], maps[number], summed, linalg)
     _contract(op, operands, maps, cast)
 
 
@@ -119,8 +120,11 @@ def _cast(op: Any) -> str | None:
     return "".join(f"{{cast = #linalg.type_fn<{_SIGNED[name]}>}}" for name in casts)
 
 
-def _source(tensor: Any, map_: Any, linalg: Any) -> tuple[Any, Any]:
-    """What ``tensor`` is a transpose or a broadcast of, and the map for that."""
+def _source(tensor: Any, map_: Any, summed: Collection[int], linalg: Any) -> tuple[Any, Any]:
+    """What ``tensor`` is a transpose or a broadcast of, and the map for that.
+
+    A broadcast along one of the loops ``summed`` stays: both operands of ``linalg.contract`` have them all.
+    """
     while not isinstance(tensor.owner, ir.Block):
         op = tensor.owner.operation
         maps = _moved(op, linalg)
@@ -132,6 +136,9 @@ def _source(tensor: Any, map_: Any, linalg: Any) -> tuple[Any, Any]:
             for loop, expression in zip(target.results, map_.results, strict=True)
         }
         results = [by_loop[ir.AffineDimExpr(loop).position] for loop in source.results]
+        kept = {ir.AffineDimExpr(loop).position for loop in results}
+        if any(loop in summed and loop not in kept for loop in _loops(map_)):
+            break
         tensor, map_ = op.operands[0], ir.AffineMap.get(map_.n_dims, 0, results, op.context)
     return tensor, map_
 

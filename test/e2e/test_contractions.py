@@ -577,3 +577,32 @@ def test_operands_that_are_computed_elementwise(sizes: str, device: str) -> None
     split = np.abs(layer).reshape(3, 6, 2, 12).transpose(0, 2, 1, 3).reshape(6, 6, 12)
     np.testing.assert_allclose(rows, layer.reshape(18, 24), rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(products, split @ k.transpose(0, 2, 1), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize("size", [4, 40])
+def test_sums_over_what_is_repeated(target: str, size: int) -> None:
+    """A broadcast along the loop that is summed, which ``linalg.contract`` cannot say, before each operand."""
+    square, vector = f"tensor<{size}x{size}xf32>", f"tensor<{size}xf32>"
+    program = devscope.compile(
+        f"""
+        func.func @main(%v: {vector}, %s: tensor<f32>, %m: {square}) -> ({square}, {square}, {square}) {{
+          %zero = arith.constant 0.0 : f32
+          %empty = tensor.empty() : {square}
+          %zeros = linalg.fill ins(%zero : f32) outs(%empty : {square}) -> {square}
+          %rows = linalg.broadcast ins(%v : {vector}) outs(%empty : {square}) dimensions = [1]
+          %columns = linalg.broadcast ins(%v : {vector}) outs(%empty : {square}) dimensions = [0]
+          %all = linalg.broadcast ins(%s : tensor<f32>) outs(%empty : {square}) dimensions = [0, 1]
+          %0 = linalg.matmul ins(%rows, %m : {square}, {square}) outs(%zeros : {square}) -> {square}
+          %1 = linalg.matmul ins(%m, %columns : {square}, {square}) outs(%zeros : {square}) -> {square}
+          %2 = linalg.matmul ins(%all, %m : {square}, {square}) outs(%zeros : {square}) -> {square}
+          return %0, %1, %2 : {square}, {square}, {square}
+        }}
+        """,
+        default=target,
+    )
+    rng = np.random.default_rng(0)
+    v, s, m = (rng.standard_normal(shape).astype(np.float32) for shape in ([size], [], [size, size]))
+    wants = [np.outer(v, m.sum(0)), np.outer(m.sum(1), v), np.broadcast_to(s * m.sum(0), m.shape)]
+    for got, want in zip(program.run("main", v, s, m), wants, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
