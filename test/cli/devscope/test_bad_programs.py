@@ -144,7 +144,7 @@ SIGNATURE_ERRORS = {
         "complex<f16>",
         "none",
         "!foo.bar",
-        "tensor<4xi4>",
+        "tensor<4xi3>",
         "tensor<4xi128>",
         "tensor<4xf80>",
         'tensor<4xf32, "encoding">',
