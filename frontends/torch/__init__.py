@@ -110,8 +110,14 @@ def _arguments(torch: Any, module: Any, examples: Examples) -> tuple[tuple[Any, 
     """Examples by position and by name, with tensors for numpy's arrays. Raises InputError."""
     numpy = importlib.import_module("numpy")
 
+    seen: set[int] = set()
+
     def tensor(leaf: Any) -> Any:
-        return torch.from_numpy(leaf) if isinstance(leaf, numpy.ndarray) else leaf
+        leaf = torch.from_numpy(leaf) if isinstance(leaf, numpy.ndarray) else leaf
+        if isinstance(leaf, torch.Tensor) and id(leaf) in seen:
+            leaf = leaf.clone()  # torch.export takes two arguments that are one tensor in the example for one
+        seen.add(id(leaf))
+        return leaf
 
     examples = torch.utils._pytree.tree_map(tensor, examples)
     if not isinstance(examples, Mapping):

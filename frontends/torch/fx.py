@@ -20,6 +20,7 @@ from devscope.dialects.location import KIND_MARK, PRAGMA
 from devscope.errors import LoweringError
 from devscope.frontends.torch.lowering_worker import LIMITS
 from devscope.frontends.torch.signature import ENTRY, Signature
+from devscope.frontends.torch.views import flatten_joined_dimensions
 from devscope.lowering.interop.parsing import bytecode
 
 ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
@@ -34,6 +35,7 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     Raises LoweringError for what the importer refuses.
     """
     graph = _with_outputs(graph, signature)
+    flatten_joined_dimensions(graph)
     context = ir.Context()
     torch_dialect.register_dialect(context)
     importer: Any = fx_importer.FxImporter(context=context, hooks=_Literals(signature))

@@ -224,3 +224,28 @@ def test_sizes_that_the_trace_does_not_cover_are_refused() -> None:
     for size in (3, 101):
         with pytest.raises(ExecutionError, match="traced for 5 to 100 in dimension 0 of argument 0"):
             exe(tensor(size))
+
+
+def test_dimensions_of_unknown_size_that_are_joined() -> None:
+    class Attention(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.q = torch.nn.LayerNorm(8), torch.nn.Linear(8, 8)
+
+        def forward(self, x: Any) -> Any:
+            batch, length, width = x.shape
+            q = self.q(self.norm(x)).view(batch, length, 2, 4).transpose(1, 2)
+            return x + (q @ q.transpose(-1, -2) @ q).transpose(1, 2).reshape(batch, length, width)
+
+    module = Attention().eval()
+    shapes = ({0: torch.export.Dim("batch", min=2), 1: torch.export.Dim("length", min=2)},)
+    exe = devscope.compile(module, (torch.zeros(4, 16, 8),), dynamic_shapes=shapes, default="cpu:0", cache=False)
+    for size in ((4, 16), (3, 35)):
+        x = torch.from_numpy(np.random.default_rng(size[0]).standard_normal((*size, 8)).astype(np.float32))
+        np.testing.assert_allclose(exe(x), module(x).detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_one_tensor_as_two_examples() -> None:
+    x = torch.ones(3)
+    exe = devscope.compile(lambda a, b: a - b, (x, x), default="cpu:0", cache=False)
+    np.testing.assert_array_equal(exe(2 * x, x), np.ones(3))
