@@ -35,20 +35,25 @@ _SPIRV_OPTIONS = ("--disable-lsr",)
 #: An integer type that the SPIR-V backend makes wider, keeping what overflows; it refuses those above 64 bits.
 _ODD_INTEGER = re.compile(r'(?<![\w%@."$-])i(?!(?:1|8|16|32|64)\b)\d\d?\b')
 
+#: What GVN makes of a load of a part of a vector that was stored: shifts of one integer of all of its bits.
+_WIDE_INTEGER = re.compile(r'(?<![\w%@."$-])i\d{3,}\b')
 
 #: The SPIR-V backend makes 1.0 of i1 as a signed number. LLVM also makes these of wider integers that were an i1.
 _SIGNED_BIT = re.compile(r"= sitofp (i1|<\d+ x i1>) (\S+) to (<\d+ x (\w+)>|\w+)")
 
 
-def optimise(llvm: Any, machine: Mapping[str, Any], text: str) -> tuple[Any, Any]:
-    """LLVM's target machine, and a module made of LLVM IR as code is made of; raises RuntimeError."""
+def optimise(llvm: Any, machine: Mapping[str, Any], text: str, level: int = 2) -> tuple[Any, Any]:
+    """LLVM's target machine, and a module made of LLVM IR as code is made of; raises RuntimeError.
+
+    ``level``: of LLVM's passes; GVN is among those of level 2, not of level 1.
+    """
     target = llvm.Target.from_triple(machine["triple"]).create_target_machine(
         cpu=machine["cpu"], features=machine["features"], opt=2
     )
     module = llvm.parse_assembly(text)
     module.triple = target.triple
     module.data_layout = str(target.target_data)
-    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    tuning = llvm.create_pipeline_tuning_options(speed_level=level)
     tuning.loop_vectorization = False  # work-items are what is vectorised
     tuning.slp_vectorization = False
     passes = llvm.create_pass_builder(target, tuning)
@@ -62,6 +67,8 @@ def emit(llvm: Any, machine: Mapping[str, Any], text: str) -> bytes:
     if machine["triple"].startswith("spirv"):
         for option in _SPIRV_OPTIONS:
             llvm.set_option("devscope", option)
+        if _WIDE_INTEGER.search(str(module)):
+            target, module = optimise(llvm, machine, text, level=1)
         _check_integers(module)
         optimised = str(module)
         exact = _SIGNED_BIT.sub(_select, optimised)

@@ -89,7 +89,19 @@ d:
 """
 
 
-@pytest.mark.parametrize("kernel", [LOOP, SWITCH], ids=["sum", "table"])
+PART = """
+define spir_kernel void @f(ptr addrspace(1) %p, ptr addrspace(1) %q, <16 x i32> %x) {
+  store <16 x i32> %x, ptr addrspace(1) %p, align 4
+  %half = getelementptr i32, ptr addrspace(1) %p, i64 8
+  %part = load <8 x i32>, ptr addrspace(1) %half, align 4
+  %wide = zext <8 x i32> %part to <8 x i64>
+  store <8 x i64> %wide, ptr addrspace(1) %q, align 8
+  ret void
+}
+"""
+
+
+@pytest.mark.parametrize("kernel", [LOOP, SWITCH, PART], ids=["sum", "table", "part of a vector"])
 def test_llvm_makes_no_integers_of_odd_widths(kernel: str) -> None:
     """The backend gets them wrong: i33 of a sum in closed form, i24 of a table of three bytes."""
     assert shared_emitter().emit(kernel)
