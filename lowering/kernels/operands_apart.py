@@ -1,9 +1,10 @@
-"""What computes the operands of contractions stays out of their bodies.
+"""What computes the operands of contractions and of windows stays out of their bodies.
 
 Upstream's ``linalg-fuse-elementwise-ops`` takes contractions for loops like any others: once a reshape is folded
 into one, which makes a ``linalg.generic`` of it, what computes an operand elementwise is fused, too, and is done
 again for each row or column of the other operand; nor is that a contraction any more. What only moves elements,
-which kernels read in any layout, may go in.
+which kernels read in any layout, may go in. Windows that overlap, of convolutions and pooling, read elements
+again as well, and their kernels take the elements as they are.
 """
 
 from typing import Any
@@ -12,6 +13,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.normalise import contractions_of, is_moved
+from devscope.lowering.windows import sum_of_loops
 
 _KEPT = "devscope.apart"
 """On a copy that fusion does not look through."""
@@ -29,6 +31,11 @@ def keep_operands_apart(module: Any) -> None:
         for number in (0, 1):
             if isinstance(op.operands[number].type, ir.RankedTensorType) and _is_used_again(op, maps, number):
                 _keep(op, number, linalg)
+    for op in mlir_util.named(module.operation, "linalg.generic"):
+        if 2 <= len(op.operands) <= 3 and len(op.results) == 1:
+            image = ir.AffineMapAttr(linalg.get_indexing_maps(op)[0]).value
+            if any(len(sum_of_loops(index) or ()) > 1 for index in image.results):
+                _keep(op, 0, linalg)
 
 
 def join_operands(module: Any) -> None:

@@ -39,6 +39,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.dynamic_gather": "shapes.expand_dynamic_gather",
     "stablehlo.reverse": "shapes.expand_reverse",
     "stablehlo.slice": "shapes.fold_empty_slice",
+    "stablehlo.concatenate": "shapes.concatenate_by_copies",
     "stablehlo.reduce": "shapes.fold_empty_reduce",
     "tm_tensor.scatter": "tm_tensor.expand_scatter",
     "tm_tensor.sort": "tm_tensor.expand_sort",
@@ -117,7 +118,7 @@ _OPTIONAL = frozenset(
     f"stablehlo.{name}"
     for name in [
         *["compare", "slice", "reduce", "reverse", "custom_call", "fft", "rng", "select_and_scatter"],
-        "dynamic_broadcast_in_dim",
+        *["concatenate", "dynamic_broadcast_in_dim"],
     ]
 )
 """Those of which some forms are left."""

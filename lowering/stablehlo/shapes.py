@@ -1,5 +1,6 @@
 """Shapes as values, and what has no elements."""
 
+import math
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -17,6 +18,9 @@ from devscope.lowering.stablehlo.templates import (
     shape,
     tensor,
 )
+
+_LONG_ROW = 64
+"""Elements of one operand that lie side by side in a concatenation, from which on copies are worth it."""
 
 
 def expand_size(op: Any) -> None:
@@ -46,6 +50,26 @@ def fold_empty_reduce(op: Any) -> None:
         initial = zip(list(op.operands)[len(types) :], types, strict=True)
         values = [build.value("stablehlo.broadcast_in_dim", [v], t, scalar) for v, t in initial]
         mlir_util.replace_op(op, values)
+
+
+def concatenate_by_copies(op: Any) -> None:
+    """Operands with long rows are copied each as a whole.
+
+    Upstream makes a loop that chooses an operand for each element. With short rows that fuses with elementwise
+    operations around it; long ones cost a choice per element, and a contraction that it is fused into matches no kernel.
+    """
+    axis, result = ir.IntegerAttr(op.attributes["dimension"]).value, op.results[0].type
+    shapes = [shape(value.type) for value in op.operands]
+    if len(shapes) < 2 or any(-1 in extents for extents in [*shapes, shape(result)]) or _is_unsigned(result):
+        return
+    if min(math.prod(extents[axis:]) for extents in shapes) >= _LONG_ROW:
+        dim = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), axis)
+        mlir_util.replace_op(op, [Builder(op).value("tensor.concat", list(op.operands), result, {"dim": dim})])
+
+
+def _is_unsigned(type_: Any) -> bool:
+    of = element(type_)
+    return isinstance(of, ir.IntegerType) and of.is_unsigned
 
 
 def expand_dynamic_reshape(op: Any) -> None:

@@ -237,3 +237,25 @@ def test_other_dimensions_do_not(broadcasts: Any) -> None:
         broadcasts.run("static", x, np.array([5], np.int32))
     with pytest.raises(devscope.DevscopeError):
         broadcasts.run("add", x, y)
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize("of", ["f32", "ui8"])
+@pytest.mark.parametrize(("axis", "row"), [(0, 40), (1, 40), (2, 3), (2, 70), (1, 0)])
+def test_concatenations(axis: int, row: int, of: str, target: str) -> None:
+    """With rows long enough to be copied, with short ones, and of nothing; elements then go through arithmetic."""
+    shapes = [[2, 3, row] for _ in range(3)]
+    for number, extents in enumerate(shapes):
+        extents[axis] += number
+    rng = np.random.default_rng(4)
+    given = [rng.integers(0, 50, extents).astype({"f32": np.float32, "ui8": np.uint8}[of]) for extents in shapes]
+    want = np.concatenate([2 * given[0], *given[1:]], axis)
+    types = [f"tensor<{'x'.join(map(str, each.shape))}x{of}>" for each in (*given, want)]
+    text = f"""func.func @main(%a: {types[0]}, %b: {types[1]}, %c: {types[2]}) -> {types[3]} {{
+      %d = stablehlo.add %a, %a : {types[0]}
+      %0 = stablehlo.concatenate %d, %b, %c, dim = {axis} : ({", ".join(types[:3])}) -> {types[3]}
+      %1 = stablehlo.multiply %0, %0 : {types[3]}
+      return %1 : {types[3]}
+    }}"""
+    with devscope.compile(text, default=target, cache=False) as program:
+        np.testing.assert_array_equal(program.run("main", *given), want * want)
