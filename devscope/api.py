@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from devscope.compile_options import CompileOptions, checked_limits, require_use_of_machine
 from devscope.errors import ArgumentError, DevscopeWarning, InputError, Note, OptionError, option_note
-from devscope.frontends import Examples, ImportedSource, given_back, imported, is_function
+from devscope.frontends import Examples, ImportedSource, given_back, imported, is_function, is_onnx_model
 from devscope.runtime.threads import thread_count
 from devscope.source import read_once, source_digest
 
@@ -245,7 +245,8 @@ def load(
 def run(source: Source | Any, *inputs: Any, entry: str | None = None, **named: Any) -> Any:
     """Compile ``source`` and call one of its functions, with arguments by position or ``named`` as in the source.
 
-    They are the examples that a JAX function is traced with.
+    They are the examples that a JAX function is traced with, and that an ONNX model is compiled for where it
+    cannot be for dimensions of any size.
 
     A keyword that `compile` has is that option: an argument of such a name is given by position. Raises as
     `compile` and `Executable.run` do.
@@ -255,7 +256,8 @@ def run(source: Source | Any, *inputs: Any, entry: str | None = None, **named: A
     legal = compile.__kwdefaults__ or {}
     options = {name: named.pop(name) for name in legal if name in named}
     shapes = options.pop("dynamic_shapes", None)
-    source = imported(source, named or inputs, shapes) if is_function(source) else imported(source)
+    has_examples = is_function(source) or (is_onnx_model(source) and (named or inputs))
+    source = imported(source, named or inputs, shapes) if has_examples else imported(source)
     structures = source.structures if isinstance(source, ImportedSource) else {}
 
     # Wrong arguments are refused before the program is compiled.

@@ -114,21 +114,26 @@ def imported(source: Any, examples: Any = None, dynamic_shapes: Any = None) -> A
     return source
 
 
+def is_onnx_model(source: Any) -> bool:
+    """Whether ``source`` is an ONNX model: a path, an object, or bytes, told by their first field, the version."""
+    if isinstance(source, bytes):
+        return source[:1] == b"\x08" and len(source) > 1
+    if isinstance(source, str | os.PathLike):
+        return os.fspath(source)[-5:] in (".onnx", b".onnx")
+    return _is_a(source, "onnx", "ModelProto")
+
+
 def _onnx_model(source: Any, examples: Examples | None) -> DeferredSource | None:
-    """None for what is no model. Bytes of one are told by their first field, the version of the format."""
-    if _is_a(source, "onnx", "ModelProto"):
-        from devscope.frontends import onnx
+    """None for what is no model."""
+    if not is_onnx_model(source):
+        return None
+    from devscope.frontends import onnx
 
-        return onnx.read_model(source, examples)
-    if isinstance(source, bytes) and source[:1] == b"\x08" and len(source) > 1:
-        from devscope.frontends import onnx
-
+    if isinstance(source, bytes):
         return onnx.read_bytes(source, examples)
-    if isinstance(source, str | os.PathLike) and os.fspath(source)[-5:] in (".onnx", b".onnx"):
-        from devscope.frontends import onnx
-
+    if isinstance(source, str | os.PathLike):
         return onnx.read_file(os.fsdecode(source), examples)
-    return None
+    return onnx.read_model(source, examples)
 
 
 def _is_a(source: Any, package: str, name: str) -> bool:

@@ -83,14 +83,21 @@ def _deferred(name: str, read: Callable[[], Any], examples: Examples | None) -> 
 
 
 def _shapes(proto: Any, examples: Examples | None) -> dict[str, tuple[int, ...]]:
-    """The shapes of example arguments, by name."""
+    """The shapes of example arguments, by name. Raises InputError."""
     if examples is None:
         return {}
     if isinstance(examples, Mapping):
-        return {name: tuple(np.shape(value)) for name, value in examples.items()}
+        return {name: _shape(name, value) for name, value in examples.items()}
     initialised = {tensor.name for tensor in proto.graph.initializer}
     names = [one.name for one in proto.graph.input if one.name not in initialised]
-    return {name: tuple(np.shape(value)) for name, value in zip(names, examples, strict=False)}
+    return {name: _shape(name, value) for name, value in zip(names, examples, strict=False)}
+
+
+def _shape(name: str, value: Any) -> tuple[int, ...]:
+    try:
+        return tuple(np.shape(value))
+    except ValueError:
+        raise InputError(f"argument '{name}' is no array: its rows differ in length") from None
 
 
 def _require_onnx() -> None:

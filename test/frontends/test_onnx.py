@@ -192,7 +192,14 @@ def test_examples_fix_what_cannot_be_dynamic() -> None:
     with pytest.warns(DevscopeWarning, match="compiled for the shapes of the example arguments .*1x8x1"):
         exe = devscope.compile(model, (x,), cache=False)
     want = np.fft.fft(x[..., 0], axis=1)
-    np.testing.assert_allclose(exe(x), np.stack([want.real, want.imag], -1), rtol=1e-4, atol=1e-4)
+    want = np.stack([want.real, want.imag], -1)
+    np.testing.assert_allclose(exe(x), want, rtol=1e-4, atol=1e-4)
+    for given in (((x,), {}), ((), {"x": x})):  # those of a call are examples, too
+        with pytest.warns(DevscopeWarning, match="1x8x1"):
+            got = devscope.run(model, *given[0], cache=False, **given[1])
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    with pytest.raises(InputError, match="argument 'x' is no array"):
+        devscope.run(model, [[[1.0], [2.0, 3.0]]])
 
 
 @pytest.mark.parametrize(
