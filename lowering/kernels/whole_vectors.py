@@ -21,6 +21,12 @@ _MOST = 16
 
 _WIDTHS = (1, 8, 16, 32, 64)
 
+_BUILT_INS = {"absf", "ceil", "copysign", "floor", "fma", "roundeven", "rsqrt", "sqrt", "trunc"}
+"""Of `math`, what becomes a call of a device's own function of vectors."""
+
+_FEWEST_OF_BUILT_INS = 8
+"""Intel's OpenCL driver vectorises loops over calls of shorter ones once more, and crashes (``vplan-vec``)."""
+
 
 class WholeVectors(Emitter):
     """Of a nest that there are `whole_lanes` for."""
@@ -78,7 +84,7 @@ def whole_lanes(nest: Nest, order: Sequence[int], functions: Collection[str]) ->
     lanes, extent = min(_MOST, LINE // _widest(nest)), nest.static_extent(loop)
     while extent is not None and lanes > 2 and lanes // 2 >= extent:
         lanes //= 2
-    return lanes
+    return None if lanes < _FEWEST_OF_BUILT_INS and names & _BUILT_INS else lanes
 
 
 def _scalars(nest: Nest) -> list[Any]:

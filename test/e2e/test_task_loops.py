@@ -237,3 +237,29 @@ def test_reductions_to_one_number() -> None:
         assert bits == np.bitwise_xor.reduce(y, axis=None)
         assert small == z.sum()
         assert most == x.max(initial=-np.inf)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 5])
+@pytest.mark.parametrize("function", ["absf", "floor", "sqrt", "rsqrt"])
+def test_functions_of_short_vectors(function: str, columns: int) -> None:
+    """Intel's driver crashes on loops over its own functions of vectors of 4."""
+    made = devscope.compile(
+        f"""
+func.func @main(%x: tensor<?x{columns}xf32>, %w: tensor<{columns}xf32>) -> tensor<?x{columns}xf32> {{
+  %0 = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]}}
+      ins(%w : tensor<{columns}xf32>) outs(%x : tensor<?x{columns}xf32>) {{
+  ^bb0(%a: f32, %b: f32):
+    %c = math.{function} %b : f32
+    %d = arith.mulf %a, %c : f32
+    linalg.yield %d : f32
+  }} -> tensor<?x{columns}xf32>
+  return %0 : tensor<?x{columns}xf32>
+}}
+""",
+        default="opencl:0",
+    )
+    rng = np.random.default_rng(columns)
+    x, w = rng.uniform(0.5, 9, (5, columns)).astype(np.float32), numbers(rng, np.float32, columns)
+    compute = {"absf": np.abs, "floor": np.floor, "sqrt": np.sqrt, "rsqrt": lambda y: 1 / np.sqrt(y)}[function]
+    np.testing.assert_allclose(made(x, w), compute(x) * w, rtol=1e-6)

@@ -104,7 +104,7 @@ def test_damaged_artifact() -> None:
     ("source", "examples", "message"),
     [
         (3, None, "cannot be an object of type int"),
-        (TEXT, (X,), "go with a JAX function"),
+        (TEXT, (X,), "go with functions, modules and ONNX models; the program is none"),
         (TEXT, "x", "of type str are none"),
         (np.sin, None, "is a function"),
     ],
