@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -48,6 +49,26 @@ class Runtime:
     def device_table(self) -> int:
         """The address of a ``DevscopeDeviceTable`` (runtime/native/plugin.h); 0 without devices of its own."""
         return 0
+
+
+class LibraryRuntime(Runtime, ABC):
+    """Of a backend whose functions are all those of one C library, which `open` finds."""
+
+    @abstractmethod
+    def open(self) -> ctypes.CDLL:
+        """The library; called once. Raises OSError where it cannot be opened."""
+
+    @cached_property
+    def opened(self) -> ctypes.CDLL:
+        """The library. Raises OSError where it cannot be opened."""
+        return self.open()
+
+    def library(self) -> str:
+        return self.opened._name
+
+    def function(self, name: str) -> int | None:
+        function = getattr(self.opened, name, None)
+        return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
 
 _registered: dict[str, Runtime] = {}
@@ -200,4 +221,4 @@ def raised_error() -> BaseException | None:
     return error
 
 
-__all__ = ["Runtime", "backend_functions", "find_runtime", "register_runtime", "runtime_names"]
+__all__ = ["LibraryRuntime", "Runtime", "backend_functions", "find_runtime", "register_runtime", "runtime_names"]

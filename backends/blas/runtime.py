@@ -2,18 +2,16 @@
 
 import ctypes
 import os
-from functools import cached_property
 from pathlib import Path
 
-from devscope.runtime.plugins import Runtime
+from devscope.runtime.plugins import LibraryRuntime
 
 
-class BlasRuntime(Runtime):
+class BlasRuntime(LibraryRuntime):
     name = "blas"
     advice = "pip install 'devscope[blas]'"
 
-    @cached_property
-    def _library(self) -> ctypes.CDLL:
+    def open(self) -> ctypes.CDLL:
         if path := os.environ.get("DEVSCOPE_OPENBLAS"):
             return ctypes.CDLL(path)
         try:
@@ -23,13 +21,6 @@ class BlasRuntime(Runtime):
         folder = Path(scipy_openblas32.get_lib_dir())
         return ctypes.CDLL(str(folder / scipy_openblas32.get_library(fullname=True)))
 
-    def library(self) -> str:
-        return self._library._name
-
-    def function(self, name: str) -> int | None:
-        function = getattr(self._library, name, None)
-        return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
-
     def use_threads(self, count: int) -> None:
         """Its threads are the process's, as those of devscope's pool: a later program's number counts for all."""
-        self._library.scipy_openblas_set_num_threads(ctypes.c_int(count))
+        self.opened.scipy_openblas_set_num_threads(ctypes.c_int(count))

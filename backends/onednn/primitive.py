@@ -178,24 +178,12 @@ class Primitive:
 
     def _describe(self, tensor: Tensor) -> None:
         text, cells = self.text, self._of[tensor.argument]
-        rank = len(tensor.dims)
-        text.checked(
-            "dnnl_memory_desc_create_with_strides",
-            text.cell(cells.descriptor),
-            text.i32(rank),
-            text.sizes(tensor.dims),
-            text.i32(F32),
-            text.sizes(tensor.strides, 1),
-        )
+        shape = text.i32(len(tensor.dims)), text.sizes(tensor.dims), text.i32(F32)
+        own, strides = text.cell(cells.descriptor), text.sizes(tensor.strides, 1)
+        text.checked("dnnl_memory_desc_create_with_strides", own, *shape, strides)
         if tensor.is_free:
-            text.checked(
-                "dnnl_memory_desc_create_with_tag",
-                text.cell(cells.wanted),
-                text.i32(rank),
-                text.sizes(tensor.dims),
-                text.i32(F32),
-                text.i32(ANY_FORMAT),
-            )
+            wanted = text.cell(cells.wanted)
+            text.checked("dnnl_memory_desc_create_with_tag", wanted, *shape, text.i32(ANY_FORMAT))
 
     def _descriptor(self, argument: Argument) -> str:
         """The descriptor of memory that a primitive is made with; null if it has no such argument."""

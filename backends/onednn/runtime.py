@@ -7,11 +7,10 @@ import re
 import sys
 from collections.abc import Iterator
 from ctypes.util import find_library
-from functools import cached_property
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from devscope.runtime.plugins import Runtime
+from devscope.runtime.plugins import LibraryRuntime
 
 _PACKAGES = ("onednn-cpu-gomp", "onednn-cpu-iomp", "onednn")
 _FILE = re.compile(r"libdnnl\.so(?:\.(\d+))+")
@@ -23,12 +22,11 @@ class _Version(ctypes.Structure):
     _fields_ = [("major", ctypes.c_int), ("minor", ctypes.c_int), ("patch", ctypes.c_int)]
 
 
-class OnednnRuntime(Runtime):
+class OnednnRuntime(LibraryRuntime):
     name = "onednn"
     advice = "pip install 'devscope[onednn]'"
 
-    @cached_property
-    def _library(self) -> ctypes.CDLL:
+    def open(self) -> ctypes.CDLL:
         if path := os.environ.get("DEVSCOPE_ONEDNN"):
             return _opened(path)
         problems: list[str] = []
@@ -38,13 +36,6 @@ class OnednnRuntime(Runtime):
             except OSError as error:
                 problems.append(str(error))
         raise OSError("; ".join(problems) or "oneDNN is not installed")
-
-    def library(self) -> str:
-        return self._library._name
-
-    def function(self, name: str) -> int | None:
-        function = getattr(self._library, name, None)
-        return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
 
 
 def _installed() -> list[str]:

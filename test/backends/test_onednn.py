@@ -308,7 +308,7 @@ import numpy as np
 import devscope
 from devscope.backends.onednn.runtime import OnednnRuntime
 program = devscope.compile(sys.argv[1], backends=["onednn"], threads=int(sys.argv[2]), cache=False)
-library = OnednnRuntime()._library
+library = OnednnRuntime().opened
 library.omp_set_num_threads(7)
 before = len(os.listdir("/proc/self/task"))
 a = np.ones((256, 256), np.float32)
