@@ -319,7 +319,8 @@ class Emitter:
             number = best.number
 
             def numbers(build: Builder, first: Any) -> list[Any]:
-                return [mapping[number] for mapping, _ in bodies(build, first, carried)]
+                # A number from around the nest, such as a constant, is the same in every lane.
+                return [mapping.get(number, number) for mapping, _ in bodies(build, first, carried)]
 
             place, is_known = find_best(inside, best, (begin, whole), lanes, numbers)
             types = [value.type for value in carried]

@@ -163,3 +163,14 @@ def test_numbers_beside_zero() -> None:
         value, place = OF_FLOATS[1][1](x[:, j], j, value, place)
     np.testing.assert_array_equal(bits(got[0]), bits(value))
     np.testing.assert_array_equal(got[1], place)
+
+
+def test_choice_that_no_element_decides() -> None:
+    """The number that is compared is from around the reduction: the first element is kept, or none is."""
+    body = f"%g = arith.cmpf ogt, %p, %v : T\n{CHOOSE}".replace("%p", "%three")
+    program = text("f64", [(body, lambda p, j, v, n: _chosen(v < 3, 3.0, j, v, n))])
+    program = program.replace("{\n", "{\n%three = arith.constant 3.0 : f64\n", 1)
+    begin = np.array([-np.inf, 3, 5, np.nan])
+    value, place = devscope.compile(program)(np.zeros((4, 600)), begin, np.full(4, -1))
+    np.testing.assert_array_equal(value, [3, 3, 5, np.nan])
+    np.testing.assert_array_equal(place, [0, -1, -1, -1])
