@@ -59,7 +59,7 @@ class HostLibrary:
         for symbol in (*_FUNCTIONS, *drivers.values(), *entries, *closing):
             builder.export_symbol(symbol)
         # LLVM would write what it does not find to stderr; the exception says it better.
-        self._jit: Any = llvm.create_lljit_compiler(suppress_errors=True)
+        self._jit: Any = llvm.create_lljit_compiler(use_jit_link=True, suppress_errors=True)
         try:
             self._tracker: Any = builder.link(self._jit, f"devscope{next(_serial)}")
         except RuntimeError as error:
@@ -104,7 +104,7 @@ def shared_runtime() -> dict[str, int]:
             builder.import_symbol(symbol, address)
         for symbol in _SHARED:
             builder.export_symbol(symbol)
-        jit: Any = llvm.create_lljit_compiler(suppress_errors=True)
+        jit: Any = llvm.create_lljit_compiler(use_jit_link=True, suppress_errors=True)
         tracker: Any = builder.link(jit, _SHARED[0])
         found = {symbol: tracker[symbol] for symbol in _SHARED}
         for kept in (tracker, jit):
