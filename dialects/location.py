@@ -43,46 +43,50 @@ def decode_location(location: Attribute) -> SourceLocation | None:
     A call site gives the callee's position (where the operation is written), a name the position that
     it names, a fusion its first part that has one.
     """
-    stack: list[object] = [location]
-    while stack:
-        current = stack.pop()
-        match current:
-            case FileLineColLoc():
-                return SourceLocation(current.filename.data, current.line.data, current.column.data)
-            case NameLoc():
-                stack.append(current.location)
-            case CallSiteLoc():
-                stack += (current.caller, current.callee)
-            case FusedLoc(locations=ArrayAttr(data=parts)):
-                stack += reversed(parts)
-            case _:
-                # Another library's may decode itself, as the MLIR bridge's does. It is looked up by name: to check
-                # for a protocol takes fifty times as long.
-                decode: Callable[[], tuple[str, int, int] | None] | None = getattr(current, "file_line_col", None)
-                if decode is not None and (position := decode()) is not None:
-                    return SourceLocation(*position)
+    for leaf in _leaves(location):
+        if isinstance(leaf, FileLineColLoc):
+            return _position(leaf)
+        # Another library's may decode itself, as the MLIR bridge's does. It is looked up by name: to check for a
+        # protocol takes fifty times as long.
+        decode: Callable[[], tuple[str, int, int] | None] | None = getattr(leaf, "file_line_col", None)
+        if decode is not None and (position := decode()) is not None:
+            return SourceLocation(*position)
     return None
 
 
 def location_parts(location: Attribute) -> Iterator[str | SourceLocation]:
     """The names and positions in ``location``: a name before what it names, a callee before its caller."""
-    stack: list[object] = [location]
+    for leaf in _leaves(location):
+        match leaf:
+            case FileLineColLoc():
+                yield _position(leaf)
+            case NameLoc():
+                yield leaf.desc.data
+            case _:
+                inside: Callable[[], Iterator[str | tuple[str, int, int]]] | None = getattr(leaf, "parts", None)
+                for part in inside() if inside is not None else ():
+                    yield part if isinstance(part, str) else SourceLocation(*part)
+
+
+def _leaves(location: Attribute) -> Iterator[Attribute]:
+    """What ``location`` is made of, depth first: positions, names before what they name, and other libraries'."""
+    stack = [location]
     while stack:
         current = stack.pop()
         match current:
-            case FileLineColLoc():
-                yield SourceLocation(current.filename.data, current.line.data, current.column.data)
-            case NameLoc():
-                yield current.desc.data
-                stack.append(current.location)
             case CallSiteLoc():
                 stack += (current.caller, current.callee)
             case FusedLoc(locations=ArrayAttr(data=parts)):
                 stack += reversed(parts)
+            case NameLoc():
+                yield current
+                stack.append(current.location)
             case _:
-                inside: Callable[[], Iterator[str | tuple[str, int, int]]] | None = getattr(current, "parts", None)
-                for part in inside() if inside is not None else ():
-                    yield part if isinstance(part, str) else SourceLocation(*part)
+                yield current
+
+
+def _position(location: FileLineColLoc) -> SourceLocation:
+    return SourceLocation(location.filename.data, location.line.data, location.column.data)
 
 
 KIND_MARK = "devscope.kind:"
