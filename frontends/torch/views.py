@@ -7,6 +7,7 @@ lowering of ``prims.collapse`` does not have to guess.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -33,7 +34,7 @@ def flatten_joined_dimensions(graph: Any) -> None:
                 shown = value.meta["val"]
                 value = graph.call_function(_COLLAPSE, (value, first, last))
                 value.meta.update({key: kept for key, kept in node.meta.items() if key != "val"})
-                size = _product(shown.shape[first : last + 1])
+                size = math.prod(shown.shape[first : last + 1])
                 value.meta["val"] = shown.new_empty((*shown.shape[:first], size, *shown.shape[last + 1 :]))
         if joined and len(value.meta["val"].shape) == len(result.shape):
             node.replace_all_uses_with(value)
@@ -71,10 +72,3 @@ def _prefix(sizes: Sequence[Any], total: Any) -> int:
         if statically_known_true(product == total):
             return count
     return 0
-
-
-def _product(sizes: Sequence[Any]) -> Any:
-    product: Any = 1
-    for size in sizes:
-        product = product * size
-    return product
