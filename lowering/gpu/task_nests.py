@@ -19,6 +19,7 @@ from devscope.lowering.kernels.nest import Nest, collapse_loops, match, order_lo
 from devscope.lowering.kernels.nest_parts import Parts
 from devscope.lowering.kernels.row_passes import lower_rows
 from devscope.lowering.kernels.rows import RowGroup, fuse_rows
+from devscope.lowering.kernels.split_reductions import split_reductions
 from devscope.lowering.kernels.vector_edges import expand_edges
 from devscope.lowering.kernels.whole_vectors import WholeVectors, whole_lanes
 from devscope.lowering.mlir_util import Builder
@@ -53,9 +54,12 @@ def lower_in_tasks(function: Any, kernels: DeviceKernels) -> bool:
 def call_row_passes(module: Any, kernels: DeviceKernels) -> list[Any]:
     """Replace operations on buffers of ``module`` that go over the same rows by calls of declared functions.
 
-    Returns modules with those, see `call_library`.
+    Before, reductions to few results are cut into parts. Returns modules with the functions, see `call_library`.
     """
     library, numbers = kernels.library, kernels.schedules.loops
+    ops = [op for op in mlir_util.walk(module.operation) if op.name.startswith("linalg.") and list(op.regions)]
+    if all(map(Launchers.is_launched, ops)):  # others must not allocate
+        split_reductions(module, numbers, to_one=True)
 
     def pays(group: RowGroup) -> bool:
         if not Launchers.is_launched(group.nests[0].op) or not group.pays():

@@ -72,3 +72,16 @@ func.func @rows(%x: tensor<256x100xf32>) -> tensor<256x100xf32> {
   } -> tensor<256x100xf32>
   return %y : tensor<256x100xf32>
 }
+
+// Parts of a sum of all are done by tasks, and added up by one.
+// LAUNCH-LABEL: func.func private @total_opencl0_0(
+// LAUNCH: memref<64xf32
+// LAUNCH: call @total_opencl0_0_generic_
+// LAUNCH: call @total_opencl0_0_generic_
+func.func @total(%x: tensor<1048576xf32>) -> tensor<f32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %r = linalg.reduce {arith.addf} ins(%x : tensor<1048576xf32>) outs(%f : tensor<f32>) dimensions = [0]
+  return %r : tensor<f32>
+}
