@@ -44,10 +44,14 @@ def _device(names: Sequence[str], numbers: set[int]) -> str:
 
 
 def location_of(node: Any, device: str | None, outer: str = "") -> str:
-    """A node's name, its operator, and the device that the model has it on, around the location of what calls it."""
+    """A node's name, its operator, its layer, and the device that the model has it on, around what calls it.
+
+    The layer is the metadata `layer_ann`, by which ONNX Runtime's ``session.layer_assignment_settings`` places nodes.
+    """
     said = f"{PRAGMA}({device}, device_configurations)" if device else ""
+    layer = next((entry.value for entry in node.metadata_props if entry.key == "layer_ann"), "")
     location = outer
-    for name in filter(None, (said, f"{KIND_MARK}{node.op_type}", node.name)):
+    for name in filter(None, (said, layer, f"{KIND_MARK}{node.op_type}", node.name)):
         location = f'"{_escaped(name)}"({location})' if location else f'"{_escaped(name)}"'
     return location
 

@@ -45,14 +45,27 @@ def converted(model: Any) -> Any:
     if not versions or max(versions) >= _LEAST_OPSET:
         return model
     try:
-        names = [node.name for node in model.graph.node]
-        model = onnx.version_converter.convert_version(model, _LEAST_OPSET)
+        result = onnx.version_converter.convert_version(model, _LEAST_OPSET)
     except Exception:  # as above
         return model
-    if len(names) == len(model.graph.node):
-        for node, name in zip(model.graph.node, names, strict=True):
-            node.name = node.name or name
-    return inferred(model)
+    if len(result.graph.node) == len(model.graph.node):
+        for node, old in zip(result.graph.node, model.graph.node, strict=True):
+            node.name = node.name or old.name
+    _place_as(result, model)
+    return inferred(result)
+
+
+def _place_as(model: Any, source: Any) -> None:
+    """Give a converted model what the source says about the devices and layers of nodes, which ONNX drops."""
+    nodes = {node.name: node for node in source.graph.node}
+    if not model.configuration:
+        model.configuration.extend(source.configuration)
+    for node in model.graph.node:
+        old = nodes.get(node.name)
+        if old is not None and not node.metadata_props:
+            node.metadata_props.extend(old.metadata_props)
+        if old is not None and not node.device_configurations:
+            node.device_configurations.extend(old.device_configurations)
 
 
 def folded(model: Any, outside: Collection[str]) -> Any:

@@ -50,10 +50,23 @@ def test_rules(place, devices):
         np.testing.assert_allclose(devscope.compile(model(batch), place=place)(X), WANT, rtol=1e-4)
 
 
+@pytest.mark.parametrize("opset", [9, 21])
+@pytest.mark.parametrize("batch", [4, "batch"])
+def test_layers(batch, opset):
+    """Also of the nodes of an older model, which are converted."""
+    proto = model(batch)
+    proto.opset_import[0].version = opset
+    for node, layer in zip(proto.graph.node, ("encoder", "encoder", "decoder", ""), strict=True):
+        if layer:
+            node.metadata_props.add(key="layer_ann", value=layer)
+    assert products(proto, {"encoder": "opencl:0"})[0] == ["opencl:0", "cpu:0"]
+    assert products(proto, {"decoder": "opencl:0"})[0] == ["cpu:0", "opencl:0"]
+
+
 class TestConfigurations:
     @staticmethod
-    def configured(names, number, **how):
-        proto = model()
+    def configured(names, number, batch=4, **how):
+        proto = model(batch)
         proto.configuration.add(name="two", num_devices=len(names), device=names)
         said = proto.graph.node[0].device_configurations.add(configuration_id="two")
         if how.get("stage"):
@@ -70,6 +83,12 @@ class TestConfigurations:
         assert found == ["opencl:0", "cpu:0"]
         assert any(one.reason == "device_configurations" for one in plan.placements)
         np.testing.assert_allclose(devscope.compile(source)(X), WANT, rtol=1e-4)
+
+    @pytest.mark.parametrize("batch", [4, "batch"])
+    def test_of_an_older_opset(self, batch):
+        source = self.configured(["CPU", "GPU"], 1, batch)
+        source.opset_import[0].version = 9
+        assert products(source)[0] == ["opencl:0", "cpu:0"]
 
     @pytest.mark.parametrize(("names", "number"), [(["NPU", "TPU"], 1), (["CPU", "GPU"], [0, 1]), (["CPU"], 3)])
     def test_what_is_not_one_device_is_said(self, names, number):
