@@ -294,15 +294,42 @@ def global_pool(n: Node) -> Value:
 
 @operator("Col2Im")
 def col2im(n: Node) -> Value:
-    """Columns are added where they came from: one padded slice for each place in the block."""
+    """Columns are added where they came from. A block computed at run time is one of those that fit the shapes."""
     b, x = n.b, n[0]
     image = n.integers(1, "image_shape") if n.known(1) is not None else [*n.declared_shape()[2:]]
-    block = n.integers(2, "block_shape")
+    if n.known(2) is not None:
+        return _columns_added(n, image, n.integers(2, "block_shape"))
+    channels = n.declared_shape()[1]
+    fits = [
+        block
+        for block in itertools.product(*(range(1, x.shape[1] + 1) for _ in image))
+        if math.prod(block) * channels == x.shape[1] and math.prod(_steps(n, image, block)) == x.shape[2]
+    ]
+    if not fits:
+        raise Refused("Col2Im whose block_shape, computed at run time, fits no declared shape")
+    result = _columns_added(n, image, fits[0])
+    for block in fits[1:]:
+        same = b.compare("EQ", b.convert(n[2], "i64"), b.constant(np.array(block), "i64"))
+        result = b.select(b.reduce("and", same, [0]), _columns_added(n, image, block), result)
+    return result
+
+
+def _steps(n: Node, image: Sequence[int], block: Sequence[int]) -> list[int]:
+    """In how many places along each axis a block stands; 0 where it is larger than the padded image."""
     count = len(image)
     strides, dilations = n.attr("strides") or [1] * count, n.attr("dilations") or [1] * count
     pads = n.attr("pads") or [0] * 2 * count
+    rest = [image[a] + pads[a] + pads[a + count] - (block[a] - 1) * dilations[a] - 1 for a in range(count)]
+    return [max(0, extent // stride + 1) for extent, stride in zip(rest, strides, strict=True)]
+
+
+def _columns_added(n: Node, image: Sequence[int], block: Sequence[int]) -> Value:
+    """One padded slice for each place in the block."""
+    b, x, count = n.b, n[0], len(image)
+    strides, dilations = n.attr("strides") or [1] * count, n.attr("dilations") or [1] * count
+    pads = n.attr("pads") or [0] * 2 * count
     padded = [image[a] + pads[a] + pads[a + count] for a in range(count)]
-    steps = [(padded[a] - (block[a] - 1) * dilations[a] - 1) // strides[a] + 1 for a in range(count)]
+    steps = _steps(n, image, block)
     channels = x.shape[1] // math.prod(block)
     parts = b.reshape(x, [x.shape[0], channels, math.prod(block), *steps])
     total = b.full(0, x.element, [x.shape[0], channels, *padded])

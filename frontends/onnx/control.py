@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from devscope.frontends.onnx.builder import Builder, Value
+from devscope.frontends.onnx.builder import Builder, Value, tensor_type
 from devscope.frontends.onnx.contractions import matmul_of
 from devscope.frontends.onnx.graph import Node, Scope, operator
 from devscope.frontends.onnx.types import Refused, is_complex
@@ -368,46 +367,64 @@ def _dft_at_run_time(n: Node) -> Value:
 
 def _dft_along(n: Node, x: Value, axis: int) -> Value:
     b, inverse, half = n.b, bool(n.attr("inverse", 0)), bool(n.attr("onesided", 0))
-    length = x.shape[axis]
+    length = 2 * (x.shape[axis] - 1) if inverse and half else x.shape[axis]
     if n.has(1):
         known = n.known(1)
         if known is not None:
             length = int(np.asarray(known).reshape(-1)[0])
-        elif not half:
+        elif inverse or not half:
             length = n.declared_shape()[axis]
         else:
             raise Refused("DFT whose length is computed at run time, of one side")
-    if inverse and half:
-        raise Refused("DFT that is inverse and of one side")
-    if length < x.shape[axis]:
-        x = b.part(x, axis, 0, length)
-    elif length > x.shape[axis]:
+    taken = length // 2 + 1 if inverse and half else length
+    if taken < x.shape[axis]:
+        x = b.part(x, axis, 0, taken)
+    elif taken > x.shape[axis]:
         high = [0] * x.rank
-        high[axis] = length - x.shape[axis]
+        high[axis] = taken - x.shape[axis]
         x = b.pad(x, 0, [0] * x.rank, high)
-    return fourier(b, x, axis, inverse, length // 2 + 1 if half else length)
+    return fourier(b, x, axis, inverse, half, length)
 
 
-def fourier(b: Builder, x: Value, axis: int, inverse: bool, kept: int) -> Value:
-    """A product with the matrix of roots of unity. ``x`` has one or two parts in its last dimension."""
-    length = x.shape[axis]
-    angle = (1 if inverse else -1) * 2 * math.pi * (np.outer(np.arange(length), np.arange(kept)) % length) / length
-    scale = 1 / length if inverse else 1
-    tables = [b.constant(table * scale, x.element) for table in (np.cos(angle), np.sin(angle))]
+def fourier(b: Builder, x: Value, axis: int, inverse: bool, half: bool, length: int) -> Value:
+    """``stablehlo.fft`` along ``axis``. ``x`` has one or two parts in its last dimension, real and imaginary.
 
-    def times(part: Value, table: Value) -> Value:
-        made = b.dot(part, table, ([], []), ([axis], [0]))
-        order = [*range(made.rank - 1)]
-        order.insert(axis, made.rank - 1)
-        return b.transpose(made, order)
-
-    last = x.rank - 1
-    real = b.at(x, last, 0)
-    parts = [times(real, table) for table in tables]
-    if x.shape[last] == 2:
-        imaginary = [times(b.at(x, last, 1), table) for table in tables]
-        parts = [b.binary("subtract", parts[0], imaginary[1]), b.binary("add", parts[1], imaginary[0])]
-    return b.concatenate([b.reshape(part, [*part.shape, 1]) for part in parts], last)
+    ``half``: what comes out, or goes in if it is the inverse, are the first ``length // 2 + 1`` frequencies of real
+    numbers. The result has two parts, or one, those numbers, if it is such an inverse.
+    """
+    if x.size == 0 or length == 0:
+        raise Refused("a Fourier transform of no elements")
+    wide = x if x.element in ("f32", "f64") else b.convert(x, "f32")
+    last, element = x.rank - 1, wide.element
+    order = [*(a for a in range(last) if a != axis), axis]
+    parts = [b.transpose(b.at(wide, last, k), order) for k in range(x.shape[last])]
+    whole = f"complex<{element}>"
+    given, made = parts[0], [*parts[0].shape[:-1], length]
+    real = len(parts) == 1 and not inverse and half
+    if not real:
+        imaginary = parts[1] if len(parts) == 2 else b.like(0, given)
+        to = tensor_type(whole, given.shape)
+        types = f"({given.type}, {imaginary.type}) -> {to}"
+        given = b.op(f"stablehlo.complex {given.name}, {imaginary.name} : {types}", whole, given.shape)
+    kind = "RFFT" if real else "IRFFT" if inverse and half else "IFFT" if inverse else "FFT"
+    if real:
+        made[-1] = length // 2 + 1
+    result_element = element if kind == "IRFFT" else whole
+    text = f"stablehlo.fft {given.name}, type = {kind}, length = [{length}] : ({given.type}) -> "
+    result = b.op(text + tensor_type(result_element, made), result_element, made)
+    if kind == "IRFFT":
+        found = [result]
+    else:
+        if half and not real:  # of complex numbers
+            result = b.part(result, result.rank - 1, 0, length // 2 + 1)
+        cells = tensor_type(element, result.shape)
+        found = [
+            b.op(f"stablehlo.{name} {result.name} : ({result.type}) -> {cells}", element, result.shape)
+            for name in ("real", "imag")
+        ]
+    back = np.argsort(order).tolist()
+    found = [b.transpose(b.convert(part, x.element), back) for part in found]
+    return b.concatenate([b.reshape(part, [*part.shape, 1]) for part in found], last)
 
 
 @operator("STFT")
@@ -433,4 +450,4 @@ def stft(n: Node) -> Value:
         pieces = b.reshape(pieces, [*pieces.shape, 1])
     if window is not None:
         pieces = b.binary("multiply", pieces, b.reshape(window, [length, 1]))
-    return fourier(b, pieces, 2, False, length // 2 + 1 if half else length)
+    return fourier(b, pieces, 2, False, half, length)

@@ -319,6 +319,8 @@ def _largest(dtype: Any) -> Any:
 @operator("BitCast")
 def bit_cast(n: Node) -> Value:
     b, x, to = n.b, n[0], element_of(int(n.attr("to")))
+    if "i1" in (to, x.element) and 8 in (width(to), width(x.element)):  # a byte, 0 or 1
+        return b.compare("NE", b.bitcast(x, "i8"), 0) if to == "i1" else b.bitcast(b.convert(x, "i8"), to)
     if width(to) != width(x.element) or "i1" in (to, x.element):
         raise Refused("BitCast to elements of another size")
     return b.bitcast(x, to)

@@ -36,13 +36,16 @@ def resize(n: Node) -> Value:
     else:
         sizes = _asked(n, x, axes, at_sizes)
         policy = n.attr("keep_aspect_ratio_policy", "stretch")
-        factors = {axis: sizes[axis] / max(1, x.shape[axis]) for axis in axes}
+        factors: dict[int, Value | float] = {axis: sizes[axis] / max(1, x.shape[axis]) for axis in axes}
         if policy != "stretch":
-            if n.known(at_sizes) is None:
-                raise Refused("Resize that keeps the aspect ratio of sizes computed at run time")
-            factor = (min if policy == "not_larger" else max)(factors.values())
-            factors = dict.fromkeys(axes, factor)
-            sizes = [math.floor(factor * e + 0.5) if a in axes else e for a, e in enumerate(x.shape)]
+            name = "minimum" if policy == "not_larger" else "maximum"
+            if n.known(at_sizes) is None:  # the declared sizes are the rounded ones
+                extents = b.constant(np.array([max(1, x.shape[axis]) for axis in axes]), "f32")
+                shared = b.reduce(name, b.binary("divide", b.convert(n[at_sizes], "f32"), extents), [0])
+            else:
+                shared = (min if name == "minimum" else max)(sizes[axis] / max(1, x.shape[axis]) for axis in axes)
+                sizes = [math.floor(shared * e + 0.5) if a in axes else e for a, e in enumerate(x.shape)]
+            factors = dict.fromkeys(axes, shared)
         scales.update(factors)
     for axis, scale in scales.items():
         if not isinstance(scale, Value) and ((said is not None and np.size(said)) or "scales" in n.attributes):
