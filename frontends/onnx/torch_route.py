@@ -32,8 +32,29 @@ _WRONG: Mapping[str, str] = {
     "NegativeLogLikelihoodLoss": "weighs the mean in another way",
     "NonMaxSuppression": "stops for some scores",
     "RoiAlign": "takes other samples",
+    "Scan": "writes rows where there are none",
 }
 """Operators that torch-mlir imports as something else."""
+
+
+def _wrong(node: Any) -> str:
+    """What torch-mlir makes of a node that is something else, in words after its name; ``""`` where it is right."""
+    if node.op_type in ("LSTM", "GRU", "RNN") and len(node.input) > 4 and node.input[4]:
+        return "does not look at the lengths of sequences"
+    if node.op_type == "Loop" and not _goes_on(node):
+        return "does not look at the condition"
+    return _WRONG.get(node.op_type, "")
+
+
+def _goes_on(loop: Any) -> bool:
+    """Whether the body of a loop only hands its condition on."""
+    (body,) = (attribute.g for attribute in loop.attribute if attribute.name == "body")
+    name = body.output[0].name
+    made = {output: node for node in body.node for output in node.output}
+    while name in made and made[name].op_type == "Identity":
+        name = made[name].input[0]
+    return name == body.input[1].name
+
 
 _MODES = ("plain", "folded", "functions")
 
@@ -80,8 +101,8 @@ def _check(model: Any) -> None:
         if element not in _RIGHT_TYPES:
             raise Refused(f"'{info.name}' has elements of type {element} and dimensions known at run time only")
     for node in _nodes(model.graph):
-        if node.op_type in _WRONG:
-            raise Refused(f"{node.op_type} of shapes known at run time only: torch-mlir's {_WRONG[node.op_type]}")
+        if why := _wrong(node):
+            raise Refused(f"{node.op_type} of shapes known at run time only: torch-mlir's {why}")
 
 
 def _nodes(graph: Any) -> list[Any]:

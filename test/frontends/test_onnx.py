@@ -159,6 +159,49 @@ def test_products_of_small_floats_are_rounded_once() -> None:
     np.testing.assert_allclose(got, x.astype(np.float64) @ w.astype(np.float64), rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_sums_of_bf16(target: str) -> None:
+    """Short ones are rounded at each step, in order, as ONNX's reference does; long ones lose nothing to that."""
+    import ml_dtypes
+
+    kind, bf16 = ml_dtypes.bfloat16, TensorProto.BFLOAT16
+    for extent in (6, 20, 1000):
+        x = RNG.random((5, extent), np.float32).astype(kind)
+        nodes = [helper.make_node("ReduceSum", ["x"], ["y"], keepdims=0), helper.make_node("Abs", ["y"], ["z"])]
+        nodes[0].input.append("axes")
+        model = model_of(
+            nodes, [info("x", 5, extent, type=bf16)], [info("z", 5, type=bf16)], {"axes": np.array([1])}
+        )
+        want = np.zeros(5, kind if extent < 100 else np.float32)
+        for column in x.T:
+            want = (want + column).astype(want.dtype)
+        got = devscope.compile(model, default=target, cache=False)(x)
+        np.testing.assert_array_equal(got, want.astype(kind))
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize("length", [7, 300])
+def test_fourier_transforms(target: str, length: int) -> None:
+    """Forward of one side, back, and both ways with complex numbers, along an axis in the middle."""
+    half = length // 2 + 1
+    nodes = [
+        helper.make_node("DFT", ["x"], ["f"], axis=1, onesided=1),
+        helper.make_node("DFT", ["f", "length"], ["back"], axis=1, onesided=1, inverse=1),
+        helper.make_node("DFT", ["f"], ["g"], axis=1),
+        helper.make_node("DFT", ["f"], ["h"], axis=1, inverse=1),
+    ]
+    shapes = {"f": half, "g": half, "h": half}
+    outputs = [*(info(name, 2, extent, 3, 2) for name, extent in shapes.items()), info("back", 2, length, 3, 1)]
+    model = model_of(nodes, [info("x", 2, length, 3, 1)], outputs, {"length": np.array(length)}, opset=19)
+    x = RNG.standard_normal((2, length, 3, 1), np.float32)
+    *found, back = devscope.compile(model, default=target, cache=False)(x)
+    f = np.fft.rfft(x[..., 0], axis=1)
+    np.testing.assert_allclose(back, x, rtol=1e-4, atol=1e-4)
+    for got, want in zip(found, (f, np.fft.fft(f, axis=1), np.fft.ifft(f, axis=1)), strict=True):
+        most = np.abs(want).max()
+        np.testing.assert_allclose(got[..., 0] + 1j * got[..., 1], want, rtol=1e-5, atol=1e-5 * most)
+
+
 def test_functions_of_the_model() -> None:
     body = [helper.make_node("Mul", ["a", "a"], ["b"]), helper.make_node("LeakyRelu", ["b"], ["c"])]
     body[1].attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
@@ -202,6 +245,17 @@ def test_examples_fix_what_cannot_be_dynamic() -> None:
         devscope.run(model, [[[1.0], [2.0, 3.0]]])
 
 
+LOOP = helper.make_graph(
+    [
+        helper.make_node("ReduceMax", ["a"], ["m"], keepdims=0),
+        helper.make_node("Cast", ["m"], ["d"], to=TensorProto.BOOL),
+    ],
+    "body",
+    [info("i", type=INT64), info("c", type=TensorProto.BOOL), info("a", "n")],
+    [info("d", type=TensorProto.BOOL), info("a", "n")],
+)
+
+
 @pytest.mark.parametrize(
     ("nodes", "inputs", "message"),
     [
@@ -210,6 +264,11 @@ def test_examples_fix_what_cannot_be_dynamic() -> None:
         ([helper.make_node("Bernoulli", ["x"], ["y"])], [info("x", 2)], "RandomUniformLike is not supported"),
         ([helper.make_node("Resize", ["x", "", "s"], ["y"])], [info("x", "n"), info("s", 1)], "Resize"),
         ([helper.make_node("Add", ["x", "x"], ["y"])], [info("x", "n", type=UINT8)], "elements of type ui8"),
+        ([helper.make_node("RNN", ["x", "w", "r", "", "l"], ["y"])],
+         [info("x", "n", 1, 2), info("w", 1, 3, 2), info("r", 1, 3, 3), info("l", 1, type=TensorProto.INT32)],
+         "RNN of .* does not look at the lengths"),
+        ([helper.make_node("Loop", ["", "", "x"], ["y"], body=LOOP)],
+         [info("x", "n")], "Loop of .* does not look at the condition"),
     ],
 )  # fmt: skip
 def test_refused(nodes: list[Any], inputs: list[Any], message: str) -> None:

@@ -120,8 +120,8 @@ _HEAD = """# Networks of the package onnx
 
 `test/onnx/networks.py` (`make onnx`): the nine networks that come with the package onnx without weights, given
 random ones, with an image of random numbers, on the host, on a device and split: convolutions and products whose
-nodes have even numbers on `opencl:0`, the rest on `cpu:0`, by rules. Results, and what the softmax at the end gets,
-are compared with onnxruntime's: the largest difference, as a part of the largest element. The limit is
+nodes have even numbers on `opencl:0`, the rest on `cpu:0`, by rules. Results, and what the softmax at the end
+gets, are compared with onnxruntime's: the largest difference, as a part of the largest element. The limit is
 {tolerance:.0e}.
 
 | network | {placements} |
