@@ -13,8 +13,8 @@ from typing import Any
 
 from devscope.errors import LoweringError
 from devscope.lowering import mlir_util
+from devscope.lowering.checks.assertions import CHECK, DIFFERENCE
 from devscope.lowering.checks.indices import STATUS
-from devscope.lowering.checks.shapes import CHECK, DIFFERENCE
 from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
 from devscope.lowering.gpu.local_memory import STATIC_LOCAL
 from devscope.lowering.interop.bindings import ir

@@ -4,7 +4,7 @@ from typing import Any
 
 from devscope.dialects.names import SAME_SIZE
 from devscope.lowering import mlir_util
-from devscope.lowering.checks.shapes import compare
+from devscope.lowering.checks.assertions import compare
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 

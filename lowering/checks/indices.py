@@ -9,8 +9,8 @@ import re
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.checks.assertions import CHECK, RANGE, compare
 from devscope.lowering.checks.labels import Checks
-from devscope.lowering.checks.shapes import CHECK, RANGE, compare
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.mlir_util import Builder

@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 from devscope.lowering import mlir_util
+from devscope.lowering.checks.assertions import compare
 from devscope.lowering.checks.demands import require_same
-from devscope.lowering.checks.shapes import compare
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo.templates import (
