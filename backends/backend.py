@@ -117,12 +117,15 @@ class Mlir:
 
 @dataclass(frozen=True)
 class LlvmIr:
-    """LLVM IR text that defines the function ``symbol``; ``calls``: what it calls of the backend's `Runtime`."""
+    """LLVM IR text that defines the function ``symbol``; ``calls``: what it calls of the backend's `Runtime`.
+
+    ``close`` is as in `Mlir`."""
 
     text: str
     symbol: str
     arguments: Arguments = None
     calls: Sequence[str] = ()
+    close: str = ""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from devscope.api import load
 from devscope.backends.registry import find_backends, get_backend
 from devscope.dialects.target import OptionSpec, get_target_kind
 from devscope.errors import DevscopeError, OptionError
-from devscope.runtime.child_process import python
+from devscope.runtime.child_process import ending, python
 
 
 class Outcome(NamedTuple):
@@ -118,13 +118,16 @@ def check_backend(text: str) -> Iterator[Outcome]:
     yield _refused("an unknown option is refused", f"{name}:no_such_option=1")
     claimed, refused = set[str](), set[str]()
     own = {f"its own program {n}": program for n, program in enumerate(backend.programs, 1)}
-    for title, program in {**programs(), **own}.items():
-        found, outcomes = _run(text, program, claimed, refused)
-        claimed |= found
-        if found:
-            yield from (Outcome(f"{title}: {what}", problem) for what, problem in outcomes)
-        elif title in own:
-            yield Outcome(title, "it claims nothing of it")
+    with tempfile.TemporaryDirectory() as folder:
+        saved = _Saved(Path(folder))
+        for title, program in {**programs(), **own}.items():
+            found, outcomes = _run(text, program, claimed, refused, saved, title)
+            claimed |= found
+            if found:
+                yield from (Outcome(f"{title}: {what}", problem) for what, problem in outcomes)
+            elif title in own:
+                yield Outcome(title, "it claims nothing of it")
+        yield from saved.outcomes()
     for row in backend.patterns:
         if row[0] in refused - claimed:
             yield Outcome(f"pattern '{row[0]}': matched, and its predicate says why it is not taken")
@@ -151,7 +154,9 @@ def _refused(what: str, text: str) -> Outcome:
     return Outcome(what, "it was taken")
 
 
-def _run(backend: str, text: str, known: set[str], refused: set[str]) -> tuple[set[str], list[Outcome]]:
+def _run(
+    backend: str, text: str, known: set[str], refused: set[str], saved: _Saved, title: str
+) -> tuple[set[str], list[Outcome]]:
     """The patterns that were claimed of a program, and how that went; it is saved if some are not ``known``.
 
     Those that matched and were not taken are added to ``refused``.
@@ -172,7 +177,7 @@ def _run(backend: str, text: str, known: set[str], refused: set[str]) -> tuple[s
                 break
         outcomes.append(_errors(executable, reference))
         if not patterns <= known:
-            outcomes.append(_saved(executable, reference))
+            saved.add(title, executable, reference)
     except DevscopeError as error:
         outcomes.append(Outcome("compiles", str(error)))
         patterns |= {str(getattr(error, "pattern", "")) or "?"}
@@ -221,28 +226,45 @@ def _errors(executable: Any, reference: Any) -> Outcome:
 
 _LOAD = """
 import devscope, numpy as np
-executable = devscope.load(sys.argv[1])
-given = np.load(sys.argv[2])
-np.save(sys.argv[3], executable(*(given[name] for name in given.files)))
-loaded = [name for name in ("xdsl", "mlir", "torch_mlir") if name in sys.modules]
-print(" ".join(loaded), end="")
+for name in sys.argv[1:]:
+    executable = devscope.load(name + ".dsx")
+    given = np.load(name + ".npz")
+    np.save(name + ".npy", executable(*(given[argument] for argument in given.files)))
+    print(" ".join(loaded for loaded in ("xdsl", "mlir", "torch_mlir") if loaded in sys.modules), flush=True)
 """
 
 
-def _saved(executable: Any, reference: Any) -> Outcome:
-    """In a process of its own, which must not need the compiler."""
-    arguments, what = _arguments(executable, 4), "runs when saved and loaded, without the compiler"
-    with tempfile.TemporaryDirectory() as folder:
-        program, given, result = (str(Path(folder) / name) for name in ("p.dsx", "in.npz", "out.npy"))
-        executable.save(program)
-        load(program).close()
-        np.savez(given, *arguments)
-        process = subprocess.run(
-            python(_LOAD, program, given, result), capture_output=True, text=True, check=False
-        )
-        if process.returncode:
-            lines = process.stderr.strip().splitlines() or ["it failed"]
-            return Outcome(what, next((line for line in lines if "error: " in line), lines[-1]))
-        if process.stdout:
-            return Outcome(what, f"loading it imported {process.stdout}")
-        return Outcome(what, _difference(np.load(result), reference(*arguments)))
+class _Saved:
+    """Programs that a process of their own loads, which must not need the compiler."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._waiting: list[tuple[str, str, Any]] = []
+
+    def add(self, title: str, executable: Any, reference: Any) -> None:
+        arguments, name = _arguments(executable, 4), str(self._folder / str(len(self._waiting)))
+        executable.save(f"{name}.dsx")
+        load(f"{name}.dsx").close()
+        np.savez(f"{name}.npz", *arguments)
+        self._waiting.append((title, name, reference(*arguments)))
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Where a program ends the process, another one goes on with those behind it."""
+        while self._waiting:
+            names = [name for _, name, _ in self._waiting]
+            process = subprocess.run(python(_LOAD, *names), capture_output=True, text=True, check=False)
+            said = process.stdout.splitlines()
+            for loaded, (title, name, expected) in zip(said, self._waiting, strict=False):
+                problem = (
+                    f"loading it imported {loaded}" if loaded else _difference(np.load(f"{name}.npy"), expected)
+                )
+                yield Outcome(f"{title}: {_WHAT}", problem)
+            last, self._waiting = self._waiting[-1], self._waiting[len(said) :]
+            if process.returncode:
+                lines = process.stderr.strip().splitlines()
+                found = next((line for line in lines if "error: " in line), "")
+                title, *_ = self._waiting.pop(0) if self._waiting else last
+                yield Outcome(f"{title}: {_WHAT}", found or ending(process.returncode, process.stderr))
+
+
+_WHAT = "runs when saved and loaded, without the compiler"

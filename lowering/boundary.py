@@ -28,9 +28,16 @@ from devscope.analysis.target_binding import TargetBinding
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, DeviceCopyOp, ScopeAttr, TargetAttr
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.dialects.target import OptionValue
+from devscope.dialects.target import OptionValue, get_target_kind
 from devscope.errors import LoweringError, SourceLocation, option_note
-from devscope.lowering.target import HOST_SLOT, DeviceBinary, KernelTarget, find_target, target_names
+from devscope.lowering.target import (
+    HOST_SLOT,
+    ClaimedTarget,
+    DeviceBinary,
+    KernelTarget,
+    find_target,
+    target_names,
+)
 from devscope.rewriting.functions import drop_idle_kernels
 from devscope.runtime.program import DeviceSpec, KernelSpec
 
@@ -55,6 +62,12 @@ class DevicePart:
         """Where it begins in the source."""
         first = self.module.body.block.first_op
         return source_location(first) if first is not None else None
+
+    @property
+    def enqueues(self) -> bool:
+        """Whether it is a backend's code for devices that devscope drives: it has a library enqueue work."""
+        kind = self.target.kind
+        return isinstance(self.target, ClaimedTarget) and kind.device_type != kind.name
 
     @property
     def target(self) -> KernelTarget:
@@ -118,7 +131,8 @@ def _find_devices(scopes: list[ScopeAttr], parts: list[DevicePart], binding: Tar
     for scope in scopes:
         own = [part for part in parts if part.scope == scope]
         name = scope.type_name, max(scope.id_value, 0)
-        kind = own[0].attribute.kind_name if own else binding.target_of(scope).kind_name
+        compiled = next((part for part in own if not part.enqueues), None)
+        kind = binding.target_of(scope).kind_name if compiled is None else compiled.attribute.kind_name
         virtual = found.setdefault(name, VirtualDevice(DeviceSpec(HOST_SLOT + 1 + len(found), *name, kind)))
         virtual.scopes.append(scope)
         virtual.parts += own
@@ -134,7 +148,14 @@ def _check_kinds(virtual: VirtualDevice, others: list[VirtualDevice]) -> None:
     """
     kind = virtual.spec.kind
     for part in virtual.parts:
-        if part.attribute.kind_name != kind:
+        if part.enqueues and part.target.kind.device_type != get_target_kind(kind).device_type:
+            raise LoweringError(
+                f"backend '{part.attribute.kind_name}' computes on devices of type "
+                f"'{part.target.kind.device_type}', but {part.scope.short()} is built for '{kind}'",
+                part.location,
+                ["leave the backend out, or build for a device of its type"],
+            )
+        if part.attribute.kind_name != kind and not part.enqueues:
             raise LoweringError(
                 f"'{TARGET_ATTR}' is {part.attribute.short()} here and of kind '{kind}' on another "
                 f"function on {part.scope.short()}",

@@ -24,6 +24,8 @@ module {
   func.func private @devscope_constant(i64, i64) -> index
   func.func private @devscope_status(i64, !llvm.ptr) -> index
   func.func private @devscope_start(i64)
+  func.func private @devscope_lend(i64, index, i64) -> index
+  func.func private @devscope_lend_done(i64)
   func.func private @devscope_launch(i64, i64, index, index, index, index, index, index, index, i64)
 
   llvm.func @devscope_fail_assertion(!llvm.ptr, i64, i64) attributes {passthrough = ["noreturn", "cold"]}

@@ -46,7 +46,7 @@ from devscope.runtime.seal import seal
 
 if TYPE_CHECKING:
     from devscope.lowering.claimed.functions import ClaimedFunction
-    from devscope.lowering.claimed.host import HostParts
+    from devscope.lowering.claimed.host import CompileIr, HostParts
 
 #: The states of a program that an observer sees, in order.
 STAGES = ("schedule", "host-buffers", "launchers", "kernels", "memory", "host", "host-llvm")
@@ -88,6 +88,7 @@ def compile_split_module(
         argument_labels(module, {name: inputs for name, (inputs, _) in signatures.items()}), check_indices
     )
     devices = cut_module(module, binding)
+    _check_claimed(module, claimed)
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
         part.given = (device_options or {}).get(virtual.spec.name, {})
         _check_options(part.target, part.attribute, part.location)
@@ -139,7 +140,9 @@ def _compile(
     taken |= {name for virtual in devices for part in virtual.parts for name in taken_names(part.module)}
     for virtual, part in [(owner, part) for owner in devices for part in owner.parts]:
         if isinstance(part.target, ClaimedTarget):
-            launchers = _lower_claimed(session, virtual, part, claimed, constants, checks, linked)
+            launchers = _lower_claimed(
+                session, virtual, part, claimed, constants, checks, linked, partial(host.compile_ir, options)
+            )
         else:
             launchers, binary = _lower_device(session, part, constants, taken, checks, rows, observe)
             kernels.update(virtual.add(binary))
@@ -188,6 +191,20 @@ def _compile(
     return seal(program)
 
 
+def _check_claimed(host_part: ModuleOp, claimed: Sequence[ClaimedFunction]) -> None:
+    """Raise LoweringError, located, for what a backend claimed for its devices, which became the host's."""
+    by_name = {one.name: one for one in claimed if one.device_type != HOST_KIND}
+    for op in host_part.body.block.ops if by_name else ():
+        if isinstance(op, func.FuncOp) and op.sym_name.data in by_name and TARGET_ATTR in op.attributes:
+            one = by_name[op.sym_name.data]
+            raise LoweringError(
+                f"backend '{one.backend.name}' computes on devices of type '{one.device_type}', but what it "
+                "claimed is built for the host",
+                one.location,
+                ["leave the backend out, or build for a device of its type"],
+            )
+
+
 def _link_claimed(
     module: Any,
     session: Session,
@@ -211,6 +228,7 @@ def _lower_claimed(
     constants: ConstantTable,
     checks: Checks,
     linked: HostParts | None,
+    compile_ir: CompileIr,
 ) -> Any:
     """The adapters of a part whose code its backend compiles, and whose binaries are added to the device."""
     from devscope.lowering.claimed.device import check_part, lower_claimed
@@ -218,7 +236,7 @@ def _lower_claimed(
     own = check_part(part, claimed)
     assert linked is not None
     numbers = virtual.spec.slot, len(virtual.spec.kernels)
-    launchers, binaries = lower_claimed(session, part, *numbers, own, constants, checks, linked)
+    launchers, binaries = lower_claimed(session, part, *numbers, own, constants, checks, linked, compile_ir)
     for binary in binaries:
         virtual.add(binary)
     return launchers

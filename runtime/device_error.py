@@ -22,6 +22,7 @@ _OPERATIONS: dict[int, tuple[str, str]] = {
     Operation.COPY: ("copying {bytes}", "a copy"),
     Operation.CONSTANT: ("using constant {error.detail}", "using a constant"),
     Operation.LAUNCH: ("launching kernel {kernel}", "a kernel launch"),
+    Operation.LEND: ("enqueueing work of a library", "work of a library"),
 }
 
 # What the runtime refuses, and what to do about it.

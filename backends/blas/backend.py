@@ -7,24 +7,21 @@ factor, and what is added (a matrix, or the same row to all rows) are part of th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from xdsl.dialects.builtin import TensorType
 
-from devscope.analysis.patterns import Match, constant, elementwise
+from devscope.analysis.patterns import Match
 from devscope.analysis.patterns.attributes import splat_value
 from devscope.backends.backend import Backend, Claimed, Code, Mlir, Row
 from devscope.backends.contractions import (
-    BATCH,
-    MATRICES,
-    VECTOR,
-    biased,
     is_zero,
-    made_inside,
     operand_of,
     product_of,
-    program,
+    product_programs,
+    product_rows,
     rank_of,
+    refusal,
     transposes,
 )
 from devscope.dialects.names import op_name
@@ -37,60 +34,15 @@ _ROWS = 101
 _PLAIN, _TRANSPOSED = 111, 112
 
 
-def _scaled(product: Any) -> Any:
-    return elementwise("mul", product, constant().named("factor"))
-
-
-def _alone(product: Any) -> Any:
-    return product
-
-
 def _accepts(match: Match) -> bool | str:
     """Whether OpenBLAS computes it as it is written."""
-    product = product_of(match)
-    for value in (*product.operands[:2], match.root.results[0]):
-        type_ = value.type
-        if not isinstance(type_, TensorType) or str(type_.get_element_type()) not in _LETTERS:
-            return f"it computes with f32 and f64, not with {type_}"
-        if any(size > _MOST for size in type_.get_shape()):
-            return f"a size of {type_} is larger than {_MOST}"
-    element = {
-        str(value.type.get_element_type()) for value in product.operands[:3] if isinstance(value.type, TensorType)
-    }
-    if len(element) > 1:
-        return f"operands are of {' and '.join(sorted(element))}"
-    maps = product.get_attr_or_prop("indexing_maps")
-    if maps is not None and transposes(product) is None:
-        return "its indexing maps are not those of a product of matrices"
-    if (reason := made_inside(match["a"], match["b"])) is not None:
-        return reason
-    if "bias" in match and not is_zero(match["init"]):
-        return "it adds to a tensor, and a bias to that"
-    if "factor" in match and not is_zero(match["init"]):
-        return "it multiplies a sum"
-    bias = match["bias"].type if "bias" in match else None
-    if isinstance(bias, TensorType) and len(bias.get_shape()) not in (1, len(product.results[0].type.get_shape())):  # pyright: ignore
-        return "its bias is neither a row nor of the result's shape"
-    return True
+    return refusal(match, [(element, element) for element in _LETTERS], _MOST) or True
 
 
 class Blas(Backend):
     name: ClassVar[str] = "blas"
-    patterns: Sequence[Row] = tuple(
-        Row(f"{name}{suffix}", extend(product), _accepts)
-        for name, product in (("matmul", MATRICES), ("batch_matmul", BATCH), ("matvec", VECTOR))
-        for suffix, extend in (("_bias", biased), ("_scaled", _scaled), ("", _alone))
-    )
-
-    programs: Sequence[str] = tuple(
-        program(name, a, b, c, tail)
-        for name, a, b, c in (
-            ("matmul", "6x5", "5x7", "6x7"),
-            ("batch_matmul", "3x6x5", "3x5x7", "3x6x7"),
-            ("matvec", "6x5", "5", "6"),
-        )
-        for tail in ("arith.addf %r, %c", "arith.mulf %r, %f")
-    )
+    patterns: Sequence[Row] = product_rows(_accepts)
+    programs: Sequence[str] = product_programs()
 
     def codegen(self, function: Claimed) -> Code:
         assert function.match is not None

@@ -165,6 +165,8 @@ class CallText:
     def __init__(self, types: Sequence[Any]) -> None:
         self.types = types
         self.lines: list[str] = []
+        self.lent: dict[int, str] = {}
+        """Of buffers of a device, the addresses that a library gets."""
 
     def new(self, text: str) -> str:
         self.lines.append(f"%v{len(self.lines)} = {text}")
@@ -184,6 +186,8 @@ class CallText:
         return size if type_ == "index" else self.new(f"arith.index_cast {size} : index to {type_}")
 
     def pointer(self, value: int) -> str:
+        if value in self.lent:
+            return self.lent[value]
         return self.new(f"llvm.inttoptr {self.address(value)} : i64 to !llvm.ptr")
 
     def check(self, status: str, message: str) -> None:

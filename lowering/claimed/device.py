@@ -1,7 +1,8 @@
 """Claimed functions whose data is in the memory of their backend's device: host code that launches a kernel.
 
 They become adapters as those of the host do (`host`), over buffers of the device; what these call launches the
-kernel that the backend's code generator gave a binary for.
+kernel that the backend's code generator gave a binary for. Where devscope drives the device, it may also call a C
+function, which enqueues work.
 """
 
 from __future__ import annotations
@@ -24,7 +25,17 @@ from devscope.lowering.bufferize import to_buffers
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.claimed.adapters import PREFIX, CallText, adapter, usual_arguments
 from devscope.lowering.claimed.functions import ClaimedFunction, generate, wrong
-from devscope.lowering.claimed.host import LAUNCH, HostParts
+from devscope.lowering.claimed.host import (
+    LAUNCH,
+    LEND,
+    LEND_DONE,
+    CCode,
+    CompileIr,
+    HostParts,
+    add_call,
+    check_status,
+    link,
+)
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
@@ -76,21 +87,30 @@ def lower_claimed(
     constants: ConstantTable,
     checks: Checks,
     linked: HostParts,
+    compile_ir: CompileIr,
 ) -> tuple[Any, list[DeviceBinary]]:
     """The adapters of a part, and the binaries of its kernels, which count from ``first_kernel``.
 
-    What launches them is added to ``linked``.
+    What launches them, or has libraries enqueue work, is added to ``linked``.
     """
     module = session.to_mlir(part.module)
     space = ir.Attribute.parse(str(part.scope), module.context)
     binaries: dict[bytes, DeviceBinary] = {}
     launches: list[tuple[str, tuple[bytes, int], Sequence[Any], Any]] = []
+    calls: list[tuple[ClaimedFunction, CCode, Sequence[Any], Any]] = []
     for one in claimed:
         code = generate(one, session)
-        if not isinstance(code, BackendBinary):
-            raise wrong(one, f"gave {type(code).__name__} for a device of its own, which runs device binaries")
+        is_own = one.device_type == one.backend.name
+        if not isinstance(code, BackendBinary if is_own else CCode):
+            what = "a device of its own, which runs device binaries"
+            if not is_own:
+                what = f"a device of type '{one.device_type}', where C functions enqueue work"
+            raise wrong(one, f"gave {type(code).__name__} for {what}")
         made, types, location = adapter(session, one, checks.labels)
         merge_modules(module, made)
+        if not isinstance(code, BackendBinary):
+            calls.append((one, code, types, location))
+            continue
         binary = binaries.setdefault(code.data, DeviceBinary(code.data, []))
         kernel = code.kernel, [_bytes(argument, types) for argument in usual_arguments(types)]
         if kernel not in binary.kernels:
@@ -104,13 +124,16 @@ def lower_claimed(
     mlir_util.retype_memrefs(module.operation, space, lambda old: old is None)
     session.run_passes(module.operation, pipeline("deallocate"))
     for name, (data, kernel), types, location in launches:
-        on_device = [
-            mlir_util.with_memory_space(type_, space) if mlir_util.is_memref(type_) else type_ for type_ in types
-        ]
-        linked.definitions.append(
-            (_launch_text(f"{PREFIX}{name}", on_device, slot, first[data] + kernel), location)
-        )
+        text = _launch_text(f"{PREFIX}{name}", _on_device(types, space), slot, first[data] + kernel)
+        linked.definitions.append((text, location))
+    for one, code, types, location in calls:
+        text = _library_text(linked, one, code, _on_device(types, space), slot, compile_ir)
+        linked.definitions.append((text, location))
     return module, list(binaries.values())
+
+
+def _on_device(types: Sequence[Any], space: Any) -> list[Any]:
+    return [mlir_util.with_memory_space(type_, space) if mlir_util.is_memref(type_) else type_ for type_ in types]
 
 
 def _bytes(argument: Argument, types: Sequence[Any]) -> int:
@@ -128,3 +151,38 @@ def _launch_text(name: str, types: Sequence[Any], slot: int, kernel: int) -> str
     arguments = f"{numbers}, {', '.join([one] * 6)}, {cells.address}, {count}"
     text.lines.append(f"func.call @{LAUNCH}({arguments}) : (i64, i64, {'index, ' * 7}i64) -> ()")
     return f"func.func private @{LAUNCH}(i64, i64, {'index, ' * 7}i64)\n{text.function(name)}"
+
+
+def _library_text(
+    linked: HostParts,
+    claimed: ClaimedFunction,
+    code: CCode,
+    types: Sequence[Any],
+    slot: int,
+    compile_ir: CompileIr,
+) -> str:
+    """The function gets the queue, and of buffers the addresses on the device, or what its driver has for them."""
+    status = link(linked, claimed, code, compile_ir)
+    text = CallText(types)
+    buffers = [number for number, type_ in enumerate(types) if mlir_util.is_memref(type_)]
+    array = text.new(f"memref.alloca() : memref<{len(buffers)}xi64>")
+    for place, number in enumerate(buffers):
+        at = text.constant(place, "index")
+        text.lines.append(f"memref.store {text.address(number)}, {array}[{at}] : memref<{len(buffers)}xi64>")
+    cells = text.new(f"memref.extract_aligned_pointer_as_index {array} : memref<{len(buffers)}xi64> -> index")
+    numbers = text.constant(slot, "i64"), text.constant(len(buffers), "i64")
+    queue = text.new(f"func.call @{LEND}({numbers[0]}, {cells}, {numbers[1]}) : (i64, index, i64) -> index")
+    is_there = text.new(f"arith.cmpi ne, {queue}, {text.constant(0, 'index')} : index")
+    text.lines.append(f"scf.if {is_there} {{")
+    for place, number in enumerate(buffers):
+        at = text.constant(place, "index")
+        address = text.new(f"memref.load {array}[{at}] : memref<{len(buffers)}xi64>")
+        text.lent[number] = text.new(f"llvm.inttoptr {address} : i64 to !llvm.ptr")
+    handle = text.new(f"llvm.inttoptr {text.new(f'arith.index_cast {queue} : index to i64')} : i64 to !llvm.ptr")
+    given = add_call(text, linked, claimed, code, status, handle)
+    text.lines.append(f"func.call @{LEND_DONE}({numbers[0]}) : (i64) -> ()")
+    if given:
+        check_status(text, claimed, code.symbol, given)
+    text.lines.append("}")
+    declared = f"func.func private @{LEND}(i64, index, i64) -> index\nfunc.func private @{LEND_DONE}(i64)"
+    return f"{declared}\n{text.function(f'{PREFIX}{claimed.name}')}"

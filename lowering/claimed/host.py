@@ -13,7 +13,6 @@ from typing import Any
 
 from devscope.backends.backend import (
     Argument,
-    Arguments,
     Code,
     CSource,
     DeviceBinary,
@@ -36,6 +35,11 @@ from devscope.runtime.object_file import is_allowed, read_symbols
 
 LAUNCH = "devscope_launch"
 """The function of the runtime that enqueues a kernel."""
+LEND, LEND_DONE = "devscope_lend", "devscope_lend_done"
+"""Those around what a library enqueues."""
+
+CCode = LibraryCall | CSource | ObjectCode | LlvmIr
+"""What is called as a C function."""
 
 CompileIr = Callable[[str], bytes]
 """Object code of LLVM IR text, for the host that the program is compiled for."""
@@ -106,7 +110,7 @@ class HostParts:
             for op in mlir_util.walk(parsed.operation):
                 op.location = location
             for op in mlir_util.children(parsed.operation):
-                if "sym_name" in op.attributes and mlir_util.symbol_name(op) == LAUNCH:
+                if "sym_name" in op.attributes and mlir_util.symbol_name(op) in (LAUNCH, LEND, LEND_DONE):
                     op.erase()  # declared with the rest of the runtime
             merge_modules(module, parsed)
         if self.close:
@@ -186,23 +190,36 @@ def _definition(
             if code.close:
                 parts.close.append(code.close)
             return _renamed(code, claimed, name, types, context)
-        case LibraryCall():
-            parts.use(claimed, [code.symbol])
-            return _call_text(parts, claimed, name, types, code.symbol, code.arguments, code.status)
         case PythonCall():
             parts.use(claimed, [code.name])
             return _python_text(parts, claimed, name, types, code.name)
         case DeviceBinary():
             raise wrong(claimed, "gave a device's binary for a target whose device type is 'cpu'")
+        case _:
+            status = link(parts, claimed, code, compile_ir)
+    text = CallText(types)
+    add_call(text, parts, claimed, code, status)
+    return text.function(name)
+
+
+def link(parts: HostParts, claimed: ClaimedFunction, code: CCode, compile_ir: CompileIr) -> bool:
+    """Link host code with the C function of ``code``, or with what it calls. Gives whether it returns a status."""
+    if isinstance(code, LibraryCall):
+        parts.use(claimed, [code.symbol])
+        return code.status
+    match code:
         case CSource():
             data = code.toolchain(code.text)
         case ObjectCode():
             data = code.data
         case LlvmIr():
             data = compile_ir(code.text)
+            if code.close:
+                parts.declare(claimed, code.close, "() -> ()")
+                parts.close.append(code.close)
     parts.use(claimed, code.calls)
     parts.add_object(claimed, data, code.symbol)
-    return _call_text(parts, claimed, name, types, code.symbol, code.arguments, True)
+    return True
 
 
 def _renamed(code: Mlir, claimed: ClaimedFunction, name: str, types: Sequence[Any], context: Any) -> str:
@@ -222,28 +239,31 @@ def _shown(types: Sequence[Any]) -> str:
     return ", ".join(map(str, types))
 
 
-def _call_text(
-    parts: HostParts,
-    claimed: ClaimedFunction,
-    name: str,
-    types: Sequence[Any],
-    symbol: str,
-    arguments: Arguments,
-    status: bool,
+def add_call(
+    text: CallText, parts: HostParts, claimed: ClaimedFunction, code: CCode, status: bool, queue: str = ""
 ) -> str:
-    text = CallText(types)
-    made = [_argument(text, claimed, one) for one in (usual_arguments(types) if arguments is None else arguments)]
+    """Add the call of the C function of ``code``, and give its status; with a ``queue`` as its first argument the
+    caller checks that."""
+    symbol = code.symbol
+    wanted = usual_arguments(text.types) if code.arguments is None else code.arguments
+    made = [_argument(text, claimed, one) for one in wanted]
+    made = [(queue, "!llvm.ptr"), *made] if queue else made
     values, kinds = [value for value, _ in made], [kind for _, kind in made]
     result = "i32" if status else "()"
     type_ = f"({', '.join(kinds)}) -> {result}"
     parts.declare(claimed, symbol, type_)
     call = f"func.call @{symbol}({', '.join(values)}) : {type_}"
-    if status:
-        message = f"backend '{claimed.backend.name}': {symbol} failed with status {{0}}"
-        text.check(text.new(call), message)
-    else:
+    if not status:
         text.lines.append(call)
-    return text.function(name)
+        return ""
+    given = text.new(call)
+    if not queue:
+        check_status(text, claimed, symbol, given)
+    return given
+
+
+def check_status(text: CallText, claimed: ClaimedFunction, symbol: str, status: str) -> None:
+    text.check(status, f"backend '{claimed.backend.name}': {symbol} failed with status {{0}}")
 
 
 def _argument(text: CallText, claimed: ClaimedFunction, argument: Argument) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from xdsl.ir import BlockArgument, Operation, SSAValue
 
 from devscope.analysis.frequencies import Frequencies
 from devscope.analysis.target_binding import device_name
+from devscope.analysis.value_flow import ValueFlow
 from devscope.analysis.value_kinds import HOST, kind_of
 from devscope.dialects.device import ScopeAttr
 from devscope.dialects.location import source_location
@@ -176,20 +177,16 @@ def _counted(names: Iterable[str]) -> str:
 def _values(
     graph: Graph, model: CostModel, settings: Settings, devices: Sequence[str], often: Sequence[float]
 ) -> list[Value]:
-    """The data that nodes pass on; views are other names of what they show."""
-    consumers: dict[SSAValue, set[int]] = {}
-    for node in graph.nodes:
-        facts = facts_of(node.op)
-        if facts.is_entered or facts.view_of is not None or facts.control is not None:
-            continue
-        for value in node.op.operands:
-            root = _root(value)
-            if root is not None:
-                consumers.setdefault(root, set()).add(node.index)
+    """The data that nodes pass on; views, and what loops and branches carry, are other names of what they show.
+
+    What a loop carries is so needed in each iteration where the next one uses it, once where the first one does,
+    and once where what the loop gives is used.
+    """
+    flow = ValueFlow()
+    consumers = _consumers(graph, flow)
     wanted: dict[SSAValue, set[int]] = {}
     for value, device in _results(graph, settings):
-        root = _root(value)
-        if root is not None and device in devices:
+        for root in _roots(value, flow) if device in devices else ():
             wanted.setdefault(root, set()).add(devices.index(device))
             consumers.setdefault(root, set())
     placed_arguments = _arguments(graph, settings)
@@ -204,16 +201,51 @@ def _values(
             origin = devices.index(device) if device in devices else ANYWHERE
         elif producer is None:
             continue
-        # A copy of what stands outside of a loop stands there, too.
+        # A copy of what stands outside of a loop, and of what is used outside only, stands there, too.
         here = often[producer] if producer is not None else 1.0
-        times = min([here, *(often[user] for user in users)])
-        copies = [[_times(model.copy(a, b, bytes_), times) if a != b else 0.0 for b in devices] for a in devices]
-        want = frozenset(wanted.get(root, ()))
-        if producer is None:
-            values.append(Value(None, tuple(sorted(users)), copies, origin, want))
-        else:
-            values.append(Value(producer, tuple(sorted(users)), copies, wanted=want))
+        at: dict[float, list[int]] = {min(here, 1.0): []} if root in wanted else {}
+        for user in sorted(users):
+            at.setdefault(min(here, often[user]), []).append(user)
+        for times, group in at.items():
+            copies = [
+                [_times(model.copy(a, b, bytes_), times) if a != b else 0.0 for b in devices] for a in devices
+            ]
+            want = frozenset(wanted.get(root, ())) if times == min(here, 1.0) else frozenset[int]()
+            if producer is None:
+                values.append(Value(None, tuple(group), copies, origin, want))
+            else:
+                values.append(Value(producer, tuple(group), copies, wanted=want))
     return values
+
+
+def _consumers(graph: Graph, flow: ValueFlow) -> dict[SSAValue, set[int]]:
+    """Per piece of data, the nodes that read it."""
+    found: dict[SSAValue, set[int]] = {}
+    for node in graph.nodes:
+        facts = facts_of(node.op)
+        if facts.is_entered or facts.view_of is not None or facts.control is not None:
+            continue
+        for value in node.op.operands:
+            for root in _roots(value, flow):
+                found.setdefault(root, set()).add(node.index)
+    return found
+
+
+def _roots(value: SSAValue, flow: ValueFlow) -> list[SSAValue]:
+    """All data that a value may be: more than one where control flow carries it."""
+    found: dict[SSAValue, None] = {}
+    seen: set[SSAValue] = set()
+    stack = [value]
+    while stack:
+        root = _root(stack.pop())
+        if root is None or root in seen:
+            continue
+        seen.add(root)
+        sources = list(flow.sources(root))
+        stack += reversed(sources)
+        if not sources:
+            found[root] = None
+    return list(found)
 
 
 def _results(graph: Graph, settings: Settings) -> list[tuple[SSAValue, str]]:

@@ -28,7 +28,7 @@
 
 enum {
   /* Changes whenever compiled code or a loader of another version would misunderstand this one. */
-  ABI_VERSION = 9,
+  ABI_VERSION = 10,
 };
 
 /* 0 for success, else the driver's own error code. */
@@ -56,6 +56,7 @@ enum Operation {
   OPERATION_CONSTANT,
   OPERATION_LAUNCH,
   OPERATION_ASSERT,
+  OPERATION_LEND,
 };
 
 /* The codes of ORIGIN_RUNTIME. */
@@ -197,6 +198,10 @@ typedef struct {
   void (*renew)(Device *, Handle);
   /* Releases what the driver keeps for the device besides buffers, which are gone. Its queue is the loader's. */
   void (*close)(Device *);
+  /* Before a library enqueues work of its own that uses these buffers: the driver's handles of their memory take
+   * the buffers' place, and the queue's is given. `lend_done` follows when the work is enqueued. */
+  Status (*lend)(Device *, void **buffers, int64_t count, void **queue);
+  Status (*lend_done)(Device *);
 } Driver;
 
 typedef struct {
@@ -437,6 +442,11 @@ EXPORT void devscope_launch(int64_t slot, int64_t kernel, int64_t grid_x, int64_
                             int64_t block_x, int64_t block_y, int64_t block_z, const int64_t *cells,
                             int64_t cell_count);
 EXPORT void devscope_start(int64_t slot);
+
+/* For libraries that enqueue work: handles of the driver take the place of those of buffers. Gives the queue's, or
+ * null where there is nothing to do; only else devscope_lend_done follows. */
+EXPORT void *devscope_lend(int64_t slot, void **buffers, int64_t count);
+EXPORT void devscope_lend_done(int64_t slot);
 
 /* How often loops of compiled code may go on before they call devscope_poll, which leaves a call that is
  * interrupted and sets the number anew. */

@@ -7,10 +7,10 @@ import ctypes
 from enum import IntEnum
 from typing import Any
 
-ABI_VERSION = 9
+ABI_VERSION = 10
 
 Origin = IntEnum("Origin", "NONE RUNTIME DRIVER", start=0)
-Operation = IntEnum("Operation", "ALLOC FREE COPY CONSTANT LAUNCH ASSERT")
+Operation = IntEnum("Operation", "ALLOC FREE COPY CONSTANT LAUNCH ASSERT LEND")
 Code = IntEnum(
     "Code",
     "BAD_SLOT BAD_KERNEL BAD_ARGUMENT_COUNT BAD_CONSTANT NEGATIVE_SIZE OUT_OF_HOST_MEMORY ASSERTION_FAILED "

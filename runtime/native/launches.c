@@ -1,4 +1,4 @@
-/* Launches of kernels, and telling drivers to start. */
+/* Launches of kernels, work that libraries enqueue, and telling drivers to start. */
 #include "runtime.h"
 
 /* Tells the driver of a device to start what was enqueued. A failing flush is not recorded: the wait that needs
@@ -111,4 +111,22 @@ void devscope_launch(int64_t slot, int64_t index, int64_t grid_x, int64_t grid_y
     fail(ORIGIN_DRIVER, status, OPERATION_LAUNCH, slot, index);
   else
     device->counters.launches++, device->unread = device->status != NULL;
+}
+
+void *devscope_lend(int64_t slot, void **buffers, int64_t count) {
+  Device *device = device_at(slot, OPERATION_LEND);
+  if (!device || failed())
+    return NULL;
+  void *queue = NULL;
+  Status status = device->driver->lend(device, buffers, count, &queue);
+  return status ? fail(ORIGIN_DRIVER, status, OPERATION_LEND, slot, 0) : queue;
+}
+
+void devscope_lend_done(int64_t slot) {
+  Device *device = &devscope_context->devices[slot];
+  Status status = device->driver->lend_done(device);
+  if (status)
+    fail(ORIGIN_DRIVER, status, OPERATION_LEND, slot, 0);
+  else
+    device->counters.launches++;
 }

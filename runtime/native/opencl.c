@@ -626,6 +626,27 @@ static Status opencl_launch(Device *device, const Kernel *kernel, const LaunchSi
   return 0;
 }
 
+static Status opencl_lend(Device *device, void **buffers, int64_t count, void **queue) {
+  const int64_t number = queue_of(device)->issued + 1;
+  for (int64_t index = 0; index < count; index++) {
+    ClBuffer *buffer = buffers[index];
+    buffer->last = number;
+    TRY(claim(device, buffer));
+    buffers[index] = memory_of(buffer);
+  }
+  *queue = queue_of(device)->queue;
+  return 0;
+}
+
+/* A barrier stands for all that was enqueued meanwhile: its event comes after theirs. */
+static Status opencl_lend_done(Device *device) {
+  const ClQueue *queue = queue_of(device);
+  cl_event event = NULL;
+  TRY(queue->cl->clEnqueueBarrierWithWaitList(queue->queue, 0, NULL, &event));
+  issue(device, event);
+  return 0;
+}
+
 static Status opencl_flush(Device *device) { return queue_of(device)->cl->clFlush(queue_of(device)->queue); }
 
 static void opencl_finish(Device *device) {
@@ -659,4 +680,6 @@ EXPORT const Driver devscope_driver_opencl = {
     .part = opencl_part,
     .renew = opencl_renew,
     .close = opencl_close,
+    .lend = opencl_lend,
+    .lend_done = opencl_lend_done,
 };

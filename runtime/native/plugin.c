@@ -94,6 +94,17 @@ static Status plugin_part(Device *device, Arena *arena, int64_t offset, int64_t 
   return PLUGIN_MISSING;
 }
 
+/* What runs on these devices are kernels of the backend. */
+static Status plugin_lend(Device *device, void **buffers, int64_t count, void **queue) {
+  (void)device, (void)buffers, (void)count, (void)queue;
+  return PLUGIN_MISSING;
+}
+
+static Status plugin_lend_done(Device *device) {
+  (void)device;
+  return PLUGIN_MISSING;
+}
+
 static void plugin_renew(Device *device, Handle handle) { (void)device, (void)handle; }
 
 static void plugin_close(Device *device) { (void)device; }
@@ -113,4 +124,6 @@ EXPORT const Driver devscope_driver_plugin = {
     .part = plugin_part,
     .renew = plugin_renew,
     .close = plugin_close,
+    .lend = plugin_lend,
+    .lend_done = plugin_lend_done,
 };

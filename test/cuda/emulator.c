@@ -910,6 +910,21 @@ static void renew(Device *device, Handle handle) {
   memset(buffer->memory, POISON, (size_t)buffer->size);
 }
 
+static Status lend(Device *device, void **buffers, int64_t count, void **queue) {
+  (void)device;
+  for (int64_t index = 0; index < count; index++) {
+    limit(buffers[index]);
+    buffers[index] = memory_of(buffers[index]);
+  }
+  *queue = report; /* libraries are the host's, too, and done when they return */
+  return 0;
+}
+
+static Status lend_done(Device *device) {
+  (void)device;
+  return 0;
+}
+
 EXPORT const Driver emulator_driver = {
     .alloc = emulator_driver_alloc,
     .free = emulator_driver_free,
@@ -922,4 +937,6 @@ EXPORT const Driver emulator_driver = {
     .part = part,
     .renew = renew,
     .close = finish,
+    .lend = lend,
+    .lend_done = lend_done,
 };

@@ -32,8 +32,7 @@ def problems(draw: st.DrawFn) -> Problem:
     for _ in range(draw(st.integers(0, 4))):
         copies = [[0.0 if a == b else draw(SECONDS) for b in range(devices)] for a in range(devices)]
         producer = draw(st.one_of(st.none(), st.integers(0, count - 1)))
-        later = [node for node in range(count) if producer is None or node > producer]
-        consumers = draw(st.lists(st.sampled_from(later), unique=True)) if later else []
+        consumers = draw(st.lists(st.sampled_from(range(count)), unique=True))  # loops carry values back
         wanted = frozenset(draw(st.lists(st.integers(0, devices - 1), max_size=1)))
         origin = draw(st.integers(ANYWHERE, devices - 1)) if producer is None else -2
         values.append(Value(producer, tuple(sorted(consumers)), copies, origin, wanted))
@@ -120,6 +119,66 @@ def test_copies_decide() -> None:
 
     assert takers(1.4) == {"board.tanh"}
     assert takers(1.6) == {"cpu:0"}
+
+
+LOOP = """  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c10 = arith.constant 10 : index
+  %r = scf.for %i = %c0 to %c10 step %c1 iter_args(%a = %x) -> (!t) {
+    %0 = math.tanh %a : !t
+    REST
+  }
+"""
+
+
+@pytest.mark.parametrize(
+    ("rest", "copies"),
+    [
+        ("scf.yield %0 : !t", 2),
+        ("%1 = math.absf %0 : !t\n    scf.yield %1 : !t", 21),
+        ("%1 = arith.addf %0, %a : !t\n    scf.yield %1 : !t", 21),
+        ("%1 = math.absf %x : !t\n    scf.yield %1 : !t", 11),
+        ("scf.yield %a : !t", 1),
+    ],
+    ids=[
+        "stays there",
+        "goes there and back",
+        "is used beside it",
+        "comes from elsewhere",
+        "is carried unchanged",
+    ],
+)
+def test_copies_of_what_loops_carry(rest: str, copies: int) -> None:
+    """Of ten iterations: one of what the loop begins with, one per iteration where another device gives what is
+    carried, or needs what is made, one of what the loop ends with."""
+    board = Claimer("board", [("tanh", op("math.tanh", wildcard()), None)], "board:0", merge=False)
+
+    def decided(copy: float) -> tuple[bool, float]:
+        costs = Mock({"cpu": 3, "board": 2}, copy)
+        _, found = partitioned(chain(LOOP.replace("REST", rest)), [board], strategy="search", costs=costs, depth=1)
+        (decision,) = found.decisions
+        return "board.tanh" in {row.by for row in found.taken}, decision.seconds
+
+    (_, free), (is_taken, some), (is_taken_still, _) = decided(0.0), decided(0.125), decided(11.0)
+    assert (is_taken, is_taken_still) == (True, False)
+    assert some - free == 0.125 * copies
+
+
+def test_copies_of_what_branches_give() -> None:
+    """A branch that is on another device is left half of the times."""
+    board = Claimer("board", [("tanh", op("math.tanh", wildcard()), None)], "board:0", merge=False)
+    body = """  %c = arith.constant true
+  %r = scf.if %c -> (!t) {
+    %0 = math.tanh %x : !t
+    scf.yield %0 : !t
+  } else {
+    scf.yield %x : !t
+  }
+"""
+    costs = Mock({"cpu": 3, "board": 2}, 0.125)
+    _, found = partitioned(chain(body), [board], strategy="search", costs=costs)
+    (decision,) = found.decisions
+    assert decision.seconds == (2 + 2 * 0.125) / 2
 
 
 def test_generated_code_is_placed_too() -> None:

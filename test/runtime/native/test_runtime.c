@@ -274,6 +274,15 @@ static void launches(void **pointers) {
   assert(byte == 101);
   devscope_copy(ONE, one, 0, HOST, &byte, 0, 1);
   assert(byte == 102);
+  /* A library enqueues work that uses the buffers, after a copy that reads one of them on another queue. */
+  devscope_copy(ONE, one, 0, NEAR, near, 0, 1);
+  void *lent[] = {one, two};
+  assert(devscope_lend(ONE, lent, 2) == &queues[ONE]);
+  assert(lent[0] == ((Buffer *)one)->memory && lent[1] == ((Buffer *)two)->memory);
+  devscope_lend_done(ONE);
+  assert(((ClBuffer *)one)->last == states[ONE].issued && event_of(&devices[ONE], states[ONE].issued));
+  devscope_copy(ONE, one, 0, HOST, &byte, 0, 1);
+  assert(byte == 102);
   devscope_free(ONE, one);
   devscope_free(ONE, two);
   devscope_free(NEAR, near);
@@ -292,7 +301,7 @@ static void wrong_launch(void **pointers) {
 static void test_launches(void) {
   open_context();
   assert(call(launches, NULL) == 0);
-  assert(devices[ONE].counters.launches == 102);
+  assert(devices[ONE].counters.launches == 103);
   static const struct {
     Launch launch;
     int64_t code, size;

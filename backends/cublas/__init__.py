@@ -1,0 +1,1 @@
+"""``cublas``: matrix products on CUDA devices by NVIDIA's cuBLASLt."""
