@@ -2,7 +2,8 @@
 
 They are exported for a platform that JAX does not know, for which it has its default rules: operations as
 StableHLO defines them (``stablehlo.cholesky``, ``fft``, random bits by threefry), no calls of one platform's
-libraries.
+libraries. Where a function has something without a default rule (``eigh``, ``svd``), the rules for processors are
+taken, whose calls of LAPACK are lowered by name (`lowering/stablehlo/matrix_calls.py`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from devscope.errors import InputError, LoweringError
 from devscope.frontends import Examples, ImportedSource
 from devscope.runtime.structure import LEAF, Structure, Tree, leaf_paths
 
-_PLATFORM = "devscope"
+_PLATFORM, _OTHER_PLATFORM = "devscope", "cpu"
 _ENTRY = "main"
 
 
@@ -38,8 +39,15 @@ def read_function(function: Any, examples: Examples | None) -> ImportedSource:
     by_name: Mapping[str, Any] = examples if isinstance(examples, Mapping) else {}
     by_position: Sequence[Any] = () if isinstance(examples, Mapping) else examples
     staged = jax.jit(function, keep_unused=True)
+
+    def exported_for(platform: str) -> Any:
+        return export.export(staged, platforms=(platform,))(*by_position, **by_name)
+
     try:
-        exported = export.export(staged, platforms=(_PLATFORM,))(*by_position, **by_name)
+        try:
+            exported = exported_for(_PLATFORM)
+        except NotImplementedError:
+            exported = exported_for(_OTHER_PLATFORM)
     except Exception as error:
         what = " ".join(str(error).split())
         raise InputError(f"JAX cannot trace '{name}': {type(error).__name__}: {what[:_LONGEST]}") from error
@@ -67,7 +75,13 @@ def read_exported(exported: Any, parameters: Sequence[str] = (), name: str | Non
     if output == LEAF and all(tree == LEAF for tree in trees):
         structures = {}  # arrays that nest in nothing
     source = f"<JAX function {name or exported.fun_name}>"
-    return ImportedSource(source, bytes(exported.mlir_module_serialized), {_ENTRY: (paths, results)}, structures)
+    return ImportedSource(source, _module_of(exported), {_ENTRY: (paths, results)}, structures)
+
+
+def _module_of(exported: Any) -> bytes:
+    """The artifact; as text where it has attributes of Shardy, which only JAX reads as bytecode."""
+    artifact = bytes(exported.mlir_module_serialized)
+    return exported.mlir_module().encode() if b"\0sdy\0" in artifact else artifact
 
 
 def _tree(definition: Any, what: str) -> Tree:

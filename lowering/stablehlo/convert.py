@@ -100,24 +100,28 @@ def _is_plain(module: Any) -> bool:
 
 
 def _expand(module: Any) -> None:
-    """Expansions may need others, none one of its own kind."""
+    """Expansions may need others, none one of its own kind. Calls of what nobody knows are left."""
+    left: list[str] = []
     while True:
         found = [op for op in mlir_util.walk(module.operation) if op.name in _EXPANSIONS]
-        names = {op.name for op in found}
+        names = [op.name for op in found]
+        if names == left:
+            return
         for op in reversed(found):  # inner ones first: what is expanded copies its regions
             name, location = op.name, decode_location(op.location)
             try:
                 _expansion(name)(op)
             except (ir.MLIRError, IndexError, KeyError, ValueError):
                 raise LoweringError(f"'{name}' cannot be lowered in this form", location) from None
-        if names <= _OPTIONAL:
+        if _OPTIONAL.issuperset(names):
             return
+        left = names
 
 
 _OPTIONAL = frozenset(
     f"stablehlo.{name}"
     for name in [
-        *["compare", "slice", "reduce", "reverse", "custom_call", "fft", "rng", "select_and_scatter"],
+        *["compare", "slice", "reduce", "reverse", "fft", "rng", "select_and_scatter"],
         *["concatenate", "dynamic_broadcast_in_dim"],
     ]
 )

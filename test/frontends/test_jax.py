@@ -142,6 +142,12 @@ def test_dynamic_dimensions() -> None:
             equal(made(x, weights), function(x, weights))
 
 
+def test_what_jax_has_for_processors_only() -> None:
+    x = np.array([[2, 1], [1, 3]], np.float32)
+    values = devscope.run(lambda x: jnp.linalg.eigvalsh(x), x, cache=False)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(x), rtol=1e-5)
+
+
 def test_examples_by_name_and_without_data() -> None:
     spec = jax.ShapeDtypeStruct((3,), np.float32)
     with devscope.compile(lambda *, left, right: left - right, {"right": spec, "left": spec}, cache=False) as made:

@@ -1,0 +1,384 @@
+"""Algorithms on tensors, written as arithmetic of arrays: what they do becomes text of StableHLO, tensor and scf.
+
+The first dimensions of an array are those of a batch, which may be dynamic; all others are known.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from devscope.lowering.stablehlo.templates import axes_map, commas, element, extents_of, shape, tensor
+
+Number = int | float | bool
+
+
+class Text:
+    """The lines of a program. ``Text(type)`` takes the extents of the batch from ``%0``, which is of that type."""
+
+    def __init__(self, type_: Any) -> None:
+        self.lines: list[str] = []
+        self._count = 0
+        self.batch: list[int] = shape(type_)[:-2]
+        extents_of(self.lines.append, "n", "%0", type_)
+
+    def add(self, line: str, count: int = 1) -> str:
+        """A line that defines a value, or ``count`` of them; the name of it."""
+        name = f"%v{self._count}"
+        self._count += 1
+        self.lines.append(f"{name}{f':{count}' if count > 1 else ''} = {line}")
+        return name
+
+    def operand(self, number: int, type_: Any) -> Array:
+        """An operand, ``%0``, ``%1`` and so on."""
+        return Array(self, f"%{number}", tuple(shape(type_)), str(element(type_)))
+
+    def result(self, values: Sequence[Array]) -> str:
+        """The whole text, which ends with the results, as `templates.expand` takes them."""
+        self.lines.append(
+            f'"devscope.return"({commas(v.name for v in values)}) : ({commas(v.type for v in values)}) -> ()'
+        )
+        return "\n".join(self.lines)
+
+    def full(self, extents: Sequence[int], of: str, number: Number) -> Array:
+        """An array of one number. Dynamic extents are those of the batch."""
+        value = _literal(number, of)
+        type_ = tensor(extents, of)
+        if -1 not in extents:
+            return Array(self, self.add(f"stablehlo.constant dense<{value}> : {type_}"), tuple(extents), of)
+        if of.startswith("complex"):
+            parts = commas(f"{part} : {of[8:-1]}" for part in value[1:-1].split(", "))
+            scalar = self.add(f"complex.constant [{parts}] : {of}")
+        else:
+            scalar = self.add(f"arith.constant {value} : {of}")
+        room = self.room(extents, of)
+        name = self.add(f"linalg.fill ins({scalar} : {of}) outs({room} : {type_}) -> {type_}")
+        return Array(self, name, tuple(extents), of)
+
+    def room(self, extents: Sequence[int], of: str) -> str:
+        """The name of a tensor without contents."""
+        sizes = commas(f"%n{axis}" for axis, extent in enumerate(extents) if extent < 0)
+        return self.add(f"tensor.empty({sizes}) : {tensor(extents, of)}")
+
+    def iota(self, count: int) -> Array:
+        return Array(self, self.add(f"stablehlo.iota dim = 0 : tensor<{count}xi64>"), (count,), "i64")
+
+    def elements(
+        self, extents: Sequence[int], source: Array, at: Sequence[int | tuple[int, Sequence[int]]]
+    ) -> Array:
+        """Elements of ``source``: where in each of its dimensions is said by a dimension of the result, or by one and a
+        table that its places are looked up in."""
+        rank, type_ = len(extents), tensor(extents, source.of)
+        room, body, places = self.room(extents, source.of), list[str](), list[str]()
+        tables: list[tuple[str, int, int]] = []
+        for dim, place in enumerate(at):
+            if isinstance(place, int):
+                places.append(f"%i{place}")
+                continue
+            axis, numbers = place
+            data = self.add(f"arith.constant dense<{list(numbers)}> : tensor<{len(numbers)}xi64>")
+            tables.append((data, axis, len(numbers)))
+            body.append(f"%p{dim} = arith.index_cast %k{len(tables) - 1} : i64 to index")
+            places.append(f"%p{dim}")
+        maps = [axes_map(rank, [axis]) for _, axis, _ in tables] + [axes_map(rank, range(rank))]
+        given = ""
+        if tables:
+            kinds = commas(f"tensor<{size}xi64>" for _, _, size in tables)
+            given = f"ins({commas(name for name, _, _ in tables)} : {kinds}) "
+        arguments = commas([*(f"%k{n}: i64" for n in range(len(tables))), f"%o: {source.of}"])
+        parallel = commas(['"parallel"'] * rank)
+        indices = [f"%i{axis} = linalg.index {axis} : index" for axis in range(rank)]
+        name = self.add(
+            f"linalg.generic {{indexing_maps = [{commas(maps)}], iterator_types = [{parallel}]}} "
+            f"{given}outs({room} : {type_}) {{\n^bb0({arguments}):\n"
+            + "\n".join([*indices, *body])
+            + f"\n%e = tensor.extract {source.name}[{commas(places)}] : {source.type}\n"
+            + f"linalg.yield %e : {source.of}\n}} -> {type_}"
+        )
+        return Array(self, name, tuple(extents), source.of)
+
+    def loop(self, count: int, carried: Sequence[Array], body: Callable[..., Sequence[Array]]) -> list[Array]:
+        """``body(i, *arrays)`` for ``i`` from 0, the name of an index; it returns what is carried on."""
+        zero, one, end = (self.add(f"arith.constant {number} : index") for number in (0, 1, count))
+        step = f"%step{self._count}"
+        inner = self._inner(carried)
+        bound = commas(f"{new.name} = {old.name}" for new, old in zip(inner, carried, strict=True))
+        types = commas(value.type for value in carried)
+        name = self.add(
+            f"scf.for {step} = {zero} to {end} step {one} iter_args({bound}) -> ({types}) {{", len(carried)
+        )
+        values = body(step, *inner)
+        self.lines.append(f"scf.yield {commas(v.name for v in values)} : {types}\n}}")
+        return self._results(name, carried)
+
+    def loop_while(
+        self, carried: Sequence[Array], test: Callable[..., Array], body: Callable[..., Sequence[Array]]
+    ) -> list[Array]:
+        """As long as ``test(*arrays)``, of one element, is true."""
+        inner = self._inner(carried)
+        bound = commas(f"{new.name} = {old.name}" for new, old in zip(inner, carried, strict=True))
+        types = commas(value.type for value in carried)
+        name = self.add(f"scf.while ({bound}) : ({types}) -> ({types}) {{", len(carried))
+        decides = self.add(f"tensor.extract {test(*inner).name}[] : tensor<i1>")
+        self.lines.append(f"scf.condition({decides}) {commas(v.name for v in inner)} : {types}\n}} do {{")
+        again = self._inner(carried)
+        self.lines.append(f"^bb0({commas(f'{v.name}: {v.type}' for v in again)}):")
+        values = body(*again)
+        self.lines.append(f"scf.yield {commas(v.name for v in values)} : {types}\n}}")
+        return self._results(name, carried)
+
+    def _inner(self, carried: Sequence[Array]) -> list[Array]:
+        self._count += 1
+        return [Array(self, f"%c{self._count}_{n}", v.extents, v.of) for n, v in enumerate(carried)]
+
+    def _results(self, name: str, carried: Sequence[Array]) -> list[Array]:
+        names = [f"{name}#{n}" for n in range(len(carried))] if len(carried) > 1 else [name]
+        return [Array(self, n, v.extents, v.of) for n, v in zip(names, carried, strict=True)]
+
+    def number(self, index: str) -> Array:
+        """An index as an array of no dimensions."""
+        wide = self.add(f"arith.index_cast {index} : index to i64")
+        return Array(self, self.add(f"tensor.from_elements {wide} : tensor<i64>"), (), "i64")
+
+
+def _literal(number: Number, of: str) -> str:
+    if of == "i1":
+        return "true" if number else "false"
+    if of[0] in "iu":
+        return str(int(number))
+    real = of.removeprefix("complex<").rstrip(">")
+    if math.isfinite(number):
+        text = f"{float(number):.17e}"  # MLIR wants a point before an exponent
+    else:
+        text = f"0x{np.array(number, real.replace('f', 'float')).tobytes()[::-1].hex().upper()}"
+    return text if of == real else f"({text}, 0.0)"
+
+
+@dataclass(frozen=True)
+class Array:
+    """A tensor; what is computed with it is of equal shapes, or with a number."""
+
+    text: Text
+    name: str
+    extents: tuple[int, ...]
+    of: str
+
+    @property
+    def type(self) -> str:
+        return tensor(self.extents, self.of)
+
+    @property
+    def is_complex(self) -> bool:
+        return self.of.startswith("complex")
+
+    @property
+    def real_of(self) -> str:
+        return self.of.removeprefix("complex<").rstrip(">")
+
+    def _new(self, line: str, extents: Sequence[int] | None = None, of: str | None = None) -> Array:
+        return Array(
+            self.text, self.text.add(line), self.extents if extents is None else tuple(extents), of or self.of
+        )
+
+    def _same(self, other: Array | Number) -> Array:
+        return other if isinstance(other, Array) else self.text.full(self.extents, self.of, other)
+
+    def _binary(self, name: str, other: Array | Number) -> Array:
+        return self._new(f"stablehlo.{name} {self.name}, {self._same(other).name} : {self.type}")
+
+    def __add__(self, other: Array | Number) -> Array:
+        return self._binary("add", other)
+
+    def __sub__(self, other: Array | Number) -> Array:
+        return self._binary("subtract", other)
+
+    def __mul__(self, other: Array | Number) -> Array:
+        return self._binary("multiply", other)
+
+    def __truediv__(self, other: Array | Number) -> Array:
+        return self._binary("divide", other)
+
+    def __neg__(self) -> Array:
+        return self._new(f"stablehlo.negate {self.name} : {self.type}")
+
+    def __and__(self, other: Array) -> Array:
+        return self._binary("and", other)
+
+    def __or__(self, other: Array) -> Array:
+        return self._binary("or", other)
+
+    def __invert__(self) -> Array:
+        return self._new(f"stablehlo.not {self.name} : {self.type}")
+
+    def maximum(self, other: Array | Number) -> Array:
+        return self._binary("maximum", other)
+
+    def compare(self, direction: str, other: Array | Number) -> Array:
+        """``direction`` is ``EQ``, ``LT`` and so on."""
+        kind = {"i": "SIGNED", "u": "UNSIGNED"}.get(self.of[0], "FLOAT")
+        mask = tensor(self.extents, "i1")
+        line = f"stablehlo.compare {direction}, {self.name}, {self._same(other).name}, {kind} : ({self.type}, {self.type}) -> {mask}"
+        return self._new(line, of="i1")
+
+    def where(self, yes: Array | Number, no: Array) -> Array:
+        """``yes`` where the mask is true."""
+        taken = no._same(yes)
+        return self._new(
+            f"stablehlo.select {self.name}, {taken.name}, {no.name} : {self.type}, {no.type}", of=no.of
+        )
+
+    def sqrt(self) -> Array:
+        return self._new(f"stablehlo.sqrt {self.name} : {self.type}")
+
+    def abs(self) -> Array:
+        of = self.real_of
+        return self._new(f"stablehlo.abs {self.name} : ({self.type}) -> {tensor(self.extents, of)}", of=of)
+
+    def real(self) -> Array:
+        if not self.is_complex:
+            return self
+        of = self.real_of
+        return self._new(f"stablehlo.real {self.name} : ({self.type}) -> {tensor(self.extents, of)}", of=of)
+
+    def imag(self) -> Array:
+        of = self.real_of
+        if not self.is_complex:
+            return self.text.full(self.extents, of, 0)
+        return self._new(f"stablehlo.imag {self.name} : ({self.type}) -> {tensor(self.extents, of)}", of=of)
+
+    def conj(self) -> Array:
+        if not self.is_complex:
+            return self
+        return self.real().with_imag(-self.imag(), self.of)
+
+    def with_imag(self, imag: Array | Number, of: str) -> Array:
+        """A number of type ``of``: complex, or real, of which there is no imaginary part."""
+        if not of.startswith("complex"):
+            return self
+        other = self._same(imag)
+        return self._new(f"stablehlo.complex {self.name}, {other.name} : {tensor(self.extents, of)}", of=of)
+
+    def convert(self, of: str) -> Array:
+        if of == self.of:
+            return self
+        return self._new(f"stablehlo.convert {self.name} : ({self.type}) -> {tensor(self.extents, of)}", of=of)
+
+    def reduce(self, name: str, axes: Sequence[int], start: Number) -> Array:
+        axes = sorted(axis % len(self.extents) for axis in axes)
+        rest = [extent for axis, extent in enumerate(self.extents) if axis not in axes]
+        init = self.text.full((), self.of, start)
+        line = (
+            f"stablehlo.reduce({self.name} init: {init.name}) applies stablehlo.{name} across dimensions = {axes}"
+        )
+        return self._new(f"{line} : ({self.type}, {init.type}) -> {tensor(rest, self.of)}", rest)
+
+    def sum(self, *axes: int) -> Array:
+        return self.reduce("add", axes, 0)
+
+    def most(self, *axes: int) -> Array:
+        """The maximum of what is not negative."""
+        return self.reduce("maximum", axes, 0)
+
+    def spread(self, axis: int, extent: int) -> Array:
+        """With one more dimension, along which all elements are the same; ``axis`` is its number."""
+        axis %= len(self.extents) + 1
+        return self._broadcast([axis], [*self.extents[:axis], extent, *self.extents[axis:]])
+
+    def in_batch(self) -> Array:
+        """The same for each of the batch."""
+        batch = self.text.batch
+        return self._broadcast(range(len(batch)), [*batch, *self.extents]) if batch else self
+
+    def _broadcast(self, axes: Sequence[int], extents: Sequence[int]) -> Array:
+        type_ = tensor(extents, self.of)
+        if -1 not in extents:
+            kept = [axis for axis in range(len(extents)) if axis not in axes]
+            line = f"stablehlo.broadcast_in_dim {self.name}, dims = {kept} : ({self.type}) -> {type_}"
+        else:
+            room = self.text.room(extents, self.of)
+            line = (
+                f"linalg.broadcast ins({self.name} : {self.type}) outs({room} : {type_}) dimensions = {list(axes)}"
+            )
+        return self._new(line, extents)
+
+    def transpose(self) -> Array:
+        """Of the last two dimensions."""
+        rank = len(self.extents)
+        dims = [*range(rank - 2), rank - 1, rank - 2]
+        new = [self.extents[dim] for dim in dims]
+        return self._new(
+            f"stablehlo.transpose {self.name}, dims = {dims} : ({self.type}) -> {tensor(new, self.of)}", new
+        )
+
+    def part(self, axis: int, first: int, end: int) -> Array:
+        """Places ``first`` to ``end`` of a dimension."""
+        axis %= len(self.extents)
+        new = [*self.extents]
+        new[axis] = end - first
+        if new == [*self.extents]:
+            return self
+        return self._slice(axis, str(first), end - first, new)
+
+    def _slice(self, axis: int, first: str, size: int, new: Sequence[int]) -> Array:
+        where = self._region(axis, first, size)
+        return self._new(f"tensor.extract_slice {self.name}{where} : {self.type} to {tensor(new, self.of)}", new)
+
+    def _region(self, axis: int, first: str, size: int) -> str:
+        rank = len(self.extents)
+        sizes = [f"%n{dim}" if extent < 0 else str(extent) for dim, extent in enumerate(self.extents)]
+        starts = ["0"] * rank
+        starts[axis], sizes[axis] = first, str(size)
+        return f"[{commas(starts)}] [{commas(sizes)}] [{commas(['1'] * rank)}]"
+
+    def at(self, axis: int, place: str) -> Array:
+        """What is at an index of a dimension, which the result lacks."""
+        axis %= len(self.extents)
+        return self._slice(axis, place, 1, [e for dim, e in enumerate(self.extents) if dim != axis])
+
+    def put(self, axis: int, place: str, value: Array) -> Array:
+        """With other numbers at an index of a dimension, which ``value`` lacks."""
+        axis %= len(self.extents)
+        where = self._region(axis, place, 1)
+        return self._new(
+            f"tensor.insert_slice {value.name} into {self.name}{where} : {value.type} into {self.type}"
+        )
+
+    def take(self, axis: int, table: Sequence[int]) -> Array:
+        """Places of a dimension in another order."""
+        axis %= len(self.extents)
+        new = [*self.extents]
+        new[axis] = len(table)
+        at = [(axis, table) if dim == axis else dim for dim in range(len(new))]
+        return self.text.elements(new, self, at)
+
+    def diagonal(self, table: Sequence[int]) -> Array:
+        """Of every row of a matrix the element in the column that a table says."""
+        rank = len(self.extents) - 1
+        new = [*self.extents[:-2], len(table)]
+        return self.text.elements(new, self, [*range(rank), (rank - 1, table)])
+
+    def sort(self, direction: str, other: Array | None = None) -> Array:
+        """Along the last dimension, or ``other`` by what is here."""
+        arrays = [self] if other is None else [self, other]
+        types = commas(value.type for value in arrays)
+        arguments = [f"%{side}{n}: tensor<{value.of}>" for n, value in enumerate(arrays) for side in "ab"]
+        one = f"tensor<{self.of}>"
+        name = self.text.add(
+            f'"stablehlo.sort"({commas(value.name for value in arrays)}) '
+            f"<{{dimension = {len(self.extents) - 1} : i64, is_stable = true}}> ({{\n^bb0({commas(arguments)}):\n"
+            f"%less = stablehlo.compare {direction}, %a0, %b0, FLOAT : ({one}, {one}) -> tensor<i1>\n"
+            f"stablehlo.return %less : tensor<i1>\n}}) : ({types}) -> ({types})",
+            len(arrays),
+        )
+        return Array(self.text, f"{name}#{len(arrays) - 1}" if other else name, arrays[-1].extents, arrays[-1].of)
+
+    def join(self, axis: int, other: Array) -> Array:
+        axis %= len(self.extents)
+        new = [*self.extents]
+        new[axis] += other.extents[axis]
+        line = f"stablehlo.concatenate {self.name}, {other.name}, dim = {axis} : ({self.type}, {other.type}) -> {tensor(new, self.of)}"
+        return self._new(line, new)

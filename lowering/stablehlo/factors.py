@@ -1,0 +1,155 @@
+"""Factors of matrices as LAPACK computes them: a column at a time, of all matrices of a batch at once.
+
+Functions of arrays (`arrays.Array`) of shape ``[..., m, n]``, real or complex; the text is that of their arguments.
+"""
+
+from __future__ import annotations
+
+from devscope.lowering.stablehlo.arrays import Array
+
+
+def places(a: Array, axis: int, i: str) -> tuple[Array, Array]:
+    """Which places of a dimension are ``i``, and which come after it; of the shape ``[..., extent]``."""
+    text, extent = a.text, a.extents[axis]
+    at, here = text.iota(extent), text.number(i).spread(0, extent)
+    return at.compare("EQ", here).in_batch(), at.compare("GT", here).in_batch()
+
+
+def lu(a: Array) -> tuple[Array, Array, Array, Array]:
+    """``getrf``, with partial pivoting.
+
+    Returns both factors in one matrix; the row that each was swapped with, from 0 (i64, ``[..., min(m, n)]``); the
+    order of rows that this makes (i64, ``[..., m]``); the number of the first pivot that is 0, from 1, or 0 (i32).
+    """
+    text = a.text
+    *batch, m, n = a.extents
+    rows = text.iota(m).in_batch()
+    nobody = text.full([*batch, m], "i64", m)
+
+    def step(i: str, a: Array, pivots: Array, order: Array, info: Array) -> list[Array]:
+        own = text.number(i).in_batch()
+        is_own, below = places(a, -2, i)
+        column = a.at(-1, i)
+        size = column.real().abs() + column.imag().abs() if a.is_complex else column.abs()
+        size = (is_own | below).where(size, text.full(size.extents, size.of, -1))
+        largest = size.reduce("maximum", [-1], -1).spread(-1, m)
+        first = size.compare("EQ", largest).where(rows, nobody).reduce("minimum", [-1], m)
+        chosen = first.compare("EQ", m).where(own, first)  # there is none if a number is not one
+        is_chosen = rows.compare("EQ", chosen.spread(-1, m))
+
+        mine, theirs = a.at(-2, i), is_chosen.spread(-1, n).where(a, text.full(a.extents, a.of, 0)).sum(-2)
+        a = is_chosen.spread(-1, n).where(mine.spread(-2, m), a).put(-2, i, theirs)
+        before = order.at(-1, i)
+        after = is_chosen.where(order, text.full(order.extents, "i64", 0)).sum(-1)
+        order = is_chosen.where(before.spread(-1, m), order).put(-1, i, after)
+
+        pivot, column = theirs.at(-1, i), a.at(-1, i)
+        is_zero = pivot.compare("EQ", 0)
+        scaled = (below & ~is_zero.spread(-1, m)).where(column / pivot.spread(-1, m), column)
+        inside = below.spread(-1, n) & places(a, -1, i)[1].spread(-2, m)
+        a = inside.where(a - scaled.spread(-1, n) * theirs.spread(-2, m), a).put(-1, i, scaled)
+        info = (info.compare("EQ", 0) & is_zero).where((own + 1).convert("i32"), info)
+        return [a, pivots.put(-1, i, chosen), order, info]
+
+    count = min(m, n)
+    start = [a, text.full([*batch, count], "i64", 0), rows, text.full(batch, "i32", 0)]
+    a, pivots, order, info = text.loop(count, start, step)
+    return a, pivots, order, info
+
+
+def order_of_pivots(pivots: Array, m: int) -> Array:
+    """The order of ``m`` rows after swaps with ``pivots`` (i64, from 0), one after the other."""
+    text = pivots.text
+    rows = text.iota(m).in_batch()
+
+    def step(i: str, order: Array) -> list[Array]:
+        is_chosen = rows.compare("EQ", pivots.at(-1, i).spread(-1, m))
+        before = order.at(-1, i)
+        after = is_chosen.where(order, text.full(order.extents, "i64", 0)).sum(-1)
+        return [is_chosen.where(before.spread(-1, m), order).put(-1, i, after)]
+
+    return text.loop(pivots.extents[-1], [rows], step)[0]
+
+
+def norm(a: Array, axis: int) -> Array:
+    """The Euclidean norms along a dimension, of numbers whose squares may be too large or too small."""
+    size = a.abs()
+    most = size.most(axis)
+    scale = (most.compare("GT", 0) & most.compare("LT", float("inf"))).where(
+        most, a.text.full(most.extents, most.of, 1)
+    )
+    part = size / scale.spread(axis, a.extents[axis])
+    return (part * part).sum(axis).sqrt() * scale
+
+
+def qr(a: Array) -> tuple[Array, Array]:
+    """``geqrf``: R, below it the vectors of reflections, and their factors (``[..., min(m, n)]``).
+
+    Reflection ``i`` is ``1 - tau v v^H``, ``v[i] == 1``; their product in order is Q.
+    """
+    text = a.text
+    *batch, m, n = a.extents
+
+    def step(i: str, a: Array, taus: Array) -> list[Array]:
+        is_own, below = places(a, -2, i)
+        column = a.at(-1, i)
+        vector, beta, tau = _reflection(column, column.at(-1, i), is_own, below)
+        right = places(a, -1, i)[1].spread(-2, m)
+        a = right.where(_reflected(a, vector, tau.conj()), a)
+        column = is_own.where(beta.spread(-1, m), below.where(vector, column))
+        return [a.put(-1, i, column), taus.put(-1, i, tau)]
+
+    count = min(m, n)
+    a, taus = text.loop(count, [a, text.full([*batch, count], a.of, 0)], step)
+    return a, taus
+
+
+def _reflection(column: Array, alpha: Array, is_own: Array, below: Array) -> tuple[Array, Array, Array]:
+    """``larfg``: the vector of a reflection that takes what is below of a column to 0, what it makes of ``alpha``,
+    and its factor, which is 0 where there is nothing below."""
+    text, m, zeros = column.text, column.extents[-1], column.text.full(column.extents, column.of, 0)
+    tail = below.where(column, zeros)
+    is_done = tail.abs().most(-1).compare("EQ", 0)
+    if column.is_complex:
+        is_done = is_done & alpha.imag().compare("EQ", 0)
+    length = norm((is_own | below).where(column, zeros), -1)
+    beta = alpha.real().compare("LT", 0).where(length, -length).with_imag(0, column.of)
+    ones = text.full(beta.extents, beta.of, 1)
+    beta = is_done.where(alpha, beta)
+    tau = is_done.where(text.full(beta.extents, beta.of, 0), (beta - alpha) / is_done.where(ones, beta))
+    vector = tail / is_done.where(ones, alpha - beta).spread(-1, m)
+    return is_own.where(text.full(column.extents, column.of, 1), vector), beta, tau
+
+
+def _reflected(a: Array, vector: Array, tau: Array) -> Array:
+    *_, m, n = a.extents
+    wide = vector.spread(-1, n)
+    dots = (wide.conj() * a).sum(-2)
+    return a - wide * (dots * tau.spread(-1, n)).spread(-2, m)
+
+
+def product_of_reflections(a: Array, taus: Array, columns: int) -> Array:
+    """``orgqr``: the first columns of Q, of reflections as `qr` returns them."""
+    text = a.text
+    *batch, m, _ = a.extents
+    count = taus.extents[-1]
+    start = identity(a, columns)
+
+    def step(i: str, q: Array) -> list[Array]:
+        last = text.add(f"arith.constant {count - 1} : index")
+        place = text.add(f"arith.subi {last}, {i} : index")
+        is_own, below = places(a, -2, place)
+        extents = [*batch, m]
+        ones, zeros = text.full(extents, a.of, 1), text.full(extents, a.of, 0)
+        vector = is_own.where(ones, below.where(a.at(-1, place), zeros))
+        return [_reflected(q, vector, taus.at(-1, place))]
+
+    return text.loop(count, [start], step)[0]
+
+
+def identity(a: Array, columns: int) -> Array:
+    """The first columns of ones on the diagonal, as many rows as ``a`` has, for each of the batch."""
+    text, m = a.text, a.extents[-2]
+    same = text.iota(m).spread(-1, columns).compare("EQ", text.iota(columns).spread(0, m))
+    extents = [m, columns]
+    return same.where(text.full(extents, a.of, 1), text.full(extents, a.of, 0)).in_batch()

@@ -1,0 +1,131 @@
+"""Calls of routines on matrices: XLA's own by name, those that JAX makes for processors by LAPACK's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.stablehlo import factors, jacobi
+from devscope.lowering.stablehlo.arrays import Array, Text
+from devscope.lowering.stablehlo.linear_algebra import cholesky, triangular_solve
+from devscope.lowering.stablehlo.templates import element, shape
+
+Routine = Callable[[Any], str]
+"""Makes of a call the text that `templates.expand` takes."""
+
+_LAPACK = re.compile(r"lapack_[sdcz](\w+)_ffi")
+
+
+def routine(name: str) -> Routine | None:
+    """What expands calls of a name."""
+    if found := _LAPACK.fullmatch(name):
+        return _OF_LAPACK.get(_REAL_NAMES.get(found[1], found[1]))
+    return _OF_XLA.get(name)
+
+
+def _options(op: Any) -> dict[str, str]:
+    """What a foreign function of XLA is told, characters by their numbers."""
+    options = ir.DictAttr(op.attributes["mhlo.backend_config"])
+    return {
+        item.name: chr(ir.IntegerAttr(item.attr).value)
+        for item in options
+        if isinstance(item.attr, ir.IntegerAttr)
+    }
+
+
+def _given(op: Any) -> tuple[Text, list[Array]]:
+    text = Text(op.operands[0].type)
+    return text, [text.operand(number, value.type) for number, value in enumerate(op.operands)]
+
+
+def _finish(op: Any, results: Sequence[Array]) -> str:
+    """The text that ends with as many of the results as the call has, each of the type that it has there."""
+    types = [result.type for result in op.results]
+    if any([*value.extents] != shape(type_) for value, type_ in zip(results, types, strict=False)):
+        raise ValueError("the call has results of other shapes")
+    values = [value.convert(str(element(type_))) for value, type_ in zip(results, types, strict=False)]
+    return values[0].text.result(values)
+
+
+def _failed(a: Array) -> Array:
+    """LAPACK's: 1 where something is not a number (i32, for each of the batch)."""
+    part = a.real()
+    return part.compare("NE", part).reduce("or", [-1, -2], 0).convert("i32")
+
+
+def _potrf(op: Any) -> str:
+    _, (a,) = _given(op)
+    factor = cholesky(a, _options(op)["uplo"] == "L")
+    return _finish(op, [factor, _failed(factor)])
+
+
+def _trsm(op: Any) -> str:
+    _, (a, b) = _given(op)
+    options = _options(op)
+    transpose = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}[options["trans_x"]]
+    side, triangle, unit = options["side"] == "L", options["uplo"] == "L", options["diag"] == "U"
+    return _finish(op, [triangular_solve(a, b, side, triangle, unit, transpose)])
+
+
+def _getrf(op: Any) -> str:
+    _, (a,) = _given(op)
+    packed, pivots, _, info = factors.lu(a)
+    return _finish(op, [packed, pivots + 1, info])
+
+
+def _lu_decomposition(op: Any) -> str:
+    _, (a,) = _given(op)
+    return _finish(op, factors.lu(a)[:3])
+
+
+def _geqrf(op: Any) -> str:
+    _, (a,) = _given(op)
+    return _finish(op, factors.qr(a))
+
+
+def _orgqr(op: Any) -> str:
+    _, (a, taus) = _given(op)
+    return _finish(op, [factors.product_of_reflections(a, taus, a.extents[-1])])
+
+
+def _syevd(op: Any) -> str:
+    _, (a,) = _given(op)
+    values, vectors = jacobi.eigh(a, _options(op)["uplo"] == "L")
+    return _finish(op, [vectors, values, _failed(values.spread(-1, 1))])
+
+
+def _eigh(op: Any) -> str:
+    """Its options: whether the lower triangle is given, whether values are sorted, most sweeps, a tolerance."""
+    _, (a,) = _given(op)
+    lower = ir.StringAttr(op.attributes["backend_config"]).value.partition(",")[0] == "1"
+    values, vectors = jacobi.eigh(a, lower)
+    return _finish(op, [vectors, values])
+
+
+def _gesdd(op: Any) -> str:
+    _, (a,) = _given(op)
+    left, values, right = jacobi.svd(a, _options(op)["mode"] != "S")
+    return _finish(op, [a, values, left, right, _failed(values.spread(-1, 1))])
+
+
+_REAL_NAMES: Mapping[str, str] = {"ungqr": "orgqr", "heevd": "syevd"}
+"""Of routines that are called otherwise for complex numbers."""
+
+_OF_LAPACK: Mapping[str, Routine] = {
+    "potrf": _potrf,
+    "trsm": _trsm,
+    "getrf": _getrf,
+    "geqrf": _geqrf,
+    "orgqr": _orgqr,
+    "syevd": _syevd,
+    "gesdd": _gesdd,
+}
+
+_OF_XLA: Mapping[str, Routine] = {
+    "LuDecomposition": _lu_decomposition,
+    "Qr": _geqrf,
+    "ProductOfElementaryHouseholderReflectors": _orgqr,
+    "Eigh": _eigh,
+}

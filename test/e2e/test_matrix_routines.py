@@ -1,0 +1,107 @@
+"""Calls of XLA's and LAPACK's factors of matrices in StableHLO, on the host and on a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devscope
+
+PROGRAM = """
+func.func @lu(%x: tensor<2x5x3xf64>) -> (tensor<2x5x3xf64>, tensor<2x3xi32>, tensor<2x5xi32>) {
+  %0:3 = stablehlo.custom_call @LuDecomposition(%x)
+    : (tensor<2x5x3xf64>) -> (tensor<2x5x3xf64>, tensor<2x3xi32>, tensor<2x5xi32>)
+  return %0#0, %0#1, %0#2 : tensor<2x5x3xf64>, tensor<2x3xi32>, tensor<2x5xi32>
+}
+func.func @getrf(%x: tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3xi32>, tensor<i32>) {
+  %0:3 = stablehlo.custom_call @lapack_sgetrf_ffi(%x) {mhlo.backend_config = {}}
+    : (tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3xi32>, tensor<i32>)
+  return %0#0, %0#1, %0#2 : tensor<3x3xf32>, tensor<3xi32>, tensor<i32>
+}
+func.func @qr(%x: tensor<?x4x3xcomplex<f32>>) -> (tensor<?x4x3xcomplex<f32>>, tensor<?x4x3xcomplex<f32>>) {
+  %0:2 = stablehlo.custom_call @Qr(%x)
+    : (tensor<?x4x3xcomplex<f32>>) -> (tensor<?x4x3xcomplex<f32>>, tensor<?x3xcomplex<f32>>)
+  %1 = stablehlo.custom_call @ProductOfElementaryHouseholderReflectors(%0#0, %0#1)
+    : (tensor<?x4x3xcomplex<f32>>, tensor<?x3xcomplex<f32>>) -> tensor<?x4x3xcomplex<f32>>
+  return %0#0, %1 : tensor<?x4x3xcomplex<f32>>, tensor<?x4x3xcomplex<f32>>
+}
+func.func @eigh(%x: tensor<5x5xf64>) -> (tensor<5x5xf64>, tensor<5xf64>) {
+  %0:2 = stablehlo.custom_call @Eigh(%x) {backend_config = "1,1,100,1e-6"}
+    : (tensor<5x5xf64>) -> (tensor<5x5xf64>, tensor<5xf64>)
+  return %0#0, %0#1 : tensor<5x5xf64>, tensor<5xf64>
+}
+func.func @svd(%x: tensor<5x3xf64>) -> (tensor<5x5xf64>, tensor<3xf64>, tensor<3x3xf64>, tensor<i32>) {
+  %0:5 = stablehlo.custom_call @lapack_dgesdd_ffi(%x) {mhlo.backend_config = {mode = 65 : ui8}}
+    : (tensor<5x3xf64>) -> (tensor<5x3xf64>, tensor<3xf64>, tensor<5x5xf64>, tensor<3x3xf64>, tensor<i32>)
+  return %0#2, %0#1, %0#3, %0#4 : tensor<5x5xf64>, tensor<3xf64>, tensor<3x3xf64>, tensor<i32>
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["cpu:0", "opencl:0"])
+def program(request: pytest.FixtureRequest) -> Any:
+    with devscope.compile(PROGRAM, default=request.param, cache=False) as executable:
+        yield executable
+
+
+def test_lu_swaps_rows_for_the_largest_pivot(program: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((2, 5, 3))
+    packed, pivots, order = program.run("lu", x)
+    lower = np.tril(packed, -1) + np.eye(5, 3)
+    np.testing.assert_allclose(
+        lower @ np.triu(packed)[:, :3], np.take_along_axis(x, order[..., None], 1), atol=1e-12
+    )
+    assert np.abs(np.tril(packed, -1)).max() <= 1
+    np.testing.assert_array_equal(order[:, 0], pivots[:, 0])
+
+
+def test_getrf_says_which_pivot_is_zero_and_goes_on(program: Any) -> None:
+    packed, pivots, info = program.run("getrf", np.ones((3, 3), np.float32))
+    np.testing.assert_array_equal(packed, [[1, 1, 1], [1, 0, 0], [1, 0, 0]])
+    np.testing.assert_array_equal(pivots, [1, 2, 3])
+    assert info == 2
+    packed, _, info = program.run("getrf", np.full((3, 3), np.nan, np.float32))
+    assert np.isnan(packed).all()
+    assert info == 0
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_qr_of_a_batch_known_as_the_program_runs(program: Any, count: int) -> None:
+    rng = np.random.default_rng(1)
+    x = (rng.standard_normal((count, 4, 3)) + 1j * rng.standard_normal((count, 4, 3))).astype(np.complex64)
+    packed, q = program.run("qr", x)
+    np.testing.assert_allclose(q @ np.triu(packed)[:, :3], x, atol=1e-5)
+    np.testing.assert_allclose(
+        np.conj(np.swapaxes(q, 1, 2)) @ q, np.broadcast_to(np.eye(3), (count, 3, 3)), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("values", [[-2.0, 1e-9, 1.0, 1.0, 3e5], [0.0, 0.0, 0.0, 0.0, 0.0]])
+def test_eigh_with_equal_and_small_values(program: Any, values: list[float]) -> None:
+    basis, _ = np.linalg.qr(np.random.default_rng(2).standard_normal((5, 5)))
+    x = basis @ np.diag(values) @ basis.T
+    vectors, found = program.run("eigh", np.tril(x) + np.triu(np.full((5, 5), 7.0), 1))
+    scale = np.abs(values).max()
+    np.testing.assert_allclose(found, sorted(values), atol=1e-14 * scale)
+    np.testing.assert_allclose(vectors @ np.diag(found) @ vectors.T, x, atol=1e-14 * scale)
+    np.testing.assert_allclose(vectors.T @ vectors, np.eye(5), atol=1e-14)
+
+
+def test_eigh_of_what_is_not_finite_is_not_a_number(program: Any) -> None:
+    x = np.eye(5)
+    x[3, 1] = np.nan
+    assert all(np.isnan(result).all() for result in program.run("eigh", x))
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_svd_has_all_vectors_at_any_rank(program: Any, rank: int) -> None:
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal((5, rank)) @ rng.standard_normal((rank, 3))
+    left, values, right, info = program.run("svd", x)
+    np.testing.assert_allclose(values, np.linalg.svd(x, compute_uv=False), atol=1e-14)
+    np.testing.assert_allclose(left[:, :3] * values @ right, x, atol=1e-13)
+    np.testing.assert_allclose(left.T @ left, np.eye(5), atol=1e-14)
+    np.testing.assert_allclose(right @ right.T, np.eye(3), atol=1e-14)
+    assert info == 0
