@@ -129,7 +129,7 @@ def _import(model: Any, name: str, examples: Mapping[str, tuple[int, ...]]) -> I
             raise _refusal(name, str(second)) from None
         text = f"'{name}' is compiled for the shapes of the example arguments ({shapes}) only: {refused}"
         warnings.warn(DevscopeWarning(text), stacklevel=2)
-    literals = {made.resources[key]: data for key, data in model.outside.items() if key in made.resources}
+    literals = {made.resources[key]: data for key, data in made.outside.items() if key in made.resources}
     return ImportedSource(
         name,
         made.text.encode(),

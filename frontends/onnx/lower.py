@@ -29,6 +29,7 @@ class Lowered:
     text: str
     resources: Mapping[str, str]
     dtypes: tuple[list[str], list[str]]
+    outside: Mapping[str, memoryview]
 
 
 def lower(model: Any, outside: Mapping[str, memoryview]) -> Lowered:
@@ -67,7 +68,7 @@ def lower(model: Any, outside: Mapping[str, memoryview]) -> Lowered:
     lines = [f"func.func @main({heads}) -> ({types}) {{", *builder.lines]
     end = f"  return {', '.join(v.name for v in results)} : {types}" if results else "  return"
     elements = [value.element for value, _ in arguments], [value.element for value in results]
-    return Lowered("\n".join([*lines, end, "}"]), resources, elements)
+    return Lowered("\n".join([*lines, end, "}"]), resources, elements, outside)
 
 
 def is_static(model: Any) -> bool:

@@ -32,6 +32,9 @@ _WRONG: Mapping[str, str] = {
     "NegativeLogLikelihoodLoss": "weighs the mean in another way",
     "NonMaxSuppression": "stops for some scores",
     "RoiAlign": "takes other samples",
+    "InstanceNormalization": "counts elements in another way",
+    "BitShift": "shifts by negative numbers in another way",
+    "CenterCropPad": "keeps the shape",
     "Scan": "writes rows where there are none",
 }
 """Operators that torch-mlir imports as something else."""
@@ -41,9 +44,17 @@ def _wrong(node: Any) -> str:
     """What torch-mlir makes of a node that is something else, in words after its name; ``""`` where it is right."""
     if node.op_type in ("LSTM", "GRU", "RNN") and len(node.input) > 4 and node.input[4]:
         return "does not look at the lengths of sequences"
+    if node.op_type in ("ArgMax", "ArgMin") and any(a.name == "select_last_index" and a.i for a in node.attribute):
+        return "takes the first of equal elements"
     if node.op_type == "Loop" and not _goes_on(node):
         return "does not look at the condition"
     return _WRONG.get(node.op_type, "")
+
+
+def _computed_pads(model: Any) -> bool:
+    known = {tensor.name for tensor in model.graph.initializer}
+    known |= {node.output[0] for node in model.graph.node if node.op_type == "Constant"}
+    return any(node.op_type == "Pad" and node.input[1] not in known for node in model.graph.node)
 
 
 def _goes_on(loop: Any) -> bool:
@@ -66,12 +77,20 @@ class Imported:
     text: str
     resources: Mapping[str, str]
     dtypes: tuple[list[str], list[str]]
+    outside: Mapping[str, memoryview]
+    """The data of the resources, by the same names."""
 
 
 def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported:
     """The module of a model, the function ``main``. Raises `Refused`."""
     from devscope.frontends.onnx.prepare import folded
+    from devscope.frontends.onnx.rewrites import rewritten
 
+    model, outside = rewritten(model, outside)
+    if _computed_pads(model):
+        model = folded(model, outside)
+    if _computed_pads(model):
+        raise Refused("Pad of shapes known at run time only, by as much as is computed: torch-mlir's pads nothing")
     _check(model)
     resources = {
         tensor.name: f"weight{k}" for k, tensor in enumerate(model.graph.initializer) if tensor.name in outside
@@ -81,7 +100,7 @@ def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported
         given = folded(model, resources) if mode == "folded" else model
         answer = _ask(given, resources, mode == "functions")
         if answer[0] == "ok" and _NEGATIVE.search(answer[1]) is None:
-            return Imported(located(answer[1], model), resources, _dtypes(model))
+            return Imported(located(answer[1], model), resources, _dtypes(model), outside)
         said.append("torch-mlir loses track of a dimension" if answer[0] == "ok" else answer[1])
     raise Refused(min(said, key=len))
 

@@ -245,6 +245,65 @@ def test_examples_fix_what_cannot_be_dynamic() -> None:
         devscope.run(model, [[[1.0], [2.0, 3.0]]])
 
 
+def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    return helper.make_node(kind, inputs.split(), outputs.split(), **attributes)
+
+
+QUANTA = {
+    "xs": np.float32(0.02), "xz": np.uint8(120), "ws": np.linspace(0.01, 0.02, 8, dtype=np.float32),
+    "wz": np.zeros(8, np.int8), "w": RNG.integers(-127, 127, (8, 3, 16, 16)).astype(np.int8), "ys": np.float32(4),
+    "bias": RNG.integers(-900, 900, 8).astype(np.int32),
+    "m": RNG.integers(0, 255, (16, 8)).astype(np.uint8), "one": np.float32(0.01), "mz": np.uint8(128),
+}  # fmt: skip
+REWRITTEN = {
+    "linear_convolution": (
+        [node("QuantizeLinear", "x xs xz", "a"), node("QLinearConv", "a xs xz w ws wz ys xz bias", "b"),
+         node("MaxPool", "b", "c", kernel_shape=[2, 2]), node("DequantizeLinear", "c ys xz", "y")],
+        ["n", 3, "h", 18]),
+    "pairs": (
+        [node("QuantizeLinear", "x xs xz", "a"), node("DequantizeLinear", "a xs xz", "b"),
+         node("DequantizeLinear", "w ws wz", "c", axis=0), node("Conv", "b c", "y")], ["n", 3, "h", 18]),
+    "dynamic_product": (
+        [node("DynamicQuantizeLinear", "x", "a as az"), node("MatMulInteger", "a m az mz", "b"),
+         node("Cast", "b", "c", to=FLOAT), node("Mul", "c as", "y")], ["n", "h", 16]),
+    "linear_product": (
+        [node("QuantizeLinear", "x xs xz", "a"), node("QLinearMatMul", "a xs xz m one mz ys xz", "b"),
+         node("DequantizeLinear", "b ys xz", "y")], ["n", "h", 16]),
+    "nearest": ([node("Resize", "x none scales", "y", coordinate_transformation_mode="asymmetric",
+                      nearest_mode="floor")], ["n", 2, "h", 4]),
+    "between": ([node("Resize", "x none scales", "y", mode="linear")], ["n", 2, "h", 4]),
+    "corners": ([node("Shape", "x", "s", end=2), node("Concat", "s hw", "sizes", axis=0),
+                 node("Resize", "x none none sizes", "y", mode="linear",
+                      coordinate_transformation_mode="align_corners")], ["n", 2, "h", 4]),
+    "instances": ([node("InstanceNormalization", "x two two", "y")], ["n", 2, "h"]),
+    "shuffle": ([node("DepthToSpace", "x", "y", blocksize=2, mode="CRD")], ["n", 8, "h", 4]),
+    "reshape": ([node("Transpose", "x", "a", perm=[2, 0, 1, 3]), node("Reshape", "a rows", "y")],
+                ["n", 4, "h", 8]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REWRITTEN)
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_written_out_for_dimensions_of_any_size(case: str, target: str) -> None:
+    """Operators that torch-mlir lacks or has otherwise, beside the reference implementation."""
+    from onnx.reference import ReferenceEvaluator
+
+    nodes, shape = REWRITTEN[case]
+    weights = {
+        **QUANTA, "none": np.zeros(0, np.float32), "scales": np.array([1, 1, 2, 1.5], np.float32),
+        "hw": np.array([7, 6]), "two": np.array([0.5, 2], np.float32), "rows": np.array([-1, 32]),
+    }  # fmt: skip
+    weights = {name: array for name, array in weights.items() if any(name in one.input for one in nodes)}
+    model = model_of(nodes, [info("x", *shape)], [info("y", *(["o", "p", "q", "r"][: len(shape)]))], weights, 19)
+    if case == "reshape":
+        model.graph.output[0].CopyFrom(info("y", "m", 32))
+    exe = devscope.compile(model, default=target, cache=False)
+    for count in (1, 3):
+        x = RNG.standard_normal([{"n": count, "h": 18}.get(str(e), e) for e in shape], np.float32)
+        (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+        np.testing.assert_allclose(exe(x), want, rtol=1e-4, atol=1e-4)
+
+
 LOOP = helper.make_graph(
     [
         helper.make_node("ReduceMax", ["a"], ["m"], keepdims=0),
@@ -263,6 +322,8 @@ LOOP = helper.make_graph(
         ([helper.make_node("Abs", ["x"], ["y"])], [info("x", 2, type=TensorProto.STRING)], "strings are not"),
         ([helper.make_node("Bernoulli", ["x"], ["y"])], [info("x", 2)], "RandomUniformLike is not supported"),
         ([helper.make_node("Resize", ["x", "", "s"], ["y"])], [info("x", "n"), info("s", 1)], "Resize"),
+        ([helper.make_node("Pad", ["x", "p"], ["y"])], [info("x", "n"), info("p", 2, type=INT64)], "Pad of"),
+        ([helper.make_node("ArgMax", ["x"], ["y"], select_last_index=1)], [info("x", "n")], "ArgMax of"),
         ([helper.make_node("Add", ["x", "x"], ["y"])], [info("x", "n", type=UINT8)], "elements of type ui8"),
         ([helper.make_node("RNN", ["x", "w", "r", "", "l"], ["y"])],
          [info("x", "n", 1, 2), info("w", 1, 3, 2), info("r", 1, 3, 3), info("l", 1, type=TensorProto.INT32)],

@@ -1,0 +1,125 @@
+"""What rewrites a model's nodes before torch-mlir imports it: a table of functions, and what they know and write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from devscope.frontends.onnx.types import Refused
+from devscope.frontends.onnx.weights import LEAST_BYTES
+
+
+class Graph:
+    """What is known of the values of a model's graph; initializers are added to it."""
+
+    def __init__(self, model: Any, outside: Mapping[str, memoryview]) -> None:
+        self.model, self.outside = model, dict(outside)
+        self.shapes: dict[str, list[int | str | None]] = {}
+        self._types: dict[str, int] = {}
+        for info in [*model.graph.input, *model.graph.value_info, *model.graph.output]:
+            type_ = info.type.tensor_type
+            self._types[info.name] = type_.elem_type
+            if type_.HasField("shape"):
+                self.shapes[info.name] = [dim.dim_value or dim.dim_param or None for dim in type_.shape.dim]
+        self._tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+        for node in model.graph.node:
+            if node.op_type == "Constant" and node.attribute[0].name == "value":
+                self._tensors[node.output[0]] = node.attribute[0].t
+        for name, tensor in self._tensors.items():
+            self.shapes[name], self._types[name] = [*tensor.dims], tensor.data_type
+        self.whole: dict[str, int] = {}
+        """Quantised values, which are floats now, and the types that they had."""
+
+    def data(self, name: str) -> Any:
+        """The elements of a constant; None of other values."""
+        tensor = self._tensors.get(name)
+        if tensor is None:
+            return None
+        if name in self.outside:
+            dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            return np.frombuffer(self.outside[name], dtype).reshape(tuple(tensor.dims))
+        return numpy_helper.to_array(tensor)
+
+    def type_of(self, name: str) -> int:
+        return self.whole.get(name) or self._types.get(name, 0)
+
+    def constant(self, array: np.ndarray[Any, Any]) -> str:
+        """A new initializer; a large one is outside of the model."""
+        name = f"devscope.constant.{len(self._tensors)}"
+        if array.nbytes < LEAST_BYTES:
+            tensor = numpy_helper.from_array(array, name)
+        else:
+            number = helper.np_dtype_to_tensor_dtype(array.dtype)
+            tensor = onnx.TensorProto(name=name, data_type=number, dims=array.shape)
+            self.outside[name] = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+        self._tensors[name] = tensor
+        self.shapes[name], self._types[name] = [*array.shape], tensor.data_type
+        self.model.graph.initializer.append(tensor)
+        return name
+
+
+class Writer:
+    """Writes the nodes that stand for one."""
+
+    def __init__(self, graph: Graph, node: Any, opset: int) -> None:
+        self.graph, self.node, self.opset = graph, node, opset
+        self.nodes: list[Any] = []
+        self.attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        found = self.attributes.get(name, default)
+        return found.decode() if isinstance(found, bytes) else found
+
+    def has(self, number: int) -> bool:
+        return number < len(self.node.input) and self.node.input[number] != ""
+
+    def __getitem__(self, number: int) -> str:
+        return self.node.input[number]
+
+    def data(self, number: int) -> Any:
+        """The elements of an operand; None where it is computed."""
+        return self.graph.data(self.node.input[number]) if self.has(number) else None
+
+    def rank(self, number: int) -> int:
+        """Raises `Refused`."""
+        found = self.graph.shapes.get(self.node.input[number])
+        if found is None:
+            raise Refused(f"{self.node.op_type} of shapes known at run time only, of unknown rank")
+        return len(found)
+
+    def op(self, kind: str, *inputs: str, result: int | None = None, **attributes: Any) -> str:
+        """A node, and the name of its result; ``result``: which one of the node's it is."""
+        count = len(self.nodes)
+        name = f"{self.node.name}.{count}" if result is None else self.node.output[result]
+        self.nodes.append(helper.make_node(kind, inputs, [name], f"{self.node.name}.{count}", **attributes))
+        return name
+
+    def constant(self, array: Any, dtype: Any = np.float32) -> str:
+        return self.graph.constant(np.asarray(array, dtype))
+
+    def mean(self, x: str, axes: Sequence[int]) -> str:
+        if self.opset < 18:
+            return self.op("ReduceMean", x, axes=axes, keepdims=1)
+        return self.op("ReduceMean", x, self.constant(axes, np.int64), keepdims=1)
+
+    def extent(self, x: str, axis: int) -> str:
+        """A scalar."""
+        return self.op("Gather", self.op("Shape", x), self.constant(axis, np.int64), axis=0)
+
+
+Rewrite = Callable[[Writer], None]
+REWRITES: dict[str, Rewrite] = {}
+
+
+def rewrites(*kinds: str) -> Callable[[Rewrite], Rewrite]:
+    """Registers what rewrites nodes of these operators."""
+
+    def register(rewrite: Rewrite) -> Rewrite:
+        REWRITES.update(dict.fromkeys(kinds, rewrite))
+        return rewrite
+
+    return register

@@ -1,0 +1,180 @@
+"""Nodes that torch-mlir gets wrong or lacks, written out in operators that it has, before it imports a model.
+
+Quantised integers become floats that are whole: what is between a QuantizeLinear and a DequantizeLinear is never seen
+from outside, and every operator in between is written out, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto
+
+from devscope.frontends.onnx import quantised as _quantised
+from devscope.frontends.onnx.prepare import inferred
+from devscope.frontends.onnx.quantised import MOVES, moved
+from devscope.frontends.onnx.rewriter import REWRITES, Graph, Writer, rewrites
+from devscope.frontends.onnx.types import Refused
+
+#: Each registers the operators that it writes out.
+MODULES = (_quantised,)
+
+
+@rewrites("InstanceNormalization")
+def _instance_normalization(w: Writer) -> None:
+    """torch-mlir divides by -1 where it does not know how many elements there are."""
+    rank = w.rank(0)
+    axes = [*range(2, rank)]
+    centred = w.op("Sub", w[0], w.mean(w[0], axes))
+    variance = w.mean(w.op("Mul", centred, centred), axes)
+    spread = w.op("Sqrt", w.op("Add", variance, w.constant(w.attr("epsilon", 1e-5))))
+    shape = w.constant([-1, *[1] * (rank - 2)], np.int64)
+    scaled = w.op("Mul", w.op("Div", centred, spread), w.op("Reshape", w[1], shape))
+    w.op("Add", scaled, w.op("Reshape", w[2], shape), result=0)
+
+
+@rewrites("DepthToSpace")
+def _depth_to_space(w: Writer) -> None:
+    """torch-mlir knows one order of channels."""
+    size, x = w.attr("blocksize"), w[0]
+    if w.attr("mode", "DCR") == "CRD":
+        channels = w.graph.shapes.get(x, [None, None])[1]
+        if not isinstance(channels, int):
+            raise Refused("DepthToSpace of channels known at run time only")
+        order = np.arange(channels).reshape(-1, size * size).T.reshape(-1)
+        x = w.op("Gather", x, w.constant(order, np.int64), axis=1)
+    w.op("DepthToSpace", x, blocksize=size, mode="DCR", result=0)
+
+
+@rewrites("Reshape")
+def _reshape(w: Writer) -> None:
+    """Where several dimensions of any size become one, torch-mlir takes some of them to be 1: not of one dimension."""
+    given, shape = w.data(1), w.graph.shapes.get(w[0])
+    asked = [] if given is None else [int(extent) for extent in given]
+    copied = [axis for axis, extent in enumerate(asked) if extent == 0 and not w.attr("allowzero", 0)]
+    merged = [extent for axis, extent in enumerate(shape or ["?", "?"]) if shape is None or axis not in copied]
+    if asked == [-1] or -1 not in asked or sum(not isinstance(extent, int) for extent in merged) < 2:
+        w.op("Reshape", *w.node.input, result=0, **w.attributes)
+        return
+    parts = [
+        w.op("Gather", w.op("Shape", w[0]), w.constant([axis], np.int64), axis=0)
+        if axis in copied
+        else w.constant([extent], np.int64)
+        for axis, extent in enumerate(asked)
+    ]
+    rest = w.op("Reshape", w.op("Size", w[0]), w.constant([1], np.int64))
+    for axis, part in enumerate(parts):
+        rest = rest if asked[axis] == -1 else w.op("Div", rest, part)
+    parts[asked.index(-1)] = rest
+    flat = w.op("Reshape", w[0], w.constant([-1], np.int64))
+    w.op("Reshape", flat, w.op("Concat", *parts, axis=0), result=0)
+
+
+@rewrites("Resize")
+def _resize(w: Writer) -> None:
+    """One axis after the other, at places that are computed: the nearest element, or between two."""
+    mode, kind = w.attr("mode", "nearest"), w.attr("coordinate_transformation_mode", "half_pixel")
+    plain = w.attr("keep_aspect_ratio_policy", "stretch") == "stretch" and not w.attr("antialias", 0)
+    kinds = ("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners")
+    if mode not in ("nearest", "linear") or kind not in kinds or not plain or w.attr("exclude_outside", 0):
+        raise Refused(f"Resize of shapes known at run time only, of mode {mode} and coordinates {kind}")
+    x, rank = w[0], w.rank(0)
+    axes = [axis % rank for axis in w.attr("axes") or range(rank)]
+    scales = np.asarray(() if w.data(2) is None else w.data(2))
+    by_scales = scales.size > 0
+    if not by_scales and not w.has(3):
+        raise Refused("Resize of shapes known at run time only, of scales that are computed")
+    for number, axis in enumerate(axes):
+        if by_scales and scales[number] == 1:
+            continue
+        before, after = (w.graph.shapes.get(name, [None] * rank)[axis] for name in (w[0], w.node.output[0]))
+        if not by_scales and before is not None and before == after:
+            continue
+        extent = w.op("Cast", w.extent(x, axis), to=TensorProto.FLOAT)
+        if by_scales:
+            scale = w.constant(scales[number])
+            size = w.op("Floor", w.op("Mul", extent, scale))
+        else:
+            place = w.constant(number, np.int64)
+            size = w.op("Cast", w.op("Gather", w[3], place, axis=0), to=TensorProto.FLOAT)
+            scale = w.op("Div", size, extent)
+        x = _resized(w, x, axis, extent, size, scale, mode, kind)
+    w.op("Identity", x, result=0)
+
+
+def _resized(w: Writer, x: str, axis: int, extent: str, size: str, scale: str, mode: str, kind: str) -> str:
+    one, half, zero = (w.constant(number) for number in (1, 0.5, 0))
+    count = w.op("Cast", size, to=TensorProto.INT64)
+    numbers = w.op("Range", w.constant(0, np.int64), count, w.constant(1, np.int64))
+    place = w.op("Cast", numbers, to=TensorProto.FLOAT)
+    last = w.op("Sub", extent, one)
+    if kind == "asymmetric":
+        at = w.op("Div", place, scale)
+    elif kind == "align_corners":
+        steps = w.op("Max", w.op("Sub", w.op("Mul", extent, scale), one), one)
+        at = w.op("Div", w.op("Mul", place, last), steps)
+    else:
+        at = w.op("Sub", w.op("Div", w.op("Add", place, half), scale), half)
+        if kind == "pytorch_half_pixel":
+            at = w.op("Mul", at, w.op("Cast", w.op("Greater", size, one), to=TensorProto.FLOAT))
+
+    def taken(where: str) -> str:
+        inside = w.op("Min", w.op("Max", where, zero), last)
+        return w.op("Gather", x, w.op("Cast", inside, to=TensorProto.INT64), axis=axis)
+
+    if mode == "nearest":
+        how = w.attr("nearest_mode", "round_prefer_floor")
+        if how == "round_prefer_floor":
+            at = w.op("Ceil", w.op("Sub", at, half))
+        elif how == "round_prefer_ceil":
+            at = w.op("Floor", w.op("Add", at, half))
+        else:
+            at = w.op(how.capitalize(), at)
+        return taken(at)
+    first = w.op("Floor", at)
+    shape = w.constant([-1, *[1] * (w.rank(0) - 1 - axis)], np.int64)
+    part = w.op("Reshape", w.op("Sub", at, first), shape)
+    low, high = taken(first), taken(w.op("Add", first, one))
+    return w.op("Add", low, w.op("Mul", w.op("Sub", high, low), part))
+
+
+def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[str, memoryview]]:
+    """A model in which these operators are written out, and the data of its large initializers. Raises `Refused`."""
+    if not any(node.op_type in REWRITES for node in model.graph.node):
+        return model, dict(outside)
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    graph = Graph(result, outside)
+    opset = max(one.version for one in model.opset_import if one.domain in ("", "ai.onnx"))
+    nodes: list[Any] = []
+    for node in model.graph.node:
+        rewrite = REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+        if rewrite is None or (node.op_type in MOVES and node.input[0] in graph.whole):
+            nodes.append(moved(graph, node))
+            continue
+        writer = Writer(graph, node, opset)
+        rewrite(writer)
+        nodes += writer.nodes
+    if found := [one.name for one in result.graph.output if one.name in graph.whole]:
+        raise Refused(f"'{found[0]}', a result, is quantised, of shapes known at run time only")
+    del result.graph.node[:]
+    result.graph.node.extend(nodes)
+    used = {name for node in _all_nodes(result.graph) for name in node.input}
+    kept = [tensor for tensor in result.graph.initializer if tensor.name in used]
+    del result.graph.initializer[:]
+    result.graph.initializer.extend(kept)
+    known = [info for info in result.graph.value_info if info.name not in graph.whole]
+    del result.graph.value_info[:]
+    result.graph.value_info.extend(known)
+    return inferred(result), {name: data for name, data in graph.outside.items() if name in used}
+
+
+def _all_nodes(graph: Any) -> Iterator[Any]:
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from _all_nodes(attribute.g)
