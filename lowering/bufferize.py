@@ -271,8 +271,12 @@ def _begin_apart(module: Any) -> None:
             written = [(user, number) for user, number in uses if _writes_over(user, number)]
             if name == "tensor.empty":
                 written = [(user, number) for user, number in written if _has_place(user)]
-            for user, number in written[len(uses) == len(written) :]:
+            # Fills stand right in front of what writes over them, so that passes over rows can take them along.
+            kept = len(uses) == len(written) and name != "linalg.fill"
+            for user, number in written[kept:]:
                 user.operands[number] = op.clone(ip=ir.InsertionPoint(user)).results[0]
+            if uses and not kept and len(uses) == len(written):
+                op.erase()
 
 
 def _writes_over(op: Any, number: int) -> bool:

@@ -28,7 +28,7 @@ def call_rows(module: Any, schedules: Schedules, launchers: Launchers) -> None:
     _, *ops = mlir_util.walk(module.operation)
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
     found: list[tuple[RowGroup, Row]] = []
-    for whole in row_groups(ops, linalg, late_fills=True):
+    for whole in row_groups(ops, linalg):
         if not launchers.is_launched(whole.nests[0].op):
             continue
         for group in _runs(whole):

@@ -143,9 +143,13 @@ def _source(tensor: Any, map_: Any, summed: Collection[int], linalg: Any) -> tup
     return tensor, map_
 
 
-def is_moved(op: Any, linalg: Any) -> bool:
-    """Whether ``op`` is a transpose or a broadcast, whatever it is called."""
-    return _moved(op, linalg) is not None
+def moved_axes(op: Any, linalg: Any) -> dict[int, int] | None:
+    """Of a transpose or a broadcast, whatever it is called: for axes of its result, those of what it reads."""
+    maps = _moved(op, linalg)
+    if maps is None:
+        return None
+    source, target = (_loops(map_) for map_ in maps)
+    return {axis: source.index(loop) for axis, loop in enumerate(target) if loop in source}
 
 
 def _moved(op: Any, linalg: Any) -> tuple[Any, Any] | None:

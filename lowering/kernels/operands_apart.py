@@ -7,12 +7,13 @@ which kernels read in any layout, may go in. Windows that overlap, of convolutio
 again as well, and their kernels take the elements as they are.
 """
 
+from itertools import pairwise
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.normalise import contractions_of, is_moved
+from devscope.lowering.kernels.normalise import contractions_of, moved_axes
 from devscope.lowering.windows import sum_of_loops
 
 _KEPT = "devscope.apart"
@@ -30,6 +31,8 @@ def keep_operands_apart(module: Any) -> None:
         maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
         for number in (0, 1):
             if isinstance(op.operands[number].type, ir.RankedTensorType) and _is_used_again(op, maps, number):
+                if _parts_sums(op, maps, number, linalg):
+                    _insert_copy(op, number)
                 _keep(op, number, linalg)
     for op in mlir_util.named(module.operation, "linalg.generic"):
         if 2 <= len(op.operands) <= 3 and len(op.results) == 1:
@@ -53,14 +56,51 @@ def _is_used_again(op: Any, maps: list[Any], number: int) -> bool:
     return any(str(index) not in own and extent != 1 for index, extent in zip(other, shape, strict=True))
 
 
+def _parts_sums(op: Any, maps: list[Any], number: int, linalg: Any) -> bool:
+    """Whether an operand is a transpose, reshaped, whose source has the elements of a sum at several distances.
+
+    Read where they are, they would be sums in a loop around the kernel: heads of an attention in front of a layer.
+    """
+    reshape = _maker(op.operands[number], "tensor.collapse_shape")
+    transpose = None if reshape is None else _maker(reshape.operands[0])
+    moved = None if transpose is None else moved_axes(transpose, linalg)
+    if reshape is None or transpose is None or moved is None:
+        return False
+    groups = [
+        [axis.value for axis in map(ir.IntegerAttr, ir.ArrayAttr(group))] for group in _reassociation(reshape)
+    ]
+    shape = ir.RankedTensorType(transpose.results[0].type).shape
+    result = {str(index) for index in maps[2].results}
+    for index, group in zip(maps[number].results, groups, strict=True):
+        places = [moved.get(axis, -1) for axis in group if shape[axis] != 1]
+        if str(index) not in result and any(two != one + 1 for one, two in pairwise(places)):
+            return True
+    return False
+
+
+def _reassociation(op: Any) -> Any:
+    return ir.ArrayAttr(op.attributes["reassociation"])
+
+
+def _maker(value: Any, name: str = "") -> Any | None:
+    """The operation that makes ``value``, if it has that name."""
+    op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    return op if op is not None and op.name.startswith(name) else None
+
+
+def _insert_copy(user: Any, number: int) -> None:
+    value = user.operands[number]
+    copy = f"%kept = bufferization.alloc_tensor() copy(%0) {{{_KEPT}}} : {value.type}"
+    user.operands[number] = mlir_util.insert(user, copy, [value])[0].results[0]
+
+
 def _keep(user: Any, number: int, linalg: Any) -> None:
     """Follow an operand to what computes it, and put a copy there."""
     while not isinstance((value := user.operands[number]).owner, ir.Block):
         op = value.owner.operation
-        if op.name not in _VIEWS and not is_moved(op, linalg) and not _only_extends(op):
+        if op.name not in _VIEWS and moved_axes(op, linalg) is None and not _only_extends(op):
             if _is_elementwise(op, linalg):
-                copy = f"%kept = bufferization.alloc_tensor() copy(%0) {{{_KEPT}}} : {value.type}"
-                user.operands[number] = mlir_util.insert(user, copy, [value])[0].results[0]
+                _insert_copy(user, number)
             return
         user, number = op, 0
 

@@ -52,10 +52,10 @@ def fuse_rows(
         _replace(group, rows_only, shared, library)
 
 
-def row_groups(ops: Sequence[Any], linalg: Any, late_fills: bool = False) -> list["RowGroup"]:
+def row_groups(ops: Sequence[Any], linalg: Any) -> list["RowGroup"]:
     """Operations among ``ops``, all of a function or module, that follow each other and share rows.
 
-    ``late_fills``: also fills of what only the next one of a group uses.
+    Fills between them belong to a group if only its next operation uses what they fill.
     """
     code = _Code(ops)
     groups: list[RowGroup] = []
@@ -70,7 +70,7 @@ def row_groups(ops: Sequence[Any], linalg: Any, late_fills: bool = False) -> lis
             if nest is not None and group.take(nest) and (waiting is None or group.take_before_last(waiting)):
                 waiting = None
                 continue
-            if late_fills and nest is not None and op.name == "linalg.fill" and waiting is None and group.nests:
+            if nest is not None and op.name == "linalg.fill" and waiting is None and group.nests:
                 waiting = nest
                 continue
             if waiting is not None and group.nests and group.nests[-1] is nest:

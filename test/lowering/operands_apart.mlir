@@ -45,3 +45,21 @@ func.func @main(%x: tensor<4x16x128xf32>, %v: tensor<128x256xf32>, %w: tensor<25
   %14 = tensor.expand_shape %7 [[0, 1], [2]] output_shape [4, 16, 256] : tensor<64x256xf32> into tensor<4x16x256xf32>
   return %14, %13 : tensor<4x16x256xf32>, tensor<32x16x16xf32>
 }
+
+// Heads side by side again, in front of a layer: one contraction with sums over 256, of what was transposed before, not
+// one for each head.
+
+// CHECK:      linalg.generic, 4 x 16 x 8 x 32, f32: loops
+// CHECK:      linalg.{{.*}}, b 1, m 64, n 256, k 256, f32: contraction with
+func.func @heads(%h: tensor<32x16x32xf32>, %w: tensor<256x256xf32>) -> tensor<64x256xf32> {
+  %zero = arith.constant 0.0 : f32
+  %0 = math.absf %h : tensor<32x16x32xf32>
+  %1 = tensor.expand_shape %0 [[0, 1], [2], [3]] output_shape [4, 8, 16, 32] : tensor<32x16x32xf32> into tensor<4x8x16x32xf32>
+  %split = tensor.empty() : tensor<4x16x8x32xf32>
+  %2 = linalg.transpose ins(%1 : tensor<4x8x16x32xf32>) outs(%split : tensor<4x16x8x32xf32>) permutation = [0, 2, 1, 3]
+  %3 = tensor.collapse_shape %2 [[0, 1], [2, 3]] : tensor<4x16x8x32xf32> into tensor<64x256xf32>
+  %empty = tensor.empty() : tensor<64x256xf32>
+  %z = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x256xf32>) -> tensor<64x256xf32>
+  %4 = linalg.matmul ins(%3, %w : tensor<64x256xf32>, tensor<256x256xf32>) outs(%z : tensor<64x256xf32>) -> tensor<64x256xf32>
+  return %4 : tensor<64x256xf32>
+}

@@ -7,3 +7,46 @@ func.func @softmax(%x: tensor<?x64xf32>, %e: tensor<?x64xf32>) -> tensor<?x64xf3
   %y = linalg.softmax dimension(1) ins(%x : tensor<?x64xf32>) outs(%e : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }
+
+// Operations between which others are filled: a layer norm as torch-mlir writes it, with sums in f64.
+// CHECK:      linalg.generic, rows 64, columns 128, f64: loops over rows
+// CHECK-COUNT-5: in the loops of
+func.func @widened(%x: tensor<64x128xf32>) -> tensor<64x128xf32> {
+  %zero = arith.constant 0.0 : f64
+  %width = arith.constant 128.0 : f64
+  %rows = tensor.empty() : tensor<64xf64>
+  %wide = tensor.empty() : tensor<64x128xf64>
+  %narrow = tensor.empty() : tensor<64x128xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+      iterator_types = ["parallel", "parallel"]} ins(%x : tensor<64x128xf32>) outs(%wide : tensor<64x128xf64>) {
+  ^bb0(%a: f32, %o: f64):
+    %w = arith.extf %a : f32 to f64
+    linalg.yield %w : f64
+  } -> tensor<64x128xf64>
+  %init = linalg.fill ins(%zero : f64) outs(%rows : tensor<64xf64>) -> tensor<64xf64>
+  %sum = linalg.reduce {arith.addf} ins(%0 : tensor<64x128xf64>) outs(%init : tensor<64xf64>) dimensions = [1]
+  %more = tensor.empty() : tensor<64xf64>
+  %again = linalg.fill ins(%zero : f64) outs(%more : tensor<64xf64>) -> tensor<64xf64>
+  %squares = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+      affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+    ins(%0, %sum : tensor<64x128xf64>, tensor<64xf64>) outs(%again : tensor<64xf64>) {
+  ^bb0(%a: f64, %total: f64, %acc: f64):
+    %mean = arith.divf %total, %width : f64
+    %centred = arith.subf %a, %mean : f64
+    %square = arith.mulf %centred, %centred : f64
+    %s = arith.addf %acc, %square : f64
+    linalg.yield %s : f64
+  } -> tensor<64xf64>
+  %result = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>,
+      affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+    ins(%0, %sum, %squares : tensor<64x128xf64>, tensor<64xf64>, tensor<64xf64>) outs(%narrow : tensor<64x128xf32>) {
+  ^bb0(%a: f64, %total: f64, %s: f64, %o: f32):
+    %mean = arith.divf %total, %width : f64
+    %centred = arith.subf %a, %mean : f64
+    %inverse = math.rsqrt %s : f64
+    %1 = arith.mulf %centred, %inverse : f64
+    %2 = arith.truncf %1 : f64 to f32
+    linalg.yield %2 : f32
+  } -> tensor<64x128xf32>
+  return %result : tensor<64x128xf32>
+}
