@@ -5,8 +5,8 @@ each per round, so that what else the machine does disturbs all alike. A turn is
 ``--seconds``; on one thread by processor time, on more by the clock. The ratio to a peer is the median of the
 ratios of rounds, and a row's that to the best peer. Before a time counts, results are compared with numpy's.
 
-    python bench/kernels.py [--rows matmul conv ...] [--threads 1 2] [--rounds 5] [--seconds 0.1] [--small]
-                            [--peers numpy torch compile iree iree-dt] [--torch PYTHON] [--json FILE]
+    python bench/kernels.py [--rows matmul conv ...] [--threads 1 2] [--rounds 5] [--seconds 0.1] [--bursts]
+                            [--small] [--peers numpy torch compile iree iree-dt] [--torch PYTHON] [--json FILE]
                             [--device opencl:0]
 
 Peers keep the memory of results: numpy and torch write to arrays that are there (``out=``), and their allocator
@@ -14,6 +14,8 @@ gives nothing back to the system; inputs of IREE are on its device, whose alloca
 each result. IREE runs at -O3 for this CPU, `iree-dt` with
 data tiling and microkernels too; `compile` is torch.compile, a peer of the whole models. Rows that memory limits
 have a second target: a share of the bandwidth of copying 64 MiB, done in turn with them.
+
+On a busy machine, ``--bursts``: calls are in bursts under real-time priority (`_bursts.py`), by the clock.
 
 With ``--device`` the work is on a device of the same cores, beside devscope's host code and the peers, all on as
 many threads as the process has cores. Inputs and results stay on the device: a loop in the program repeats the
@@ -143,7 +145,7 @@ def sides_of(work: Work, sides: Sequence[Side]) -> list[Side]:
 
 
 def measure(
-    work: Work, sides: Sequence[Side], rounds: int, seconds: float
+    work: Work, sides: Sequence[Side], rounds: int, seconds: float, bursts: bool = False
 ) -> tuple[dict[Any, Any], dict[Any, str]]:
     """Per (kind, threads), the figures of all rounds; ("copy", kind, threads) where bandwidth matters; errors."""
     errors: dict[Any, str] = {}
@@ -158,14 +160,14 @@ def measure(
             key = side.kind, side.threads
             if side.threads > 1:
                 time.sleep(SETTLE)
-            answer = side.ask(seconds=seconds)
+            answer = side.ask(burst=seconds) if bursts else side.ask(seconds=seconds)
             if "error" in answer:
                 errors[key] = answer["error"]
                 continue
             found.setdefault(key, []).append(answer)
             # Memory is copied by the side that can: torch copies with threads.
             if work.unit == "GB/s" and side.kind in ("torch", "numpy"):
-                copied = side.ask(copy=seconds)
+                copied = side.ask(copy=seconds, **({"burst": seconds} if bursts else {}))
                 found.setdefault(("copy", side.kind, side.threads), []).append(copied)
     return {key: figures for key, figures in found.items() if len(figures) == rounds}, errors
 
@@ -293,6 +295,7 @@ def main() -> int:
     parser.add_argument("--device", metavar="NAME", help="a device to do the work, such as opencl:0")
     parser.add_argument("--rounds", type=int, default=5, help="turns of every side (default: 5)")
     parser.add_argument("--seconds", type=float, default=0.1, help="of a turn (default: 0.1)")
+    parser.add_argument("--bursts", action="store_true", help="short bursts under real-time priority")
     parser.add_argument("--small", action="store_true", help="a sixteenth of every size: does it run?")
     parser.add_argument("--peers", nargs="+", choices=tuple(PEERS), default=tuple(PEERS), help="default: all")
     parser.add_argument("--torch", metavar="PYTHON", help="a Python that has torch 2.13 and numpy")
@@ -335,7 +338,7 @@ def main() -> int:
             if work.name not in names:
                 continue
             store(directory, number, work)
-            found, errors = measure(work, sides_of(work, sides), options.rounds, options.seconds)
+            found, errors = measure(work, sides_of(work, sides), options.rounds, options.seconds, options.bursts)
             for count in threads:
                 row = (judge_device if device else judge)(work, count, found)
                 row["errors"] = {kind: error for (kind, number), error in errors.items() if number == count}
