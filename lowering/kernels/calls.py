@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from devscope.lowering.kernels.assertions_apart import keep_assertions_apart
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.normalise import contractions_of
 from devscope.lowering.kernels.packed_constants import PackedConstants
@@ -14,6 +15,7 @@ from devscope.lowering.windows import windowed_operations
 
 def call_kernels(module: Any, schedules: Schedules, library: KernelLibrary, packed: PackedConstants) -> None:
     """What ``schedules`` have rows for, in the bufferised functions of ``module``."""
+    keep_assertions_apart(module)
     if contractions := contractions_of(module):
         from devscope.lowering.kernels.contractions import call_contractions
 

@@ -236,3 +236,45 @@ def test_what_is_there_for_an_assertion_only() -> None:
     assert exe(x).tolist() == x.tolist()
     with pytest.raises(ExecutionError, match="not positive"):
         exe(-x)
+
+
+def test_assertions_of_rows() -> None:
+    """Indices of a gather, for rows of unknown length, on two threads: the first that does not hold is named."""
+    source = """
+    func.func @main(%table: tensor<?x?xf32>, %at: tensor<?xi64>) -> tensor<?x?xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %zero = arith.constant 0 : i64
+      %count = tensor.dim %at, %c0 : tensor<?xi64>
+      %rows = tensor.dim %table, %c0 : tensor<?x?xf32>
+      %columns = tensor.dim %table, %c1 : tensor<?x?xf32>
+      %e = tensor.empty(%count, %columns) : tensor<?x?xf32>
+      %r = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>],
+          iterator_types = ["parallel", "parallel"]} ins(%at : tensor<?xi64>) outs(%e : tensor<?x?xf32>) {
+      ^bb0(%index: i64, %old: f32):
+        %column = linalg.index 1 : index
+        %row = arith.index_cast %index : i64 to index
+        %below = arith.cmpi slt, %row, %rows : index
+        cf.assert %below, "too large"
+        %above = arith.cmpi sge, %index, %zero : i64
+        cf.assert %above, "negative"
+        %v = tensor.extract %table[%row, %column] : tensor<?x?xf32>
+        linalg.yield %v : f32
+      } -> tensor<?x?xf32>
+      return %r : tensor<?x?xf32>
+    }
+    """
+    executable = devscope.compile(source, threads=2)
+    table = np.random.default_rng(0).standard_normal((50, 700)).astype(np.float32)
+    at = np.random.default_rng(1).integers(0, 50, 3000)
+    assert np.array_equal(executable(table, at), table[at])
+    too_large, negative = at.copy(), at.copy()
+    too_large[-1], negative[7] = 50, -1
+    assert_fails_cleanly(executable, ExecutionError, table, too_large)
+    assert_fails(ExecutionError, "too large", lambda: executable(table, too_large))
+    assert_fails(ExecutionError, "negative", lambda: executable(table, negative))
+    too_large[7] = -1  # before it
+    assert_fails(ExecutionError, "negative", lambda: executable(table, too_large))
+    # Rows without elements are not read.
+    assert executable(table[:, :0].copy(), too_large).shape == (3000, 0)
+    assert executable(table, at[:0]).shape == (0, 700)
