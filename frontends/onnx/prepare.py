@@ -8,6 +8,8 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
+from devscope.frontends.onnx.sequences import without_sequences
+
 _LEAST_OPSET = 17
 
 
@@ -28,7 +30,9 @@ def prepare(proto: Any, shapes: Mapping[str, tuple[int, ...]] | None = None) -> 
                 dim.ClearField("dim_param")
     for number, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{number}"
-    return inferred(model)
+    model = inferred(model)
+    flat = without_sequences(model)
+    return model if flat is model else inferred(flat)
 
 
 def inferred(model: Any) -> Any:

@@ -304,6 +304,38 @@ def test_written_out_for_dimensions_of_any_size(case: str, target: str) -> None:
         np.testing.assert_allclose(exe(x), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("opset", [12, 19])
+@pytest.mark.parametrize("count", [3, "n"])
+def test_sequences_of_known_elements(opset: int, count: int | str) -> None:
+    """Split, taken from, put into and joined, with and without a new dimension; an optional value."""
+    nodes = [
+        node("SplitToSequence", "x two", "pieces", axis=1),  # 2, 2 and 1 of 5
+        node("SequenceAt", "pieces last", "c"),
+        node("SequenceErase", "pieces last", "rest"),
+        node("Optional", "c", "maybe"),
+        node("OptionalHasElement", "maybe", "there"),
+        node("OptionalGetElement", "maybe", "d"),
+        node("SequenceInsert", "rest d zero", "more"),
+        node("SequenceLength", "more", "length"),
+        node("ConcatFromSequence", "more", "y", axis=1),
+        node("SplitToSequence", "x", "columns", axis=1, keepdims=0),
+        node("ConcatFromSequence", "columns", "z", axis=0, new_axis=1),
+    ]
+    if opset < 15:
+        nodes = [one for one in nodes if "Optional" not in one.op_type]
+        nodes[3].input[1] = "c"
+    outputs = [info("y", count, 5), info("z", 5, count), info("length", type=INT64)]
+    outputs += [info("there", type=TensorProto.BOOL)] if opset > 15 else []
+    places = {"two": np.array(2), "last": np.array(-1), "zero": np.array(0)}
+    exe = devscope.compile(model_of(nodes, [info("x", count, 5)], outputs, places, opset), cache=False)
+    x = RNG.standard_normal((3, 5), np.float32)
+    y, z, length, *there = exe(x)
+    np.testing.assert_array_equal(y, np.concatenate([x[:, 4:], x[:, :4]], 1))
+    np.testing.assert_array_equal(z, x.T)
+    assert int(length) == 3
+    assert all(map(bool, there))
+
+
 LOOP = helper.make_graph(
     [
         helper.make_node("ReduceMax", ["a"], ["m"], keepdims=0),
