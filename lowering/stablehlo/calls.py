@@ -7,6 +7,7 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 from devscope.lowering.stablehlo import matrix_calls
 from devscope.lowering.stablehlo.templates import expand
+from devscope.lowering.stablehlo.windows import expand_dynamic_reduce_window
 
 _NOTHING = frozenset(
     [
@@ -32,6 +33,8 @@ def expand_custom_call(op: Any) -> None:
         mlir_util.replace_op(op, list(op.operands))
     elif name == "shape_assertion":
         _assert(op)
+    elif name == "stablehlo.dynamic_reduce_window":
+        expand_dynamic_reduce_window(op)
     elif routine := matrix_calls.routine(name):
         expand(op, routine(op))
 

@@ -37,6 +37,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.dynamic_broadcast_in_dim": "shapes.expand_dynamic_broadcast",
     "stablehlo.dynamic_reshape": "shapes.expand_dynamic_reshape",
     "stablehlo.dynamic_gather": "shapes.expand_dynamic_gather",
+    "stablehlo.dynamic_update_slice": "shapes.expand_dynamic_update_slice",
     "stablehlo.reverse": "shapes.expand_reverse",
     "stablehlo.slice": "shapes.fold_empty_slice",
     "stablehlo.concatenate": "shapes.concatenate_by_copies",
@@ -121,8 +122,8 @@ def _expand(module: Any) -> None:
 _OPTIONAL = frozenset(
     f"stablehlo.{name}"
     for name in [
-        *["compare", "slice", "reduce", "reverse", "fft", "rng", "select_and_scatter"],
-        *["concatenate", "dynamic_broadcast_in_dim"],
+        *["compare", "slice", "reduce", "reverse", "rng", "select_and_scatter"],
+        *["concatenate", "dynamic_broadcast_in_dim", "dynamic_update_slice"],
     ]
 )
 """Those of which some forms are left."""

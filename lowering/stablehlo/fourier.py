@@ -8,7 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from devscope.lowering.stablehlo.templates import commas, element, enum, expand, integers, shape, tensor
+from devscope.lowering.stablehlo.templates import (
+    commas,
+    element,
+    enum,
+    expand,
+    extents_of,
+    integers,
+    shape,
+    tensor,
+)
 
 _DIRECT = 64
 """A transform of this size is one contraction; larger ones are cut where they have a divisor."""
@@ -152,7 +161,10 @@ def _roots(turns: Any, n: int, sign: int) -> Any:
 def expand_fft(op: Any) -> None:
     kind, lengths = enum(op, "fft_type"), integers(op, "fft_length")
     extents, result = shape(op.operands[0].type), op.results[0].type
-    if -1 in extents or 0 in extents or 0 in shape(result):
+    if 0 in extents or 0 in shape(result):
+        return
+    if -1 in extents:
+        _one_by_one(op, extents)
         return
     of = str(element(op.operands[0].type))
     real = of.removeprefix("complex<").rstrip(">")
@@ -188,6 +200,36 @@ def expand_fft(op: Any) -> None:
         value = text.add(f"stablehlo.complex {a}, {b} : {result}")
     text.lines.append(f'"devscope.return"({value}) : ({result}) -> ()')
     expand(op, "\n".join(text.lines))
+
+
+def _one_by_one(op: Any, extents: list[int]) -> None:
+    """Transforms of dimensions that are known when the program runs, in loops over them."""
+    result, loops = shape(op.results[0].type), [axis for axis, extent in enumerate(extents) if extent < 0]
+    types = op.operands[0].type, op.results[0].type
+    parts = [[1 if extent < 0 else extent for extent in whole] for whole in (extents, result)]
+    small = [tensor(part, element(type_)) for part, type_ in zip(parts, types, strict=True)]
+    lines = ["%zero = arith.constant 0 : index\n%one = arith.constant 1 : index"]
+    extents_of(lines.append, "n", "%0", types[0])
+    lines.append(f"%room = tensor.empty({commas(f'%n{axis}' for axis in loops)}) : {types[1]}")
+    carried = "%room"
+    for axis in loops:
+        lines.append(
+            f"%l{axis} = scf.for %i{axis} = %zero to %n{axis} step %one iter_args(%c{axis} = {carried}) "
+            f"-> ({types[1]}) {{"
+        )
+        carried = f"%c{axis}"
+    starts = commas(f"%i{axis}" if axis in loops else 0 for axis in range(len(extents)))
+    given, made = (f"[{starts}] [{commas(part)}] [{commas([1] * len(part))}]" for part in parts)
+    kind, lengths = enum(op, "fft_type"), integers(op, "fft_length")
+    lines.append(f"%part = tensor.extract_slice %0{given} : {types[0]} to {small[0]}")
+    lines.append(f"%t = stablehlo.fft %part, type = {kind}, length = {lengths} : ({small[0]}) -> {small[1]}")
+    lines.append(f"%new = tensor.insert_slice %t into {carried}{made} : {small[1]} into {types[1]}")
+    value = "%new"
+    for axis in reversed(loops):
+        lines.append(f"scf.yield {value} : {types[1]}\n}}")
+        value = f"%l{axis}"
+    lines.append(f'"devscope.return"({value}) : ({types[1]}) -> ()')
+    expand(op, "\n".join(lines))
 
 
 def _mirrored(text: _Transform, parts: tuple[str, str], extents: list[int]) -> tuple[tuple[str, str], ...]:

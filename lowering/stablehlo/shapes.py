@@ -13,6 +13,7 @@ from devscope.lowering.stablehlo.templates import (
     commas,
     element,
     expand,
+    extents_of,
     integers,
     listed,
     shape,
@@ -214,6 +215,35 @@ def expand_reverse(op: Any) -> None:
         )
         at.append(f"%r{axis}" if axis in turned else f"%d{axis}")
     made.build([f"%n{axis}" for axis in range(rank)], body, at)
+
+
+def expand_dynamic_update_slice(op: Any) -> None:
+    """Of extents that are known when the program runs; what would begin outside is moved inside."""
+    operand, update, *starts = op.operands
+    extents, sizes = shape(operand.type), shape(update.type)
+    if -1 not in extents + sizes:
+        return
+    lines = ["%zero = arith.constant 0 : index"]
+    extents_of(lines.append, "n", "%0", operand.type)
+    extents_of(lines.append, "m", "%1", update.type)
+    for axis, start in enumerate(starts):
+        of = element(start.type)
+        cast = "index_castui" if of.is_unsigned else "index_cast"
+        lines.append(f"%e{axis} = tensor.extract %{axis + 2}[] : {start.type}")
+        if of.is_unsigned:
+            lines.append(f"%u{axis} = builtin.unrealized_conversion_cast %e{axis} : {of} to i{of.width}")
+        lines.append(f"%s{axis} = arith.{cast} {'%u' if of.is_unsigned else '%e'}{axis} : i{of.width} to index")
+        lines.append(f"%last{axis} = arith.subi %n{axis}, %m{axis} : index")
+        lines.append(f"%low{axis} = arith.maxsi %s{axis}, %zero : index")
+        lines.append(f"%at{axis} = arith.minsi %low{axis}, %last{axis} : index")
+    rank = range(len(extents))
+    where = commas(f"%at{axis}" for axis in rank)
+    size = commas(f"%m{axis}" if sizes[axis] < 0 else sizes[axis] for axis in rank)
+    lines.append(
+        f"%new = tensor.insert_slice %1 into %0[{where}] [{size}] [{commas(1 for _ in rank)}] : "
+        f'{update.type} into {operand.type}\n"devscope.return"(%new) : ({operand.type}) -> ()'
+    )
+    expand(op, "\n".join(lines))
 
 
 def expand_dynamic_gather(op: Any) -> None:

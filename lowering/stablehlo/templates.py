@@ -11,13 +11,14 @@ from devscope.lowering.mlir_util import Builder
 RETURN, APPLY = "devscope.return", "devscope.apply"
 
 
-def expand(op: Any, text: str, operands: Sequence[Any] | None = None) -> None:
+def expand(op: Any, text: str, operands: Sequence[Any] | None = None, blocks: Sequence[Any] | None = None) -> None:
     """Replace ``op`` by the operations of ``text``, in which ``%0``, ``%1`` and so on are ``operands``, or its own.
 
-    ``"devscope.return"(...)`` at the end names the values of its results. ``"devscope.apply"(...)`` stands for the
-    body of the region of ``op`` that its attribute ``region`` says, 0 if there is none.
+    ``"devscope.return"(...)`` at the end names the values of its results. ``"devscope.apply"(...)`` stands for one of
+    ``blocks``, or the body of a region of ``op``: that which its attribute ``region`` says, 0 if there is none.
     """
-    blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
+    if blocks is None:
+        blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
     made = mlir_util.insert(op, text, list(op.operands) if operands is None else operands)
     for call in [inner for root in made for inner in mlir_util.walk(root) if inner.name == APPLY]:
         number = ir.IntegerAttr(call.attributes["region"]).value if "region" in call.attributes else 0
@@ -46,7 +47,13 @@ def applied(
 
     Bodies of StableHLO are of tensors without dimensions, those of tm_tensor of scalars.
     """
-    block = op.regions[region].blocks[0]
+    return applied_block(op.regions[region].blocks[0], emit, tag, values, region)
+
+
+def applied_block(
+    block: Any, emit: Callable[[str], None], tag: str, values: Sequence[tuple[str, Any]], region: int = 0
+) -> list[str]:
+    """The same of a block, which `expand` gets as number ``region``."""
     *_, end = block.operations
     results, types = list(end.operands), commas(of for _, of in values)
     out = f"%{tag}:{len(results)}" if len(results) > 1 else f"%{tag}"

@@ -1,8 +1,23 @@
-"""``stablehlo.select_and_scatter``: every window finds its element, then every element folds the windows that found it."""
+"""``stablehlo.select_and_scatter``: every window finds its element, then every element folds the windows that found it.
+
+Reductions of windows whose extents are known as the program runs.
+"""
 
 from typing import Any
 
-from devscope.lowering.stablehlo.templates import axes_map, commas, element, expand, integers, shape, tensor
+from devscope.lowering.interop.bindings import ir
+from devscope.lowering.mlir_util import entry_block
+from devscope.lowering.stablehlo.templates import (
+    applied_block,
+    axes_map,
+    commas,
+    element,
+    expand,
+    extents_of,
+    integers,
+    shape,
+    tensor,
+)
 
 
 def expand_select_and_scatter(op: Any) -> None:
@@ -131,3 +146,124 @@ def _fold(op: Any, emit: Any, rank: int, of: Any, outs: list[int], extents: list
         emit(f"scf.yield {final} : {of}\n}}")
         final = f"%fl_{axis}"
     emit(f'linalg.yield {final} : {of}\n}} -> {result}\n"devscope.return"(%folded) : ({result}) -> ()')
+
+
+_WINDOW = """
+%d{axis} = linalg.index {axis} : index
+%b{axis} = arith.muli %d{axis}, %s{axis} : index
+%f{axis} = arith.subi %b{axis}, %p{axis} : index
+"""
+
+_PLACE = """
+%o{axis} = arith.muli %k{axis}, %g{axis} : index
+%i{axis} = arith.addi %f{axis}, %o{axis} : index
+%x{axis} = arith.cmpi ult, %i{axis}, %long{axis} : index
+%q{axis} = arith.divui %i{axis}, %h{axis} : index
+%r{axis} = arith.remui %i{axis}, %h{axis} : index
+%y{axis} = arith.cmpi eq, %r{axis}, %zero : index
+%z{axis} = arith.andi %x{axis}, %y{axis} : i1
+"""
+"""A place in front of the first is a large number."""
+
+
+def expand_dynamic_reduce_window(op: Any) -> None:
+    """JAX's call ``stablehlo.dynamic_reduce_window``: inputs, what they begin with, then extents, strides, dilations of
+    the base and of the window (``[rank]``) and padding (``[rank, 2]``), all tensors; a function folds two elements."""
+    count, rank = len(op.results), len(shape(op.operands[0].type))
+    inputs, results = [value.type for value in op.operands][:count], [result.type for result in op.results]
+    kinds = [element(type_) for type_ in results]
+    lines: list[str] = []
+    emit = lines.append
+    emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
+    extents_of(emit, "n", "%0", inputs[0])
+    for number, name in enumerate("wshgp"):
+        value = op.operands[2 * count + number]
+        for axis in range(rank):
+            emit(f"%at_{name}{axis} = arith.constant {axis} : index")
+            sides = {f"{name}{axis}": "%zero", f"high{axis}": "%one"} if name == "p" else {f"{name}{axis}": ""}
+            for side, place in sides.items():
+                at = f"%at_{name}{axis}{', ' if place else ''}{place}"
+                emit(f"%{side}_e = tensor.extract %{2 * count + number}[{at}] : {value.type}")
+                emit(f"%{side} = arith.index_cast %{side}_e : {element(value.type)} to index")
+    for axis in range(rank):
+        _window_count(emit, axis)
+    outs = shape(results[0])
+    sizes = commas(f"%m{axis}" for axis in range(rank) if outs[axis] < 0)
+    for number, type_ in enumerate(results):
+        emit(f"%room{number} = tensor.empty({sizes}) : {type_}")
+        emit(f"%init{number} = tensor.extract %{count + number}[] : {op.operands[count + number].type}")
+    own, parallel = axes_map(rank, range(rank)), commas(['"parallel"'] * rank)
+    rooms, types = commas(f"%room{n}" for n in range(count)), commas(results)
+    emit(
+        f"%folded{f':{count}' if count > 1 else ''} = linalg.generic {{indexing_maps = [{commas([own] * count)}], "
+        f"iterator_types = [{parallel}]}} outs({rooms} : {types}) {{"
+    )
+    emit(f"^bb0({commas(f'%old{n}: {of}' for n, of in enumerate(kinds))}):")
+    for axis in range(rank):
+        emit(_WINDOW.format(axis=axis))
+    block = entry_block(_called(op))
+    _fold_window(emit, block, rank, inputs, kinds)
+    names = [f"%folded#{n}" for n in range(count)] if count > 1 else ["%folded"]
+    emit(f'}} -> {f"({types})" if count > 1 else types}\n"devscope.return"({commas(names)}) : ({types}) -> ()')
+    expand(op, "\n".join(lines), blocks=[block])
+
+
+def _window_count(emit: Any, axis: int) -> None:
+    """The extent of the dilated base, ``%long``, and how many windows there are, ``%m``."""
+    emit(
+        f"%less{axis} = arith.subi %n{axis}, %one : index\n%wide{axis} = arith.muli %less{axis}, %h{axis} : index"
+    )
+    emit(f"%more{axis} = arith.addi %wide{axis}, %one : index")
+    emit(f"%long{axis} = arith.maxsi %more{axis}, %zero : index")
+    emit(f"%lower{axis} = arith.addi %long{axis}, %p{axis} : index")
+    emit(f"%padded{axis} = arith.addi %lower{axis}, %high{axis} : index")
+    emit(f"%lw{axis} = arith.subi %w{axis}, %one : index\n%dw{axis} = arith.muli %lw{axis}, %g{axis} : index")
+    emit(f"%rest{axis} = arith.subi %padded{axis}, %dw{axis} : index")  # one more than there are steps
+    emit(
+        f"%round{axis} = arith.addi %rest{axis}, %s{axis} : index\n%top{axis} = arith.subi %round{axis}, %one : index"
+    )
+    emit(f"%most{axis} = arith.maxsi %top{axis}, %zero : index")
+    emit(f"%m{axis} = arith.divui %most{axis}, %s{axis} : index")
+
+
+def _fold_window(emit: Any, block: Any, rank: int, inputs: list[Any], kinds: list[Any]) -> None:
+    """The loops over a window, and the end of the body around them."""
+    count, types = len(kinds), commas(kinds)
+    carried = [f"%init{n}" for n in range(count)]
+    inside = ""
+    several = f":{count}" if count > 1 else ""
+    for axis in range(rank):
+        bound = commas(f"%c{axis}_{n} = {value}" for n, value in enumerate(carried))
+        emit(
+            f"%l{axis}{several} = scf.for %k{axis} = %zero to %w{axis} step %one iter_args({bound}) -> ({types}) {{"
+        )
+        carried = [f"%c{axis}_{n}" for n in range(count)]
+        emit(_PLACE.format(axis=axis))
+        if inside:
+            emit(f"%in{axis} = arith.andi {inside}, %z{axis} : i1")
+        inside = f"%in{axis}" if inside else f"%z{axis}"
+    at = commas(f"%q{axis}" for axis in range(rank))
+    if rank:
+        emit(f"%new{several} = scf.if {inside} -> ({types}) {{")
+    for number, type_ in enumerate(inputs):
+        emit(f"%v{number} = tensor.extract %{number}[{at}] : {type_}")
+    values = [*carried, *(f"%v{n}" for n in range(count))]
+    results = applied_block(block, emit, "t", list(zip(values, [*kinds, *kinds], strict=True)))
+    for axis in reversed(range(-1, rank)):
+        if axis == rank - 1 and rank:
+            emit(f"scf.yield {commas(results)} : {types}\n}} else {{ scf.yield {commas(carried)} : {types} }}")
+            results = [f"%new#{n}" for n in range(count)] if count > 1 else ["%new"]
+        if axis >= 0:
+            emit(f"scf.yield {commas(results)} : {types}\n}}")
+            results = [f"%l{axis}#{n}" for n in range(count)] if count > 1 else [f"%l{axis}"]
+    emit(f"linalg.yield {commas(results)} : {types}")
+
+
+def _called(op: Any) -> Any:
+    """The function that a call names."""
+    (name,) = op.attributes["called_computations"]
+    module = op.parent
+    while module.name != "builtin.module":
+        module = module.parent
+    symbols = ir.SymbolTable(module)
+    return symbols[ir.FlatSymbolRefAttr(name).value].operation

@@ -1,0 +1,97 @@
+"""StableHLO of extents that are known as the program runs, on the host and on a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import devscope
+
+PROGRAM = """
+func.func @update(%x: tensor<?x4xf32>, %u: tensor<?x2xf32>, %i: tensor<i32>, %j: tensor<i32>) -> tensor<?x4xf32> {
+  %0 = stablehlo.dynamic_update_slice %x, %u, %i, %j
+    : (tensor<?x4xf32>, tensor<?x2xf32>, tensor<i32>, tensor<i32>) -> tensor<?x4xf32>
+  return %0 : tensor<?x4xf32>
+}
+func.func @fft(%x: tensor<?x3x?x6xf32>) -> tensor<?x3x?x4xcomplex<f32>> {
+  %0 = stablehlo.fft %x, type = RFFT, length = [6] : (tensor<?x3x?x6xf32>) -> tensor<?x3x?x4xcomplex<f32>>
+  return %0 : tensor<?x3x?x4xcomplex<f32>>
+}
+func.func @best_of_two(%a: tensor<f32>, %i: tensor<i32>, %b: tensor<f32>, %j: tensor<i32>)
+    -> (tensor<f32>, tensor<i32>) {
+  %0 = stablehlo.compare GE, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %1 = stablehlo.select %0, %a, %b : tensor<i1>, tensor<f32>
+  %2 = stablehlo.select %0, %i, %j : tensor<i1>, tensor<i32>
+  return %1, %2 : tensor<f32>, tensor<i32>
+}
+func.func @windows(%x: tensor<?x3xf32>, %i: tensor<?x3xi32>, %extents: tensor<2xi32>, %strides: tensor<2xi32>,
+                   %base: tensor<2xi32>, %dilation: tensor<2xi32>, %padding: tensor<2x2xi32>)
+    -> (tensor<?x?xf32>, tensor<?x?xi32>) {
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %none = stablehlo.constant dense<-1> : tensor<i32>
+  %0:2 = stablehlo.custom_call @stablehlo.dynamic_reduce_window(%x, %i, %least, %none, %extents, %strides, %base,
+      %dilation, %padding) {called_computations = [@best_of_two]}
+    : (tensor<?x3xf32>, tensor<?x3xi32>, tensor<f32>, tensor<i32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>,
+       tensor<2xi32>, tensor<2x2xi32>) -> (tensor<?x?xf32>, tensor<?x?xi32>)
+  return %0#0, %0#1 : tensor<?x?xf32>, tensor<?x?xi32>
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["cpu:0", "opencl:0"])
+def program(request: pytest.FixtureRequest) -> Any:
+    with devscope.compile(PROGRAM, default=request.param, cache=False) as executable:
+        yield executable
+
+
+@pytest.mark.parametrize(("at", "row", "column"), [((1, 1), 1, 1), ((9, 9), 3, 2), ((-4, -1), 0, 0)])
+def test_updates_begin_inside(program: Any, at: tuple[int, int], row: int, column: int) -> None:
+    x, u = np.zeros((5, 4), np.float32), np.ones((2, 2), np.float32)
+    expected = x.copy()
+    expected[row : row + 2, column : column + 2] = 1
+    np.testing.assert_array_equal(program.run("update", x, u, *map(np.int32, at)), expected)
+
+
+@pytest.mark.parametrize("batch", [(2, 5), (0, 5)])
+def test_fft_of_a_batch(program: Any, batch: tuple[int, int]) -> None:
+    x = np.random.default_rng(0).standard_normal((batch[0], 3, batch[1], 6)).astype(np.float32)
+    np.testing.assert_allclose(program.run("fft", x), np.fft.rfft(x), atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("extents", "strides", "base", "dilation", "padding"),
+    [
+        ((2, 2), (1, 1), (1, 1), (1, 1), ((0, 0), (0, 0))),
+        ((2, 3), (2, 1), (2, 1), (2, 1), ((1, 2), (2, 0))),
+        ((1, 2), (3, 2), (1, 3), (1, 2), ((-1, 0), (0, -1))),
+        ((9, 1), (1, 1), (1, 1), (1, 1), ((0, 0), (0, 0))),
+    ],
+)
+def test_windows_of_two_arrays(
+    program: Any, extents: Any, strides: Any, base: Any, dilation: Any, padding: Any
+) -> None:
+    rng = np.random.default_rng(1)
+    x, i = rng.standard_normal((5, 3)).astype(np.float32), np.arange(15, dtype=np.int32).reshape(5, 3)
+    wide = [(size - 1) * by + 1 for size, by in zip(x.shape, base, strict=True)]
+    held: dict[tuple[int, int], tuple[Any, Any]] = {}
+    for (row, column), value in np.ndenumerate(x):
+        held[row * base[0] + padding[0][0], column * base[1] + padding[1][0]] = value, i[row, column]
+    counts = [
+        max(0, (size + sum(pad) - (window - 1) * by - 1) // stride + 1)
+        for size, pad, window, by, stride in zip(wide, padding, extents, dilation, strides, strict=True)
+    ]
+    largest, place = np.full(counts, -np.inf, np.float32), np.full(counts, -1, np.int32)
+    for row, column in np.ndindex(*counts):
+        reached = [
+            held[at]
+            for n in np.ndindex(*extents)
+            if (at := (row * strides[0] + n[0] * dilation[0], column * strides[1] + n[1] * dilation[1])) in held
+        ]
+        if reached:
+            largest[row, column], place[row, column] = max(reached)
+    given = [np.array(value, np.int32) for value in (extents, strides, base, dilation, padding)]
+    found = program.run("windows", x, i, *given)
+    np.testing.assert_array_equal(found[0], largest)
+    np.testing.assert_array_equal(found[1], place)
