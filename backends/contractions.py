@@ -8,10 +8,18 @@ from typing import Any
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation, SSAValue
 
-from devscope.analysis.patterns import Match, broadcast, constant, elementwise, op, wildcard
-from devscope.analysis.patterns.attributes import splat_value
+from devscope.analysis.patterns import (
+    Match,
+    broadcast,
+    constant,
+    elementwise,
+    op,
+    op_name,
+    splat_value,
+    transposes,
+    wildcard,
+)
 from devscope.backends.backend import Claimed, Row
-from devscope.dialects.names import op_name
 
 
 def _transposable(name: str, swap: list[int]) -> Any:
@@ -113,26 +121,6 @@ def operand_of(function: Claimed, value: SSAValue) -> tuple[int, bool]:
     if isinstance(before, Operation) and op_name(before) == "linalg.transpose":
         return function.operand(before.operands[0]), True
     return function.operand(value), False
-
-
-def transposes(product: Operation) -> tuple[bool, bool] | None:
-    """Which factors a product itself reads transposed; None where its maps are others."""
-    maps = product.get_attr_or_prop("indexing_maps")
-    if maps is None:
-        return False, False
-    found = [str(one.data) for one in getattr(maps, "data", ())]
-    batch = 1 if op_name(product) == "linalg.batch_matmul" else 0
-    dims = [f"d{number}" for number in range(batch + 3)]
-    lead, (m, n, k) = dims[:batch], dims[batch:]
-
-    def written(*results: str) -> str:
-        return f"({', '.join(dims)}) -> ({', '.join([*lead, *results])})"
-
-    if len(found) != 3 or found[2] != written(m, n):
-        return None
-    a = {written(m, k): False, written(k, m): True}.get(found[0])
-    b = {written(k, n): False, written(n, k): True}.get(found[1])
-    return None if a is None or b is None else (a, b)
 
 
 def program(name: str, a: str, b: str, c: str, tail: str) -> str:

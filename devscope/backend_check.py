@@ -87,6 +87,10 @@ def programs() -> dict[str, str]:
             found[f"matmul {element} {kind}"] = _matmul(element, sizes)
             found[f"matmul + bias {element} {kind}"] = _matmul(element, sizes, _BIAS, "%s", more)
             found[f"matmul + bias + relu {element} {kind}"] = _matmul(element, sizes, _RELU, "%t", more)
+    for turned, maps, a, b in (("left", "(k, m)|(k, n)", "5x6", "5x7"), ("right", "(m, k)|(n, k)", "6x5", "7x5")):
+        shown = [f"affine_map<(m, n, k) -> {one}>" for one in (*maps.split("|"), "(m, n)")]
+        name = f"matmul indexing_maps = [{', '.join(shown)}]"
+        found[f"matmul, the {turned} matrix transposed"] = _product(name, a, b, "6x7")
     found["batch matmul"] = _product("batch_matmul", "3x6x5", "3x5x7", "3x6x7")
     found["matvec"] = _product("matvec", "6x5", "5", "6")
     found["vecmat"] = _product("vecmat", "6", "6x5", "5")

@@ -4,6 +4,7 @@
 dialect.
 """
 
+from devscope.analysis.patterns.attributes import splat_value, transposes
 from devscope.analysis.patterns.language import (
     Custom,
     Pattern,
@@ -18,6 +19,7 @@ from devscope.analysis.patterns.language import (
 )
 from devscope.analysis.patterns.matcher import Match, NearMiss, match, near_miss
 from devscope.analysis.patterns.pdl import pdl_pattern
+from devscope.dialects.names import op_name
 
 __all__ = [
     "Custom",
@@ -32,7 +34,10 @@ __all__ = [
     "near_miss",
     "one_or_more",
     "op",
+    "op_name",
     "pdl_pattern",
     "relu",
+    "splat_value",
+    "transposes",
     "wildcard",
 ]

@@ -81,3 +81,23 @@ def _splat(attribute: Attribute | None) -> float | None:
     if isinstance(attribute, IntegerAttr | FloatAttr):
         return float(attribute.value.data)
     return None
+
+
+def transposes(product: Operation) -> tuple[bool, bool] | None:
+    """Which factors a product of matrices itself reads transposed; None where its indexing maps are others."""
+    maps = product.get_attr_or_prop("indexing_maps")
+    if maps is None:
+        return False, False
+    found = [str(one.data) for one in getattr(maps, "data", ())]
+    batch = 1 if op_name(product) == "linalg.batch_matmul" else 0
+    dims = [f"d{number}" for number in range(batch + 3)]
+    lead, (m, n, k) = dims[:batch], dims[batch:]
+
+    def written(*results: str) -> str:
+        return f"({', '.join(dims)}) -> ({', '.join([*lead, *results])})"
+
+    if len(found) != 3 or found[2] != written(m, n):
+        return None
+    a = {written(m, k): False, written(k, m): True}.get(found[0])
+    b = {written(k, n): False, written(n, k): True}.get(found[1])
+    return None if a is None or b is None else (a, b)

@@ -11,8 +11,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import TensorType
 
-from devscope.analysis.patterns import Match
-from devscope.analysis.patterns.attributes import splat_value
+from devscope.analysis.patterns import Match, op_name, splat_value, transposes
 from devscope.backends.backend import Backend, Claimed, Code, Mlir, Row
 from devscope.backends.contractions import (
     is_zero,
@@ -22,9 +21,7 @@ from devscope.backends.contractions import (
     product_rows,
     rank_of,
     refusal,
-    transposes,
 )
-from devscope.dialects.names import op_name
 
 _LETTERS = {"f32": "s", "f64": "d"}
 _MOST = 2**31 - 1

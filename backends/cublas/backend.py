@@ -12,8 +12,7 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
-from devscope.analysis.patterns import Match
-from devscope.analysis.patterns.attributes import splat_value
+from devscope.analysis.patterns import Match, splat_value, transposes
 from devscope.backends.backend import Backend, Claimed, Code, Row
 from devscope.backends.contractions import (
     element_of,
@@ -23,7 +22,6 @@ from devscope.backends.contractions import (
     product_rows,
     rank_of,
     refusal,
-    transposes,
 )
 from devscope.backends.cublas.call import MOST_MATRICES, Call
 from devscope.dialects.target import OptionSpec

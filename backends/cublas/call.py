@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import struct
 
-from devscope.analysis.patterns import Match
-from devscope.analysis.patterns.attributes import splat_value
+from devscope.analysis.patterns import Match, op_name, splat_value, transposes
 from devscope.backends.backend import Claimed, LlvmIr
-from devscope.backends.contractions import element_of, is_zero, operand_of, product_of, rank_of, transposes
-from devscope.dialects.names import op_name
+from devscope.backends.contractions import element_of, is_zero, operand_of, product_of, rank_of
 
 MOST_MATRICES = 2**31 - 1
 """Of a batch: cuBLASLt counts them with 32 bits."""

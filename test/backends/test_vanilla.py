@@ -1,5 +1,6 @@
 """The example of a vendor's package: a device with memory of its own, and its conformance."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 import devscope
 from devscope.backend_check import check_backend
+from devscope.cli.main import main
 from devscope.errors import DeviceError, LoweringError
 from devscope.runtime.plugins import register_runtime
 
@@ -77,3 +79,18 @@ def test_other_code_on_its_device_is_refused() -> None:
 
 def test_a_predicate_sees_the_options() -> None:
     assert not devscope.compile(TWO, backends=["vanilla:bank=3"], cache=False).program.devices
+
+
+def test_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What it takes is timed on its device, copies aside; and not again."""
+    costs = tmp_path / "costs.json"
+    command = ["profile", str(EXAMPLE / "model.mlir"), "-o", str(costs), "--backend", "vanilla"]
+    for measured in (13, 0):
+        assert main(command) == 0
+        printed = capsys.readouterr()
+        assert f"13 candidates, {measured} of them measured now" in printed.out
+        assert "not timed" not in printed.err
+    rows = json.loads(costs.read_text())["cost"]
+    timed = {row["pattern"]: row["seconds"] for row in rows if row["where"] == "vanilla"}
+    assert timed.keys() == {"vanilla.matmul", "vanilla.dense"}
+    assert all(seconds > 0 for seconds in timed.values())

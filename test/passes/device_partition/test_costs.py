@@ -20,6 +20,7 @@ from devscope.passes.device_partition.costs import Cost, Costs
 from devscope.passes.device_partition.graph import Graph
 from devscope.passes.device_partition.structure import structure_of
 from devscope.patterns import op, wildcard
+from devscope.runtime.drivers import driver
 
 BODY = "  %0 = math.tanh %x : !t\n  %r = math.absf %0 : !t\n"
 PATTERNS = [("tanh", op("math.tanh", wildcard()), None)]
@@ -151,6 +152,29 @@ def test_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {one["source"] for one in found["candidates"]} == {"measured"}
     assert main(["plan", str(program), "--costs", str(costs)]) == 2  # nobody would look at them
     assert "give --partition search" in capsys.readouterr().err
+
+
+def test_profile_on_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Generated code is timed on each device of the program, and a search goes by that."""
+    if not (found := driver("opencl")) or not found.devices():
+        pytest.skip("this machine has no OpenCL device")
+    program, costs = tmp_path / "p.mlir", tmp_path / "costs.json"
+    program.write_text(chain("  %0 = math.tanh %x : !t\n  %r = math.exp %0 : !t\n"))
+    assert main(["profile", str(program), "-o", str(costs), "--default", "opencl:0"]) == 0
+    printed = capsys.readouterr()
+    assert "6 candidates, 6 of them measured now" in printed.out
+    assert "opencl:0: math.tanh, math.exp: " in printed.err
+    rows = json.loads(costs.read_text())["cost"]
+    assert sorted(row["where"] for row in rows) == ["cpu:0"] * 3 + ["opencl:0"] * 3
+    assert all(row["seconds"] > 0 for row in rows)
+    faster = tmp_path / "faster.json"
+    for where in ("cpu:0", "opencl:0"):  # so much that copies do not matter
+        edited = [{**row, "seconds": row["seconds"] + (row["where"] != where)} for row in rows]
+        faster.write_text(json.dumps({"cost": edited}))
+        command = ["plan", str(program), "--default", "opencl:0", "--partition", "search", "--costs", str(faster)]
+        assert main([*command, "--json"]) == 0
+        found_ = json.loads(capsys.readouterr().out)["partition"]
+        assert {one["by"] for one in found_["taken"]} == {where}
 
 
 def test_profile_of_sizes_that_are_not_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

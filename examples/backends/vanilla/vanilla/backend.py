@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 from devscope import Backend
 from devscope.backends import Claimed, DeviceBinary, Row
 from devscope.dialects.target import OptionSpec
-from devscope.patterns import Match, broadcast, constant, elementwise, op, relu, wildcard
+from devscope.patterns import Match, broadcast, constant, elementwise, op, op_name, relu, transposes, wildcard
 
 MATMUL = op("linalg.matmul", wildcard().named("a"), wildcard().named("b"), constant(0.0))
 CONV2D = op("linalg.conv_2d_nhwc_hwcf", wildcard().named("a"), wildcard().named("b"), constant(0.0))
@@ -28,10 +28,8 @@ def fits(match: Match) -> bool | str:
             "bank", 4096
         ):
             return f"{type_} does not fit into a bank of {match.options.get('bank', 4096)} rows"
-    if product.get_attr_or_prop("indexing_maps") is not None and "transposed" not in match.options:
-        maps = match.attribute("indexing_maps", product)
-        if product.name == "linalg.matmul" and maps and "(d1, d2)" in str(maps):
-            return "it multiplies matrices that stand as they are"
+    if op_name(product) == "linalg.matmul" and transposes(product) != (False, False):
+        return "it multiplies matrices that stand as they are"
     return True
 
 
