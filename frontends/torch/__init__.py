@@ -5,7 +5,8 @@
 | `__init__` | from what a user gives to an ``ExportedProgram``, and from that to an `ImportedSource` |
 | `signature`, `weights` | names, nesting, state and weights of an exported program |
 | `graphs` | the graphs of ``torch.compile``, for `devscope.torch_backend` |
-| `decompositions` | what PyTorch's operations are decomposed into; `own_`, `complex_decompositions`: our part |
+| `traced_functions` | functions that ``torch.export`` cannot trace, by others |
+| `decompositions` | what PyTorch's operations are decomposed into; `*_decompositions`: our part |
 | `fx` | the graph as a module of torch-mlir's dialect, whose weights are names |
 | `lowering`, `lowering_worker` | that module in linalg, made by another process |
 
@@ -46,12 +47,13 @@ def read_function(source: Any, examples: Examples | None, dynamic_shapes: Any = 
             notes=["give example_arguments=(x, ...): tensors as they will be given; dynamic_shapes= for others"],
         )
     from devscope.frontends.torch.lowering import Lowering
+    from devscope.frontends.torch.traced_functions import traced_functions
 
     module = source if is_module else _as_module(torch, source)
     given, named = _arguments(torch, module, examples)
     shapes = _complete(torch, module, dynamic_shapes, given, named)
     with Lowering() as lowering:  # it starts while PyTorch traces
-        with _tracing(name), torch.no_grad():
+        with _tracing(name), torch.no_grad(), traced_functions():
             exported = torch.export.export(module, given, named, dynamic_shapes=shapes, strict=False)
         return _program(exported, name, lowering)
 

@@ -124,6 +124,44 @@ def _exp(x: _Tensor) -> Any:
     return _whole(a.exp() * b.cos(), a.exp() * b.sin())
 
 
+@_for_complex(aten.log.default)
+def _log(x: _Tensor) -> Any:
+    return _whole(torch.log(_abs(x)), torch.atan2(_imag(x), _real(x)))
+
+
+@_for_complex(aten.sqrt.default)
+def _sqrt(x: _Tensor) -> Any:
+    """The larger part as a root, the other one by division, so that nothing cancels."""
+    a, b = _parts(x)
+    large = torch.sqrt((torch.hypot(a, b) + a.abs()) / 2)
+    small = torch.where(large == 0, 0, b.abs() / (2 * large))
+    sign = torch.where(b < 0, -1.0, 1.0).to(a.dtype)
+    return _whole(torch.where(a < 0, small, large), sign * torch.where(a < 0, large, small))
+
+
+@_for_complex(aten.sin.default)
+def _sin(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    return _whole(a.sin() * b.cosh(), a.cos() * b.sinh())
+
+
+@_for_complex(aten.cos.default)
+def _cos(x: _Tensor) -> Any:
+    a, b = _parts(x)
+    return _whole(a.cos() * b.cosh(), -a.sin() * b.sinh())
+
+
+@_for_complex(aten.pow.Tensor_Scalar)
+def _power(x: _Tensor, exponent: Any) -> Any:
+    """By products where the exponent is a small whole number."""
+    if isinstance(exponent, int | float) and exponent == int(exponent) and 0 < exponent <= 64:
+        found = x
+        for digit in bin(int(exponent))[3:]:
+            found = found * found * x if digit == "1" else found * found
+        return found
+    return torch.exp(torch.log(x) * exponent)
+
+
 def _linear(overload: Any) -> None:
     """Of the parts of a complex argument: what the operation is of the parts."""
 
@@ -149,8 +187,10 @@ def _product(x: _Tensor, y: _Tensor) -> Any:
 def _roots(rows: int, columns: int, n: int, forward: bool, dtype: torch.dtype) -> _Parts:
     """The powers of the ``n``-th root of unity: cosines and sines of ``rows`` x ``columns`` angles."""
     powers = torch.arange(rows)[:, None] * torch.arange(columns)[None, :]
-    angles = (powers % n).to(dtype) * (2 * math.pi / n)
-    return angles.cos(), -angles.sin() if forward else angles.sin()
+    powers = powers % n
+    angles = powers.to(dtype) * (2 * math.pi / n)
+    sines = torch.where(2 * powers % n == 0, 0.0, angles.sin())  # half a turn is not exact
+    return angles.cos(), -sines if forward else sines
 
 
 def _along(parts: _Parts, dim: int, forward: bool) -> _Parts:
@@ -198,6 +238,18 @@ def _fft_to_real(x: _Tensor, dim: Sequence[int], normalization: int, last_dim_si
     return ((a @ (cosines * weight) - b @ (sines * weight)) * scale).movedim(-1, dim[-1])
 
 
+def _frequencies(n: Any, d: float = 1.0, dtype: Any = None, **_: Any) -> Any:
+    places = torch.arange(n)
+    places = torch.where(places < (n + 1) // 2, places, places - n)
+    return places.to(dtype or torch.get_default_dtype()) / (n * d)
+
+
+def _real_frequencies(n: Any, d: float = 1.0, dtype: Any = None, **_: Any) -> Any:
+    return torch.arange(n // 2 + 1).to(dtype or torch.get_default_dtype()) / (n * d)
+
+
+TABLE[aten.fft_fftfreq.default] = _frequencies
+TABLE[aten.fft_rfftfreq.default] = _real_frequencies
 TABLE[aten.angle.default] = _angle
 TABLE[aten._fft_c2c.default] = _fft
 TABLE[aten._fft_r2c.default] = _real_fft

@@ -12,10 +12,27 @@ from torch._ops import OpOverload
 from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
-from devscope.frontends.torch import complex_decompositions, own_decompositions, placing_decompositions
+from devscope.frontends.torch import (
+    array_decompositions,
+    byte_decompositions,
+    complex_decompositions,
+    own_decompositions,
+    placing_decompositions,
+    sampling_decompositions,
+)
 
 _Table = dict[Any, Callable[..., Any]]
-_OWN = (own_decompositions.TABLE, complex_decompositions.TABLE, placing_decompositions.TABLE)
+_OWN = tuple(
+    part.TABLE
+    for part in (
+        own_decompositions,
+        array_decompositions,
+        complex_decompositions,
+        placing_decompositions,
+        sampling_decompositions,
+        byte_decompositions,
+    )
+)
 _PREFERRED = ("aten.fft_", "aten.stft", "aten.istft", "aten.linalg_norm", "aten.linalg_matrix_norm")
 """What torch-mlir's table leaves to its lowerings, which lack it."""
 

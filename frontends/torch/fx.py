@@ -18,6 +18,7 @@ from torch_mlir.extras import fx_importer
 
 from devscope.dialects.location import KIND_MARK, PRAGMA
 from devscope.errors import LoweringError
+from devscope.frontends.torch.branches import choose_of_branches
 from devscope.frontends.torch.lowering_worker import LIMITS
 from devscope.frontends.torch.signature import ENTRY, Signature
 from devscope.frontends.torch.views import flatten_joined_dimensions
@@ -35,6 +36,7 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     Raises LoweringError for what the importer refuses.
     """
     graph = _with_outputs(graph, signature)
+    choose_of_branches(graph)
     flatten_joined_dimensions(graph)
     context = ir.Context()
     torch_dialect.register_dialect(context)

@@ -249,10 +249,17 @@ def _hypot(x: _Tensor, y: _Tensor) -> Any:
     return torch.where(torch.isinf(x) | torch.isinf(y), math.inf, found)
 
 
+@_decomposes(aten.signbit.default)
+def _signbit(x: _Tensor) -> Any:
+    """That of what is not a number is not looked at."""
+    if not x.dtype.is_floating_point:
+        return x < 0
+    return (x < 0) | ((x == 0) & (torch.full((), 1.0, dtype=x.dtype) / x < 0))
+
+
 @_decomposes(aten.copysign.Tensor)
 def _copysign(x: _Tensor, y: _Tensor) -> Any:
-    is_negative = (y < 0) | ((y == 0) & (torch.full((), 1.0, dtype=y.dtype) / y < 0))
-    return torch.where(is_negative, -x.abs(), x.abs())
+    return torch.where(_signbit(y), -x.abs(), x.abs())
 
 
 @_decomposes(aten.copysign.Scalar)
@@ -269,7 +276,7 @@ def _ldexp(x: _Tensor, y: _Tensor) -> Any:
 
 _PRIMS = (
     "abs acos acosh asin asinh atan atanh cos cosh bitwise_not ceil erf erfc exp expm1 exp2 floor "
-    "isfinite log log1p log2 log10 neg reciprocal round sign signbit sin sinh sqrt rsqrt tan tanh trunc "
+    "isfinite log log1p log2 log10 neg reciprocal round sign sin sinh sqrt rsqrt tan tanh trunc "
     "atan2 bitwise_and bitwise_or bitwise_xor div eq fmax fmin fmod ge gt le lt maximum minimum mul ne "
     "pow remainder shift_left shift_right_arithmetic add sub lgamma digamma hypot "
 )
@@ -302,6 +309,7 @@ def _with_tensor(overload: Any, by: Any) -> None:
     TABLE[overload] = of_tensors
 
 
+TABLE[torch.ops.prims.signbit.default] = _signbit
 _with_tensor(aten.bitwise_xor.Scalar, aten.bitwise_xor.Tensor)
 _with_tensor(aten.bitwise_or.Scalar, aten.bitwise_or.Tensor)
 _with_tensor(aten.bitwise_left_shift.Tensor_Scalar, aten.bitwise_left_shift.Tensor)

@@ -168,7 +168,7 @@ def _tree(spec: Any, leaves: Iterator[Tree], what: str) -> Tree:
     if spec.is_leaf():
         return next(leaves)
     children = [_tree(child, leaves, what) for child in spec.children()]
-    kind = spec.type
+    kind: Any = spec.type
     if kind in (tuple, list):
         return {kind.__name__: children}
     if kind in (dict, collections.OrderedDict):
@@ -177,6 +177,9 @@ def _tree(spec: Any, leaves: Iterator[Tree], what: str) -> Tree:
         return {"namedtuple": [spec.context.__name__, list(spec.context._fields), children]}
     if kind.__module__ == "torch.return_types":
         return {"namedtuple": [kind.__name__, list(kind.__match_args__), children]}
+    if what == "the result" and hasattr(kind, "__dataclass_fields__"):  # its fields, and those that are None
+        names, nothing = spec.context
+        return {"namedtuple": [kind.__name__, [*names, *nothing], [*children, *([None] * len(nothing))]]}
     if issubclass(kind, dict | list | tuple) and "immutable" in kind.__name__:
         plain = "list" if issubclass(kind, list) else "dict"
         parts = children if plain == "list" else [[k, c] for k, c in zip(spec.context, children, strict=True)]

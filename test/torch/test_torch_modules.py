@@ -1,4 +1,4 @@
-"""A sample of `modules`; all of them on all targets: ``make torch``."""
+"""A sample of `torch_examples`; all of them on all targets: ``make torch``."""
 
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,12 @@ torch = pytest.importorskip("torch")
 from torch_check import check  # noqa: E402
 from torch_models import CachedDecoder  # noqa: E402
 
+_ON_HOST = (
+    "MobileNet GRU MixtureOfExperts Complex EmbeddingBag Order NormalisationsAnyBatch CTC Conditional Writes"
+)
 SAMPLE = [
-    *(("cpu:0", name) for name in ("MobileNet", "GRU", "MixtureOfExperts", "Complex", "EmbeddingBag", "Order")),
-    *(("opencl:0", name) for name in ("LeNet", "CrossEntropy")),
+    *(("cpu:0", name) for name in _ON_HOST.split()),
+    *(("opencl:0", name) for name in ("LeNet", "CrossEntropy", "ImagePreparation")),
     ("mixed", "Contrastive"),
 ]
 

@@ -1,7 +1,9 @@
-"""Runs `torch_modules` beside eager: ``torch_check.py TARGET [NAME ...]``; ``TARGET`` may be ``mixed``."""
+"""Runs `torch_examples` beside eager: ``torch_check.py TARGET [NAME ...]``; ``TARGET`` may be ``mixed``."""
 
 from __future__ import annotations
 
+import copy
+import inspect
 import os
 import subprocess
 import sys
@@ -17,20 +19,28 @@ def check(name: str, target: str) -> str:
     """What differs between devscope's results on ``target`` and eager's; empty if nothing."""
     import torch
     from torch_compare import difference
-    from torch_modules import MODULES
+    from torch_examples import MODULES
 
     import devscope
 
     torch.set_num_threads(1)
-    model, inputs = MODULES[name]()
-    with torch.no_grad():
-        want = model(*inputs)
+    example = MODULES[name]()
+    arguments, named = example.calls[0]
+    given: Any = arguments
+    if named:
+        given = dict(inspect.signature(example.model.forward).bind(*arguments, **named).arguments)
     options: dict[str, Any] = {"place": MIXED} if target == "mixed" else {"default": target}
-    with warnings.catch_warnings():
+    eager = copy.deepcopy(example.model)  # which has state of its own
+    with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        with devscope.compile(model, inputs, cache=False, **options) as exe:
-            first = difference(exe(*inputs), want)
-            return first or difference(exe(*inputs), want)
+        compiled = devscope.compile(
+            example.model, given, dynamic_shapes=example.dynamic_shapes, cache=False, **options
+        )
+        with compiled as exe:
+            for number, (arguments, named) in enumerate(example.calls):
+                if said := difference(exe(*arguments, **named), eager(*arguments, **named)):
+                    return f"call {number}: {said}"
+    return ""
 
 
 def check_each(target: str, names: list[str]) -> None:
@@ -64,7 +74,7 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).parent))
     if sys.argv[1] == "--each":
         check_each(sys.argv[2], sys.argv[3:])
-    from torch_modules import MODULES
+    from torch_examples import MODULES
 
     target, names = sys.argv[1], sys.argv[2:] or list(MODULES)
     found = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,9 @@ def difference(got: Any, want: Any, path: str = "result") -> str:
         if list(got) != list(want):
             return f"{path}: keys {list(got)}, not {list(want)}"
         return next((said for key in want if (said := difference(got[key], want[key], f"{path}[{key!r}]"))), "")
+    if dataclasses.is_dataclass(want):
+        fields = {field.name: getattr(want, field.name) for field in dataclasses.fields(want)}
+        return difference({name: getattr(got, name) for name in fields}, fields, path)
     if isinstance(want, list | tuple):
         if not isinstance(got, list | tuple) or len(got) != len(want):
             return f"{path}: {type(got).__name__}, not {type(want).__name__} of {len(want)}"

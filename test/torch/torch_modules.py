@@ -3,28 +3,56 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 
-MODULES: dict[str, Callable[[], tuple[nn.Module, tuple[Any, ...]]]] = {}
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
-def module(*inputs: Callable[[], Any], name: str = "") -> Any:
-    """Register a class, or a function that makes a module, whose forward takes what ``inputs`` make."""
+@dataclass
+class Example:
+    """A module, what it is compiled for, and what it is called with."""
+
+    model: nn.Module
+    calls: list[Arguments]
+    """By position and by name: of the first of them is the program made, which has to do for the others, too."""
+    dynamic_shapes: Any = None
+
+
+MODULES: dict[str, Callable[[], Example]] = {}
+
+
+def module(
+    *inputs: Callable[[], Any],
+    name: str = "",
+    kwargs: dict[str, Callable[[], Any] | None] | None = None,
+    dynamic: Any = None,
+    others: Sequence[tuple[Callable[[], Any], ...]] = (),
+) -> Any:
+    """Register a class, or a function that makes a module, whose forward takes what ``inputs`` and ``kwargs``
+    make.
+
+    It is called with that, twice, with other values of the same shapes, and with what ``others`` make, whose
+    shapes are those that ``dynamic`` (as ``dynamic_shapes`` of ``torch.export``) allows.
+    """
 
     def register(make: Any) -> Any:
-        def made() -> tuple[nn.Module, tuple[Any, ...]]:
+        def made() -> Example:
             torch.manual_seed(7)
             model = make()
             for part in model.modules():
                 if isinstance(part, nn.modules.batchnorm._BatchNorm) and part.running_mean is not None:
                     part.running_mean.normal_(0, 0.1)
                     part.running_var.uniform_(0.5, 1.5)
-            return model.eval(), tuple(one() for one in inputs)
+            first, again = (tuple(one() for one in inputs) for _ in range(2))
+            named = {key: one() if one is not None else None for key, one in (kwargs or {}).items()}
+            calls = [first, first, again, *(tuple(one() for one in other) for other in others)]
+            return Example(model.eval(), [(call, named) for call in calls], dynamic)
 
         MODULES[name or make.__name__] = made
         return make

@@ -1,0 +1,245 @@
+"""Decompositions of norms, writes and windows, of which PyTorch has none that is right and can be imported.
+
+`TABLE`, and what its functions return, is as in `own_decompositions`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+aten: Any = torch.ops.aten
+TABLE: dict[Any, Callable[..., Any]] = {}
+_Tensor = torch.Tensor
+
+
+def _decomposes(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
+        TABLE.update(dict.fromkeys(overloads, function))
+        return function
+
+    return register
+
+
+@_decomposes(aten.native_group_norm.default)
+def _group_norm(
+    x: _Tensor,
+    weight: _Tensor | None,
+    bias: _Tensor | None,
+    batch: Any,
+    channels: int,
+    size: Any,
+    groups: int,
+    epsilon: float,
+) -> Any:
+    """PyTorch's has ``as_strided``, which torch-mlir only imports with sizes that are known."""
+    wide = x.float() if x.dtype in (torch.float16, torch.bfloat16) else x
+    grouped = wide.reshape(batch, groups, channels // groups, size)
+    variance, mean = torch.var_mean(grouped, [2, 3], correction=0, keepdim=True)
+    inverse = torch.rsqrt(variance + epsilon)
+    scale = inverse if weight is None else inverse * weight.reshape(groups, channels // groups, 1)
+    shift = -mean * scale
+    if bias is not None:
+        shift = shift + bias.reshape(groups, channels // groups, 1)
+    found = (grouped * scale + shift).reshape(x.shape)
+    return found.to(x.dtype), mean.flatten(1).to(x.dtype), inverse.flatten(1).to(x.dtype)
+
+
+@_decomposes(aten.multilabel_margin_loss_forward.default)
+def _multilabel_margin_loss(x: _Tensor, target: _Tensor, reduction: int) -> Any:
+    """PyTorch's takes what is behind the end of the labels for labels."""
+    places = torch.arange(target.shape[-1])
+    ends = torch.where(target < 0, places, target.shape[-1]).amin(-1, keepdim=True)
+    is_label = places < ends
+    chosen = x.gather(-1, torch.where(is_label, target, 0))
+    is_target = (is_label[..., None] & (target[..., None] == places)).any(-2)
+    apart = (1 - chosen[..., :, None] + x[..., None, :]).clamp(min=0)
+    counts = is_label[..., :, None] & ~is_target[..., None, :]
+    loss = torch.where(counts, apart, 0).sum((-2, -1)) / x.shape[-1]
+    loss = loss.mean() if reduction == 1 else loss.sum() if reduction == 2 else loss
+    return loss, is_target.to(x.dtype)
+
+
+# Writes.
+
+
+@_decomposes(aten.index_reduce.default)
+def _index_reduce(
+    x: _Tensor, dim: int, index: _Tensor, source: _Tensor, reduce: str, *, include_self: bool = True
+) -> Any:
+    shape = [1] * x.dim()
+    shape[dim] = -1
+    everywhere = index.to(torch.int64).reshape(shape).expand(source.shape)
+    return x.scatter_reduce(dim, everywhere, source, reduce, include_self=include_self)
+
+
+def _with_wide_indices(overload: Any) -> None:
+    """torch-mlir's lists of indices are of int64 only."""
+    narrow = (torch.int32, torch.int16, torch.int8)
+
+    def indexed(x: _Tensor, indices: Sequence[Any], *others: Any) -> Any:
+        if not any(index is not None and index.dtype in narrow for index in indices):
+            return NotImplemented
+        wide = [
+            index.to(torch.int64) if index is not None and index.dtype in narrow else index for index in indices
+        ]
+        return overload(x, wide, *others)
+
+    TABLE[overload] = indexed
+
+
+for _overload in (aten.index.Tensor, aten.index_put.default, aten._unsafe_index.Tensor):
+    _with_wide_indices(_overload)
+
+
+@_decomposes(aten.put.default)
+def _put(x: _Tensor, index: _Tensor, source: _Tensor, accumulate: bool = False) -> Any:
+    flat = x.reshape(-1).index_put([index.reshape(-1)], source.reshape(-1), accumulate)
+    return flat.reshape(x.shape)
+
+
+@_decomposes(aten.diagonal_scatter.default)
+def _diagonal_scatter(x: _Tensor, source: _Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = torch.arange(moved.shape[-2])[:, None], torch.arange(moved.shape[-1])
+    places = (rows[:, 0] + min(offset, 0)).clamp(0, source.shape[-1] - 1)
+    found = torch.where(columns - rows == offset, source.index_select(-1, places)[..., None], moved)
+    return found.movedim((-2, -1), (dim1, dim2))
+
+
+@_decomposes(aten.block_diag.default)
+def _block_diag(blocks: Sequence[_Tensor]) -> Any:
+    blocks = [torch.atleast_2d(block) for block in blocks]
+    width, before, rows = sum(block.shape[1] for block in blocks), 0, list[_Tensor]()
+    for block in blocks:
+        rows.append(aten.constant_pad_nd.default(block, [before, width - before - block.shape[1]]))
+        before += block.shape[1]
+    return torch.cat(rows)
+
+
+# Windows.
+
+
+@_decomposes(
+    aten.hamming_window.default,
+    aten.hamming_window.periodic,
+    aten.hamming_window.periodic_alpha,
+    aten.hamming_window.periodic_alpha_beta,
+)
+def _hamming_window(
+    length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, dtype: Any = None, **_: Any
+) -> Any:
+    dtype = dtype or torch.get_default_dtype()
+    if length == 1:
+        return torch.ones(1, dtype=dtype)
+    step = 2 * math.pi / (length if periodic else length - 1)
+    return alpha - beta * torch.cos(torch.arange(length, dtype=dtype) * step)
+
+
+@_decomposes(aten.blackman_window.default, aten.blackman_window.periodic)
+def _blackman_window(length: Any, periodic: bool = True, dtype: Any = None, **_: Any) -> Any:
+    dtype = dtype or torch.get_default_dtype()
+    if length == 1:
+        return torch.ones(1, dtype=dtype)
+    angles = torch.arange(length, dtype=dtype) * (2 * math.pi / (length if periodic else length - 1))
+    return 0.42 - 0.5 * torch.cos(angles) + 0.08 * torch.cos(2 * angles)
+
+
+@_decomposes(aten.bartlett_window.default, aten.bartlett_window.periodic)
+def _bartlett_window(length: Any, periodic: bool = True, dtype: Any = None, **_: Any) -> Any:
+    dtype = dtype or torch.get_default_dtype()
+    if length == 1:
+        return torch.ones(1, dtype=dtype)
+    last = length if periodic else length - 1
+    return 1 - (torch.arange(length, dtype=dtype) * (2 / last) - 1).abs()
+
+
+# Volumes without a batch, which end torch-mlir's passes or have no lowering.
+
+
+def _with_batch(overload: Any) -> None:
+    def pool(x: _Tensor, *others: Any, **named: Any) -> Any:
+        if x.dim() != 4:
+            return NotImplemented
+        found = overload(x[None], *others, **named)
+        return tuple(one[0] for one in found) if isinstance(found, tuple) else found[0]
+
+    TABLE[overload] = pool
+
+
+_with_batch(aten.avg_pool3d.default)
+_with_batch(aten.max_pool3d_with_indices.default)
+
+
+# Integers and functions of numbers.
+
+
+@_decomposes(aten.gcd.default, torch.ops.prims.gcd.default)
+def _gcd(x: _Tensor, y: _Tensor) -> Any:
+    """Euclid's; of numbers of n bits are at most 1.44 n steps (Lame)."""
+    x, y = torch.broadcast_tensors(x.abs(), y.abs())
+    for _ in range(math.ceil(1.4405 * torch.iinfo(x.dtype).bits)):
+        rest = torch.remainder(x, torch.where(y == 0, 1, y))
+        x, y = torch.where(y == 0, x, y), torch.where(y == 0, 0, rest)
+    return x
+
+
+@_decomposes(aten.mode.default)
+def _mode(x: _Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """The least of the values that are there most often, and the last place that has it."""
+    if x.dim() == 0:
+        return x.clone(), torch.zeros_like(x, dtype=torch.int64)
+    moved = x.movedim(dim, -1)
+    counts = (moved[..., :, None] == moved[..., None, :]).sum(-1)
+    is_most = counts == counts.amax(-1, keepdim=True)
+    high = math.inf if x.dtype.is_floating_point else torch.iinfo(x.dtype).max
+    value = torch.where(is_most, moved, high).amin(-1, keepdim=True)
+    place = torch.where(moved == value, torch.arange(moved.shape[-1]), -1).amax(-1, keepdim=True)
+    found = value.movedim(-1, dim), place.movedim(-1, dim)
+    return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
+
+
+@_decomposes(aten.histc.default)
+def _histogram(x: _Tensor, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
+    """If the limits are equal, they are those of the data."""
+    x = x.reshape(-1)
+    least, most = torch.full((), low, dtype=x.dtype), torch.full((), high, dtype=x.dtype)
+    if low == high:
+        least, most = x.amin(), x.amax()
+        least, most = torch.where(least == most, least - 1, least), torch.where(least == most, most + 1, most)
+    place = torch.floor((x - least) * bins / (most - least)).clamp(max=bins - 1)
+    is_there = (x >= least) & (x <= most) & (place == torch.arange(bins, dtype=x.dtype)[:, None])
+    return is_there.sum(1).to(x.dtype)
+
+
+def _complement(x: _Tensor, is_scaled: bool) -> _Tensor:
+    """1 - erf(x), times exp(x * x) if scaled: from 2 on by its continued fraction, whose terms are n / 2."""
+    wide = x.double()
+    far, near = wide.clamp(min=2), wide.clamp(max=2)
+    fraction = far
+    for term in range(60, 0, -1):
+        fraction = far + term / 2 / fraction
+    low, high = 1 - torch.erf(near), 1 / (math.sqrt(math.pi) * fraction)
+    low, high = (torch.exp(near * near) * low, high) if is_scaled else (low, torch.exp(-far * far) * high)
+    return torch.where(wide < 2, low, high).to(x.dtype if x.dtype.is_floating_point else torch.get_default_dtype())
+
+
+@_decomposes(aten.special_erfcx.default)
+def _erfcx(x: _Tensor) -> Any:
+    return _complement(x, True)
+
+
+@_decomposes(aten.erfc.default)
+def _erfc(x: _Tensor) -> Any:
+    return _complement(x, False)
+
+
+@_decomposes(aten.special_log_ndtr.default)
+def _log_ndtr(x: _Tensor) -> Any:
+    """Below -1 by the scaled complement of the error function, which does not become zero."""
+    scaled = x * math.sqrt(0.5)
+    low = torch.log(torch.special.erfcx(-scaled) / 2) - scaled * scaled
+    return torch.where(x < -1, low, torch.log1p(-torch.erfc(scaled) / 2))

@@ -1,0 +1,50 @@
+"""``torch.cond`` as choices: torch-mlir's importer has no branches.
+
+Both sides are computed, which is allowed, since they are functional: what is not chosen has no effects.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from devscope.errors import LoweringError
+
+aten: Any = torch.ops.aten
+
+
+def choose_of_branches(graph: Any) -> None:
+    """Put the operations of both branches in the place of each ``cond``. Raises LoweringError for a size."""
+    while found := [node for node in graph.nodes if node.target is torch.ops.higher_order.cond]:
+        for node in found:
+            _inline(graph, node)
+    graph.eliminate_dead_code()
+
+
+def _inline(graph: Any, node: Any) -> None:
+    condition, *branches, operands = node.args
+    if isinstance(condition, bool):
+        sides = [_side(graph, node, branches[not condition], operands)] * 2
+    else:
+        sides = [_side(graph, node, branch, operands) for branch in branches]
+    for use in list(node.users):
+        one, other = (side[use.args[1]] for side in sides)
+        if one is not other and not isinstance(one.meta.get("val"), torch.Tensor):
+            raise LoweringError("a branch of torch.cond returns a size, which is not supported")
+        chosen = one
+        if one is not other:
+            with graph.inserting_before(use):
+                chosen = graph.call_function(aten.where.self, (condition, one, other))
+            chosen.meta.update(use.meta)
+        use.replace_all_uses_with(chosen)
+        graph.erase_node(use)
+    graph.erase_node(node)
+
+
+def _side(graph: Any, node: Any, branch: Any, operands: Any) -> Any:
+    """The results of a branch, whose operations are copied in front of ``node``."""
+    inner = getattr(graph.owning_module, branch.target).graph
+    arguments = [one for one in inner.nodes if one.op == "placeholder"]
+    with graph.inserting_before(node):
+        return graph.graph_copy(inner, dict(zip(arguments, operands, strict=True)))

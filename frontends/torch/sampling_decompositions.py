@@ -1,0 +1,101 @@
+"""Decompositions of samplings of volumes and of smoothing interpolation, which PyTorch and torch-mlir lack.
+
+`TABLE`, and what its functions return, is as in `own_decompositions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import torch
+
+aten: Any = torch.ops.aten
+TABLE: dict[Any, Callable[..., Any]] = {}
+_Tensor = torch.Tensor
+_BILINEAR, _NEAREST = 0, 1
+_BORDER, _REFLECTION = 1, 2
+
+
+def _places(coordinate: _Tensor, size: Any, padding: int, align: bool) -> _Tensor:
+    """From -1 to 1, where the corners are or where the first and last elements begin, to numbers of elements."""
+    place = (coordinate + 1) / 2 * (size - 1) if align else ((coordinate + 1) * size - 1) / 2
+    if padding == _REFLECTION:
+        low, span = (0.0, size - 1) if align else (-0.5, size)
+        if align and size == 1:
+            return torch.zeros_like(place)
+        away = (place - low).abs()
+        over, times = torch.fmod(away, span), torch.floor(away / span)
+        place = torch.where(torch.fmod(times, 2) == 0, over + low, span - over + low)
+    return place.clamp(0, size - 1) if padding in (_BORDER, _REFLECTION) else place
+
+
+def _grid_sample_3d(x: _Tensor, grid: _Tensor, interpolation: int, padding: int, align: bool) -> Any:
+    """As in ATen/native/GridSampler.cpp: of each place eight elements, or the nearest."""
+    sizes = x.shape[2:]
+    places = [_places(grid[..., 2 - dim], sizes[dim], padding, align) for dim in range(3)]
+
+    def elements(corner: Sequence[_Tensor]) -> tuple[_Tensor, _Tensor]:
+        is_inside, flat = (
+            torch.ones_like(corner[0], dtype=torch.bool),
+            torch.zeros_like(corner[0], dtype=torch.int64),
+        )
+        for one, size in zip(corner, sizes, strict=True):
+            is_inside = is_inside & (one >= 0) & (one < size)
+            flat = flat * size + one.clamp(0, size - 1).to(torch.int64)
+        index = flat.flatten(1)[:, None].expand(-1, x.shape[1], -1)
+        found = x.flatten(2).gather(2, index).reshape(*x.shape[:2], *corner[0].shape[1:])
+        return found, is_inside[:, None]
+
+    if interpolation == _NEAREST:
+        found, is_inside = elements([place.round() for place in places])
+        return torch.where(is_inside, found, 0)
+    lows = [torch.floor(place) for place in places]
+    total = torch.zeros((), dtype=x.dtype)
+    for corner in product((0, 1), repeat=3):
+        weight = torch.ones((), dtype=x.dtype)
+        for place, low, step in zip(places, lows, corner, strict=True):
+            weight = weight * (place - low if step else low + 1 - place)
+        found, is_inside = elements([low + step for low, step in zip(lows, corner, strict=True)])
+        total = total + torch.where(is_inside, found * weight[:, None], 0)
+    return total
+
+
+def _linear(x: _Tensor) -> _Tensor:
+    return (1 - x).clamp(min=0)
+
+
+def _cubic(x: _Tensor) -> _Tensor:
+    """Keys' kernel with -0.5, as that of PIL."""
+    near, far = (1.5 * x - 2.5) * x * x + 1, ((-0.5 * x + 2.5) * x - 4) * x + 2
+    return torch.where(x < 1, near, torch.where(x < 2, far, 0.0))
+
+
+def _smoothing(x: _Tensor, size: int, count: int, scale: Any, align: bool, kernel: Any, width: int) -> _Tensor:
+    """The weights of ``size`` elements in each of ``count``: compute_indices_weights_aa of UpSampleKernel.cpp."""
+    corners = (size - 1) / max(count - 1, 1)
+    scale = corners if align else 1 / scale if scale else size / count
+    wide = max(scale, 1.0)
+    centre = (scale * (torch.arange(count, dtype=x.dtype) + 0.5))[:, None]
+    reach, place = width / 2 * wide, torch.arange(size, dtype=x.dtype)
+    first = torch.trunc(centre - reach + 0.5).clamp(min=0)
+    is_inside = (place >= first) & (place < torch.trunc(centre + reach + 0.5).clamp(max=size))
+    weights = torch.where(is_inside, kernel(((place - centre + 0.5) / wide).abs()), 0.0)
+    return weights / weights.sum(1, True)
+
+
+def _smooth_interpolation(overload: Any, kernel: Callable[[_Tensor], _Tensor], width: int) -> None:
+    def interpolate(x: _Tensor, size: Sequence[Any], align: bool, high: Any = None, wide: Any = None) -> Any:
+        if not x.dtype.is_floating_point:
+            return NotImplemented
+        rows = _smoothing(x, x.shape[2], size[0], high, align, kernel, width)
+        columns = _smoothing(x, x.shape[3], size[1], wide, align, kernel, width)
+        return rows @ (x @ columns.T)
+
+    TABLE[overload] = interpolate
+
+
+TABLE[aten.grid_sampler_3d.default] = _grid_sample_3d
+_smooth_interpolation(aten._upsample_bilinear2d_aa.default, _linear, 2)
+_smooth_interpolation(aten._upsample_bicubic2d_aa.default, _cubic, 4)
