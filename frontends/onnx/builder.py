@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from devscope.frontends.onnx.types import DTYPES, Refused, is_complex, is_float, is_unsigned, width
+from devscope.frontends.onnx.types import DTYPES, Refused, is_code, is_complex, is_float, is_unsigned, width
 
 
 @dataclass(frozen=True)
@@ -496,6 +496,8 @@ def dense(array: Any, element: str) -> str:
         return "dense<>"
     if element == "i1":
         return f"dense<{str(array.tolist()).lower()}>"
+    if is_code(element) and width(element) < 8:
+        return f"dense<{array.astype(np.float32).tolist()}>"
     if width(element) < 8:
         return f"dense<{array.astype(np.int64).tolist()}>"
     flat = array.reshape(-1)

@@ -13,6 +13,7 @@ from devscope.frontends.onnx.types import (
     DTYPES,
     Refused,
     element_of,
+    is_code,
     is_complex,
     is_float,
     is_integer,
@@ -133,7 +134,7 @@ def is_infinite(n: Node) -> Value:
     b, x = n.b, n[0]
     found = b.full(False, "i1", x.shape)
     for name, number in (("detect_positive", math.inf), ("detect_negative", -math.inf)):
-        if n.attr(name, 1) and not x.element.startswith("f8"):
+        if n.attr(name, 1) and not is_code(x.element):
             found = b.binary("or", found, b.compare("EQ", x, number))
     return found
 
@@ -279,7 +280,7 @@ def converted(b: Builder, x: Value, element: str, saturate: bool = True) -> Valu
         return x
     if is_complex(x.element) or is_complex(element):
         raise Refused("casts of complex numbers")
-    if element.startswith("f8"):
+    if is_code(element):
         return to_float8(b, x, element, saturate)
     if element == "i1":
         return b.compare("NE", x, 0)
@@ -291,7 +292,7 @@ def converted(b: Builder, x: Value, element: str, saturate: bool = True) -> Valu
 
 
 def _widened(b: Builder, x: Value) -> Value:
-    small = x.element.startswith("f8") or (is_integer(x.element) and width(x.element) < 8)
+    small = is_code(x.element) or (is_integer(x.element) and width(x.element) < 8)
     if not small:
         return x
     return b.convert(x, "f32" if is_float(x.element) else "ui8" if is_unsigned(x.element) else "i8")

@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
 from devscope.frontends.onnx import contractions as _contractions
 from devscope.frontends.onnx import control as _control
 from devscope.frontends.onnx import elementwise as _elementwise
@@ -16,7 +21,7 @@ from devscope.frontends.onnx import shapes as _shapes
 from devscope.frontends.onnx.builder import Builder, Value, tensor_type
 from devscope.frontends.onnx.devices import devices_of
 from devscope.frontends.onnx.graph import Scope, array_of, element_of_array
-from devscope.frontends.onnx.types import Refused, element_of, is_unsigned, width
+from devscope.frontends.onnx.types import ELEMENTS, Refused, element_of, is_code, is_float, is_unsigned, width
 
 #: Each registers the operators that it lowers.
 MODULES = (_contractions, _control, _elementwise, _indexing, _reductions, _resampling, _shapes)
@@ -49,9 +54,12 @@ def lower(model: Any, outside: Mapping[str, memoryview]) -> Lowered:
             arguments.append((value, info.name))
             scope.values[info.name] = value
     resources: dict[str, str] = {}
+    outside = dict(outside)
     for tensor in graph.initializer:
         if tensor.name in outside:
             resources[tensor.name] = name = f"weight{len(resources)}"
+            if width(element_of(tensor.data_type)) < 8:
+                outside[tensor.name] = _unpacked(tensor, outside[tensor.name])
             scope.values[tensor.name] = _resource(builder, tensor, name)
         else:
             scope.known[tensor.name] = array_of(tensor)
@@ -101,10 +109,25 @@ def _static_type(info: Any) -> tuple[str, tuple[int, ...]]:
     return element, tuple(dim.dim_value for dim in type_.shape.dim)
 
 
+def _unpacked(tensor: Any, data: memoryview) -> memoryview:
+    """Elements of less than 8 bits, several of which ONNX has in a byte, in bytes: numbers, floats as f8E4M3FN."""
+    whole = onnx.TensorProto()
+    whole.CopyFrom(tensor)
+    whole.raw_data = bytes(data)
+    array = numpy_helper.to_array(whole)
+    if is_float(element_of(tensor.data_type)):
+        array = array.astype(np.float32).astype(ml_dtypes.float8_e4m3fn)
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
 def _resource(b: Builder, tensor: Any, name: str) -> Value:
     """A constant whose data is outside of the module: of signless integers, or floats that constants may have."""
     element, shape = element_of(tensor.data_type), tuple(tensor.dims)
-    stored = f"i{width(element)}" if is_unsigned(element) or element.startswith("f8") else element
+    if width(element) < 8:
+        whole = "ui8" if is_unsigned(element) else "f8E4M3FN" if is_float(element) else "i8"
+        number = next(number for number, name_ in ELEMENTS.items() if name_ == whole)
+        return b.convert(_resource(b, onnx.TensorProto(data_type=number, dims=shape), name), element)
+    stored = f"i{width(element)}" if is_unsigned(element) or is_code(element) else element
     value = b.fresh(stored, shape)
     b.emit(f"{value.name} = arith.constant dense_resource<{name}> : {tensor_type(stored, shape)}")
     return b.bitcast(value, element)

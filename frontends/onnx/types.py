@@ -21,10 +21,10 @@ class UnknownShape(Refused):
 ELEMENTS = {
     **{1: "f32", 2: "ui8", 3: "i8", 4: "ui16", 5: "i16", 6: "i32", 7: "i64", 9: "i1", 10: "f16", 11: "f64"},
     **{12: "ui32", 13: "ui64", 14: "complex<f32>", 15: "complex<f64>", 16: "bf16", 17: "f8E4M3FN"},
-    **{18: "f8E4M3FNUZ", 19: "f8E5M2", 20: "f8E5M2FNUZ", 21: "ui4", 22: "i4", 25: "ui2", 26: "i2"},
+    **{18: "f8E4M3FNUZ", 19: "f8E5M2", 20: "f8E5M2FNUZ", 21: "ui4", 22: "i4", 23: "f4E2M1FN", 25: "ui2", 26: "i2"},
 }
 
-NAMES_OF_OTHERS = {8: "strings", 23: "4-bit floats", 24: "8-bit exponents (float8e8m0)"}
+NAMES_OF_OTHERS = {8: "strings", 24: "8-bit exponents (float8e8m0)"}
 
 DTYPES: dict[str, Any] = {
     "f32": np.float32,
@@ -35,6 +35,7 @@ DTYPES: dict[str, Any] = {
     "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
     "f8E5M2": ml_dtypes.float8_e5m2,
     "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "f4E2M1FN": ml_dtypes.float4_e2m1fn,
     "complex<f32>": np.complex64,
     "complex<f64>": np.complex128,
     "i1": np.bool_,
@@ -58,6 +59,11 @@ def width(element: str) -> int:
 
 def is_float(element: str) -> bool:
     return element.startswith(("f", "bf"))
+
+
+def is_code(element: str) -> bool:
+    """Whether it is a float of 8 bits or fewer, that is, a code of a number to compute with."""
+    return is_float(element) and width(element) <= 8
 
 
 def is_complex(element: str) -> bool:

@@ -304,6 +304,22 @@ def test_written_out_for_dimensions_of_any_size(case: str, target: str) -> None:
         np.testing.assert_allclose(exe(x), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("type", ["INT4", "UINT4", "FLOAT4E2M1", "FLOAT8E4M3FN"])
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_large_weights_of_few_bits(type: str, target: str) -> None:
+    """They stand outside of the module, two in a byte if they have 4 bits."""
+    number = getattr(TensorProto, type)
+    dtype = helper.tensor_dtype_to_np_dtype(number)
+    w = np.array([0, 1, 2, 3, 4, 6], np.float32)[RNG.integers(0, 6, (128, 256))].astype(dtype)
+    scale = RNG.random(256, np.float32)
+    nodes = [node("DequantizeLinear", "w scale", "d", axis=1), node("MatMul", "x d", "y")]
+    model = model_of(nodes, [info("x", 3, 128)], [info("y", 3, 256)], {"scale": scale}, 23)
+    model.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    x = RNG.standard_normal((3, 128), np.float32)
+    got = devscope.compile(model, default=target, cache=False)(x)
+    np.testing.assert_allclose(got, x @ (w.astype(np.float32) * scale), rtol=1e-4, atol=1e-3)
+
+
 @pytest.mark.parametrize("opset", [12, 19])
 @pytest.mark.parametrize("count", [3, "n"])
 def test_sequences_of_known_elements(opset: int, count: int | str) -> None:
