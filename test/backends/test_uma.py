@@ -9,6 +9,7 @@ import ctypes
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from xdsl.passes import ModulePass
 
 import devscope
 from devscope.backends import Argument, Backend, Claimed, Code, LibraryCall, Mlir, Row
+from devscope.backends.registry import get_backend
 from devscope.cli.main import main
 from devscope.dialects.target import OptionSpec
 from devscope.errors import BackendError
@@ -195,6 +197,29 @@ def test_uma_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert 'device.compiler = "my_hwa"' in out
     assert 'device.composite = "my_hwa.dense_add_relu"' in out
     assert re.search(r'device\.target = #device\.target<"my_hwa", \{variant = "v3"\}>', out)
+
+
+@pytest.mark.parametrize("table", ["my_hwa", "my_lib"])
+@pytest.mark.parametrize(("merge", "functions"), [(False, 3), (True, 1)])
+def test_uma_existing_pattern_tables(
+    table: str, merge: bool, functions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an MLP, each layer is one function, or neighbours are one together, whoever's table it is."""
+    body, value = "", "%x"
+    for number, (k, n) in enumerate(pairwise((4, 8, 6, 2))):
+        c = f"tensor<4x{n}xf32>"
+        body += f"""  %z{number} = arith.constant dense<0.0> : {c}
+          %m{number} = linalg.matmul ins({value}, %w{number} : tensor<4x{k}xf32>, tensor<{k}x{n}xf32>)
+            outs(%z{number} : {c}) -> {c}\n"""
+        value = f"%m{number}"
+    weights = ", ".join(f"%w{number}: tensor<{k}x{n}xf32>" for number, (k, n) in enumerate(pairwise((4, 8, 6, 2))))
+    head = f"func.func @main(%x: tensor<4x4xf32>, {weights}) -> tensor<4x2xf32>"
+    text = f"{head} {{\n{body}  return {value} : tensor<4x2xf32>\n}}"
+    monkeypatch.setattr(type(get_backend(table)), "merge", merge)
+    module = str(devscope.plan(text, backends=[table]).module)
+    main, _, others = module.partition("return")
+    assert main.count("call @") == functions
+    assert others.count("device.composite = ") == 3
 
 
 def test_uma_several_accelerators_at_once() -> None:

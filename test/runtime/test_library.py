@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -13,14 +14,14 @@ import pytest
 
 import devscope
 from devscope.api import CompileOptions
-from devscope.backends import Backend, Claimed, PythonCall, Row
+from devscope.backends import Backend, Claimed, LlvmIr, PythonCall, Row
 from devscope.cli.main import main
 from devscope.errors import OptionError
 from devscope.patterns import constant, op, wildcard
 from devscope.runtime.drivers.opencl import opencl_devices
 from devscope.runtime.library import write_library
 from devscope.runtime.native import compile_native
-from devscope.runtime.plugins import Runtime, register_runtime
+from devscope.runtime.plugins import LibraryRuntime, Runtime, register_runtime
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "c_library"
 EXPECTED = "2 2.5\n5 5.5\n4\nelement: {file}:20:3: assertion failed: the index is too large\n"
@@ -244,6 +245,59 @@ def test_backends_that_are_c_libraries(tmp_path: Path) -> None:
     write_library(program, tmp_path / "libmodel.so")
     (tmp_path / "main.c").write_text(PRODUCT_CALLER)
     assert run(tmp_path / "main.c", tmp_path).stdout == "4 5 10 11\n" * 2
+
+
+COUNTING = r"""
+#include <stdio.h>
+static int calls;
+void counting_product(const float *a, const float *b, float *out) {
+  calls++;
+  for (int i = 0; i < 4; i++)
+    out[i] = a[i / 2 * 3] * b[i % 2] + a[i / 2 * 3 + 1] * b[2 + i % 2] + a[i / 2 * 3 + 2] * b[4 + i % 2];
+}
+void counting_closed(void) { printf("closed after %d\n", calls), fflush(stdout); }
+"""
+COUNTING_IR = """
+declare void @counting_product(ptr, ptr, ptr)
+declare void @counting_closed()
+define i32 @product_of_c(ptr %a, i64 %m, i64 %k, ptr %b, i64 %k2, i64 %n, ptr %out, i64 %m2, i64 %n2) {
+  call void @counting_product(ptr %a, ptr %b, ptr %out)
+  ret i32 0
+}
+define void @product_closed() {
+  call void @counting_closed()
+  ret void
+}
+"""
+
+
+class Counting(Backend):
+    name = "counting"
+    patterns = (Row("matmul", op("linalg.matmul", wildcard(), wildcard(), constant(0.0))),)
+
+    def codegen(self, function: Claimed) -> LlvmIr:
+        calls = ["counting_product", "counting_closed"]
+        return LlvmIr(COUNTING_IR, "product_of_c", calls=calls, close="product_closed")
+
+
+def test_what_backends_made_is_released_when_the_library_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "libcounting.so"
+    command = [*(compile_native.machine_compiler() or ()), "-x", "c", "-shared", "-fPIC", "-o", str(path), "-"]
+    subprocess.run(command, input=COUNTING, text=True, check=True)
+
+    class CountingRuntime(LibraryRuntime):
+        name = "counting"
+
+        def open(self) -> ctypes.CDLL:
+            return ctypes.CDLL(str(path))
+
+    devscope.register_backend(Counting)
+    register_runtime(CountingRuntime)
+    write_library(devscope.build(PRODUCT, CompileOptions(backends=["counting"])), tmp_path / "libmodel.so")
+    caller = PRODUCT_CALLER.replace("i < 2", "i < 3").replace("model_close", "if (i)\n      model_close")
+    (tmp_path / "main.c").write_text(caller)
+    said = run(tmp_path / "main.c", tmp_path).stdout.splitlines()
+    assert sorted(said) == sorted(["4 5 10 11"] * 3 + ["closed after 2", "closed after 3"])
 
 
 class InPython(Backend):
