@@ -35,17 +35,24 @@ static int64_t size_of_block(int64_t size) {
   return round_up((size + step - 1) & -step);
 }
 
-/* Memory of the C library. Its pages are made when they are touched, which takes longer than most of what is done
- * with them: large ones are asked for where there are many. */
-static Block *new_block(int64_t size) {
-  Block *block = malloc((size_t)size);
+/* Pages are made when they are touched, which takes longer than most of what is done with them, and the processor
+ * finds and reads ahead few of them: large ones are asked for where there are many. */
+static void ask_for_large_pages(void *memory, int64_t size) {
 #ifdef MADV_HUGEPAGE
-  if (block && size >= MANY_PAGES) {
-    const uintptr_t begin = (uintptr_t)block & -(uintptr_t)PAGE;
-    const uintptr_t end = ((uintptr_t)block + (uintptr_t)size + PAGE - 1) & -(uintptr_t)PAGE;
+  if (memory && size >= MANY_PAGES) {
+    const uintptr_t begin = (uintptr_t)memory & -(uintptr_t)PAGE;
+    const uintptr_t end = ((uintptr_t)memory + (uintptr_t)size + PAGE - 1) & -(uintptr_t)PAGE;
     madvise((void *)begin, end - begin, MADV_HUGEPAGE);
   }
+#else
+  (void)memory, (void)size;
 #endif
+}
+
+/* Memory of the C library. */
+static Block *new_block(int64_t size) {
+  Block *block = malloc((size_t)size);
+  ask_for_large_pages(block, size);
   return block;
 }
 

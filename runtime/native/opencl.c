@@ -311,6 +311,7 @@ static Status opencl_alloc(Device *device, int64_t bytes, Handle *out) {
   void *host = NULL;
   if (queue->shared)
     host = cl->clSVMAlloc(context, CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER, (size_t)bytes, ALIGNMENT);
+  ask_for_large_pages(host, bytes);
   /* A refused SVM allocation becomes a plain one: the driver then says what is wrong. */
   uint64_t flags = host ? CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR : CL_MEM_READ_WRITE;
   Status status = 0;

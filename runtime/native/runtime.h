@@ -56,6 +56,7 @@ static Block *take_returned(Returned *returned);
 
 static void host_take_back(void);
 static void host_free_all(void);
+static void ask_for_large_pages(void *memory, int64_t size);
 
 /* free lists, buffers and arenas: buffers.c */
 

@@ -121,6 +121,37 @@ def test_host_calls_take_no_memory() -> None:
         assert_nothing_leaks(executable, "main", [x], only_host=True)
 
 
+def bytes_with_large_pages() -> int:
+    """Of the memory of this process, what large pages were asked for."""
+    total = size = 0
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        key, *values = line.split()
+        if key == "Size:":
+            size = int(values[0]) << 10
+        total += size * (key == "VmFlags:" and "hg" in values)
+    return total
+
+
+def test_large_pages_of_memory_that_a_device_shares() -> None:
+    x = np.ones(3 << 20, np.float32)
+    with devscope.compile(
+        """
+func.func @main(%x: tensor<3145728xf32>) -> f32 {
+  %c7 = arith.constant 7 : index
+  %0 = math.tanh %x : tensor<3145728xf32>
+  %1 = tensor.extract %0[%c7] : tensor<3145728xf32>
+  return %1 : f32
+}
+""",
+        default="opencl:0",
+        cache=False,
+    ) as executable:
+        before = bytes_with_large_pages()
+        executable(x)
+        has_any = Path("/sys/kernel/mm/transparent_hugepage/enabled").exists()
+        assert bytes_with_large_pages() - before >= x.nbytes * has_any
+
+
 def test_an_arena_that_does_not_fit() -> None:
     text = """
 func.func @huge(%x: tensor<4xf32>) -> f32 {
