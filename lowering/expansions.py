@@ -168,13 +168,16 @@ def _float_constant(value: Any) -> float | None:
 
 
 def reduction(op: Any) -> str:
-    """``vector.reduction`` to the maximum or minimum, or of bits, as operations on elements.
+    """``vector.reduction`` to the maximum or minimum, or of bits, as operations on elements; to a sum in any order
+    as sums of halves.
 
-    LLVM makes one integer of a vector of bits.
+    LLVM makes one integer of a vector of bits. For its SPIR-V backend, what may be in any order is no NaN.
     """
     vector = op.operands[0].type
     element = element_type(vector)
     kind = str(op.attributes["kind"]).rpartition("<")[2].rstrip(">")
+    if kind == "add" and "fastmath" in op.attributes and "reassoc" in str(op.attributes["fastmath"]):
+        return _sum_of_halves(op)
     operation = _OF_BITS.get(kind) if str(element) == "i1" else kind if kind in _EXTREMA else None
     if operation is None:
         return ""
@@ -188,6 +191,28 @@ def reduction(op: Any) -> str:
     for number, value in enumerate(others):
         lines.append(f"%r{number} = arith.{operation} {first}, {value} : {element}")
         first = f"%r{number}"
+    return "\n".join(lines)
+
+
+def _sum_of_halves(op: Any) -> str:
+    """Of a power of two of elements."""
+    type_ = op.operands[0].type
+    element, shape = element_type(type_), ir.VectorType(type_).shape
+    whole, lanes, lines = "%0", shape[0], list[str]()
+    if len(shape) != 1 or lanes & (lanes - 1):
+        return ""
+    while lanes > 1:
+        old, lanes = lanes, lanes // 2
+        for half in range(2):
+            order = list(range(half * lanes, (half + 1) * lanes))
+            one = f"vector.extract {whole}{order} : {element} from vector<{old}x{element}>"
+            some = f"vector.shuffle {whole}, {whole} {order} : vector<{old}x{element}>, vector<{old}x{element}>"
+            lines.append(f"%half{lanes}_{half} = {some if lanes > 1 else one}")
+        made = f"vector<{lanes}x{element}>" if lanes > 1 else element
+        lines.append(f"%sum{lanes} = arith.addf %half{lanes}_0, %half{lanes}_1 : {made}")
+        whole = f"%sum{lanes}"
+    if len(op.operands) > 1:
+        lines.append(f"%sum = arith.addf %1, {whole} : {element}")
     return "\n".join(lines)
 
 

@@ -80,10 +80,19 @@ def _compile_kernels(gpu_modules: Any, run_passes: RunPasses, options: Options) 
         pass_local_memory(gpu_modules)
         powers = {"math.fpowi": _power_in_single} if options.get("fp64") is False else {}
         expansions.expand(mlir_util.walk(gpu_modules), _EXPANSIONS | powers)
+        _keep_order(gpu_modules)
         call_functions(gpu_modules, _built_in)
 
     gpu_to_llvm = pipeline("opencl/gpu_to_llvm")
     return compile_kernels(gpu_modules, run_passes, "opencl", gpu_to_llvm, SPIRV, prepare, _set_calling_convention)
+
+
+def _keep_order(gpu_modules: Any) -> None:
+    """Sums that may be in any order: LLVM's SPIR-V backend makes `Fast` of that, by which nothing is NaN."""
+    for op in mlir_util.walk(gpu_modules):
+        if "fastmath" in op.attributes and "reassoc" in (flags := str(op.attributes["fastmath"])):
+            kept = ",".join(flag for flag in flags[1:-1].partition("<")[2].split(",") if flag != "reassoc")
+            op.attributes["fastmath"] = ir.Attribute.parse(f"#arith.fastmath<{kept or 'none'}>", op.context)
 
 
 _TYPES = ("cpu", "gpu")

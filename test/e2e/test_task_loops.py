@@ -263,3 +263,26 @@ func.func @main(%x: tensor<?x{columns}xf32>, %w: tensor<{columns}xf32>) -> tenso
     x, w = rng.uniform(0.5, 9, (5, columns)).astype(np.float32), numbers(rng, np.float32, columns)
     compute = {"absf": np.abs, "floor": np.floor, "sqrt": np.sqrt, "rsqrt": lambda y: 1 / np.sqrt(y)}[function]
     np.testing.assert_allclose(made(x, w), compute(x) * w, rtol=1e-6)
+
+
+def test_sums_in_any_order_that_are_nan() -> None:
+    made = devscope.compile(
+        """
+func.func @main(%x: tensor<100xf32>, %y: tensor<100xf32>) -> tensor<100xi32> {
+  %e = tensor.empty() : tensor<100xi32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+      iterator_types = ["parallel"]} ins(%x, %y : tensor<100xf32>, tensor<100xf32>) outs(%e : tensor<100xi32>) {
+  ^bb0(%a: f32, %b: f32, %old: i32):
+    %sum = arith.addf %a, %b fastmath<reassoc,nsz> : f32
+    %nan = arith.cmpf uno, %sum, %sum : f32
+    %n = arith.extui %nan : i1 to i32
+    linalg.yield %n : i32
+  } -> tensor<100xi32>
+  return %0 : tensor<100xi32>
+}
+""",
+        default="opencl:0",
+    )
+    x, y = np.arange(100, dtype=np.float32), np.ones(100, np.float32)
+    x[[3, 50, 99]], y[7] = np.nan, np.nan
+    np.testing.assert_array_equal(made(x, y), np.isnan(x + y))
