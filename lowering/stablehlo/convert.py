@@ -27,6 +27,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.compare": "sort.expand_total_order",
     "stablehlo.get_dimension_size": "shapes.expand_size",
     "stablehlo.select_and_scatter": "windows.expand_select_and_scatter",
+    "stablehlo.reduce_window": "windows.expand_reduce_window",
     "stablehlo.cholesky": "linear_algebra.expand_cholesky",
     "stablehlo.triangular_solve": "linear_algebra.expand_triangular_solve",
     "stablehlo.fft": "fourier.expand_fft",
@@ -122,7 +123,7 @@ def _expand(module: Any) -> None:
 _OPTIONAL = frozenset(
     f"stablehlo.{name}"
     for name in [
-        *["compare", "slice", "reduce", "reverse", "rng", "select_and_scatter"],
+        *["compare", "slice", "reduce", "reverse", "rng", "select_and_scatter", "reduce_window"],
         *["concatenate", "dynamic_broadcast_in_dim", "dynamic_update_slice"],
     ]
 )

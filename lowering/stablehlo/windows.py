@@ -170,21 +170,56 @@ def expand_dynamic_reduce_window(op: Any) -> None:
     """JAX's call ``stablehlo.dynamic_reduce_window``: inputs, what they begin with, then extents, strides, dilations of
     the base and of the window (``[rank]``) and padding (``[rank, 2]``), all tensors; a function folds two elements."""
     count, rank = len(op.results), len(shape(op.operands[0].type))
-    inputs, results = [value.type for value in op.operands][:count], [result.type for result in op.results]
-    kinds = [element(type_) for type_ in results]
     lines: list[str] = []
-    emit = lines.append
+    for number, name in enumerate("wshgp"):
+        type_ = op.operands[2 * count + number].type
+        for axis in range(rank):
+            sides = (
+                {f"{name}{axis}": [axis, 0], f"high{axis}": [axis, 1]}
+                if name == "p"
+                else {f"{name}{axis}": [axis]}
+            )
+            for side, places in sides.items():
+                at = [f"%{side}_at{n}" for n in range(len(places))]
+                lines += [f"{at} = arith.constant {place} : index" for at, place in zip(at, places, strict=True)]
+                lines.append(f"%{side}_e = tensor.extract %{2 * count + number}[{commas(at)}] : {type_}")
+                lines.append(f"%{side} = arith.index_cast %{side}_e : {element(type_)} to index")
+    _reduce_windows(op, lines, entry_block(_called(op)))
+
+
+def expand_reduce_window(op: Any) -> None:
+    """Of dynamic extents with padding or dilations, which upstream does not lower."""
+    extents = shape(op.operands[0].type)
+    rank = len(extents)
+    padding = integers(op, "padding", [0] * (2 * rank))
+    dilations = [integers(op, name, [1] * rank) for name in ("base_dilations", "window_dilations")]
+    if -1 not in extents or (not any(padding) and dilations == [[1] * rank] * 2):
+        return
+    strides = integers(op, "window_strides", [1] * rank)
+    windows = integers(op, "window_dimensions")
+    named = {
+        "w": windows,
+        "s": strides,
+        "h": dilations[0],
+        "g": dilations[1],
+        "p": padding[::2],
+        "high": padding[1::2],
+    }
+    lines = [
+        f"%{name}{axis} = arith.constant {value} : index"
+        for name, values in named.items()
+        for axis, value in enumerate(values)
+    ]
+    _reduce_windows(op, lines, op.regions[0].blocks[0])
+
+
+def _reduce_windows(op: Any, lines: list[str], block: Any) -> None:
+    """``lines`` define extents ``%w``, strides ``%s``, dilations ``%h`` and ``%g``, padding ``%p`` and ``%high``."""
+    count, rank = len(op.results), len(shape(op.operands[0].type))
+    inputs, results = [value.type for value in op.operands][:count], [result.type for result in op.results]
+    kinds, emit = [element(type_) for type_ in results], lines.append
     emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
     extents_of(emit, "n", "%0", inputs[0])
-    for number, name in enumerate("wshgp"):
-        value = op.operands[2 * count + number]
-        for axis in range(rank):
-            emit(f"%at_{name}{axis} = arith.constant {axis} : index")
-            sides = {f"{name}{axis}": "%zero", f"high{axis}": "%one"} if name == "p" else {f"{name}{axis}": ""}
-            for side, place in sides.items():
-                at = f"%at_{name}{axis}{', ' if place else ''}{place}"
-                emit(f"%{side}_e = tensor.extract %{2 * count + number}[{at}] : {value.type}")
-                emit(f"%{side} = arith.index_cast %{side}_e : {element(value.type)} to index")
     for axis in range(rank):
         _window_count(emit, axis)
     outs = shape(results[0])
@@ -201,7 +236,6 @@ def expand_dynamic_reduce_window(op: Any) -> None:
     emit(f"^bb0({commas(f'%old{n}: {of}' for n, of in enumerate(kinds))}):")
     for axis in range(rank):
         emit(_WINDOW.format(axis=axis))
-    block = entry_block(_called(op))
     _fold_window(emit, block, rank, inputs, kinds)
     names = [f"%folded#{n}" for n in range(count)] if count > 1 else ["%folded"]
     emit(f'}} -> {f"({types})" if count > 1 else types}\n"devscope.return"({commas(names)}) : ({types}) -> ()')

@@ -19,6 +19,16 @@ func.func @fft(%x: tensor<?x3x?x6xf32>) -> tensor<?x3x?x4xcomplex<f32>> {
   %0 = stablehlo.fft %x, type = RFFT, length = [6] : (tensor<?x3x?x6xf32>) -> tensor<?x3x?x4xcomplex<f32>>
   return %0 : tensor<?x3x?x4xcomplex<f32>>
 }
+func.func @pool(%x: tensor<?x6xf32>) -> tensor<?x3xf32> {
+  %least = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%x, %least) <{window_dimensions = array<i64: 1, 3>,
+      window_strides = array<i64: 1, 2>, padding = dense<[[0, 0], [0, 1]]> : tensor<2x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %m = stablehlo.maximum %a, %b : tensor<f32>
+    stablehlo.return %m : tensor<f32>
+  }) : (tensor<?x6xf32>, tensor<f32>) -> tensor<?x3xf32>
+  return %0 : tensor<?x3xf32>
+}
 func.func @best_of_two(%a: tensor<f32>, %i: tensor<i32>, %b: tensor<f32>, %j: tensor<i32>)
     -> (tensor<f32>, tensor<i32>) {
   %0 = stablehlo.compare GE, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
@@ -58,6 +68,11 @@ def test_updates_begin_inside(program: Any, at: tuple[int, int], row: int, colum
 def test_fft_of_a_batch(program: Any, batch: tuple[int, int]) -> None:
     x = np.random.default_rng(0).standard_normal((batch[0], 3, batch[1], 6)).astype(np.float32)
     np.testing.assert_allclose(program.run("fft", x), np.fft.rfft(x), atol=1e-5)
+
+
+def test_padded_windows_of_a_batch(program: Any) -> None:
+    x = np.array([[1, 5, 2, 7, 0, 3], [-1, -2, -3, -4, -5, -6]], np.float32)
+    np.testing.assert_array_equal(program.run("pool", x), [[5, 7, 3], [-1, -3, -5]])
 
 
 @pytest.mark.parametrize(
