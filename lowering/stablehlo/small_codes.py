@@ -10,7 +10,7 @@ from devscope.lowering.stablehlo.templates import shape, tensor
 class Format:
     """``mantissa`` bits, the exponent's ``bias``, the code of NaN, the largest finite one, that of infinity, the sign.
 
-    What has neither NaN nor infinity makes the largest number of what is too large, and of NaN what XLA does: -0.
+    Without a mantissa there is no sign, either, and no 0: the code is an exponent. What has neither NaN nor infinity makes the largest number of what is too large, and of NaN what XLA does: -0.
     """
 
     mantissa: int
@@ -40,6 +40,7 @@ FLOATS = {
     "f8E5M2FNUZ": Format(2, 16, 0x80, 0x7F),
     "f8E4M3FNUZ": Format(3, 8, 0x80, 0x7F),
     "f8E4M3B11FNUZ": Format(3, 11, 0x80, 0x7F),
+    "f8E8M0FNU": Format(0, 127, 0xFF, 0xFE, sign=0),
     "f4E2M1FN": Format(1, 1, None, 0x7, sign=0x8),
     "f6E2M3FN": Format(3, 1, None, 0x1F, sign=0x20),
     "f6E3M2FN": Format(2, 3, None, 0x1F, sign=0x20),
@@ -110,6 +111,8 @@ class Conversion:
 
     def decode(self, value: str, name: str, form: Format) -> str:
         bits = self.op("convert", self.op("cast", value, name, "i8"), "i8", "i32")
+        if form.mantissa == 0:
+            return self._decode_power(bits)
         code = self.two("and", bits, self.number(2 * form.sign - 1, "i32"), "i32")
         size = self.two("and", bits, self.number(form.sign - 1, "i32"), "i32")
         number = self._finite(size, form)
@@ -130,6 +133,27 @@ class Conversion:
         negative = self.compare("GE", code, self.number(form.sign, "i32"), "i32")
         return self.select(negative, self.add(f"stablehlo.negate {number} : {self.type_('f32')}"), number, "f32")
 
+    def _decode_power(self, bits: str) -> str:
+        code = self.two("and", bits, self.number(0xFF, "i32"), "i32")
+        number = self.two("shift_left", code, self.number(23, "i32"), "i32")
+        least = self.compare("EQ", code, self.number(0, "i32"), "i32")
+        number = self.select(least, self.number(0x400000, "i32"), number, "i32")
+        is_nan = self.compare("EQ", code, self.number(0xFF, "i32"), "i32")
+        number = self.select(is_nan, self.number(0x7FC00000, "i32"), number, "i32")
+        return self.op("bitcast_convert", number, "i32", "f32")
+
+    def _encode_power(self, bits: str) -> str:
+        """To nearest, ties up, as in XLA; what is not positive, and what is too large, is NaN."""
+        up = self.two("add", bits, self.number(0x400000, "i32"), "i32")
+        code = self.two("shift_right_logical", up, self.number(23, "i32"), "i32")
+        is_least = self.compare("LT", bits, self.number(0x600000, "i32"), "i32")
+        code = self.select(is_least, self.number(0, "i32"), code, "i32")
+        strange = self.add(
+            f"stablehlo.or {self.compare('LE', bits, self.number(0, 'i32'), 'i32')}, "
+            f"{self.compare('GE', bits, self.number(0x7F400000, 'i32'), 'i32')} : {self.type_('i1')}"
+        )
+        return self.select(strange, self.number(0xFF, "i32"), code, "i32")
+
     def _finite(self, size: str, form: Format) -> str:
         """Without subnormal numbers of f32, which some devices take for zero."""
         shifted = self.two("shift_left", size, self.number(23 - form.mantissa, "i32"), "i32")
@@ -143,6 +167,8 @@ class Conversion:
     def encode(self, value: str, name: str, form: Format) -> str:
         """To nearest, ties to even; too large ones become infinite, or NaN where there are no infinities."""
         bits = self.op("bitcast_convert", value, "f32", "i32")
+        if form.mantissa == 0:
+            return self.op("cast", self.op("convert", self._encode_power(bits), "i32", "i8"), "i8", name)
         size = self.two("and", bits, self.number(0x7FFFFFFF, "i32"), "i32")
         shift = 23 - form.mantissa
         by = self.number(shift, "i32")

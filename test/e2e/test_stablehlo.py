@@ -148,7 +148,7 @@ def test_brain_floats_are_rounded_between_operations(program: Any) -> None:
 
 FORMATS = {
     **{f"f8{name}": f"float8_{name.lower()}" for name in ("E5M2", "E4M3", "E3M4", "E4M3FN", "E5M2FNUZ")},
-    **{f"f8{name}": f"float8_{name.lower()}" for name in ("E4M3FNUZ", "E4M3B11FNUZ")},
+    **{f"f8{name}": f"float8_{name.lower()}" for name in ("E4M3FNUZ", "E4M3B11FNUZ", "E8M0FNU")},
     **{"f4E2M1FN": "float4_e2m1fn", "f6E2M3FN": "float6_e2m3fn", "f6E3M2FN": "float6_e3m2fn"},
 }
 
