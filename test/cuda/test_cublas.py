@@ -163,6 +163,52 @@ def test_sums_in_f32(library: ctypes.CDLL, element: str) -> None:
     close(executable(x, y), x.astype("f4") @ y.astype("f4"))
 
 
+SQUARE = "tensor<4x4xf32>"
+WEIGHTS = np.random.default_rng(3).standard_normal((4, 4)).astype(np.float32)
+LOOP = f"""func.func @main(%x: {SQUARE}, %n: index) -> {SQUARE} {{
+  %w = arith.constant dense<"0x{WEIGHTS.tobytes().hex().upper()}"> : {SQUARE}
+  %z = arith.constant dense<0.0> : {SQUARE}
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%a = %x) -> ({SQUARE}) {{
+    %m = linalg.matmul ins(%a, %w : {SQUARE}, {SQUARE}) outs(%z : {SQUARE}) -> {SQUARE}
+    %t = math.tanh %m : {SQUARE}
+    scf.yield %t : {SQUARE}
+  }}
+  return %r : {SQUARE}
+}}"""
+
+
+def test_constant_weights_in_a_loop(library: ctypes.CDLL) -> None:
+    """They go to the device once, and what the loop carries stays there."""
+    executable, (x,) = compiled(LOOP), random((4, 4))
+    for times in (0, 1, 5):
+        expected = x
+        for _ in range(times):
+            expected = np.tanh(expected @ WEIGHTS)
+        close(executable(x, times), expected)
+    counters = executable.counters()
+    assert (counters.h2d.copies, counters.d2h.copies) == (3 + 1, 3)
+
+
+def test_between_work_of_the_host(library: ctypes.CDLL) -> None:
+    host = 'device.scope = #device.scope<"cpu", 0 : i64, "", "">'
+    types = f"{SQUARE}, {SQUARE}"
+    text = f"""func.func @main(%x: {SQUARE}) -> ({types}) {{
+      %z = arith.constant dense<0.0> : {SQUARE}
+      %h = math.exp %x {{{host}}} : {SQUARE}
+      %m = linalg.matmul ins(%h, %x : {types}) outs(%z : {SQUARE}) -> {SQUARE}
+      %g = math.absf %m {{{host}}} : {SQUARE}
+      %s = linalg.matmul ins(%g, %m : {types}) outs(%m : {SQUARE}) -> {SQUARE}
+      return %s, %m : {types}
+    }}"""
+    executable, (x,) = devscope.compile(text, backends=["cublas"], cache=False), random((4, 4))
+    assert taken(executable) == ["matmul", "matmul"]
+    product, (summed, given) = np.exp(x) @ x, executable(x)
+    close(given, product)
+    np.testing.assert_allclose(summed, np.abs(product) @ product + product, rtol=1e-4)
+
+
 def test_precision(library: ctypes.CDLL) -> None:
     for options, compute in (("", 68), (":tf32=true", 77)):
         compiled(PLAIN, options)(*random((6, 5), (5, 7)))
