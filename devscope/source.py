@@ -117,8 +117,8 @@ def require_readable(path: str | Path) -> None:
 
 def is_executable_file(path: Path) -> bool:
     """Whether a file is, or by its name claims to be, a compiled program. Raises InputError."""
-    if path.suffix == ".dsx":
-        return True
+    if path.suffix in (".dsx", ".pt2"):  # both are zip archives
+        return path.suffix == ".dsx"
     with reading(path), path.open("rb") as file:
         return file.read(len(EXECUTABLE_MAGIC)) == EXECUTABLE_MAGIC
 

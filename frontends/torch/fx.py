@@ -38,6 +38,7 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     graph = _with_outputs(graph, signature)
     choose_of_branches(graph)
     flatten_joined_dimensions(graph)
+    _refuse_random_numbers(graph)
     context = ir.Context()
     torch_dialect.register_dialect(context)
     importer: Any = fx_importer.FxImporter(context=context, hooks=_Literals(signature))
@@ -57,6 +58,25 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     for spec in signature.state.values():
         _return_initial(importer.module, spec.initial, signature)
     return bytecode(importer.module)
+
+
+def _refuse_random_numbers(graph: Any) -> None:
+    for node in graph.nodes:
+        if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
+            frame, path = _frame(node), module_path(node)
+            place = ", ".join([*([f"in {path}"] if path else ()), *([":".join(frame)] if frame else ())])
+            raise LoweringError(
+                f"{str(node.target).rpartition('.')[0]} draws random numbers, which compiled programs do not"
+                f"{place and f' ({place})'}",
+                notes=["call eval() on the module if it is not to train, or give the numbers as an argument"],
+            )
+
+
+def _frame(node: Any) -> tuple[str, str] | None:
+    """File and line of the user's code that a node is of."""
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    own = [one for one in frames if not _OWN_FRAMES.search(one[0]) and _HERE not in one[0]] or frames[-1:]
+    return own[-1] if own else None
 
 
 def _with_outputs(graph: Any, signature: Signature) -> Any:
@@ -132,11 +152,8 @@ class _Locations(fx_importer.ContextCache):
     __slots__ = ()
 
     def get_node_location(self, node: Any) -> Any:
-        frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-        own = [frame for frame in frames if not _OWN_FRAMES.search(frame[0]) and _HERE not in frame[0]] or frames[
-            -1:
-        ]
-        line = ir.Location.file(own[-1][0], int(own[-1][1]), 0, context=self._c) if own else None
+        frame = _frame(node)
+        line = ir.Location.file(frame[0], int(frame[1]), 0, context=self._c) if frame else None
         location = line
         for name in _names(node):
             location = ir.Location.name(name, location or ir.Location.unknown(self._c), context=self._c)

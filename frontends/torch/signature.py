@@ -74,6 +74,11 @@ def signature_of(program: Any) -> Signature:
                 f"the program writes to its argument '{spec.target}'",
                 notes=["compiled programs leave their arguments alone: return the new value instead"],
             )
+        if spec.kind == OutputKind.TOKEN:
+            raise LoweringError(
+                "the program has operations with effects besides its results, which are not supported",
+                notes=["checks that can fail (torch.linalg, for matrices of more than 64 columns), prints"],
+            )
         if spec.kind not in (OutputKind.USER_OUTPUT, *_MUTATIONS):
             raise LoweringError(f"results of kind {spec.kind.name} are not supported")
     inputs: list[str] = []

@@ -191,6 +191,7 @@ def test_exported_programs_and_files(module: Any, tmp_path: Path) -> None:
         (lambda x: x.add_(1), (tensor(2),), "writes to its argument 'x'"),
         (Factors(), (tensor(3, 3),), "no lowering for aten.linalg_qr \\(in parts.0, .*test_torch.py:"),
         (lambda x: x if x.sum() > 0 else -x, (tensor(2),), "PyTorch cannot trace '<lambda>'"),
+        (nn.Dropout(), (tensor(2),), "native_dropout draws random numbers.*call eval"),
         (lambda x: {"y": slice(x)}, (tensor(2),), "PyTorch|slice"),
     ],
 )
@@ -205,6 +206,20 @@ def test_sparse_weights_are_refused() -> None:
     module.forward = lambda x: module.table @ x
     with pytest.raises((InputError, LoweringError), match=r"sparse|PyTorch cannot"):
         devscope.compile(module, (tensor(3, 3),), cache=False)
+
+
+def test_files_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from devscope.cli.main import main
+
+    batch = {0: torch.export.Dim("batch")}
+    exported = torch.export.export(nn.Linear(2, 3), (tensor(2, 2),), dynamic_shapes=(batch,))
+    torch.export.save(exported, path := str(tmp_path / "model.pt2"))
+    assert main(["plan", path, "--place", "linear=opencl:0", "--table"]) == 0
+    assert "rule 1: 'linear'" in capsys.readouterr().out
+    assert main(["run", path, "--random", "0", "--size", "5", "--place", "linear=opencl:0", "--check"]) == 0
+    said = capsys.readouterr()
+    assert "5x3xf32" in said.out + said.err
+    assert "agrees with the host" in said.out + said.err
 
 
 def test_damaged_file(tmp_path: Path) -> None:
