@@ -32,16 +32,18 @@ class KernelLibrary:
         self.functions = functions
         self.prefix = "devscope"
         """Of the names of functions."""
-        self._symbols: dict[tuple[str, tuple[tuple[str, object], ...]], str] = {}
+        self._symbols: dict[str, str] = {}
+        """By text, but for their names: what a template makes no use of makes no other kernel."""
         self._texts: list[str] = []
         self._functions: Any = None
 
     def symbol(self, template: str, values: Mapping[str, object]) -> str:
         """The function that ``template`` becomes with ``values``, beside which it knows its ``NAME``."""
-        key = template, tuple(values.items())
+        text = read_template(self._folder / f"{template}.mlir")
+        key = text.substitute(values, NAME="")
         if key not in self._symbols:
             self._symbols[key] = name = f"{self.prefix}_{template}_{len(self._symbols)}"
-            self._texts.append(read_template(self._folder / f"{template}.mlir").substitute(values, NAME=name))
+            self._texts.append(text.substitute(values, NAME=name))
         return self._symbols[key]
 
     def definitions(self, context: Any) -> Any | None:
@@ -58,7 +60,7 @@ class KernelLibrary:
 
     def add_function(self, function: Any) -> str:
         """The name of ``function``, the last one of `of_operations`, or of an equal one that is there already."""
-        key = mlir_util.text_but_name(function), ()
+        key = mlir_util.text_but_name(function)
         if key in self._symbols:
             function.erase()
         else:
