@@ -260,8 +260,8 @@ def _compile_source(
     analyses.run(DeviceVerifySplitPass())
     if simplify_across_functions(analyses):
         _order_for_devices(analyses, options.chunks)
-    analyses.run(DeviceVerifyPass())
-    analyses.run(DeviceVerifySplitPass())
+        analyses.run(DeviceVerifyPass())
+        analyses.run(DeviceVerifySplitPass())
     if observe is not None:
         observe("split", planned.session.to_mlir(planned.module))
     shared = planned.machine.shared_pairs() if planned.machine is not None else frozenset[frozenset[str]]()

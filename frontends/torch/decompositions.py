@@ -45,7 +45,7 @@ def table() -> _Table:
 
     Besides, all that its dialect does not have and PyTorch can decompose.
     """
-    core = core_aten_decompositions()
+    core = _core()
     unknown = {op: function for op, function in _all().items() if isinstance(op, OpOverload) and not _is_known(op)}
     preferred = {op: core[op] for op in core if str(op).startswith(_PREFERRED)}
     found = unknown | preferred | dict(get_decomposition_table())
@@ -102,4 +102,10 @@ def _context() -> Any:
 def _all() -> _Table:
     """What PyTorch can decompose, and we do not."""
     own = {op for table in _OWN for op in table}
-    return {op: how for op, how in {**decomposition_table, **core_aten_decompositions()}.items() if op not in own}
+    return {op: how for op, how in {**decomposition_table, **_core()}.items() if op not in own}
+
+
+@cache
+def _core() -> _Table:
+    """PyTorch's, which it looks for among all of its operations."""
+    return dict(core_aten_decompositions().items())
