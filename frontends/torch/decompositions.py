@@ -9,7 +9,6 @@ from typing import Any
 
 from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._ops import OpOverload
-from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
 from devscope.frontends.torch import (
@@ -94,7 +93,7 @@ def _is_known(op: Any) -> bool:
 @cache
 def _context() -> Any:
     context = importlib.import_module("torch_mlir.ir").Context()
-    torch_dialect.register_dialect(context)
+    importlib.import_module("torch_mlir._mlir_libs._torchMlir").register_dialect(context)
     return context
 
 

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras import fx_importer
 
 from devscope.dialects.location import KIND_MARK, PRAGMA
@@ -22,14 +21,18 @@ from devscope.frontends.torch.branches import choose_of_branches
 from devscope.frontends.torch.lowering_worker import LIMITS
 from devscope.frontends.torch.signature import ENTRY, Signature
 from devscope.frontends.torch.views import flatten_joined_dimensions
+from devscope.lowering.interop.bindings import without_dialect_modules
 from devscope.lowering.interop.parsing import bytecode
 
 ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
+# Not ``torch_mlir.dialects.torch``: its Python classes of all operations take 0.3 s and 23 MiB, and nobody asks.
+torch_dialect: Any = importlib.import_module("torch_mlir._mlir_libs._torchMlir")
 _HERE = os.path.dirname(__file__)
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+), in ')
 _OWN_FRAMES = re.compile(r"[/\\]torch[/\\](nn|_|functional|utils|fx|export|autograd|masked)")
 
 
+@without_dialect_modules()
 def import_graph(graph: Any, signature: Signature) -> bytes:
     """Bytecode of a module whose function ``main`` is a functional graph.
 

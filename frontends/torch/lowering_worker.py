@@ -10,9 +10,8 @@ import re
 import sys
 from typing import Any
 
-from torch_mlir.dialects import torch as torch_dialect
-
 ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
+torch_dialect: Any = importlib.import_module("torch_mlir._mlir_libs._torchMlir")  # see `fx`
 passmanager: Any = importlib.import_module("torch_mlir.passmanager")
 
 _PASSES = (
