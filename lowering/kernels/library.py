@@ -63,6 +63,9 @@ class KernelLibrary:
         key = mlir_util.text_but_name(function)
         if key in self._symbols:
             function.erase()
+            # LLVM would inline it into every caller: a MiniLM then takes a third longer to compile, for no speed.
+            kept = ir.SymbolTable(self._functions.operation)[self._symbols[key]]
+            kept.attributes["llvm.no_inline"] = ir.UnitAttr.get(kept.context)
         else:
             self._symbols[key] = f"{self.prefix}_rows_{len(self._symbols)}"
             ir.SymbolTable.set_symbol_name(function, self._symbols[key])
