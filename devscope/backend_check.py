@@ -18,8 +18,9 @@ from devscope.api import compile as compile_program
 from devscope.api import load
 from devscope.backends.registry import find_backends, get_backend
 from devscope.dialects.target import OptionSpec, get_target_kind
-from devscope.errors import DevscopeError, OptionError
+from devscope.errors import DeviceNotFoundError, DevscopeError, OptionError
 from devscope.runtime.child_process import ending, python
+from devscope.runtime.drivers import driver
 
 
 class Outcome(NamedTuple):
@@ -112,7 +113,7 @@ def programs() -> dict[str, str]:
 def check_backend(text: str) -> Iterator[Outcome]:
     """What the suite finds, step by step. ``text``: ``NAME`` or ``NAME:OPTION=VALUE``.
 
-    Raises OptionError if there is no such backend.
+    Raises OptionError if there is no such backend, DeviceNotFoundError if this machine has no device for it.
     """
     name = text.partition(":")[0]
     backend = get_backend(name)
@@ -120,6 +121,7 @@ def check_backend(text: str) -> Iterator[Outcome]:
     for option, spec in backend.options.items():
         yield _option(name, option, spec)
     yield _refused("an unknown option is refused", f"{name}:no_such_option=1")
+    _find_device(text)
     claimed, refused = set[str](), set[str]()
     own = {f"its own program {n}": program for n, program in enumerate(backend.programs, 1)}
     with tempfile.TemporaryDirectory() as folder:
@@ -148,6 +150,16 @@ def _option(name: str, option: str, spec: OptionSpec) -> Outcome:
     except OptionError:
         return Outcome(f"option '{option}' ({spec.type.__name__})")
     return Outcome(f"option '{option}'", f"{wrong!r} was taken for {spec.type.__name__}")
+
+
+def _find_device(text: str) -> None:
+    (selected,) = find_backends([text])
+    found = driver(selected.backend.device_type)
+    if found is None or found.find(selected.device) is None:
+        raise DeviceNotFoundError(
+            f"backend '{selected.name}' computes on {selected.device}, which this machine does not have",
+            notes=[found.advice] if found is not None and found.advice else [],
+        )
 
 
 def _refused(what: str, text: str) -> Outcome:

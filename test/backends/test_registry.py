@@ -10,8 +10,10 @@ import pytest
 
 import devscope
 from devscope.backends import Backend, Row, registry
+from devscope.cli.main import main
 from devscope.dialects.target import OptionSpec
 from devscope.errors import OptionError
+from devscope.runtime.drivers import cuda
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -74,3 +76,12 @@ devscope.compile("func.func @main(%x: f32) -> f32 { return %x : f32 }", cache=Fa
 print([name for name in sys.modules if "backends" in name])
 """
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_no_device_to_check_it_on(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Said once, and not of each program of the suite."""
+    monkeypatch.setattr(cuda.CudaDriver, "devices", lambda _: [])
+    assert main(["check-backend", "cublas"]) == 1
+    printed = capsys.readouterr()
+    assert "FAILED" not in printed.out
+    assert "error: backend 'cublas' computes on cuda:0, which this machine does not have" in printed.err
