@@ -106,12 +106,12 @@ def _finish_vectors(function: Any, kernels: DeviceKernels) -> None:
 
 
 def _nests(ops: Sequence[Any]) -> list[Nest]:
-    """Those of a group with a grid; none if there are others."""
+    """Those of a group, with loops; none if there are others."""
     if not all(op.name.startswith("linalg.") for op in ops):
         return []
     linalg = bindings.load("_mlir_libs._mlirDialectsLinalg")
     found = [match(op, linalg) for op in ops]
-    nests = [nest for nest in found if nest is not None and any(nest.parallel)]
+    nests = [nest for nest in found if nest is not None and nest.parallel]
     return nests if len(nests) == len(ops) else []
 
 

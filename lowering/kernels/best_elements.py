@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.control_flow import for_loop
-from devscope.lowering.kernels.nest_bodies import boolean, neutral
+from devscope.lowering.kernels.nest_bodies import neutral
 from devscope.lowering.kernels.tiles import ELEMENTS
 from devscope.lowering.kernels.vector_bodies import EXTREMA, PART, as_vector, better, compare, lanes_of, vector_of
+from devscope.lowering.kernels.vector_loops import across
 from devscope.lowering.mlir_util import Builder
 
 _MOST = 2**31 - PART
@@ -158,11 +159,8 @@ def _first_best(build: Builder, best: Best, pairs: Sequence[_Pair]) -> tuple[Any
             (_lanes(build, number, begin, half), _lanes(build, place, begin, half)) for begin in (0, half)
         )
         number, place = choose(low, high)
-    first = {"static_position": ir.DenseI64ArrayAttr.get([0], number.context)}
-    number, place = (
-        build.value("vector.extract", [each], ir.VectorType(each.type).element_type, first)
-        for each in (number, place)
-    )
+        if half == 1:
+            break
     return number, place
 
 
@@ -173,15 +171,18 @@ def _is_known(build: Builder, number: Any, short: Any, sums: Sequence[Any]) -> A
     total, *others = sums
     for other in others:
         total = build.value("arith.addf", [total, other], total.type)
-    kind = {"kind": ir.Attribute.parse("#vector.kind<and>", number.context)}
-    real = compare(build, "arith.cmpf", 7, total, total)
-    real = build.value("vector.reduction", [real], boolean(build), kind)
     zero = neutral(build, "arith.addf", number.type)
+    total = across(build, "addf", total, zero)
+    real = compare(build, "arith.cmpf", 7, total, total)
     known = build.value("arith.andi", [compare(build, "arith.cmpf", 6, number, zero), real], real.type)
     return build.value("arith.andi", [known, short], real.type)
 
 
 def _lanes(build: Builder, vector: Any, begin: int, count: int) -> Any:
+    """``count`` of them from ``begin`` on; one is a number."""
+    if count == 1:
+        place = {"static_position": ir.DenseI64ArrayAttr.get([begin], vector.context)}
+        return build.value("vector.extract", [vector], ir.VectorType(vector.type).element_type, place)
     order = {"mask": ir.DenseI64ArrayAttr.get(list(range(begin, begin + count)), vector.context)}
     element = ir.VectorType(vector.type).element_type
     return build.value("vector.shuffle", [vector, vector], vector_of(count, element), order)

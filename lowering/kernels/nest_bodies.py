@@ -92,10 +92,6 @@ def mostly_stays(of: Any, carried: int) -> bool:
     return chosen > 0 and numbers and carried == len(arguments)
 
 
-def boolean(build: Builder) -> Any:
-    return ir.IntegerType.get_signless(1, build.index.context)
-
-
 _INFINITY = {
     "f16": ("0x7C00", "0xFC00"),
     "bf16": ("0x7F80", "0xFF80"),

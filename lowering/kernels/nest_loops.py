@@ -1,11 +1,11 @@
 """The loops of one nest, by parts where those stay in a cache, with sums that stay in registers."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.control_flow import IN_ORDER, for_loop, if_else, if_then, while_loop
+from devscope.lowering.kernels.control_flow import IN_ORDER, for_loop
 from devscope.lowering.kernels.nest import TASK, Nest, Numbers, Operand
 from devscope.lowering.kernels.nest_blocks import lines_of, room, turn, turned_inputs
 from devscope.lowering.kernels.nest_bodies import clone_body, mostly_stays, uses
@@ -13,24 +13,14 @@ from devscope.lowering.kernels.streams import store_line, streamed_lanes, whole_
 from devscope.lowering.kernels.tiles import LINE
 from devscope.lowering.kernels.vector_bodies import (
     PART,
-    as_bits,
     as_vector,
     clone_as_vectors,
     compare,
-    first_bit,
     is_vectorisable,
     load_vector,
-    may_change,
 )
 from devscope.lowering.kernels.vector_loops import VectorLoop, can_reduce, lanes_of_loop
 from devscope.lowering.mlir_util import Builder
-
-_AT_ONCE = 8
-"""So many iterations of a part are found by vectors; where more change something, it takes less to do all."""
-
-
-def _unequal(build: Builder, left: Any, right: Any) -> Any:
-    return compare(build, "arith.cmpi", 1, left, right)
 
 
 class _Step(NamedTuple):
@@ -42,6 +32,8 @@ class _Step(NamedTuple):
 
 class Emitter:
     """Makes the loops of one nest, in the order ``order``; ``again``: whether the task reads the result, too."""
+
+    _most_lanes, _has_masks = PART, True
 
     def __init__(self, nest: Nest, order: Sequence[int], numbers: Numbers, again: bool = False) -> None:
         self._nest = nest
@@ -255,85 +247,22 @@ class Emitter:
         loaded: dict[int, Any],
         carried: list[Any],
     ) -> list[Any]:
-        """The innermost loop, of which few iterations change what is carried: only those are done.
+        """The innermost loop, of which few iterations change what is carried: only those are done."""
+        from devscope.lowering.kernels.choice_loops import ChoiceLoop
 
-        Where only the best element counts, it is found first; else, and with NaN, each part is looked at.
-        """
-        from devscope.lowering.kernels.best_elements import best_of, find_best
-
-        nest, loop, lanes, index = self._nest, steps[0].loop, self._lanes_of_inputs(), build.index
-        begin, end = self._ranges[loop]
-        size, none = build.constant(PART), build.constant(0, build.i64)
-        length = build.value("arith.subi", [end, begin], index)
-        rest = build.value("arith.remui", [length, size], index)
-        whole = build.value("arith.subi", [end, rest], index)
+        nest, loop = self._nest, steps[0].loop
+        types = [ir.MemRefType(o.value.type).element_type for o in nest.operands[: nest.inputs]]
+        lanes = LINE // min(map(mlir_util.element_bytes, types), default=8)
+        choices = ChoiceLoop(nest, loop, min(lanes, self._most_lanes), self._has_masks)
 
         def point(inside: Builder, place: Any, values: list[Any]) -> list[Any]:
             return self._level(inside, [], {**indices, loop: place}, loaded, values)
 
-        def bodies(inside: Builder, first: Any, values: list[Any]) -> Iterator[tuple[dict[Any, Any], list[Any]]]:
-            """Of a part from ``first`` on, for each vector: the values of the body, and what it yields."""
-            for at in range(0, PART, lanes):
-                here = {**indices, loop: inside.value("arith.addi", [first, inside.constant(at)], index)}
-                mapping = self._vectors(inside, here, loaded, lanes)
-                mapping |= zip(list(self._block.arguments)[nest.inputs :], values, strict=True)
-                yield mapping, clone_as_vectors(inside, nest.op, mapping, here, loop, lanes)
+        def load(inside: Builder, place: Any) -> tuple[dict[Any, Any], dict[int, Any]]:
+            here = {**indices, loop: place}
+            return self._vectors(inside, here, loaded, choices.lanes), here
 
-        def candidates(inside: Builder, first: Any, values: list[Any]) -> Any:
-            found = bodies(inside, first, values)
-            return as_bits(
-                inside, [may_change(inside, nest.op, mapping, values, new, lanes) for mapping, new in found]
-            )
-
-        def part(inside: Builder, first: Any, values: list[Any]) -> list[Any]:
-            bits = candidates(inside, first, values)
-
-            def goes_on(build: Builder, state: list[Any]) -> Any:
-                some, more = _unequal(build, state[0], none), _unequal(build, state[1], none)
-                return build.value("arith.andi", [some, more], some.type)
-
-            def step(build: Builder, state: list[Any]) -> list[Any]:
-                bits, left, *values = state
-                place, behind = first_bit(build, bits)
-                values = point(build, build.value("arith.addi", [first, place], index), values)
-                bits = build.value("arith.andi", [candidates(build, first, values), behind], build.i64)
-                return [bits, build.value("arith.subi", [left, build.constant(1, build.i64)], build.i64), *values]
-
-            def branch(build: Builder) -> list[Any]:
-                most = build.constant(_AT_ONCE, build.i64)
-                bits_left, _, *found = while_loop(build, [bits, most, *values], goes_on, step)
-                place, _ = first_bit(build, bits_left)
-                place = build.value("arith.addi", [first, place], index)
-                bounds = place, build.value("arith.addi", [first, size], index), self._one
-                return for_loop(build, bounds, found, point)
-
-            return if_then(inside, _unequal(inside, bits, none), branch, values)
-
-        def parts(inside: Builder) -> list[Any]:
-            return for_loop(inside, (begin, whole, size), carried, part)
-
-        best = best_of(nest.op)
-
-        def by_the_best(inside: Builder) -> list[Any]:
-            assert best is not None
-            number = best.number
-
-            def numbers(build: Builder, first: Any) -> list[Any]:
-                # A number from around the nest, such as a constant, is the same in every lane.
-                return [mapping.get(number, number) for mapping, _ in bodies(build, first, carried)]
-
-            place, is_known = find_best(inside, best, (begin, whole), lanes, numbers)
-            types = [value.type for value in carried]
-            return if_else(inside, is_known, lambda build: point(build, place, carried), parts, types)
-
-        some = _unequal(build, whole, begin)
-        found = if_then(build, some, by_the_best, carried) if best else parts(build)
-        return for_loop(build, (whole, end, self._one), found, point)
-
-    def _lanes_of_inputs(self) -> int:
-        """Elements of a line of memory of the input with the smallest ones."""
-        types = [ir.MemRefType(o.value.type).element_type for o in self._nest.operands[: self._nest.inputs]]
-        return LINE // min(map(mlir_util.element_bytes, types), default=8)
+        return choices.write(build, self._ranges[loop], carried, point, load)
 
     def _vectors(
         self, build: Builder, here: Mapping[int, Any], loaded: Mapping[int, Any], lanes: int

@@ -125,7 +125,7 @@ class VectorLoop:
             sums = for_loop(build, (begin, whole, build.constant(lanes)), sums, add)
         sums = self._rest(build, bounds, whole, sums, lambda inside, mask: add(inside, whole, sums, mask))
         each = zip(self._combiners, sums, carried, strict=True)
-        return [_across(build, op.name.partition(".")[2], vector, number) for op, vector, number in each]
+        return [across(build, op.name.partition(".")[2], vector, number) for op, vector, number in each]
 
     def add_rows(
         self,
@@ -344,7 +344,7 @@ def _zeros(build: Builder, type_: Any) -> Any:
     return build.value("arith.constant", [], type_, {"value": value})
 
 
-def _across(build: Builder, name: str, vector: Any, number: Any) -> Any:
+def across(build: Builder, name: str, vector: Any, number: Any) -> Any:
     """All elements of a vector, and a number, combined by the operation ``name`` of arith; sums in any order."""
     order = " fastmath<reassoc>" if name == "addf" else ""
     kind, types = _REDUCTIONS.get(name, name), f"{vector.type} into {number.type}"

@@ -8,11 +8,13 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.best_elements import best_of
 from devscope.lowering.kernels.nest import Nest, Numbers
+from devscope.lowering.kernels.nest_bodies import mostly_stays
 from devscope.lowering.kernels.nest_loops import Emitter
 from devscope.lowering.kernels.streams import streamed_lanes
 from devscope.lowering.kernels.tiles import LINE
-from devscope.lowering.kernels.vector_bodies import is_vectorisable
+from devscope.lowering.kernels.vector_bodies import PART, is_vectorisable
 from devscope.lowering.kernels.vector_loops import INTEGER_DIVISIONS, VectorLoop, can_reduce
 from devscope.lowering.mlir_util import Builder
 
@@ -31,6 +33,8 @@ _FEWEST_OF_BUILT_INS = 8
 class WholeVectors(Emitter):
     """Of a nest that there are `whole_lanes` for."""
 
+    _most_lanes, _has_masks = _MOST, False
+
     def __init__(
         self,
         nest: Nest,
@@ -42,13 +46,15 @@ class WholeVectors(Emitter):
         super().__init__(nest, order, numbers, again)
         found = whole_lanes(nest, order, functions)
         assert found is not None
-        self._width, self._is_guarded = found, False
+        self._width, self._is_guarded = found, bool(order) and _is_choice(nest, order)
         may_stream = found and not self._sums and not again
         lines = streamed_lanes(nest, order[-1], numbers, functions) if may_stream else 0
         self._lanes = lines if lines == found else 0
 
     def _find_vector_loop(self) -> VectorLoop | None:
-        return VectorLoop(self._nest, self._order[-1], self._width, self._used) if self._width else None
+        if not self._width or self._is_guarded:
+            return None
+        return VectorLoop(self._nest, self._order[-1], self._width, self._used)
 
     def _part_of_line(
         self, build: Builder, bounds: tuple[Any, Any], indices: dict[int, Any], loaded: dict[int, Any]
@@ -70,21 +76,31 @@ def whole_lanes(nest: Nest, order: Sequence[int], functions: Collection[str]) ->
     if not is_vectorisable(nest, loop, functions):
         return None
     names = {op.name.partition(".")[2] for op in mlir_util.children(nest.op)}
-    # LLVM's SPIR-V backend gives up on some choices between vectors of integers.
-    chosen = [str(op.results[0].type) for op in mlir_util.children(nest.op) if op.name == "arith.select"]
-    if any(type_.startswith("i") for type_ in chosen):
-        return None
     if names & INTEGER_DIVISIONS or nest.static_extent(loop) == 1:
         return None
     if nest.parallel[loop]:
         if not all(loop in result.dims for result in nest.results):
             return None
-    elif not can_reduce(nest):
+    elif not (can_reduce(nest) or _is_choice(nest, order)):
         return None
     lanes, extent = min(_MOST, LINE // _widest(nest)), nest.static_extent(loop)
     while extent is not None and lanes > 2 and lanes // 2 >= extent:
         lanes //= 2
     return None if lanes < _FEWEST_OF_BUILT_INS and names & _BUILT_INS else lanes
+
+
+def _is_choice(nest: Nest, order: Sequence[int]) -> bool:
+    """Whether the innermost loop finds the best of some elements, and no other sums up anything.
+
+    Where there is no whole part of them, all is done one by one; Intel's OpenCL driver crashes on loops around
+    that.
+    """
+    extent = nest.static_extent(order[-1])
+    if extent is not None and extent < PART:
+        return False
+    sums = [loop for loop in order if not nest.parallel[loop]]
+    carried = sum(order[-1] not in result.dims for result in nest.results)
+    return sums == [order[-1]] and mostly_stays(nest.op, carried) and best_of(nest.op) is not None
 
 
 def _scalars(nest: Nest) -> list[Any]:

@@ -135,10 +135,11 @@ def bits(array: Any) -> Any:
     return np.where(np.isnan(array), array.dtype.type(np.nan), array).view(f"i{array.itemsize}")
 
 
+@pytest.mark.parametrize("device", ["cpu:0", "opencl:0"])
 @pytest.mark.parametrize("element", TYPES)
-def test_choices(element: str) -> None:
+def test_choices(element: str, device: str) -> None:
     bodies = OF_FLOATS if element[0] == "f" else OF_INTEGERS
-    run = devscope.compile(text(element, bodies))
+    run = devscope.compile(text(element, bodies), default=device)
     for size in SIZES:
         x, begin = rows(TYPES[element], size)
         got = run(x, begin, np.full(12, -1))
@@ -150,14 +151,15 @@ def test_choices(element: str) -> None:
             np.testing.assert_array_equal(bits(got[2 * number]), bits(value), err_msg=f"{element} {size}\n{body}")
 
 
-def test_numbers_beside_zero() -> None:
+@pytest.mark.parametrize("device", ["cpu:0", "opencl:0"])
+def test_numbers_beside_zero(device: str) -> None:
     """Zeros of both signs between numbers as small as there are, where only their order says what is greatest."""
     tiny = struct.unpack("<f", struct.pack("<I", 1))[0]
     numbers = np.array([-tiny, -0.0, 0.0, tiny], np.float32)
     x = numbers[np.random.default_rng(0).integers(0, 3, (64, 130))]
     x[::3] = np.minimum(x[::3], -0.0)
     begin = np.full(64, -1, np.float32)
-    got = devscope.compile(text("f32", OF_FLOATS[1:2]))(x, begin, np.full(64, -1))
+    got = devscope.compile(text("f32", OF_FLOATS[1:2]), default=device)(x, begin, np.full(64, -1))
     value, place = begin, np.full(64, -1)
     for j in range(x.shape[1]):
         value, place = OF_FLOATS[1][1](x[:, j], j, value, place)

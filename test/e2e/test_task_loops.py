@@ -286,3 +286,92 @@ func.func @main(%x: tensor<100xf32>, %y: tensor<100xf32>) -> tensor<100xi32> {
     x, y = np.arange(100, dtype=np.float32), np.ones(100, np.float32)
     x[[3, 50, 99]], y[7] = np.nan, np.nan
     np.testing.assert_array_equal(made(x, y), np.isnan(x + y))
+
+
+LAST_AXES = """
+func.func @main(%x: tensor<?x130x33xf32>) -> (tensor<?x33xf32>, tensor<?x33xi64>, tensor<f32>, tensor<i32>) {
+  %c0 = arith.constant 0 : index
+  %n = tensor.dim %x, %c0 : tensor<?x130x33xf32>
+  %low = arith.constant 0xFF800000 : f32
+  %zero = arith.constant 0 : i64
+  %none = arith.constant 0 : i32
+  %a = tensor.empty(%n) : tensor<?x33xf32>
+  %b = tensor.empty(%n) : tensor<?x33xi64>
+  %c = tensor.empty() : tensor<f32>
+  %d = tensor.empty() : tensor<i32>
+  %lows = linalg.fill ins(%low : f32) outs(%a : tensor<?x33xf32>) -> tensor<?x33xf32>
+  %zeros = linalg.fill ins(%zero : i64) outs(%b : tensor<?x33xi64>) -> tensor<?x33xi64>
+  %lowest = linalg.fill ins(%low : f32) outs(%c : tensor<f32>) -> tensor<f32>
+  %first = linalg.fill ins(%none : i32) outs(%d : tensor<i32>) -> tensor<i32>
+  %0:2 = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k, j)>, affine_map<(i, j, k) -> (i, j)>,
+        affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x : tensor<?x130x33xf32>) outs(%lows, %zeros : tensor<?x33xf32>, tensor<?x33xi64>) {
+  ^bb0(%p: f32, %v: f32, %m: i64):
+    %i = linalg.index 2 : index
+    %j = arith.index_cast %i : index to i64
+    %w = arith.maximumf %p, %v : f32
+    %g = arith.cmpf ogt, %p, %v : f32
+    %q = arith.select %g, %j, %m : i64
+    linalg.yield %w, %q : f32, i64
+  } -> (tensor<?x33xf32>, tensor<?x33xi64>)
+  %values = tensor.collapse_shape %0#0 [[0, 1]] : tensor<?x33xf32> into tensor<?xf32>
+  %1:2 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> ()>, affine_map<(i) -> ()>],
+        iterator_types = ["reduction"]}
+      ins(%values : tensor<?xf32>) outs(%lowest, %first : tensor<f32>, tensor<i32>) {
+  ^bb0(%p: f32, %v: f32, %m: i32):
+    %i = linalg.index 0 : index
+    %j = arith.index_cast %i : index to i32
+    %w = arith.maximumf %p, %v : f32
+    %g = arith.cmpf ogt, %p, %v : f32
+    %q = arith.select %g, %j, %m : i32
+    linalg.yield %w, %q : f32, i32
+  } -> (tensor<f32>, tensor<i32>)
+  return %0#0, %0#1, %1#0, %1#1 : tensor<?x33xf32>, tensor<?x33xi64>, tensor<f32>, tensor<i32>
+}
+"""
+
+
+def test_choices_along_other_axes_and_of_all() -> None:
+    made = devscope.compile(LAST_AXES, default="opencl:0")
+    rng = np.random.default_rng(5)
+    for extent in (1, 7, 40):
+        x = rng.integers(-40, 40, (extent, 130, 33)).astype(np.float32)
+        values, places, best, place = made(x)
+        np.testing.assert_array_equal(values, x.max(axis=1))
+        np.testing.assert_array_equal(places, x.argmax(axis=1))
+        assert best == x.max()
+        assert place == x.max(axis=1).argmax()
+
+
+@pytest.mark.parametrize("element", ["i32", "i8", "f32"])
+def test_choices_among_few_elements(element: str) -> None:
+    """Intel's driver crashes on loops around them."""
+    least, most, more = (0, "maxsi", "cmpi sgt") if element[0] == "i" else ("0.0", "maximumf", "cmpf ogt")
+    made = devscope.compile(
+        f"""
+func.func @main(%x: tensor<4x70x3x{element}>) -> tensor<4x70xi64> {{
+  %low = arith.constant {least} : {element}
+  %zero = arith.constant 0 : i64
+  %a = tensor.empty() : tensor<4x70x{element}>
+  %b = tensor.empty() : tensor<4x70xi64>
+  %lows = linalg.fill ins(%low : {element}) outs(%a : tensor<4x70x{element}>) -> tensor<4x70x{element}>
+  %zeros = linalg.fill ins(%zero : i64) outs(%b : tensor<4x70xi64>) -> tensor<4x70xi64>
+  %0:2 = linalg.generic {{indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, j)>,
+        affine_map<(i, j, k) -> (i, j)>], iterator_types = ["parallel", "parallel", "reduction"]}}
+      ins(%x : tensor<4x70x3x{element}>) outs(%lows, %zeros : tensor<4x70x{element}>, tensor<4x70xi64>) {{
+  ^bb0(%p: {element}, %v: {element}, %m: i64):
+    %i = linalg.index 2 : index
+    %j = arith.index_cast %i : index to i64
+    %w = arith.{most} %p, %v : {element}
+    %g = arith.{more}, %p, %v : {element}
+    %q = arith.select %g, %j, %m : i64
+    linalg.yield %w, %q : {element}, i64
+  }} -> (tensor<4x70x{element}>, tensor<4x70xi64>)
+  return %0#1 : tensor<4x70xi64>
+}}
+""",
+        default="opencl:0",
+    )
+    type_ = {"i32": np.int32, "i8": np.int8, "f32": np.float32}[element]
+    x = np.random.default_rng(3).integers(0, 9, (4, 70, 3)).astype(type_)
+    np.testing.assert_array_equal(made(x), x.argmax(axis=2))

@@ -50,6 +50,24 @@ func.func @sines(%x: tensor<1024xf32>) -> tensor<1024xf32> {
   return %0 : tensor<1024xf32>
 }
 
+// The best of some elements is found by vectors.
+// CHECK-LABEL: gpu.func @best_opencl0_0_
+// CHECK: arith.cmpf ogt, {{.*}} : vector<16xf32>
+// CHECK: arith.select {{.*}} : vector<16xi1>, vector<16xi32>
+func.func @best(%x: tensor<64x1000xf32>, %least: tensor<64xf32>, %none: tensor<64xi64>) -> tensor<64xi64> {
+  %r:2 = linalg.generic {indexing_maps = [#whole, #i, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<64x1000xf32>) outs(%least, %none : tensor<64xf32>, tensor<64xi64>) {
+  ^bb0(%a: f32, %b: f32, %old: i64):
+    %j = linalg.index 1 : index
+    %n = arith.index_cast %j : index to i64
+    %most = arith.maximumf %a, %b : f32
+    %more = arith.cmpf ogt, %a, %b : f32
+    %place = arith.select %more, %n, %old : i64
+    linalg.yield %most, %place : f32, i64
+  } -> (tensor<64xf32>, tensor<64xi64>)
+  return %r#1 : tensor<64xi64>
+}
+
 // What goes over the same rows is one pass over them.
 // LAUNCH-LABEL: func.func private @rows_opencl0_0(
 // LAUNCH: call @devscope_{{.*}}_rows_0(
