@@ -1,4 +1,4 @@
-"""bf16 on OpenCL devices, which lack it: 16 bits in memory, f32 in between, rounded after each operation."""
+"""bf16 where processors and devices lack it: 16 bits in memory, f32 in between, rounded after each operation."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def assert_same(found: Any, expected: Any) -> None:
     np.testing.assert_array_equal(found.view(np.uint16)[~nan], expected.view(np.uint16)[~nan])
 
 
-def test_all_numbers() -> None:
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+def test_all_numbers(default: str) -> None:
     """Each operation rounds, also in the middle of several; once from f64."""
     a = np.arange(65536, dtype=np.uint16).view(BF16)
     rng = np.random.default_rng(0)
@@ -64,7 +65,7 @@ def test_all_numbers() -> None:
     d[:30000] = 1 + 2.0**-8 + rng.integers(-3, 4, 30000) * 2.0**-40
     d[-3:] = 1e300, -np.inf, np.nan
     f, i = d.astype(np.float32), rng.integers(-(2**24), 2**24, 65536).astype(np.int32)
-    with devscope.compile(PROGRAM, default="opencl:0", cache=False) as executable, np.errstate(all="ignore"):
+    with devscope.compile(PROGRAM, default=default, cache=False) as executable, np.errstate(all="ignore"):
         two, three, four = executable.run("chain", a, b)
         expected = ((a + b) * a) - b
         assert_same(two, expected)
