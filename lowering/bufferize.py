@@ -17,6 +17,7 @@ from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.kernels.accumulators import is_zero_constant
 from devscope.lowering.kernels.normalise import normalise_contractions
 from devscope.lowering.kernels.operands_apart import join_operands, keep_operands_apart
+from devscope.lowering.kernels.repeated_extensions import repeat_extensions
 from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import apply_schedule, pipeline
@@ -160,6 +161,7 @@ def _prepare_tensors(
         run_passes(module.operation, pipeline("elementwise"))
         check_divisions(module)
     keep_initial_values(module)
+    repeat_extensions(module)
     keep_operands_apart(module)
     run_passes(module.operation, pipeline("fuse"))
     join_operands(module)

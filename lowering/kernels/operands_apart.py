@@ -98,14 +98,15 @@ def _keep(user: Any, number: int, linalg: Any) -> None:
     """Follow an operand to what computes it, and put a copy there."""
     while not isinstance((value := user.operands[number]).owner, ir.Block):
         op = value.owner.operation
-        if op.name not in _VIEWS and moved_axes(op, linalg) is None and not _only_extends(op):
+        if op.name not in _VIEWS and moved_axes(op, linalg) is None and not only_extends(op):
             if _is_elementwise(op, linalg):
                 _insert_copy(user, number)
             return
         user, number = op, 0
 
 
-def _only_extends(op: Any) -> bool:
+def only_extends(op: Any) -> bool:
+    """Whether ``op`` computes the same elements in a wider type, and nothing else."""
     if op.name in _EXTENSIONS:
         return True
     if op.name != "linalg.generic" or len(op.operands) != 2:
