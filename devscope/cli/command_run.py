@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -125,6 +126,12 @@ class _Call:
             return
         name = chosen_entry(entries, self._arguments.entry, closed)
         specs = entries[name].inputs
+        if self._arguments.size is not None and all(None not in spec.shape for spec in specs):
+            shown = ", ".join(f"{spec.name}: {spec}" for spec in specs)
+            print(
+                f"warning: --size has no effect: the sizes of what '{name}' takes are fixed ({shown})",
+                file=sys.stderr,
+            )
         if self._arguments.random is not None:
             self.values = self._random(specs)
         elif specs and not self.values:

@@ -220,6 +220,12 @@ def test_files_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture
     said = capsys.readouterr()
     assert "5x3xf32" in said.out + said.err
     assert "agrees with the host" in said.out + said.err
+    torch.export.save(torch.export.export(nn.Linear(2, 3), (tensor(2, 2),)), path)
+    assert main(["run", path, "--random", "0", "--size", "5"]) == 0
+    assert (
+        "--size has no effect: the sizes of what 'main' takes are fixed (input: 2x2xf32)"
+        in capsys.readouterr().err
+    )
 
 
 def test_damaged_file(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ def test_programs_that_run_warn_too(cli: Cli, folder: Path) -> None:
     (folder / "loop.mlir").write_text(LOOP)
     warned = cli("plan", "loop.mlir").err
     assert warned.count("warning") == 2
-    run = ("--random", "0", "--size", "2")
+    run = ("--random", "0")
     assert cli("run", "loop.mlir", *run).err == warned
     assert cli("run", "loop.mlir", *run).err == warned
     assert cli("build", "loop.mlir").err == warned
