@@ -49,11 +49,11 @@ stablehlo: $(VENV)/.dev
 	@for target in cpu:0 opencl:0; do $(BIN)/python test/stablehlo/run.py build/stablehlo $$target; done
 	@$(BIN)/python test/stablehlo/run.py build/stablehlo table
 
-# All tests of single operators of the package onnx, on the host and on a device: docs/conformance/onnx.md
+# All tests of single operators of the package onnx, magika and networks: docs/conformance/onnx.md, onnx_networks.md
 onnx: $(VENV)/.dev
 	@$(BIN)/python test/onnx/run.py --jobs $(or $(JOBS),2) --write
 	@$(BIN)/python test/onnx/magika_files.py 200
-	@$(BIN)/python test/onnx/networks.py
+	@$(BIN)/python test/onnx/networks.py --write
 
 # Modules of PyTorch beside eager, on the host, a device and both: docs/conformance/torch.md
 torch: $(VENV)/.dev
