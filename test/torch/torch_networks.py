@@ -356,7 +356,7 @@ class R2Plus1D(nn.Module):
 
 
 @module(floats(1, 1, 28, 28), positive(1, 2, 3))
-class SpatialTransformer(nn.Module):
+class SpatialTransformerNetwork(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.localization = nn.Sequential(
