@@ -23,7 +23,7 @@ class Case:
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Without the wish that Python writes no bytecode: all processes but the first would compile sources, too."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
@@ -37,7 +37,7 @@ def run_case(case: Case) -> dict[str, Any]:
     """The figures of one run, with ``process``: seconds from its start to its end."""
     start = time.perf_counter()
     done = subprocess.run(
-        list(case.command), env={**_environment(), **case.environment}, capture_output=True, text=True, check=False
+        list(case.command), env={**environment(), **case.environment}, capture_output=True, text=True, check=False
     )
     seconds = time.perf_counter() - start
     if done.returncode:

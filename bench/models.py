@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from statistics import median
+
+from _processes import environment
 
 NAMES = ("resnet18", "minilm", "gpt_step", "magika")
 SIDES = ("eager", "onnxruntime", "compile", "iree", "devscope")
@@ -41,7 +42,7 @@ class Peer:
         self._process = subprocess.Popen(
             [sys.executable, script, side, model, str(threads), directory],
             env={
-                **os.environ,
+                **environment(),
                 **dict.fromkeys(names, str(threads)),
                 "DEVSCOPE_CACHE_DIR": "off",
                 "TORCHINDUCTOR_FORCE_DISABLE_CACHES": "1",
