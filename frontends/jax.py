@@ -15,7 +15,7 @@ from typing import Any
 
 from devscope.errors import InputError, LoweringError
 from devscope.frontends import Examples, ImportedSource
-from devscope.runtime.structure import LEAF, Structure, Tree, leaf_paths
+from devscope.runtime.structure import CONVERSIONS, LEAF, Structure, Tree, leaf_paths
 
 _PLATFORM, _OTHER_PLATFORM = "devscope", "cpu"
 _ENTRY = "main"
@@ -51,15 +51,28 @@ def read_function(function: Any, examples: Examples | None) -> ImportedSource:
     except Exception as error:
         what = " ".join(str(error).split())
         raise InputError(f"JAX cannot trace '{name}': {type(error).__name__}: {what[:_LONGEST]}") from error
-    return read_exported(exported, _parameters(function, len(by_position)), name)
+    given = jax.tree_util.tree_leaves((tuple(by_position), dict(by_name)))
+    conversions = [_conversion(leaf, aval.dtype) for leaf, aval in zip(given, exported.in_avals, strict=True)]
+    return read_exported(exported, _parameters(function, len(by_position)), name, conversions)
+
+
+def _conversion(example: Any, traced: Any) -> str:
+    """What JAX made of an example before it traced: see `Structure`."""
+    conversion = f"{getattr(example, 'dtype', type(example).__name__)}:{traced.name}"
+    return conversion if conversion in CONVERSIONS else ""
 
 
 _LONGEST = 600
 """Most characters of a message of JAX that are shown."""
 
 
-def read_exported(exported: Any, parameters: Sequence[str] = (), name: str | None = None) -> ImportedSource:
-    """The program of a ``jax.export.Exported``; ``parameters`` are the names of those given by position."""
+def read_exported(
+    exported: Any, parameters: Sequence[str] = (), name: str | None = None, conversions: Sequence[str] = ()
+) -> ImportedSource:
+    """The program of a ``jax.export.Exported``; ``parameters`` are the names of those given by position.
+
+    ``conversions``: see `Structure`.
+    """
     positional, by_name = exported.in_tree.children()
     trees = [_tree(tree, "an argument") for tree in positional.children()]
     names = [*parameters, *(f"arg{number}" for number in range(len(parameters), len(trees)))]
@@ -69,10 +82,11 @@ def read_exported(exported: Any, parameters: Sequence[str] = (), name: str | Non
         trees.append(tree)
     output = _tree(exported.out_tree, "the result")
     paths = [path for parameter, tree in zip(names, trees, strict=True) for path in leaf_paths(tree, parameter)]
-    structure = Structure(names, trees, output, len(positional.children()))
+    conversions = list(conversions) if any(conversions) else []
+    structure = Structure(names, trees, output, len(positional.children()), conversions)
     results = list(leaf_paths(output, "result"))
     structures = {_ENTRY: structure}
-    if output == LEAF and all(tree == LEAF for tree in trees):
+    if not conversions and output == LEAF and all(tree == LEAF for tree in trees):
         structures = {}  # arrays that nest in nothing
     source = f"<JAX function {name or exported.fun_name}>"
     return ImportedSource(source, _module_of(exported), {_ENTRY: (paths, results)}, structures)

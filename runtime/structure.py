@@ -10,14 +10,23 @@ from __future__ import annotations
 
 import collections
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from devscope.errors import ArgumentError, ExecutableFormatError
 from devscope.runtime.program import Entry, Program
 
 LEAF = "*"
+CONVERSIONS = {
+    *("int64:int32", "uint64:uint32", "float64:float32", "complex128:complex64"),
+    *("bool:bool", "int:int32", "int:int64", "float:float32", "float:float64"),
+    *("complex:complex64", "complex:complex128"),
+}
+"""What JAX makes of arguments before it traces: of arrays of 64 bits where ``jax_enable_x64`` is not set, and of
+Python's numbers."""
 Tree = Any
 _KEYS = (str, int, float, bool)
 
@@ -26,13 +35,15 @@ _KEYS = (str, int, float, bool)
 class Structure:
     """Of one entry: parameters by name, the tree of each, and that of what it returns.
 
-    The first ``positional`` parameters can be given by position.
+    The first ``positional`` parameters can be given by position. ``conversions`` has one of `CONVERSIONS`, or an
+    empty text, for each array.
     """
 
     parameters: list[str]
     inputs: list[Tree]
     output: Tree
     positional: int
+    conversions: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
         """Raises ValueError for what is no structure, as a damaged file may have."""
@@ -40,6 +51,10 @@ class Structure:
             raise ValueError("a structure has other parameters than trees")
         for tree in (*self.inputs, self.output):
             check_tree(tree)
+        if self.conversions and len(self.conversions) != self.counts[0]:
+            raise ValueError("a structure has other arrays than conversions")
+        if not set(self.conversions) <= {"", *CONVERSIONS}:
+            raise ValueError("a structure has an unknown conversion")
 
     @property
     def counts(self) -> tuple[int, int]:
@@ -62,6 +77,9 @@ class Structure:
         found: list[Any] = []
         for key, tree in zip(self.parameters, self.inputs, strict=True):
             _flatten(tree, values[key], key, found)
+        for number, conversion in enumerate(self.conversions):
+            if conversion:
+                found[number] = _converted(found[number], number, *conversion.split(":"))
         return found
 
     def result(self, arrays: Sequence[Any]) -> Any:
@@ -144,6 +162,21 @@ def _children(tree: Tree) -> list[tuple[str, Tree]]:
     if kind == "namedtuple":
         return [(f".{field}", child) for field, child in zip(parts[1], parts[2], strict=True)]
     return [(f"[{number}]", child) for number, child in enumerate(parts)]
+
+
+def _converted(value: Any, number: int, given: str, dtype: str) -> Any:
+    """As JAX does it. Raises ArgumentError for integers that do not fit, some of which JAX would wrap around."""
+    if type(value).__name__ != given and getattr(value, "dtype", None) != given:
+        return value
+    array = np.asarray(value)
+    if array.dtype.kind in "iu" and array.size:
+        limits = np.iinfo(dtype)
+        if array.min() < limits.min or array.max() > limits.max:
+            raise ArgumentError(
+                f"argument {number}: the program was traced for {dtype}, and an element does not fit",
+                notes=["JAX has 64-bit types where jax.config.update('jax_enable_x64', True) was called before"],
+            )
+    return array.astype(dtype)
 
 
 def _flatten(tree: Tree, value: Any, path: str, found: list[Any]) -> None:

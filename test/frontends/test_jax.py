@@ -127,6 +127,32 @@ def test_dtypes_are_those_of_the_function() -> None:
             made(U.astype(np.int8), *given[1:])
 
 
+def test_arrays_of_64_bits_are_those_of_jax(tmp_path: Path) -> None:
+    """Which has none unless it is told to."""
+
+    def function(parameters: Any, n: Any, factor: Any) -> Any:
+        return parameters["x"] * factor + n
+
+    given = {"x": np.linspace(0, 1, 4)}, np.arange(4), 2.5
+    with devscope.compile(function, given, cache=False) as made:
+        want = function(jax.tree.map(jnp.asarray, given[0]), jnp.asarray(given[1]), 2.5)
+        equal(made(*given), want)
+        equal(made({"x": given[0]["x"].astype(np.float32)}, np.arange(4, dtype=np.int32), np.float32(2.5)), want)
+        with pytest.raises(
+            ArgumentError, match="argument 1: the program was traced for int32, and an element does"
+        ):
+            made(given[0], given[1] + 2**31, 2.5)
+        with pytest.raises(InputError, match="expected dtype int32, got uint64"):
+            made(given[0], given[1].astype(np.uint64), 2.5)
+        with pytest.raises(InputError, match="got str"):
+            made(*given[:2], "2.5")
+        made.save(tmp_path / "program.dsx")
+    with devscope.load(tmp_path / "program.dsx") as loaded:
+        equal(loaded(*given), want)
+    with devscope.compile(lambda x: x[::-1], (np.arange(4),), cache=False) as plain:
+        np.testing.assert_array_equal(plain(np.arange(4)), [3, 2, 1, 0])
+
+
 def test_dynamic_dimensions() -> None:
     (rows,) = jax.export.symbolic_shape("n")
     spec = jax.ShapeDtypeStruct((rows, 3), np.float32)
@@ -221,7 +247,18 @@ def test_damaged_trees(tree: Any) -> None:
 def test_damaged_structures(executable: Any) -> None:
     program = executable.program
     good = program.report["structures"]
-    for bad in (3, {"other": {}}, {"main": {"inputs": []}}, {"main": {**good["main"], "output": "*"}}):
+    changed = (
+        {"output": "*"},
+        {"conversions": ["int:int32"]},
+        {"conversions": ["int:i3"] * 4},
+        {"conversions": 3},
+    )
+    for bad in (
+        3,
+        {"other": {}},
+        {"main": {"inputs": []}},
+        *({"main": {**good["main"], **new}} for new in changed),
+    ):
         program.report["structures"] = bad
         try:
             with pytest.raises(ExecutableFormatError):
