@@ -168,15 +168,17 @@ def _float_constant(value: Any) -> float | None:
 
 
 def reduction(op: Any) -> str:
-    """``vector.reduction`` to the maximum or minimum, or of bits, as operations on elements; to a sum in any order
-    as sums of halves.
+    """``vector.reduction`` to the maximum or minimum, or of bits, as operations on elements; to a sum of integers,
+    or in any order, as sums of halves.
 
-    LLVM makes one integer of a vector of bits. For its SPIR-V backend, what may be in any order is no NaN.
+    LLVM makes one integer of a vector of bits, also where they are counted. For its SPIR-V backend, what may be in
+    any order is no NaN.
     """
     vector = op.operands[0].type
     element = element_type(vector)
     kind = str(op.attributes["kind"]).rpartition("<")[2].rstrip(">")
-    if kind == "add" and "fastmath" in op.attributes and "reassoc" in str(op.attributes["fastmath"]):
+    is_integer = isinstance(element, ir.IntegerType) and element.width > 1
+    if kind == "add" and (is_integer or "reassoc" in str(op.attributes.get("fastmath"))):
         return _sum_of_halves(op)
     operation = _OF_BITS.get(kind) if str(element) == "i1" else kind if kind in _EXTREMA else None
     if operation is None:
@@ -195,11 +197,12 @@ def reduction(op: Any) -> str:
 
 
 def _sum_of_halves(op: Any) -> str:
-    """Of a power of two of elements."""
+    """Of a power of two of elements, two at least."""
     type_ = op.operands[0].type
     element, shape = element_type(type_), ir.VectorType(type_).shape
+    add = "arith.addf" if isinstance(element, ir.FloatType) else "arith.addi"
     whole, lanes, lines = "%0", shape[0], list[str]()
-    if len(shape) != 1 or lanes & (lanes - 1):
+    if len(shape) != 1 or lanes < 2 or lanes & (lanes - 1):
         return ""
     while lanes > 1:
         old, lanes = lanes, lanes // 2
@@ -209,10 +212,10 @@ def _sum_of_halves(op: Any) -> str:
             some = f"vector.shuffle {whole}, {whole} {order} : vector<{old}x{element}>, vector<{old}x{element}>"
             lines.append(f"%half{lanes}_{half} = {some if lanes > 1 else one}")
         made = f"vector<{lanes}x{element}>" if lanes > 1 else element
-        lines.append(f"%sum{lanes} = arith.addf %half{lanes}_0, %half{lanes}_1 : {made}")
+        lines.append(f"%sum{lanes} = {add} %half{lanes}_0, %half{lanes}_1 : {made}")
         whole = f"%sum{lanes}"
     if len(op.operands) > 1:
-        lines.append(f"%sum = arith.addf %1, {whole} : {element}")
+        lines.append(f"%sum = {add} %1, {whole} : {element}")
     return "\n".join(lines)
 
 

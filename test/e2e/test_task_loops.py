@@ -288,6 +288,34 @@ func.func @main(%x: tensor<100xf32>, %y: tensor<100xf32>) -> tensor<100xi32> {
     np.testing.assert_array_equal(made(x, y), np.isnan(x + y))
 
 
+@pytest.mark.parametrize("columns", [2, 3, 4, 8, 12, 24, 64])
+@pytest.mark.parametrize("of", ["i8", "i32", "i64"])
+def test_rows_of_truths_are_counted(of: str, columns: int) -> None:
+    """LLVM would count the bits of one integer, as wide as there are truths."""
+    matrix, vector = f"tensor<?x{columns}xf32>", f"tensor<?x{of}>"
+    made = devscope.compile(
+        f"""
+func.func @main(%x: {matrix}, %y: {matrix}, %start: {vector}) -> {vector} {{
+  %0 = linalg.generic {{indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>,
+      affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}}
+      ins(%x, %y : {matrix}, {matrix}) outs(%start : {vector}) {{
+  ^bb0(%a: f32, %b: f32, %sum: {of}):
+    %less = arith.cmpf olt, %a, %b : f32
+    %one = arith.extui %less : i1 to {of}
+    %next = arith.addi %sum, %one : {of}
+    linalg.yield %next : {of}
+  }} -> {vector}
+  return %0 : {vector}
+}}
+""",
+        default="opencl:0",
+    )
+    rng = np.random.default_rng(columns)
+    x, y = rng.standard_normal((2, 37, columns)).astype(np.float32)
+    start = rng.integers(0, 9, 37).astype(f"int{of[1:]}")
+    np.testing.assert_array_equal(made(x, y, start), start + (x < y).sum(axis=1))
+
+
 LAST_AXES = """
 func.func @main(%x: tensor<?x130x33xf32>) -> (tensor<?x33xf32>, tensor<?x33xi64>, tensor<f32>, tensor<i32>) {
   %c0 = arith.constant 0 : index
