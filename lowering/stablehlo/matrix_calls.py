@@ -36,8 +36,13 @@ def _options(op: Any) -> dict[str, str]:
 
 
 def _given(op: Any) -> tuple[Text, list[Array]]:
+    """The matrices. JAX also gives calls with dynamic results the shapes of these, which follow from the operands."""
     text = Text(op.operands[0].type)
-    return text, [text.operand(number, value.type) for number, value in enumerate(op.operands)]
+    shapes: list[int] = []
+    if "indices_of_shape_operands" in op.attributes:
+        shapes = list(ir.DenseIntElementsAttr(op.attributes["indices_of_shape_operands"]))
+    matrices = [(number, value.type) for number, value in enumerate(op.operands) if number not in shapes]
+    return text, [text.operand(number, type_) for number, type_ in matrices]
 
 
 def _finish(op: Any, results: Sequence[Array]) -> str:

@@ -7,6 +7,7 @@ one elementwise operation on a tensor of places.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from devscope.lowering.stablehlo.arrays import Array, Text
 from devscope.lowering.stablehlo.templates import (
     applied,
     axes_map,
@@ -177,21 +178,16 @@ def expand_total_order(op: Any) -> None:
         return
     type_ = op.operands[0].type
     width = {"f64": 64, "f32": 32, "f16": 16, "bf16": 16}.get(str(element(type_)), 8)
-    bits = tensor(shape(type_), f"i{width}")
-    direction = enum(op, "comparison_direction")
-    lines: list[str] = []
+    text, extents, of = Text(type_), shape(type_), f"i{width}"
+    bits = tensor(extents, of)
+    places, one = (text.full(extents, of, count).name for count in (width - 1, 1))
+    keys: list[str] = []
     for n in range(2):
-        lines.append(f"%x{n} = stablehlo.bitcast_convert %{n} : ({type_}) -> {bits}")
-        lines.append(f"%s{n} = arith.constant dense<{width - 1}> : {bits}" if -1 not in shape(type_) else "")
-        if -1 in shape(type_):
-            lines[-1] = (
-                f"%c{n} = stablehlo.constant dense<{width - 1}> : tensor<i{width}>\n%s{n} = chlo.broadcast_add %c{n}, %c{n} : (tensor<i{width}>, tensor<i{width}>) -> tensor<i{width}>"
-            )
-        lines.append(f"%m{n} = stablehlo.shift_right_arithmetic %x{n}, %s{n} : {bits}")
-        lines.append(f"%one{n} = arith.constant dense<1> : {bits}")
-        lines.append(f"%low{n} = stablehlo.shift_right_logical %m{n}, %one{n} : {bits}")
-        lines.append(f"%k{n} = stablehlo.xor %x{n}, %low{n} : {bits}")
+        own = text.add(f"stablehlo.bitcast_convert %{n} : ({type_}) -> {bits}")
+        signs = text.add(f"stablehlo.shift_right_arithmetic {own}, {places} : {bits}")
+        turned = text.add(f"stablehlo.shift_right_logical {signs}, {one} : {bits}")
+        keys.append(text.add(f"stablehlo.xor {own}, {turned} : {bits}"))
     result = op.results[0].type
-    lines.append(f"%r = stablehlo.compare {direction}, %k0, %k1, SIGNED : ({bits}, {bits}) -> {result}")
-    lines.append(f'"devscope.return"(%r) : ({result}) -> ()')
-    expand(op, "\n".join(line for line in lines if line))
+    direction = enum(op, "comparison_direction")
+    less = text.add(f"stablehlo.compare {direction}, {commas(keys)}, SIGNED : ({bits}, {bits}) -> {result}")
+    expand(op, text.result([Array(text, less, tuple(extents), "i1")]))

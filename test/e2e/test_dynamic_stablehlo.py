@@ -29,6 +29,10 @@ func.func @pool(%x: tensor<?x6xf32>) -> tensor<?x3xf32> {
   }) : (tensor<?x6xf32>, tensor<f32>) -> tensor<?x3xf32>
   return %0 : tensor<?x3xf32>
 }
+func.func @total_order(%x: tensor<?x?xf32>, %y: tensor<?x?xf32>) -> tensor<?x?xi1> {
+  %0 = stablehlo.compare LT, %x, %y, TOTALORDER : (tensor<?x?xf32>, tensor<?x?xf32>) -> tensor<?x?xi1>
+  return %0 : tensor<?x?xi1>
+}
 func.func @best_of_two(%a: tensor<f32>, %i: tensor<i32>, %b: tensor<f32>, %j: tensor<i32>)
     -> (tensor<f32>, tensor<i32>) {
   %0 = stablehlo.compare GE, %a, %b, FLOAT : (tensor<f32>, tensor<f32>) -> tensor<i1>
@@ -110,3 +114,12 @@ def test_windows_of_two_arrays(
     found = program.run("windows", x, i, *given)
     np.testing.assert_array_equal(found[0], largest)
     np.testing.assert_array_equal(found[1], place)
+
+
+def test_total_order(program: Any) -> None:
+    """-NaN < -inf < -1 < -0 < 0 < 1 < inf < NaN."""
+    ordered = np.array([-np.nan, -np.inf, -1, -0.0, 0, 1, np.inf, np.nan], np.float32)
+    ordered[0] = -np.abs(ordered[0])
+    first, second = np.meshgrid(ordered, ordered, indexing="ij")
+    places = np.arange(len(ordered))
+    np.testing.assert_array_equal(program.run("total_order", first, second), places[:, None] < places)

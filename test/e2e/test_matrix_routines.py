@@ -23,8 +23,14 @@ func.func @getrf(%x: tensor<3x3xf32>) -> (tensor<3x3xf32>, tensor<3xi32>, tensor
 func.func @qr(%x: tensor<?x4x3xcomplex<f32>>) -> (tensor<?x4x3xcomplex<f32>>, tensor<?x4x3xcomplex<f32>>) {
   %0:2 = stablehlo.custom_call @Qr(%x)
     : (tensor<?x4x3xcomplex<f32>>) -> (tensor<?x4x3xcomplex<f32>>, tensor<?x3xcomplex<f32>>)
-  %1 = stablehlo.custom_call @ProductOfElementaryHouseholderReflectors(%0#0, %0#1)
-    : (tensor<?x4x3xcomplex<f32>>, tensor<?x3xcomplex<f32>>) -> tensor<?x4x3xcomplex<f32>>
+  %n = stablehlo.get_dimension_size %x, dim = 0 : (tensor<?x4x3xcomplex<f32>>) -> tensor<i32>
+  %n1 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+  %rest = stablehlo.constant dense<[4, 3]> : tensor<2xi32>
+  %shape = stablehlo.concatenate %n1, %rest, dim = 0 : (tensor<1xi32>, tensor<2xi32>) -> tensor<3xi32>
+  // As JAX says shapes of results that are known as the program runs.
+  %1 = stablehlo.custom_call @ProductOfElementaryHouseholderReflectors(%0#0, %0#1, %shape)
+    {indices_of_shape_operands = dense<2> : tensor<1xi64>}
+    : (tensor<?x4x3xcomplex<f32>>, tensor<?x3xcomplex<f32>>, tensor<3xi32>) -> tensor<?x4x3xcomplex<f32>>
   return %0#0, %1 : tensor<?x4x3xcomplex<f32>>, tensor<?x4x3xcomplex<f32>>
 }
 func.func @eigh(%x: tensor<5x5xf64>) -> (tensor<5x5xf64>, tensor<5xf64>) {
