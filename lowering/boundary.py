@@ -66,11 +66,12 @@ class DevicePart:
     @property
     def enqueues(self) -> bool:
         """Whether it is a backend's code for devices that devscope drives: it has a library enqueue work."""
-        kind = self.target.kind
-        return isinstance(self.target, ClaimedTarget) and kind.device_type != kind.name
+        target = find_target(self.attribute.kind_name)
+        return isinstance(target, ClaimedTarget) and target.kind.device_type != target.kind.name
 
     @property
     def target(self) -> KernelTarget:
+        """What compiles it; `cut_module` has found it."""
         target = find_target(self.attribute.kind_name)
         assert isinstance(target, KernelTarget)
         return target
