@@ -95,9 +95,11 @@ def make(side: str, name: str, threads: int, directory: Path) -> tuple[Callable[
 
 def linalg_text(source: Any, examples: tuple[Any, ...]) -> str:
     """What devscope's importer makes of the model, with weights in the text."""
-    from devscope.frontends import imported
+    from devscope.frontends import DeferredSource, imported
 
     found = imported(source, examples or None, None)
+    if isinstance(found, DeferredSource):
+        found = found.read()
     text = found.data.decode()
     blobs = ",\n".join(f'{name}: "0x40000000{bytes(data).hex()}"' for name, data in found.literals.items())
     return f"{text}\n{{-# dialect_resources: {{ builtin: {{ {blobs} }} }} #-}}\n"
