@@ -1,30 +1,21 @@
-"""Decompositions of norms, writes and windows, of which PyTorch has none that is right and can be imported.
-
-`TABLE`, and what its functions return, is as in `own_decompositions`.
-"""
+"""Decompositions of norms, writes and windows, of which PyTorch has none that is right and can be imported."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from devscope.frontends.torch.tables import Table
+
 aten: Any = torch.ops.aten
-TABLE: dict[Any, Callable[..., Any]] = {}
+TABLE = Table()
 _Tensor = torch.Tensor
 
 
-def _decomposes(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        TABLE.update(dict.fromkeys(overloads, function))
-        return function
-
-    return register
-
-
-@_decomposes(aten.native_group_norm.default)
+@TABLE.of(aten.native_group_norm.default)
 def _group_norm(
     x: _Tensor,
     weight: _Tensor | None,
@@ -48,7 +39,7 @@ def _group_norm(
     return found.to(x.dtype), mean.flatten(1).to(x.dtype), inverse.flatten(1).to(x.dtype)
 
 
-@_decomposes(aten.multilabel_margin_loss_forward.default)
+@TABLE.of(aten.multilabel_margin_loss_forward.default)
 def _multilabel_margin_loss(x: _Tensor, target: _Tensor, reduction: int) -> Any:
     """PyTorch's takes what is behind the end of the labels for labels."""
     places = torch.arange(target.shape[-1])
@@ -66,7 +57,7 @@ def _multilabel_margin_loss(x: _Tensor, target: _Tensor, reduction: int) -> Any:
 # Writes.
 
 
-@_decomposes(aten.index_reduce.default)
+@TABLE.of(aten.index_reduce.default)
 def _index_reduce(
     x: _Tensor, dim: int, index: _Tensor, source: _Tensor, reduce: str, *, include_self: bool = True
 ) -> Any:
@@ -95,13 +86,13 @@ for _overload in (aten.index.Tensor, aten.index_put.default, aten._unsafe_index.
     _with_wide_indices(_overload)
 
 
-@_decomposes(aten.put.default)
+@TABLE.of(aten.put.default)
 def _put(x: _Tensor, index: _Tensor, source: _Tensor, accumulate: bool = False) -> Any:
     flat = x.reshape(-1).index_put([index.reshape(-1)], source.reshape(-1), accumulate)
     return flat.reshape(x.shape)
 
 
-@_decomposes(aten.diagonal_scatter.default)
+@TABLE.of(aten.diagonal_scatter.default)
 def _diagonal_scatter(x: _Tensor, source: _Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
     moved = x.movedim((dim1, dim2), (-2, -1))
     rows, columns = torch.arange(moved.shape[-2])[:, None], torch.arange(moved.shape[-1])
@@ -110,7 +101,7 @@ def _diagonal_scatter(x: _Tensor, source: _Tensor, offset: int = 0, dim1: int = 
     return found.movedim((-2, -1), (dim1, dim2))
 
 
-@_decomposes(aten.block_diag.default)
+@TABLE.of(aten.block_diag.default)
 def _block_diag(blocks: Sequence[_Tensor]) -> Any:
     blocks = [torch.atleast_2d(block) for block in blocks]
     width, before, rows = sum(block.shape[1] for block in blocks), 0, list[_Tensor]()
@@ -123,7 +114,7 @@ def _block_diag(blocks: Sequence[_Tensor]) -> Any:
 # Windows.
 
 
-@_decomposes(
+@TABLE.of(
     aten.hamming_window.default,
     aten.hamming_window.periodic,
     aten.hamming_window.periodic_alpha,
@@ -139,7 +130,7 @@ def _hamming_window(
     return alpha - beta * torch.cos(torch.arange(length, dtype=dtype) * step)
 
 
-@_decomposes(aten.blackman_window.default, aten.blackman_window.periodic)
+@TABLE.of(aten.blackman_window.default, aten.blackman_window.periodic)
 def _blackman_window(length: Any, periodic: bool = True, dtype: Any = None, **_: Any) -> Any:
     dtype = dtype or torch.get_default_dtype()
     if length == 1:
@@ -148,7 +139,7 @@ def _blackman_window(length: Any, periodic: bool = True, dtype: Any = None, **_:
     return 0.42 - 0.5 * torch.cos(angles) + 0.08 * torch.cos(2 * angles)
 
 
-@_decomposes(aten.bartlett_window.default, aten.bartlett_window.periodic)
+@TABLE.of(aten.bartlett_window.default, aten.bartlett_window.periodic)
 def _bartlett_window(length: Any, periodic: bool = True, dtype: Any = None, **_: Any) -> Any:
     dtype = dtype or torch.get_default_dtype()
     if length == 1:
@@ -177,7 +168,7 @@ _with_batch(aten.max_pool3d_with_indices.default)
 # Integers and functions of numbers.
 
 
-@_decomposes(aten.gcd.default, torch.ops.prims.gcd.default)
+@TABLE.of(aten.gcd.default, torch.ops.prims.gcd.default)
 def _gcd(x: _Tensor, y: _Tensor) -> Any:
     """Euclid's; of numbers of n bits are at most 1.44 n steps (Lame)."""
     x, y = torch.broadcast_tensors(x.abs(), y.abs())
@@ -187,7 +178,7 @@ def _gcd(x: _Tensor, y: _Tensor) -> Any:
     return x
 
 
-@_decomposes(aten.mode.default)
+@TABLE.of(aten.mode.default)
 def _mode(x: _Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """The least of the values that are there most often, and the last place that has it."""
     if x.dim() == 0:
@@ -202,7 +193,7 @@ def _mode(x: _Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
 
 
-@_decomposes(aten.histc.default)
+@TABLE.of(aten.histc.default)
 def _histogram(x: _Tensor, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
     """If the limits are equal, they are those of the data."""
     x = x.reshape(-1)
@@ -227,17 +218,17 @@ def _complement(x: _Tensor, is_scaled: bool) -> _Tensor:
     return torch.where(wide < 2, low, high).to(x.dtype if x.dtype.is_floating_point else torch.get_default_dtype())
 
 
-@_decomposes(aten.special_erfcx.default)
+@TABLE.of(aten.special_erfcx.default)
 def _erfcx(x: _Tensor) -> Any:
     return _complement(x, True)
 
 
-@_decomposes(aten.erfc.default)
+@TABLE.of(aten.erfc.default)
 def _erfc(x: _Tensor) -> Any:
     return _complement(x, False)
 
 
-@_decomposes(aten.special_log_ndtr.default)
+@TABLE.of(aten.special_log_ndtr.default)
 def _log_ndtr(x: _Tensor) -> Any:
     """Below -1 by the scaled complement of the error function, which does not become zero."""
     scaled = x * math.sqrt(0.5)

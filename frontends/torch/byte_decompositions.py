@@ -2,8 +2,6 @@
 
 torch-mlir widens bytes with their sign whether they have one or not, and ends the process for some products and
 divisions of them. So they are computed as int64, and made bytes again.
-
-`TABLE`, and what its functions return, is as in `own_decompositions`.
 """
 
 from __future__ import annotations
@@ -14,8 +12,10 @@ from typing import Any
 
 import torch
 
+from devscope.frontends.torch.tables import Table
+
 aten: Any = torch.ops.aten
-TABLE: dict[Any, Callable[..., Any]] = {}
+TABLE = Table()
 _Tensor = torch.Tensor
 _BYTES = (torch.uint8, torch.int8)
 _INTEGERS = (*_BYTES, torch.int16, torch.int32, torch.int64)

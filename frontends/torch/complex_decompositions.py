@@ -12,8 +12,10 @@ from typing import Any
 
 import torch
 
+from devscope.frontends.torch.tables import Table
+
 aten: Any = torch.ops.aten
-TABLE: dict[Any, Callable[..., Any]] = {}
+TABLE = Table()
 _Tensor = torch.Tensor
 _Parts = tuple[Any, Any]
 

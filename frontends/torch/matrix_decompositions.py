@@ -1,19 +1,18 @@
 """Decompositions of what is solved with matrices of known, small size: a step for each of their columns.
 
 Where PyTorch raises an error, since a matrix is singular or not positive definite, results are infinities or NaN.
-
-`TABLE`, and what its functions return, is as in `own_decompositions`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from devscope.frontends.torch.tables import Table
+
 aten: Any = torch.ops.aten
-TABLE: dict[Any, Callable[..., Any]] = {}
+TABLE = Table()
 _Tensor = torch.Tensor
 _LARGEST = 64
 """Columns: each is some ten operations."""

@@ -1,7 +1,4 @@
-"""Decompositions of operations that neither PyTorch decomposes nor torch-mlir lowers, or that it lowers wrongly.
-
-`TABLE` has a function per overload. One that returns NotImplemented leaves the operation as it is.
-"""
+"""Decompositions of operations that neither PyTorch decomposes nor torch-mlir lowers, or lowers wrongly."""
 
 from __future__ import annotations
 
@@ -11,20 +8,14 @@ from typing import Any
 
 import torch
 
+from devscope.frontends.torch.tables import Table
+
 aten: Any = torch.ops.aten
-TABLE: dict[Any, Callable[..., Any]] = {}
+TABLE = Table()
 _Tensor = torch.Tensor
 
 
-def _decomposes(*overloads: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        TABLE.update(dict.fromkeys(overloads, function))
-        return function
-
-    return register
-
-
-@_decomposes(aten.gelu.default)
+@TABLE.of(aten.gelu.default)
 def _gelu(x: _Tensor, approximate: str = "none") -> Any:
     """torch-mlir has one for both forms, which differ in the fourth digit."""
     if approximate == "none":
@@ -37,7 +28,7 @@ def _gelu(x: _Tensor, approximate: str = "none") -> Any:
 # Sums of bags: the bag of each index is known from where bags begin.
 
 
-@_decomposes(aten._embedding_bag_forward_only.default, aten._embedding_bag.default)
+@TABLE.of(aten._embedding_bag_forward_only.default, aten._embedding_bag.default)
 def _embedding_bag(
     weight: _Tensor,
     indices: _Tensor,
@@ -98,17 +89,17 @@ def _most(dtype: torch.dtype) -> Any:
     return math.inf if dtype.is_floating_point else torch.iinfo(dtype).max
 
 
-@_decomposes(aten.cummax.default)
+@TABLE.of(aten.cummax.default)
 def _cummax(x: _Tensor, dim: int) -> Any:
     return _scan(x, dim, _least(x.dtype), lambda wide: wide.amax(-1))
 
 
-@_decomposes(aten.cummin.default)
+@TABLE.of(aten.cummin.default)
 def _cummin(x: _Tensor, dim: int) -> Any:
     return _scan(x, dim, _most(x.dtype), lambda wide: wide.amin(-1))
 
 
-@_decomposes(aten.logcumsumexp.default)
+@TABLE.of(aten.logcumsumexp.default)
 def _logcumsumexp(x: _Tensor, dim: int) -> Any:
     if x.dim() == 0:
         return x.clone()
@@ -118,7 +109,7 @@ def _logcumsumexp(x: _Tensor, dim: int) -> Any:
     return torch.logsumexp(wide, -1).movedim(-1, dim)
 
 
-@_decomposes(aten.sort.stable)
+@TABLE.of(aten.sort.stable)
 def _sort(x: _Tensor, stable: bool | None = None, dim: int = -1, descending: bool = False) -> Any:
     return aten.sort.default(x, dim, descending)
 
@@ -127,13 +118,13 @@ def _kept(x: _Tensor, dim: int, keepdim: bool) -> _Tensor:
     return x if keepdim else x.squeeze(dim)
 
 
-@_decomposes(aten.kthvalue.default)
+@TABLE.of(aten.kthvalue.default)
 def _kthvalue(x: _Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     values, indices = aten.sort.default(x, dim)
     return tuple(_kept(part.narrow(dim, k - 1, 1), dim, keepdim) for part in (values, indices))
 
 
-@_decomposes(aten.median.dim)
+@TABLE.of(aten.median.dim)
 def _median(x: _Tensor, dim: int, keepdim: bool = False) -> Any:
     values, indices = _kthvalue(x, (x.shape[dim] + 1) // 2, dim, True)
     if x.dtype.is_floating_point:
@@ -144,12 +135,12 @@ def _median(x: _Tensor, dim: int, keepdim: bool = False) -> Any:
     return _kept(values, dim, keepdim), _kept(indices, dim, keepdim)
 
 
-@_decomposes(aten.median.default)
+@TABLE.of(aten.median.default)
 def _median_of_all(x: _Tensor) -> Any:
     return _median(x.reshape(-1), 0)[0]
 
 
-@_decomposes(aten.searchsorted.Tensor, aten.searchsorted.Scalar)
+@TABLE.of(aten.searchsorted.Tensor, aten.searchsorted.Scalar)
 def _searchsorted(
     ordered: _Tensor,
     values: Any,
@@ -168,12 +159,12 @@ def _searchsorted(
     return before.sum(-1).to(torch.int32 if out_int32 else torch.int64)
 
 
-@_decomposes(aten.bucketize.Tensor, aten.bucketize.Scalar)
+@TABLE.of(aten.bucketize.Tensor, aten.bucketize.Scalar)
 def _bucketize(values: Any, boundaries: _Tensor, *, out_int32: bool = False, right: bool = False) -> Any:
     return _searchsorted(boundaries, values, out_int32=out_int32, right=right)
 
 
-@_decomposes(aten._cdist_forward.default)
+@TABLE.of(aten._cdist_forward.default)
 def _cdist(a: _Tensor, b: _Tensor, p: float, compute_mode: int | None) -> Any:
     apart = (a[..., :, None, :] - b[..., None, :, :]).abs()
     if p == 0:
@@ -188,7 +179,7 @@ def _cdist(a: _Tensor, b: _Tensor, p: float, compute_mode: int | None) -> Any:
 # Functions of numbers.
 
 
-@_decomposes(aten.lgamma.default)
+@TABLE.of(aten.lgamma.default)
 def _lgamma(x: _Tensor) -> Any:
     """Stirling's series, from 8 on; below by the recurrence, and by the reflection for what is negative."""
     wide = x.double()
@@ -205,7 +196,7 @@ def _lgamma(x: _Tensor) -> Any:
     return torch.where(torch.isinf(wide), math.inf, found).to(_float_dtype(x))
 
 
-@_decomposes(aten.digamma.default)
+@TABLE.of(aten.digamma.default)
 def _digamma(x: _Tensor) -> Any:
     wide = x.double()
     y = torch.where(wide < 0.5, 1 - wide, wide)
@@ -226,7 +217,7 @@ def _float_dtype(x: _Tensor) -> torch.dtype:
     return x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
 
 
-@_decomposes(aten.erfinv.default, aten.special_erfinv.default, torch.ops.prims.erf_inv.default)
+@TABLE.of(aten.erfinv.default, aten.special_erfinv.default, torch.ops.prims.erf_inv.default)
 def _erfinv(x: _Tensor) -> Any:
     """Winitzki's approximation, and steps of Newton's."""
     y = x.double()
@@ -240,7 +231,7 @@ def _erfinv(x: _Tensor) -> Any:
     return torch.where(y.abs() < 1, found, at_ends).to(_float_dtype(x))
 
 
-@_decomposes(aten.hypot.default)
+@TABLE.of(aten.hypot.default)
 def _hypot(x: _Tensor, y: _Tensor) -> Any:
     x, y = x.abs(), y.abs()
     most, least = torch.maximum(x, y), torch.minimum(x, y)
@@ -249,7 +240,7 @@ def _hypot(x: _Tensor, y: _Tensor) -> Any:
     return torch.where(torch.isinf(x) | torch.isinf(y), math.inf, found)
 
 
-@_decomposes(aten.signbit.default)
+@TABLE.of(aten.signbit.default)
 def _signbit(x: _Tensor) -> Any:
     """That of what is not a number is not looked at."""
     if not x.dtype.is_floating_point:
@@ -257,17 +248,17 @@ def _signbit(x: _Tensor) -> Any:
     return (x < 0) | ((x == 0) & (torch.full((), 1.0, dtype=x.dtype) / x < 0))
 
 
-@_decomposes(aten.copysign.Tensor)
+@TABLE.of(aten.copysign.Tensor)
 def _copysign(x: _Tensor, y: _Tensor) -> Any:
     return torch.where(_signbit(y), -x.abs(), x.abs())
 
 
-@_decomposes(aten.copysign.Scalar)
+@TABLE.of(aten.copysign.Scalar)
 def _copysign_number(x: _Tensor, y: float) -> Any:
     return -x.abs() if math.copysign(1, y) < 0 else x.abs()
 
 
-@_decomposes(aten.ldexp.Tensor)
+@TABLE.of(aten.ldexp.Tensor)
 def _ldexp(x: _Tensor, y: _Tensor) -> Any:
     return x * torch.pow(2.0, y)
 

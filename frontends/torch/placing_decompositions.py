@@ -1,18 +1,16 @@
-"""Decompositions of scatters, paddings and adaptive pooling in forms that torch-mlir does not lower, or dies of.
-
-`TABLE`, and what its functions return, is as in `own_decompositions`.
-"""
+"""Decompositions of scatters, paddings and adaptive pooling in forms that torch-mlir lacks or dies of."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from devscope.frontends.torch.tables import Table
+
 aten: Any = torch.ops.aten
-TABLE: dict[Any, Callable[..., Any]] = {}
+TABLE = Table()
 _Tensor = torch.Tensor
 
 

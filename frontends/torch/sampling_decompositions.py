@@ -1,7 +1,4 @@
-"""Decompositions of samplings of volumes and of smoothing interpolation, which PyTorch and torch-mlir lack.
-
-`TABLE`, and what its functions return, is as in `own_decompositions`.
-"""
+"""Decompositions of samplings of volumes and of smoothing interpolation, which PyTorch and torch-mlir lack."""
 
 from __future__ import annotations
 
@@ -11,8 +8,10 @@ from typing import Any
 
 import torch
 
+from devscope.frontends.torch.tables import Table
+
 aten: Any = torch.ops.aten
-TABLE: dict[Any, Callable[..., Any]] = {}
+TABLE = Table()
 _Tensor = torch.Tensor
 _BILINEAR, _NEAREST = 0, 1
 _BORDER, _REFLECTION = 1, 2
