@@ -7,6 +7,7 @@ imported when a program is loaded that names it, and needs nothing of the compil
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -54,6 +55,10 @@ class Runtime:
 class LibraryRuntime(Runtime, ABC):
     """Of a backend whose functions are all those of one C library, which `open` finds."""
 
+    environment: ClassVar[Sequence[str]] = ()
+    """``NAME=value`` of variables that the library reads as it is opened: set meanwhile, unless the user has set
+    them."""
+
     @abstractmethod
     def open(self) -> ctypes.CDLL:
         """The library; called once. Raises OSError where it cannot be opened."""
@@ -61,7 +66,14 @@ class LibraryRuntime(Runtime, ABC):
     @cached_property
     def opened(self) -> ctypes.CDLL:
         """The library. Raises OSError where it cannot be opened."""
-        return self.open()
+        wanted = dict(setting.split("=", 1) for setting in self.environment)
+        added = {name: value for name, value in wanted.items() if name not in os.environ}
+        os.environ.update(added)
+        try:
+            return self.open()
+        finally:
+            for name in added:
+                del os.environ[name]
 
     def library(self) -> str:
         return self.opened._name

@@ -10,6 +10,8 @@ from devscope.runtime.plugins import LibraryRuntime
 class BlasRuntime(LibraryRuntime):
     name = "blas"
     advice = "pip install 'devscope[blas]'"
+    environment = ("OPENBLAS_THREAD_TIMEOUT=14",)
+    """Idle threads wait for 2^14 ticks, then sleep; by default for 2^26, in which other threads lack the cores."""
 
     def open(self) -> ctypes.CDLL:
         if path := os.environ.get("DEVSCOPE_OPENBLAS"):

@@ -25,6 +25,8 @@ class _Version(ctypes.Structure):
 class OnednnRuntime(LibraryRuntime):
     name = "onednn"
     advice = "pip install 'devscope[onednn]'"
+    environment = ("GOMP_SPINCOUNT=3000",)
+    """Idle threads wait for some microseconds, then sleep: by default for a millisecond, see `BlasRuntime`."""
 
     def open(self) -> ctypes.CDLL:
         if path := os.environ.get("DEVSCOPE_ONEDNN"):

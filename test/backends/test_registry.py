@@ -1,5 +1,7 @@
 """What can be wrong with a backend, and how it is named."""
 
+import ctypes
+import os
 import re
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from devscope.cli.main import main
 from devscope.dialects.target import OptionSpec
 from devscope.errors import OptionError
 from devscope.runtime.drivers import cuda
+from devscope.runtime.plugins import LibraryRuntime
 
 sys.path.append(str(Path(__file__).parent))
 
@@ -85,3 +88,22 @@ def test_no_device_to_check_it_on(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     printed = capsys.readouterr()
     assert "FAILED" not in printed.out
     assert "error: backend 'cublas' computes on cuda:0, which this machine does not have" in printed.err
+
+
+def test_variables_that_a_library_reads_as_it_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are there then and only then, and those of the user count."""
+    seen: dict[str, str | None] = {}
+
+    class Quiet(LibraryRuntime):
+        name = "quiet"
+        environment = ("TOY_SPIN=0", "TOY_WAIT=a=b")
+
+        def open(self) -> ctypes.CDLL:
+            seen.update({name: os.environ.get(name) for name in ("TOY_SPIN", "TOY_WAIT")})
+            return ctypes.CDLL(None)
+
+    monkeypatch.setenv("TOY_SPIN", "7")
+    assert Quiet().function("malloc")
+    assert seen == {"TOY_SPIN": "7", "TOY_WAIT": "a=b"}
+    assert os.environ["TOY_SPIN"] == "7"
+    assert "TOY_WAIT" not in os.environ
