@@ -10,8 +10,10 @@ import ctypes
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -81,6 +83,16 @@ class LibraryRuntime(Runtime, ABC):
     def function(self, name: str) -> int | None:
         function = getattr(self.opened, name, None)
         return None if function is None else ctypes.cast(function, ctypes.c_void_p).value
+
+
+def package_files(packages: Iterable[str], prefix: str) -> Iterator[Path]:
+    """The files of those of the packages that are installed whose names begin with ``prefix``."""
+    from importlib.metadata import PackageNotFoundError, distribution  # most programs need no backend
+
+    for package in packages:
+        with suppress(PackageNotFoundError):
+            files = distribution(package).files or []
+            yield from (Path(str(file.locate())) for file in files if file.name.startswith(prefix))
 
 
 _registered: dict[str, Runtime] = {}

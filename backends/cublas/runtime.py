@@ -3,10 +3,9 @@
 import ctypes
 import os
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from devscope.runtime.plugins import LibraryRuntime
+from devscope.runtime.plugins import LibraryRuntime, package_files
 
 _VERSIONS = (13, 12, 11)
 _PACKAGES = ("nvidia-cublas", "nvidia-cublas-cu13", "nvidia-cublas-cu12", "nvidia-cublas-cu11")
@@ -29,12 +28,7 @@ class CublasRuntime(LibraryRuntime):
 
 def _candidates() -> Iterator[str]:
     yield from (f"libcublasLt.so.{version}" for version in _VERSIONS)
-    for package in _PACKAGES:
-        try:
-            files = distribution(package).files or []
-        except PackageNotFoundError:
-            continue
-        yield from (str(file.locate()) for file in files if file.name.startswith("libcublasLt.so"))
+    yield from map(str, package_files(_PACKAGES, "libcublasLt.so"))
     roots = {os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"} - {None, ""}
     for root in sorted(str(one) for one in roots):
         yield from (str(path) for path in sorted(Path(root, "lib64").glob("libcublasLt.so.*"), reverse=True))

@@ -7,10 +7,9 @@ import re
 import sys
 from collections.abc import Iterator
 from ctypes.util import find_library
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from devscope.runtime.plugins import LibraryRuntime
+from devscope.runtime.plugins import LibraryRuntime, package_files
 
 _PACKAGES = ("onednn-cpu-gomp", "onednn-cpu-iomp", "onednn")
 _FILE = re.compile(r"libdnnl\.so(?:\.(\d+))+")
@@ -50,12 +49,7 @@ def _installed() -> list[str]:
 
 
 def _files() -> Iterator[Path]:
-    for package in _PACKAGES:
-        try:
-            files = distribution(package).files or []
-        except PackageNotFoundError:
-            continue
-        yield from (Path(str(file.locate())) for file in files if file.name.startswith("libdnnl.so"))
+    yield from package_files(_PACKAGES, "libdnnl.so")
     for folder in {sys.prefix, sys.base_prefix, "/usr", "/usr/local"}:
         yield from Path(folder, "lib").glob("libdnnl.so*")
         yield from Path(folder, "lib").glob("*-linux-gnu/libdnnl.so*")
