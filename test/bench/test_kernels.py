@@ -70,6 +70,21 @@ def test_the_loop_of_a_device_repeats_the_work() -> None:
     assert (loop(2) == work.numpy(None, *arrays)()).all()
 
 
+class OfFiveForCopies(_kernel_peer.Loop):
+    """Takes a second for an iteration and five for copies."""
+
+    def launches(self, more: int) -> int:
+        return more
+
+    def _time(self, more: int) -> float:
+        return 5.0 + more
+
+
+@pytest.mark.parametrize("bursts", [False, True])
+def test_the_time_of_an_iteration_is_without_copies(bursts: bool) -> None:
+    assert OfFiveForCopies(None, [], "opencl:0").best_times(0.0, bursts) == {"wall": 1.0}
+
+
 def test_a_device_is_judged_by_host_code_and_by_peers_where_they_are_targets() -> None:
     table = works(True)
     found: dict[Any, Any] = {("device", 2): runs(1.0), ("devscope", 2): runs(0.9), ("numpy", 2): runs(0.9)}
