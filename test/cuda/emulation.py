@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ import pytest
 from kernel_code import ACCESSES, FUNCTIONS, NotEmulatedError, to_host
 
 from devscope.errors import DeviceError, LoweringError
-from devscope.lowering.codegen import device_worker
+from devscope.lowering.codegen import device_worker, host_object
 from devscope.lowering.codegen.device_emitter import Machine, shared_emitter
 from devscope.lowering.gpu import to_llvm
 from devscope.runtime.cache import DIRECTORY_VARIABLE
@@ -170,9 +170,7 @@ class EmulatedProgram(DeviceProgram):
 
 
 def _host_object(text: str) -> bytes:
-    target = llvm.Target.from_default_triple().create_target_machine(
-        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=1, reloc="pic"
-    )
+    target, *_ = host_object._machine("", "", 1)  # pyright: ignore[reportPrivateUsage]
     module = llvm.parse_assembly(text)
     module.triple = target.triple
     module.data_layout = str(target.target_data)
@@ -256,6 +254,10 @@ _SCOPE = re.compile(r'(?<=<)"opencl", (\d)')
 _DEVICE = re.compile(r"opencl:(\d)(?:\.\d)?")
 
 
+def _cuda_for(device: str) -> str:
+    return _DEVICE.sub(r"cuda:\1", device)
+
+
 def on_cuda(compile_: Callable[..., Any]) -> Callable[..., Any]:
     """``devscope.compile`` with ``cuda:N`` in place of ``opencl:N``."""
 
@@ -265,11 +267,20 @@ def on_cuda(compile_: Callable[..., Any]) -> Callable[..., Any]:
             text = Path(source).read_text(encoding="utf-8")
         used = {f"opencl:{number}" for number in _SCOPE.findall(text)}
         if (default := options.get("default", "cpu:0")) not in used:
-            options["default"] = _DEVICE.sub(r"cuda:\1", default)
+            options["default"] = _cuda_for(default)
         mapping = dict.fromkeys(used, "cuda:0") | {
-            virtual: _DEVICE.sub(r"cuda:\1", physical)
-            for virtual, physical in (options.get("devices") or {}).items()
+            virtual: _cuda_for(physical) for virtual, physical in (options.get("devices") or {}).items()
         }
         return compile_(source, **options | {"devices": mapping})
 
     return compile_for_cuda
+
+
+def found_on_cuda(resolve: Callable[..., dict[str, Device]]) -> Callable[..., dict[str, Device]]:
+    """`resolve_devices`, for programs that `on_cuda` compiled and a test saved."""
+
+    def resolve_devices(virtual: Mapping[str, str], mapping: Mapping[str, str] | None = None) -> dict[str, Device]:
+        own = {name: _cuda_for(name) for name, kind in virtual.items() if kind == "cuda"}
+        return resolve(virtual, own | {name: _cuda_for(device) for name, device in (mapping or {}).items()})
+
+    return resolve_devices

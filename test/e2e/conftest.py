@@ -15,7 +15,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 sys.path.insert(0, str(Path(__file__).parents[1] / "cuda"))
 
-from emulation import emulated_cuda, emulator, on_cuda, set_order
+from emulation import emulated_cuda, emulator, found_on_cuda, on_cuda, set_order
 from storage_check import check_storage
 
 import devscope
@@ -24,6 +24,7 @@ from devscope.analysis.machine import nominal_machine
 from devscope.analysis.machine_file import machine_toml
 from devscope.lowering import stages
 from devscope.lowering.codegen.device_emitter import SPIRV, DeviceEmitter, Machine
+from devscope.runtime import executable
 from devscope.runtime.cache import DIRECTORY_VARIABLE
 from devscope.runtime.drivers.opencl import opencl_devices
 from devscope.runtime.drivers.opencl_build_apart import problem_by_validator
@@ -100,6 +101,7 @@ def everything_on_cuda(
     with emulated_cuda(cache_directory / "emulated"):
         set_order(zlib.crc32(request.node.name.encode()) % 97)
         monkeypatch.setattr(devscope, "compile", on_cuda(devscope.compile))
+        monkeypatch.setattr(executable, "resolve_devices", found_on_cuda(executable.resolve_devices))
         yield
 
 
