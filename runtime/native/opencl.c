@@ -323,9 +323,12 @@ static Status opencl_alloc(Device *device, int64_t bytes, Handle *out) {
   return status;
 }
 
+/* The whole may be a freed buffer that the device still works on, which its parts would not know: the host could
+ * write to one too early. */
 static Status opencl_part(Device *device, Arena *arena, int64_t offset, int64_t bytes, Handle *out) {
   const OpenCL *cl = queue_of(device)->cl;
   const Buffer *whole = arena->whole;
+  TRY(settle(device, (ClBuffer *)arena->whole));
   const size_t region[2] = {(size_t)offset, (size_t)max(bytes, 1)};
   Status status = 0;
   cl_mem memory = cl->clCreateSubBuffer(whole->memory, 0, CL_BUFFER_CREATE_TYPE_REGION, region, &status);

@@ -348,7 +348,22 @@ static void uses_arena(void **pointers) {
 
 static void place_on_near(void **pointers) { *pointers = devscope_arena_buffer(NEAR, 1); }
 
+/* The memory of an arena may be a buffer that was freed while the device worked on it. */
+static void arena_of_a_busy_buffer(void **pointers) {
+  (void)pointers;
+  const ClBuffer *whole = devscope_alloc(ONE, 128);
+  launch_one((Handle)whole, NULL);
+  devscope_free(ONE, (Handle)whole);
+  assert(is_busy(&devices[ONE], whole));
+  devscope_arena_buffer(ONE, 1);
+  assert(arenas[ONE].whole == &whole->common && !is_busy(&devices[ONE], whole));
+}
+
 static void test_arenas(void) {
+  open_context();
+  devscope_set_arena(&context, ONE, 128, NULL);
+  assert(call(arena_of_a_busy_buffer, NULL) == 0);
+  close_context();
   open_context();
   char memory[256];
   for (int64_t bytes = 128; bytes <= 256; bytes += 128) { /* grows */
