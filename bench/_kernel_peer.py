@@ -107,6 +107,7 @@ class Side:
         options = CompileOptions(backends=backends, partition="search")
         profiler = Profiler(work.text(), options, _bursts.best)
         rows = [row for _, row, _ in profiler.measured([]) if row is not None]
+        rows += [row for _, row, _ in profiler.wholes(rows) if row is not None]
         costs = self.directory / f"{number}.{self.threads}.json"
         costs.write_text(costs_json(rows))
         return devscope.compile(work.text(), backends=backends, partition="search", costs=costs)

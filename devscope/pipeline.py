@@ -54,8 +54,10 @@ if TYPE_CHECKING:
     from devscope.lowering.claimed.functions import ClaimedFunction
     from devscope.passes.device_partition import Partition, PartitionOptions
     from devscope.passes.device_partition.candidates import Candidate
+    from devscope.passes.device_partition.cost_file import CostRow
     from devscope.passes.device_partition.costs import CostModel
     from devscope.passes.device_partition.graph import Graph
+    from devscope.passes.device_partition.placement import Placed
     from devscope.runtime.program import Program
     from devscope.runtime.structure import Structure
 
@@ -185,6 +187,8 @@ class Offers:
     candidates: Sequence[tuple[Graph, Sequence[Candidate]]]
     """Per function."""
     costs: CostModel
+    search: Callable[[Sequence[CostRow]], Sequence[Placed]]
+    """What a search decides of the functions, with rows of costs."""
 
 
 @without_dialect_modules()
@@ -192,7 +196,8 @@ def offers_of(source: Any, options: CompileOptions) -> Offers:
     """The candidates of a program's functions, for a search."""
     from devscope.backends.backend import Phase
     from devscope.backends.registry import run_passes_of
-    from devscope.passes.device_partition import offers
+    from devscope.passes.device_partition import offers, searched
+    from devscope.passes.device_partition.costs import Costs
 
     backends = _find_backends(options.backends, {})
     parsed = parse_source(source)
@@ -208,7 +213,13 @@ def offers_of(source: Any, options: CompileOptions) -> Offers:
     chosen = _partition_options(module, backends, options)
     assert chosen is not None
     assert chosen.costs is not None
-    return Offers(session, offers(module, backends, chosen), chosen.costs)
+
+    def search(rows: Sequence[CostRow]) -> Sequence[Placed]:
+        assert chosen is not None
+        assert isinstance(chosen.costs, Costs)
+        return searched(module, backends, replace(chosen, costs=replace(chosen.costs, rows=rows)))
+
+    return Offers(session, offers(module, backends, chosen), chosen.costs, search)
 
 
 Admission = Callable[[Mapping[str, Entry], list[str], Mapping[str, str]], Mapping[str, Options]]

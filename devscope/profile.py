@@ -3,6 +3,8 @@
 Candidates that are the same, whatever they are called, are timed once; of a backend's merged matches each by
 itself. Sizes that are not known are as the machine description says. What is timed on a device is a call with its
 copies in and out, less what the description says of these.
+
+Then what a search makes of that, and what it competes with, are timed as they run, in turn: whole functions.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import DYNAMIC_INDEX, IndexType, ModuleOp, StringAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
-from xdsl.ir import Block, Region
+from xdsl.ir import Attribute, Block, Region
 
 from devscope.api import compile
 from devscope.compile_options import CompileOptions
@@ -27,9 +30,14 @@ from devscope.passes.device_partition.cost_file import CostRow
 from devscope.passes.device_partition.costs import CostModel
 from devscope.passes.device_partition.graph import Graph
 from devscope.passes.device_partition.outline import outlined
+from devscope.passes.device_partition.placement import Placed
 from devscope.passes.device_partition.structure import structure_of
+from devscope.passes.device_partition.wholes import key_of, partitioned_alone
 from devscope.pipeline import Offers, offers_of
 from devscope.runtime.executable import Executable
+
+Key = tuple[str, str, str]
+"""Structure, pattern and place of a row."""
 
 REPEATS = 5
 """Times, of which the median counts."""
@@ -39,6 +47,9 @@ LONG_ENOUGH = 2e-3
 
 WARM_UP = 0.02
 """Seconds of calls before."""
+
+TURNS = 3
+"""Of partitions as a whole, each timed once per turn: what disturbs the machine disturbs all of them."""
 
 _LEAST_SHARE = 0.1
 """Of a call, what it computes takes at least this share."""
@@ -70,7 +81,7 @@ class Profiler:
         self._offers: Offers = offers_of(source, options)
         self._options = options
         self.machine = machine_name()
-        self.left_out: list[tuple[Subject, str]] = []
+        self.left_out: list[tuple[str, str]] = []
         """What could not be timed, and why."""
         self.subjects = list(self._subjects())
 
@@ -98,10 +109,55 @@ class Profiler:
             try:
                 seconds = self._seconds(subject)
             except DevscopeError as error:
-                self.left_out.append((subject, error.message))
+                self.left_out.append((subject.name, error.message))
                 yield subject, None, False
                 continue
             yield subject, CostRow(spec.name, seconds, "", pattern, "", subject.structure, self.machine), False
+
+    def wholes(self, rows: Sequence[CostRow]) -> Iterator[tuple[str, CostRow | None, bool]]:
+        """Of every function the partitions that a search compares, as `measured`; ``rows``: what that gave.
+
+        One by itself is compared with nothing. Arguments that may be on devices are not made up.
+        """
+        if self._options.arguments != "host":
+            return
+        had = {(row.structure, row.pattern, row.where): row for row in rows if row.machine == self.machine}
+        for placed in self._offers.search([row for row in rows if row.machine in ("", self.machine)]):
+            ways = {key: (name, c) for name, c in placed.covers.items() if (key := key_of(placed.graph, c))}
+            if len(ways) < 2:
+                continue
+            new = {key: way for key, way in ways.items() if key not in had}
+            times = self._in_turn(placed, new)
+            for key, (name, _) in ways.items():
+                row, label = had.get(key), f"{placed.graph.function.sym_name.data}: {name}"
+                if row is None and key in times:
+                    structure, partition, where = key
+                    row = CostRow(where, times[key], "", partition, "", structure, self.machine)
+                yield label, row, key in had
+
+    def _in_turn(self, placed: Placed, ways: Mapping[Key, tuple[str, Sequence[Candidate]]]) -> dict[Key, float]:
+        """The median time per call of each partition that can be compiled."""
+        unknown = self._offers.costs.dynamic_size
+        types = placed.graph.function.function_type.inputs.data
+        runs: dict[Key, Callable[[], object]] = {}
+        try:
+            values = [_argument(type_, number, unknown) for number, type_ in enumerate(map(_tensor, types))]
+        except DevscopeError as error:
+            self.left_out += ((name, error.message) for name, _ in ways.values())
+            return {}
+        for key, (name, chosen) in ways.items():
+            module = partitioned_alone(placed.graph, chosen, placed.several_devices)
+            try:
+                executable = _loaded(self._offers.session.to_mlir(module), "cpu:0", False)
+            except DevscopeError as error:
+                self.left_out.append((name, error.message))
+                continue
+            runs[key] = partial(executable, *values)
+        times: dict[Key, list[float]] = {key: [] for key in runs}
+        for _ in range(TURNS):
+            for key, run in runs.items():
+                times[key].append(self._time(run))
+        return {key: statistics.median(found) for key, found in times.items()}
 
     def _seconds(self, subject: Subject) -> float:
         module, types = standalone(subject.graph, subject.candidate)
@@ -136,10 +192,7 @@ def standalone(graph: Graph, candidate: Candidate) -> tuple[ModuleOp, tuple[Sequ
     members = [graph.nodes[node].op for node in sorted(candidate.nodes)]
     backend = candidate.spec.backend
     function, inputs, outputs = outlined(members, backend, candidate.name if backend is not None else None)
-    types = [value.type for value in inputs], [value.type for value in outputs]
-    for type_ in types[0]:
-        if not isinstance(type_, TensorType | IndexType):
-            raise DevscopeError(f"an argument is {type_}: only tensors and sizes are made up")
+    types = [_tensor(value.type) for value in inputs], [value.type for value in outputs]
     if backend is None:
         function.properties["sym_name"] = StringAttr("main")
         function.properties.pop("sym_visibility", None)
@@ -149,6 +202,13 @@ def standalone(graph: Graph, candidate: Candidate) -> tuple[ModuleOp, tuple[Sequ
     call = CallOp("claimed", block.args, types[1])
     block.add_ops([call, ReturnOp(*call.results)])
     return ModuleOp([FuncOp("main", types, Region(block)), function]), types
+
+
+def _tensor(type_: Attribute) -> TensorType[Any] | IndexType:
+    """Raises DevscopeError for types of which there are no arguments to time with."""
+    if not isinstance(type_, TensorType | IndexType):
+        raise DevscopeError(f"an argument is {type_}: only tensors and sizes are made up")
+    return type_
 
 
 def _argument(type_: Any, number: int, unknown: int) -> Any:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.ir.affine import AffineDimExpr, AffineMap
+from xdsl.ir.affine import AffineConstantExpr, AffineDimExpr, AffineMap
 
 from devscope.dialects.names import op_name
 
@@ -99,3 +99,12 @@ def dimensions_of(map_: AffineMap) -> tuple[int, ...] | None:
     found = [result.position for result in map_.results if isinstance(result, AffineDimExpr)]
     whole = len(found) == len(map_.results) and len(set(found)) == len(found)
     return tuple(found) if whole else None
+
+
+def repeats(map_: AffineMap) -> bool:
+    """Whether elements are taken in their order, each along some dimensions again: there the map has a constant,
+    or nothing.
+    """
+    taken = [result.position for result in map_.results if isinstance(result, AffineDimExpr)]
+    others = [result for result in map_.results if not isinstance(result, AffineDimExpr)]
+    return taken == sorted(set(taken)) and all(isinstance(one, AffineConstantExpr) for one in others)

@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
+    from devscope.analysis.machine import duration
     from devscope.cli.files import require_other_file, require_place, write_output
     from devscope.passes.device_partition.cost_file import costs_json, read_costs
 
@@ -47,18 +48,27 @@ def execute(arguments: argparse.Namespace) -> int:
         raise OptionError("nothing in the program can be timed", notes=["give --backend"])
     found, new = [], 0
     try:
+        measured = [] if arguments.again else known
         with _progress(len(profiler.subjects)) as show:
-            for subject, row, was_known in profiler.measured([] if arguments.again else known):
+            for subject, row, was_known in profiler.measured(measured):
                 if row is not None:
                     found.append(row)
                     new += not was_known
                 show(subject.name, row.seconds if row is not None else None)
+        candidates = len(found)
+        for name, row, _ in profiler.wholes([*measured, *found]):
+            if row is not None:
+                found.append(row)
+                print(f"{name}: {duration(row.seconds)}", file=sys.stderr)
     finally:  # also of what Ctrl-C ends
         if found:
             write_output(arguments.output, costs_json(merged(known, found)))
-    for subject, reason in profiler.left_out:
-        print(f"not timed: {subject.name}: {reason}", file=sys.stderr)
-    print(f"{arguments.output}: {len(found)} candidates, {new} of them measured now, on {profiler.machine}")
+    for name, reason in profiler.left_out:
+        print(f"not timed: {name}: {reason}", file=sys.stderr)
+    wholes = f", {len(found) - candidates} partitions as a whole" if len(found) > candidates else ""
+    print(
+        f"{arguments.output}: {candidates} candidates, {new} of them measured now{wholes}, on {profiler.machine}"
+    )
     return 0
 
 

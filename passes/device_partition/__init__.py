@@ -20,7 +20,6 @@ from xdsl.passes import ModulePass
 
 from devscope.analysis.symbols import Symbols, has_foreign_body
 from devscope.analysis.target_binding import named_devices
-from devscope.dialects.device import SCOPE_ATTR, ScopeAttr
 from devscope.errors import OptionError
 from devscope.passes.device_partition.backends import PartitionBackend
 from devscope.passes.device_partition.claims import Claims, Refusal
@@ -33,6 +32,7 @@ from devscope.passes.device_plan.remarks import Remark
 if TYPE_CHECKING:
     from devscope.passes.device_partition.candidates import Candidate
     from devscope.passes.device_partition.costs import CostModel
+    from devscope.passes.device_partition.placement import Placed
 
 __all__ = [
     "Decision",
@@ -44,6 +44,7 @@ __all__ = [
     "Taken",
     "offers",
     "partition_module",
+    "searched",
 ]
 
 STRATEGIES = ("eager", "search")
@@ -121,6 +122,12 @@ def offers(
     ]
 
 
+def searched(module: ModuleOp, backends: Sequence[PartitionBackend], options: PartitionOptions) -> list[Placed]:
+    """What a search decides of each function; ``module`` stays as it is."""
+    options = _with_devices(module, backends, options)
+    return [_placed(function, backends, options)[1] for function in _functions(module)]
+
+
 def _functions(module: ModuleOp) -> list[FuncOp]:
     """Those with a body that nobody has taken."""
     return [
@@ -150,24 +157,11 @@ def _takers(regions: Sequence[Claimed]) -> dict[int, str]:
 def _by_search(
     function: FuncOp, backends: Sequence[PartitionBackend], options: PartitionOptions, found: Partition
 ) -> _Decided:
-    from devscope.passes.device_partition.candidates import candidates, pruned
-    from devscope.passes.device_partition.placement import Settings, place
+    from devscope.passes.device_partition.wholes import annotate, claimed_regions
 
-    graph = Graph(function)
-    claims = Claims(graph)
-    offered = candidates(claims, backends, options.devices, options.depth, options.backend_depth)
-    if options.prune:
-        offered = pruned(offered)
-    asked = {"table order": backends, **{f"{backend.name} alone": [backend] for backend in backends}}
-    known = {
-        name: [(claim.name, claim.nodes) for claim in eager_claims(Claims(graph), each)]
-        for name, each in asked.items()
-    }
-    assert options.costs is not None
-    settings = Settings(options.devices[0], options.pinned, options.time_limit)
-    placed = place(graph, offered, options.costs, settings, known)
-    regions = regions_of(graph, [claim for candidate in placed.chosen for claim in candidate.claims])
-    result = placed.found
+    claims, placed = _placed(function, backends, options)
+    graph, offered, result = placed.graph, placed.candidates, placed.found
+    regions = claimed_regions(graph, placed.chosen)
     found.placed.append(placed)
     found.decisions.append(
         Decision(
@@ -182,16 +176,35 @@ def _by_search(
     )
     found.refusals += claims.refusals(_takers(regions))
     rows = [taken(graph, sorted(region.nodes), region.name, **placed.details(region.nodes)) for region in regions]
-    several = len({candidate.spec.device for candidate in offered if candidate.spec.device}) > 1
     for candidate in placed.chosen:
         if candidate.spec.device and candidate.spec.backend is None:
             nodes = sorted(candidate.nodes)
             found.taken.append(taken(graph, nodes, candidate.name, **placed.details(candidate.nodes)))
-            for node in nodes if several else ():
-                op = graph.nodes[node].op
-                scope = graph.nodes[node].scope.join(ScopeAttr.parse_text(candidate.spec.device))
-                op.attributes[SCOPE_ATTR] = scope or ScopeAttr.parse_text(candidate.spec.device)
+    if placed.several_devices:
+        annotate(graph, placed.chosen)
     return graph, regions, rows
+
+
+def _placed(
+    function: FuncOp, backends: Sequence[PartitionBackend], options: PartitionOptions
+) -> tuple[Claims, Placed]:
+    from devscope.passes.device_partition.candidates import candidates, pruned
+    from devscope.passes.device_partition.placement import Settings, Ways, place
+
+    graph = Graph(function)
+    claims = Claims(graph)
+    offered = candidates(claims, backends, options.devices, options.depth, options.backend_depth)
+    if options.prune:
+        offered = pruned(offered)
+    asked = {"table order": backends, **{f"{backend.name} alone": [backend] for backend in backends}}
+    known: Ways = {
+        name: ([(claim.name, claim.nodes) for claim in eager_claims(Claims(graph), each)], "")
+        for name, each in asked.items()
+    }
+    known |= {f"{device} alone": ([], device) for device in options.devices}
+    assert options.costs is not None
+    settings = Settings(options.devices[0], options.pinned, options.time_limit)
+    return claims, place(graph, offered, options.costs, settings, known)
 
 
 def _with_devices(

@@ -66,8 +66,9 @@ def candidates(
         if backend.merge:
             own = combined(graph, own, ScopeAttr.parse_text(backend.device), backend_depth, lambda up, down: True)
         found.update((candidate.order, candidate) for candidate in own)
+    claimed = dict.fromkeys(claim.nodes for one in found.values() for claim in one.claims)
     for device in devices:
-        found.update((candidate.order, candidate) for candidate in _generated(graph, device, depth))
+        found.update((candidate.order, candidate) for candidate in _generated(graph, device, depth, claimed))
     for node in graph.nodes:
         if not must_be_lowered(graph, node.index):
             candidate = Candidate(NOBODY, frozenset((node.index,)), "host")
@@ -87,7 +88,8 @@ def must_be_lowered(graph: Graph, node: int) -> bool:
     return graph.nodes[node].may_be_taken and facts_of(op).view_of is None
 
 
-def _generated(graph: Graph, device: str, depth: int) -> list[Candidate]:
+def _generated(graph: Graph, device: str, depth: int, claimed: Iterable[frozenset[int]]) -> list[Candidate]:
+    """What code is generated for as one kernel, and all that a backend matches: to compare like with like."""
     scope = ScopeAttr.parse_text(device)
     spec = Spec(device, device)
     kinds = {node.index: kind_of(node.op) for node in graph.nodes}
@@ -103,7 +105,10 @@ def _generated(graph: Graph, device: str, depth: int) -> list[Candidate]:
 
     whole = [one for one in single if kinds[min(one.nodes)] is not Kind.OPAQUE]
     rest = [one for one in single if kinds[min(one.nodes)] is Kind.OPAQUE]
-    return [*rest, *combined(graph, whole, scope, depth, fuses)]
+    own = [*rest, *combined(graph, whole, scope, depth, fuses)]
+    known, possible = {one.nodes for one in own}, {min(one.nodes) for one in single}
+    matched = [nodes for nodes in claimed if nodes not in known and nodes <= possible]
+    return [*own, *(Candidate(spec, nodes, device) for nodes in matched)]
 
 
 def combined(

@@ -23,6 +23,7 @@ from devscope.passes.device_partition.candidates import NOBODY, Candidate
 from devscope.passes.device_partition.cost_file import CostRow
 from devscope.passes.device_partition.graph import Graph, is_transparent
 from devscope.passes.device_partition.structure import structure_of
+from devscope.passes.device_partition.wholes import WHERE, key_of
 from devscope.passes.device_plan.min_cost.work import Estimator
 
 
@@ -43,6 +44,10 @@ class CostModel(Protocol):
 
     def bytes(self, type_: Attribute) -> float:
         """The size of data of a type."""
+        ...
+
+    def whole(self, graph: Graph, chosen: Sequence[Candidate]) -> float | None:
+        """Seconds of a call of a function where these take its nodes, if that was measured."""
         ...
 
     @property
@@ -108,6 +113,17 @@ class Costs:
     @cached_property
     def _rows_by_structure(self) -> Mapping[tuple[str, str, str], CostRow]:
         return {(row.structure, row.pattern, row.where): row for row in reversed(self.rows) if row.structure}
+
+    def whole(self, graph: Graph, chosen: Sequence[Candidate]) -> float | None:
+        rows = self._rows_by_structure
+        if not any(where == WHERE for _, _, where in rows):
+            return None
+        for candidate in chosen:  # what the user says counts more
+            if self._said(candidate, [graph.nodes[node].op for node in sorted(candidate.nodes)]) is not None:
+                return None
+        key = key_of(graph, chosen)
+        row = rows.get(key) if key is not None else None
+        return row.seconds if row is not None else None
 
     def _roofline(self, device: str, ops: Sequence[Operation]) -> float:
         estimator, inside = self._estimator, set(ops)

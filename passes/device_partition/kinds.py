@@ -7,7 +7,7 @@ from enum import IntEnum
 from xdsl.dialects.builtin import AffineMapAttr, ArrayAttr
 from xdsl.ir import Operation
 
-from devscope.analysis.patterns.elements import dimensions_of, elementwise_body, is_identity
+from devscope.analysis.patterns.elements import elementwise_body, is_identity, repeats
 from devscope.dialects.names import op_name
 from devscope.dialects.op_facts import facts_of
 from devscope.passes.device_plan.min_cost.work import is_contraction
@@ -53,9 +53,7 @@ def _kind_of_generic(op: Operation) -> Kind:
         return Kind.FUSABLE if _multiplies(op) else Kind.REDUCTION
     if all(is_identity(map_) for map_ in body.maps):
         return Kind.ELEMENTWISE
-    dimensions = [dimensions_of(map_) for map_ in body.maps]
-    ordered = all(found is not None and list(found) == sorted(found) for found in dimensions)
-    return Kind.BROADCAST if ordered else Kind.INJECTIVE
+    return Kind.BROADCAST if all(map(repeats, body.maps)) else Kind.INJECTIVE
 
 
 def _multiplies(op: Operation) -> bool:

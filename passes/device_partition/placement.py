@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from xdsl.ir import BlockArgument, Operation, SSAValue
@@ -55,6 +55,13 @@ class Placed:
     """All that there was to choose from."""
     times: Mapping[tuple[object, ...], float]
     """Per chosen candidate, how often it runs per call of the function."""
+    covers: Mapping[str, Sequence[Candidate]]
+    """The other partitions, and ``search``: the best by the costs of candidates."""
+
+    @property
+    def several_devices(self) -> bool:
+        """Whether there was more than one to choose from."""
+        return len({candidate.spec.device for candidate in self.candidates if candidate.spec.device}) > 1
 
     def details(self, nodes: frozenset[int]) -> dict[str, Any]:
         """What the chosen candidates in ``nodes`` cost, who says so, and what others would need."""
@@ -65,16 +72,21 @@ class Placed:
         return {"seconds": seconds, "source": ", ".join(sources), "others": others}
 
 
+Ways = Mapping[str, tuple[Sequence[tuple[str, frozenset[int]]], str]]
+"""Partitions by name: names and nodes of the candidates that they take, and a device for all else, "" for the
+best."""
+
+
 def place(
     graph: Graph,
     found: Sequence[Candidate],
     model: CostModel,
     settings: Settings,
-    known: Mapping[str, Sequence[tuple[str, frozenset[int]]]],
+    known: Ways,
 ) -> Placed:
-    """Choose from candidates at the least cost.
+    """Choose from candidates at the least cost; of partitions that were measured as a whole the best.
 
-    ``known``: partitions that the result is never worse than: names and nodes of the candidates that they take.
+    ``known``: partitions that the result is never worse than.
     Raises LoweringError, located, for an operation that nobody can take.
     """
     costs = {candidate.order: model.of(graph, candidate) for candidate in found}
@@ -101,19 +113,36 @@ def place(
             source_location(op),
             [f"asked: {', '.join(dict.fromkeys(c.spec.name for c in found if c.spec.device)) or 'none'}"],
         )
-    covers = {name: cover for name, taken in known.items() if (cover := _cover(problem, found, taken)) is not None}
+    covers = {name: cover for name, way in known.items() if (cover := _cover(problem, found, *way)) is not None}
     result = cheapest_cover(problem, list(covers.values()), settings.time_limit)
+    covers["search"] = list(result.chosen)
+    ways = {name: tuple(found[number] for number in cover) for name, cover in covers.items()}
+    seconds = _wholes(graph, ways, model)
+    if seconds:
+        best = min(reversed(seconds), key=lambda name: seconds[name])  # of equal ones that of the search
+        least = seconds[best]
+        result = replace(result, chosen=tuple(covers[best]), seconds=least, bound=min(least, result.bound))
+    else:
+        seconds = {name: problem.seconds(cover) for name, cover in covers.items()}
     chosen = tuple(found[number] for number in result.chosen)
     return Placed(
         graph,
         chosen,
         result,
         costs,
-        {name: problem.seconds(cover) for name, cover in covers.items()},
+        {name: seconds[name] for name in covers if name != "search"},
         {c.order: _others(c, found, problem) for c in chosen if c.spec.device},
         found,
         {c.order: often[min(c.nodes)] for c in chosen},
+        ways,
     )
+
+
+def _wholes(graph: Graph, ways: Mapping[str, Sequence[Candidate]], model: CostModel) -> dict[str, float]:
+    """What was measured of partitions as a whole; nothing unless it was of all, which else cannot be compared."""
+    found = {name: model.whole(graph, chosen) for name, chosen in ways.items()}
+    known = {name: seconds for name, seconds in found.items() if seconds is not None}
+    return known if len(known) == len(found) else {}
 
 
 def _times(seconds: float, often: float) -> float:
@@ -121,11 +150,15 @@ def _times(seconds: float, often: float) -> float:
 
 
 def _cover(
-    problem: Problem, found: Sequence[Candidate], taken: Sequence[tuple[str, frozenset[int]]]
+    problem: Problem, found: Sequence[Candidate], taken: Sequence[tuple[str, frozenset[int]]], device: str
 ) -> list[int] | None:
-    """Choices for what is taken, and for every other node what generated code, or nobody, takes; None if none
-    can.
+    """Choices for what is taken, and for every other node what generated code, or nobody, takes, on ``device``
+    where that can be; None if none can.
     """
+
+    def rank(number: int) -> tuple[bool, float]:
+        return found[number].spec.device != device, problem.choices[number].seconds
+
     named: dict[tuple[str, frozenset[int]], int] = {}
     alone: dict[int, int] = {}
     for number, candidate in enumerate(found):
@@ -135,7 +168,7 @@ def _cover(
         named[candidate.name, candidate.nodes] = number
         if len(candidate.nodes) == 1 and candidate.spec.backend is None:
             (node,) = candidate.nodes
-            if node not in alone or seconds < problem.choices[alone[node]].seconds:
+            if node not in alone or rank(number) < rank(alone[node]):
                 alone[node] = number
     cover = [named.get(one) for one in taken]
     covered = {node for _, nodes in taken for node in nodes}

@@ -9,17 +9,24 @@ from typing import Any
 import pytest
 from partitioned import Claimer, chain, module_of, partitioned
 from partitioned import registered_kinds as registered_kinds
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 
 from devscope.analysis.machine import nominal_machine
 from devscope.cli.main import main
+from devscope.compile_options import CompileOptions
 from devscope.errors import LoweringError, OptionError
+from devscope.passes.device_partition import PartitionOptions, searched
 from devscope.passes.device_partition.candidates import Candidate, candidates
 from devscope.passes.device_partition.claims import Claims
 from devscope.passes.device_partition.cost_file import CostRow, costs_json, parse_costs
 from devscope.passes.device_partition.costs import Cost, Costs
 from devscope.passes.device_partition.graph import Graph
+from devscope.passes.device_partition.placement import Placed
 from devscope.passes.device_partition.structure import structure_of
+from devscope.passes.device_partition.wholes import key_of
 from devscope.patterns import op, wildcard
+from devscope.profile import Profiler
 from devscope.runtime.drivers import driver
 
 BODY = "  %0 = math.tanh %x : !t\n  %r = math.absf %0 : !t\n"
@@ -134,6 +141,96 @@ def test_predicates_that_fail() -> None:
         partitioned(chain(BODY), [Claimer("byoc", [("tanh", op("math.tanh", wildcard()), fails)])])
 
 
+def measured_parts(graph: Graph) -> list[CostRow]:
+    """Of every candidate: byoc takes 1 second for an operation, generated code 2."""
+    rows: list[CostRow] = []
+    for one in candidates(Claims(graph), [Claimer("byoc", PATTERNS)], ["cpu:0"], 4, 4):
+        pattern, seconds = (one.name, 1.0) if one.spec.backend else ("", 2.0)
+        structure = structure_of(graph, one.nodes)
+        rows.append(CostRow(one.spec.name, seconds * len(one.nodes), pattern=pattern, structure=structure))
+    return rows
+
+
+def decided(rows: list[CostRow], module: ModuleOp) -> Placed:
+    options = PartitionOptions("search", costs=Costs(nominal_machine(["cpu:0"], "cpu:0"), rows))
+    (placed,) = searched(module, [Claimer("byoc", PATTERNS)], options)
+    return placed
+
+
+@pytest.mark.parametrize(
+    ("seconds", "taken", "total"),
+    [
+        ({"search": 3.5, "cpu:0 alone": 5.0}, "byoc", 3.5),
+        ({"search": 5.0, "cpu:0 alone": 3.5}, "cpu:0", 3.5),
+        ({"search": 4.5, "cpu:0 alone": 4.5}, "byoc", 4.5),  # of equal ones what the search found
+        ({"search": 5.0}, "byoc", 3.0),  # of the other nothing is known: the sum of parts
+        ({"cpu:0 alone": 0.5}, "byoc", 3.0),
+    ],
+)
+def test_partitions_that_were_measured_as_a_whole(seconds: dict[str, float], taken: str, total: float) -> None:
+    _, module = module_of(chain(BODY))
+    graph = Graph(next(op for op in module.walk() if op.name == "func.func"))  # type: ignore[arg-type]
+    parts = measured_parts(graph)
+    by_parts = decided(parts, module)
+    assert by_parts.found.seconds == 3.0
+    keys = {name: key_of(graph, chosen) for name, chosen in by_parts.covers.items()}
+    assert keys["search"] == keys["byoc alone"] == keys["table order"] != keys["cpu:0 alone"]
+    wholes = [
+        CostRow(key[2], seconds[name], pattern=key[1], structure=key[0])
+        for name, key in keys.items()
+        if name in seconds and key is not None
+    ]
+    placed = decided([*parts, *wholes], module)
+    assert {one.spec.name for one in placed.chosen if min(one.nodes) == 0} == {taken}
+    assert placed.found.seconds == total
+    assert placed.found.bound <= total
+    assert all(total <= other for other in placed.known.values())
+    # What the user says of one of the parts counts more.
+    mine = CostRow("byoc", 9.0, operation="math.tanh", source="mine")
+    assert decided([mine, *parts, *wholes], module).found.seconds == 4.0
+
+
+def test_functions_that_call_others_are_not_known_by_themselves() -> None:
+    text = chain("  %r = func.call @g(%x) : (!t) -> !t\n") + "\n" + chain(BODY).replace("@f", "private @g")
+    _, module = module_of(text)
+    caller, called = (Graph(op) for op in module.walk() if isinstance(op, FuncOp))
+    assert key_of(caller, []) is None
+    assert key_of(called, []) is not None
+
+
+def test_generated_code_is_offered_what_backends_match() -> None:
+    """Of any depth: so that the same is compared with the same."""
+    pattern = op("math.absf", op("math.exp", op("math.tanh", wildcard())))
+    _, module = module_of(chain("  %0 = math.tanh %x : !t\n  %1 = math.exp %0 : !t\n  %r = math.absf %1 : !t\n"))
+    graph = Graph(next(op for op in module.walk() if op.name == "func.func"))  # type: ignore[arg-type]
+    found = candidates(Claims(graph), [Claimer("byoc", [("all", pattern, None)])], ["cpu:0"], 1, 1)
+    assert {one.spec.name for one in found if len(one.nodes) == 3} == {"byoc", "cpu:0"}
+
+
+@pytest.mark.parametrize("shape", ["4", "4x1x1"])
+def test_a_bias_is_fused_to_its_convolution(shape: str) -> None:
+    """Also one that has the spatial dimensions, of size one, as frontends write it."""
+    bias = "(d0, d1, d2, d3) -> (d1)" if shape == "4" else "(d0, d1, d2, d3) -> (d1, 0, 0)"
+    whole = "affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>"
+    _, module = module_of(f"""
+func.func @f(%x: tensor<1x2x6x6xf32>, %w: tensor<4x2x3x3xf32>, %b: tensor<{shape}xf32>) -> tensor<1x4x4x4xf32> {{
+  %e = tensor.empty() : tensor<1x4x4x4xf32>
+  %0 = linalg.conv_2d_nchw_fchw ins(%x, %w : tensor<1x2x6x6xf32>, tensor<4x2x3x3xf32>)
+                                outs(%e : tensor<1x4x4x4xf32>) -> tensor<1x4x4x4xf32>
+  %r = linalg.generic {{indexing_maps = [{whole}, affine_map<{bias}>, {whole}],
+                       iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+      ins(%0, %b : tensor<1x4x4x4xf32>, tensor<{shape}xf32>) outs(%e : tensor<1x4x4x4xf32>) {{
+  ^bb0(%a: f32, %c: f32, %o: f32):
+    %s = arith.addf %a, %c : f32
+    linalg.yield %s : f32
+  }} -> tensor<1x4x4x4xf32>
+  return %r : tensor<1x4x4x4xf32>
+}}""")
+    graph = Graph(next(op for op in module.walk() if op.name == "func.func"))  # type: ignore[arg-type]
+    found = candidates(Claims(graph), [], ["cpu:0"], 4, 4)
+    assert frozenset((0, 1)) in {one.nodes for one in found}
+
+
 def test_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Measured once, used by a search."""
     program, costs = tmp_path / "p.mlir", tmp_path / "costs.json"
@@ -154,6 +251,28 @@ def test_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "give --partition search" in capsys.readouterr().err
 
 
+def test_profile_of_partitions_as_a_whole() -> None:
+    """What a search compares is timed in turn, once, and decides."""
+    pytest.importorskip("scipy_openblas32")
+    text = """func.func @main(%a: tensor<4x4xf32>) -> tensor<4x4xf32> {
+      %z = arith.constant dense<0.0> : tensor<4x4xf32>
+      %0 = linalg.matmul ins(%a, %a : tensor<4x4xf32>, tensor<4x4xf32>)
+                         outs(%z : tensor<4x4xf32>) -> tensor<4x4xf32>
+      %r = math.tanh %0 : tensor<4x4xf32>
+      return %r : tensor<4x4xf32>
+    }"""
+    parts_then_turns = iter([4.0, 1.0, 2.0, 3.0, 6.0, 5.0, 5.0, 9.0, 7.0, 5.0])
+    options = CompileOptions(backends=["blas"], partition="search")
+    profiler = Profiler(text, options, lambda call: (call(), next(parts_then_turns))[1])
+    parts = [row for _, row, _ in profiler.measured([]) if row is not None]
+    assert len(parts) == 4
+    wholes = {name: row for name, row, _ in profiler.wholes(parts) if row is not None}
+    assert profiler.left_out == []
+    assert {name: row.seconds for name, row in wholes.items()} == {"main: blas alone": 6.0, "main: search": 5.0}
+    again = list(profiler.wholes([*parts, *wholes.values()]))
+    assert [known for _, _, known in again] == [True, True]
+
+
 def test_profile_on_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Generated code is timed on each device of the program, and a search goes by that."""
     if not (found := driver("opencl")) or not found.devices():
@@ -165,8 +284,11 @@ def test_profile_on_a_device(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "6 candidates, 6 of them measured now" in printed.out
     assert "opencl:0: math.tanh, math.exp: " in printed.err
     rows = json.loads(costs.read_text())["cost"]
-    assert sorted(row["where"] for row in rows) == ["cpu:0"] * 3 + ["opencl:0"] * 3
     assert all(row["seconds"] > 0 for row in rows)
+    # As a whole each device alone was timed, and the search's choice if that is another.
+    assert 2 <= sum(row["where"] == "function" for row in rows) <= 3
+    rows = [row for row in rows if row["where"] != "function"]
+    assert sorted(row["where"] for row in rows) == ["cpu:0"] * 3 + ["opencl:0"] * 3
     faster = tmp_path / "faster.json"
     for where in ("cpu:0", "opencl:0"):  # so much that copies do not matter
         edited = [{**row, "seconds": row["seconds"] + (row["where"] != where)} for row in rows]
