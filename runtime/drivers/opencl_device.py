@@ -183,14 +183,14 @@ class OpenCLProgram(DeviceProgram):
     def driver_binary(self) -> bytes | None:
         """The driver's binary of the program, None when it does not give one."""
         library = self.device.library
-        sizes = library.info("clGetProgramInfo", self.handle, cl.PROGRAM_BINARY_SIZES)
-        size = int.from_bytes(sizes, "little")
-        if not size or len(sizes) > ctypes.sizeof(c_size_t):  # several devices share the context
+        found = library.info("clGetProgramInfo", self.handle, cl.PROGRAM_BINARY_SIZES)
+        sizes = (c_size_t * (len(found) // ctypes.sizeof(c_size_t))).from_buffer_copy(found)
+        if sum(map(bool, sizes)) != 1:  # of all devices of the context, the program is built for this one
             return None
-        buffer = ctypes.create_string_buffer(size)
-        pointer = c_void_p(ctypes.addressof(buffer))
+        buffer = ctypes.create_string_buffer(sum(sizes))
+        pointers = (c_void_p * len(sizes))(*(ctypes.addressof(buffer) if size else None for size in sizes))
         status = library.status(
-            "clGetProgramInfo", self.handle, cl.PROGRAM_BINARIES, 8, ctypes.byref(pointer), None
+            "clGetProgramInfo", self.handle, cl.PROGRAM_BINARIES, ctypes.sizeof(pointers), pointers, None
         )
         return None if status else buffer.raw
 

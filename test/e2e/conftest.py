@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import zlib
@@ -25,7 +26,7 @@ from devscope.analysis.machine_file import machine_toml
 from devscope.lowering import stages
 from devscope.lowering.codegen.device_emitter import SPIRV, DeviceEmitter, Machine
 from devscope.runtime import executable
-from devscope.runtime.cache import DIRECTORY_VARIABLE
+from devscope.runtime.cache import DIRECTORY_VARIABLE, DiskCache
 from devscope.runtime.drivers.opencl import opencl_devices
 from devscope.runtime.drivers.opencl_build_apart import problem_by_validator
 
@@ -61,15 +62,23 @@ def checked_storage() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def valid_kernels() -> Iterator[None]:
-    """SPIR-V that is compiled in this folder is valid, where SPIRV-Tools are installed."""
+def valid_kernels(cache_directory: Path) -> Iterator[None]:
+    """SPIR-V that is compiled in this folder is valid, where SPIRV-Tools are installed.
+
+    Programs have the same kernels in several tests: the code of a text is made, and looked at, once.
+    """
 
     def emit_valid(emitter: DeviceEmitter, text: str, machine: Machine = SPIRV) -> bytes:
-        code = emit(emitter, text, machine)
-        problem = problem_by_validator(code) if machine == SPIRV else None
-        assert problem is None, problem
+        key = hashlib.sha256(f"{machine}\n{text}".encode()).hexdigest()
+        code = known.load_blob(key)
+        if code is None:
+            code = emit(emitter, text, machine)
+            problem = problem_by_validator(code) if machine == SPIRV else None
+            assert problem is None, problem
+            known.store_blob(key, code)
         return code
 
+    known = DiskCache(cache_directory / "emitted")
     emit = DeviceEmitter.emit
     patch = pytest.MonkeyPatch()
     patch.setattr(DeviceEmitter, "emit", emit_valid)

@@ -47,7 +47,6 @@ def test_program(name: str, shared_machine: Path) -> None:
             storage="planned" if zlib.crc32(name.encode()) % 4 else "dynamic",
             devices=devices,
             machine=shared_machine,
-            cache=False,
         ) as executable,
         delayed_queues(executable, SEED),
     ):
@@ -96,7 +95,7 @@ def test_the_host_reads_in_place(shared_machine: Path, storage: str) -> None:
     devices = {"opencl:0": two_devices().get("opencl:0", "opencl:0")}
     reads: list[int] = []
     for path in (None, shared_machine):
-        with devscope.compile(READ, machine=path, storage=storage, devices=devices, cache=False) as executable:
+        with devscope.compile(READ, machine=path, storage=storage, devices=devices) as executable:
             assert executable.program.shared == ([] if path is None else [(0, 1)])
             with delayed_queues(executable, SEED):
                 for rows in (1, 7, 300, 7):
@@ -117,7 +116,7 @@ def test_loops_and_writes(shared_machine: Path, storage: str) -> None:
         device = np.tanh(expected)
         device[0] = expected[i]
         expected = device + expected
-    with devscope.compile(LOOP, machine=shared_machine, storage=storage, cache=False) as executable:
+    with devscope.compile(LOOP, machine=shared_machine, storage=storage) as executable:
         with delayed_queues(executable, SEED):
             for _ in range(2):
                 np.testing.assert_allclose(executable(x, 20), expected, rtol=1e-5)
@@ -181,9 +180,7 @@ func.func @main(%x: tensor<64xf32>, %n: index) -> tensor<64xf32> {
 
 def test_devices_ahead_of_others(shared_machine: Path, storage: str) -> None:
     rng = np.random.default_rng([SEED, 4])
-    with devscope.compile(
-        AHEAD, machine=shared_machine, storage=storage, devices=two_devices(), cache=False
-    ) as executable:
+    with devscope.compile(AHEAD, machine=shared_machine, storage=storage, devices=two_devices()) as executable:
         assert executable.program.shared == [(1, 2)]
         with delayed_queues(executable, SEED):
             for _ in range(6):
@@ -221,7 +218,7 @@ def test_the_host_makes_in_place(shared_machine: Path, storage: str) -> None:
     rng = np.random.default_rng([SEED, 5])
     h2d: list[int] = []
     for path in (None, shared_machine):
-        with devscope.compile(MADE, machine=path, storage=storage, cache=False) as executable:
+        with devscope.compile(MADE, machine=path, storage=storage) as executable:
             with delayed_queues(executable, SEED):
                 for _ in range(6):
                     x = rng.standard_normal(64, np.float32)
@@ -249,7 +246,7 @@ func.func @main(%a: f32, %b: f32) -> f32 {
 
 
 def test_the_host_stores_in_place(shared_machine: Path, storage: str) -> None:
-    with devscope.compile(STORED, machine=shared_machine, storage=storage, cache=False) as executable:
+    with devscope.compile(STORED, machine=shared_machine, storage=storage) as executable:
         for b in (0.5, -1.0, 2.0):
             assert executable(0.0, b) == pytest.approx(np.exp(b), rel=1e-5)
         assert executable.counters().h2d.copies == 0
@@ -259,9 +256,7 @@ def test_devices_read_in_place(shared_machine: Path, storage: str) -> None:
     rng = np.random.default_rng([SEED, 2])
     d2d: list[int] = []
     for path in (None, shared_machine):
-        with devscope.compile(
-            TWO, machine=path, storage=storage, devices=two_devices(), cache=False
-        ) as executable:
+        with devscope.compile(TWO, machine=path, storage=storage, devices=two_devices()) as executable:
             assert executable.program.shared == ([] if path is None else [(1, 2)])
             with delayed_queues(executable, SEED):
                 for rows in (1, 7, 300, 7):
@@ -282,9 +277,7 @@ def test_devices_in_loops(shared_machine: Path, storage: str) -> None:
     for _ in range(20):
         device = np.tanh(expected)
         expected = (np.exp(device) - device) * device
-    with devscope.compile(
-        TWO_LOOP, machine=shared_machine, storage=storage, devices=two_devices(), cache=False
-    ) as executable:
+    with devscope.compile(TWO_LOOP, machine=shared_machine, storage=storage, devices=two_devices()) as executable:
         with delayed_queues(executable, SEED):
             for _ in range(4):
                 np.testing.assert_allclose(executable(x, 20), expected, rtol=1e-4)
@@ -312,7 +305,7 @@ func.func @main(%n: index, %v: f32) -> f32 {
 
 def test_a_failed_call(shared_machine: Path) -> None:
     """Without the device's buffer the host has nothing to read: the call ends, the next one works."""
-    with devscope.compile(FILLED, machine=shared_machine, cache=False) as executable:
+    with devscope.compile(FILLED, machine=shared_machine) as executable:
         for _ in range(2):
             with pytest.raises(devscope.errors.DeviceError, match=r"allocating .* failed"):
                 executable(1 << 50, 1.0)
@@ -327,7 +320,7 @@ def test_an_allocation_that_is_not_shared(shared_machine: Path) -> None:
         ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_size_t, ctypes.c_uint32
     )
     refuse = allocate(lambda *_: None)
-    with devscope.compile(FILLED, machine=shared_machine, cache=False) as executable:
+    with devscope.compile(FILLED, machine=shared_machine) as executable:
         (queue,) = opencl_queues(executable)
         table = opencl_functions(executable)
         table.clSVMAlloc = ctypes.cast(refuse, ctypes.c_void_p).value
@@ -341,7 +334,7 @@ def test_an_allocation_that_is_not_shared(shared_machine: Path) -> None:
 def test_devices_that_do_not_share_memory(
     shared_machine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with devscope.compile(READ, machine=shared_machine, cache=False) as executable:
+    with devscope.compile(READ, machine=shared_machine) as executable:
         executable.save(tmp_path / "read.dsx")
     device = opencl_devices()[0][0]
     with devscope.load(tmp_path / "read.dsx") as executable:
@@ -350,12 +343,12 @@ def test_devices_that_do_not_share_memory(
     message = r"for 'cpu:0' and 'opencl:0' that reach each other's memory; the host and opencl:0 .* do not"
     for make in (
         lambda: devscope.load(tmp_path / "read.dsx"),
-        lambda: devscope.compile(READ, machine=shared_machine, cache=False),
+        lambda: devscope.compile(READ, machine=shared_machine),
     ):
         with pytest.raises(devscope.errors.DeviceError, match=message) as caught:
             make()
         assert "with a machine description in which no group of 'shared' has both" in str(caught.value)
-    with devscope.compile(READ, cache=False) as executable:
+    with devscope.compile(READ) as executable:
         x = np.ones((3, 16), np.float32)
         np.testing.assert_allclose(executable(x)[1], np.tanh(x) ** 2, rtol=1e-5)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from handmade import spirv
 
 from devscope.errors import DeviceError, DeviceNotFoundError, OptionError
 from devscope.runtime.devices import (
@@ -108,6 +109,23 @@ def test_compute_units_share_a_context(device: Any) -> None:
     assert (one.context() == device.context()) == (last == 0)
     with pytest.raises(DeviceNotFoundError, match=r"mapped to 'opencl:0\.9999'"):
         resolve_devices({"opencl:0": "opencl"}, {"opencl:0": "opencl:0.9999"})
+
+
+def test_drivers_binaries_are_for_all_compute_units(device: Any) -> None:
+    """What the driver built for one of them, no other one builds again, and it takes those of the whole device."""
+    units: list[Any] = [opencl.DRIVER.find(f"opencl:0.{n}") for n in range(min(device.compute_units, 2))]
+    assert {unit.identity for unit in units} == {device.identity}
+    kept: list[bytes] = []
+    for place in (device, *units):
+        program, built = place.build(spirv())
+        assert built
+        kept.append(built)
+        program.release()
+        for binary in kept:
+            program, built = place.build(b"not built", binary)
+            assert built is None
+            program.release_kernel(program.create_kernel("add", 4))
+            program.release()
 
 
 def test_without_any_driver(monkeypatch: pytest.MonkeyPatch) -> None:
