@@ -1,14 +1,12 @@
 """Object code for the host from LLVM IR text."""
 
-import ctypes
-import re
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from threading import Thread
 from typing import Any, NamedTuple
 
 from devscope.errors import LoweringError, OptionError
+from devscope.lowering.codegen.parts import Parts, run_passes, split
 from devscope.runtime.child_process import ending, python
 from devscope.runtime.linker import CLOSE_BACKENDS
 from devscope.runtime.native import call_symbol
@@ -65,7 +63,7 @@ def check_host_options(cpu: str, features: str) -> None:
 _EXACT = ",-avx512bf16,-avxneconvert"
 
 
-class Kernels:
+class Kernels(Parts):
     """Functions that host code calls, compiled on threads while the rest of a program is lowered.
 
     Their vectors and unrolled loops are written out, so that LLVM only cleans up; but that takes longer than all
@@ -73,79 +71,12 @@ class Kernels:
     """
 
     def __init__(self, text: str, cpu: str, features: str, level: int) -> None:
-        parts = _parts(text)
-        self._results: list[str | RuntimeError] = [RuntimeError("its thread failed") for _ in parts]
-        self._threads = [
-            Thread(target=self._compile, args=(number, part, cpu, features, level))
-            for number, part in enumerate(parts)
-        ]
-        for thread in self._threads:
-            try:
-                thread.start()
-            except RuntimeError:  # there can be no more of them
-                thread.run()
-
-    def _compile(self, number: int, text: str, cpu: str, features: str, level: int) -> None:
-        import llvmlite.binding as llvm
-
-        machine, *_ = _machine(cpu, features, level)
-        machine.set_asm_verbosity(False)
-        try:
-            module = _parse(llvm, text, machine, llvm.create_context())
-            if level:
-                _clean_up(llvm, module, machine)
-            assembly = _assembly(llvm, module, machine)
-        except RuntimeError as error:
-            self._results[number] = error
-        else:
-            # What begins so is local to an assembly; all of these are parts of one, and seen by nobody else.
-            self._results[number] = _GLOBAL.sub("", assembly.replace(".L", f".L{number}_"))
-
-    def as_module(self) -> str:
-        """LLVM IR text of a module that is their assembly. Raises RuntimeError if LLVM refuses them."""
-        text = ""
-        for number, thread in enumerate(self._threads):
-            if thread.is_alive():
-                thread.join()
-            result = self._results[number]
-            if isinstance(result, RuntimeError):
-                raise result
-            text += result
-        for character in '\\"\n':
-            text = text.replace(character, f"\\{ord(character):02X}")
-        return f'module asm "{text}"\n'
-
-
-_PART = 32_000
-"""Characters of LLVM IR that a thread is worth."""
-_MOST_PARTS = 4
-_GLOBAL = re.compile(r"^\s*\.globl\s.*\n", re.MULTILINE)
-_DEFINITION = re.compile(
-    r"^define (?:(?:private|internal|(?:linkonce|weak)(?:_odr)?) )?([^\n]*) (\{\n.*?^\}\n)",
-    re.MULTILINE | re.DOTALL,
-)
-
-
-def _parts(text: str) -> list[str]:
-    """LLVM IR of modules that are about as large, and together define the functions that that of ``text`` does.
-
-    How many says their size alone, so that the same program becomes the same object everywhere.
-    """
-    definitions = sorted(_DEFINITION.finditer(text), key=lambda found: found.end() - found.start(), reverse=True)
-    sizes = [0] * max(1, min(len(text) // _PART, _MOST_PARTS, len(definitions)))
-    place: dict[int, int] = {}
-    for found in definitions:
-        place[found.start()] = smallest = sizes.index(min(sizes))
-        sizes[smallest] += found.end() - found.start()
-
-    def part(number: int) -> str:
-        def declared(found: re.Match[str]) -> str:
-            head, body = found.groups()
-            return f"define {head} {body}" if place[found.start()] == number else f"declare {head}\n"
-
-        return _DEFINITION.sub(declared, text)
-
-    return [part(number) for number in range(len(sizes))]
+        super().__init__(
+            split(text),
+            lambda: _machine(cpu, features, level)[0],
+            _parse,
+            lambda module, machine: _clean_up(module, machine) if level else None,
+        )
 
 
 def compile_host_object(
@@ -167,14 +98,25 @@ def compile_host_object(
     import llvmlite.binding as llvm
 
     machine, cpu, features = _machine(cpu, features, level)
-    try:
-        module = _parse(llvm, text, machine)
-        counts = _parameter_counts(module, entries)
-        module.link_in(llvm.parse_assembly(packed_entries(counts) + SEAL_IR))
-        _hide(module, {SEAL_SYMBOL, CLOSE_BACKENDS, *map(call_symbol, entries)})
+
+    def optimize(module: Any, machine: Any) -> None:
         # What higher levels have beside the vectorisers takes a third of their time and gains nothing where MLIR
         # has hoisted and merged: measured on JAX's sorts, scans, scatters, windows, solvers and whole models.
-        _optimize(llvm, module, machine, level, simplify=min(level, 1))
+        _optimize(module, machine, level, simplify=min(level, 1))
+
+    try:
+        module = _parse(llvm, text, machine)
+        own = packed_entries(_parameter_counts(module, entries)) + SEAL_IR
+        exported = {CLOSE_BACKENDS, *entries}
+        parts = split(text, is_inlined=True, exported=exported)
+        if len(parts) > 1:
+            code = Parts(parts, lambda: _machine(cpu, features, level)[0], _parse, optimize, "m", {CLOSE_BACKENDS})
+            module = _parse(llvm, own, machine)
+            module.link_in(_parse(llvm, code.as_module(), machine))
+        else:
+            module.link_in(llvm.parse_assembly(own))
+            _hide(module, {SEAL_SYMBOL, CLOSE_BACKENDS, *map(call_symbol, entries)})
+            optimize(module, machine)
         if kernels is not None:
             module.link_in(_parse(llvm, kernels.as_module(), machine))
         data = machine.emit_object(module)
@@ -191,7 +133,7 @@ def compile_ir(text: str, cpu: str = "", features: str = "", level: int = 3) -> 
     machine, *_ = _machine(cpu, features, level)
     try:
         module = _parse(llvm, text, machine)
-        _optimize(llvm, module, machine, level)
+        _optimize(module, machine, level)
         return machine.emit_object(module)
     except RuntimeError as error:
         raise LoweringError("LLVM refuses the text", notes=[str(error)]) from None
@@ -297,35 +239,20 @@ _CLEAN_UP = (
 """LLVM's passes for kernels: they take a third of the time of all that level 1 has, for code as fast."""
 
 
-def _clean_up(llvm: Any, module: Any, machine: Any) -> None:
+def _clean_up(module: Any, machine: Any) -> None:
+    import llvmlite.binding as llvm
+
     passes = llvm.create_new_module_pass_manager()
     for name in _CLEAN_UP:
         getattr(passes, f"add_{name}_pass")()
-    passes.run(module, llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1)))
+    tuning = llvm.create_pipeline_tuning_options(speed_level=1)
+    run_passes(llvm, passes, module, llvm.create_pass_builder(machine, tuning))
 
 
-def _assembly(llvm: Any, module: Any, machine: Any) -> str:
-    """What ``machine.emit_assembly`` gives, which would let no other thread call LLVM meanwhile.
-
-    LLVM's contexts do not share anything; llvmlite guards them all by one lock.
-    """
-    library = ctypes.CDLL(llvm.ffi.lib._name)
-    emit = library.LLVMPY_TargetMachineEmitToMemory
-    emit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
-    emit.restype = library.LLVMPY_GetBufferStart.restype = ctypes.c_void_p
-    library.LLVMPY_GetBufferSize.restype = ctypes.c_size_t
-    with llvm.ffi.OutputString() as error:
-        buffer = ctypes.c_void_p(emit(machine, module, 0, error))
-        if not buffer:
-            raise RuntimeError(str(error))
-    start, size = library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer)
-    text = ctypes.string_at(start, size).decode()
-    library.LLVMPY_DisposeMemoryBuffer(buffer)
-    return text
-
-
-def _optimize(llvm: Any, module: Any, machine: Any, level: int, simplify: int | None = None) -> None:
+def _optimize(module: Any, machine: Any, level: int, simplify: int | None = None) -> None:
     """``simplify``: LLVM's level for all but the vectorisers, if that is another."""
+    import llvmlite.binding as llvm
+
     tuning = llvm.create_pipeline_tuning_options(speed_level=level if simplify is None else simplify)
     tuning.loop_vectorization = level > 1
     tuning.slp_vectorization = level > 1
@@ -333,5 +260,5 @@ def _optimize(llvm: Any, module: Any, machine: Any, level: int, simplify: int | 
     # on matmul, softmax, reductions and elementwise code; convolutions even lose by it.
     tuning.loop_unrolling = False
     tuning.loop_interleaving = True
-    passes = llvm.create_pass_builder(machine, tuning)
-    passes.getModulePassManager().run(module, passes)
+    builder = llvm.create_pass_builder(machine, tuning)
+    run_passes(llvm, builder.getModulePassManager(), module, builder)

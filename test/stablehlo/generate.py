@@ -1,7 +1,11 @@
-"""Writes random StableHLO programs, their arguments and results: ``generate.py FOLDER COUNT [FAMILY...]``. Needs jax."""
+"""Writes random StableHLO programs, their arguments and results: ``generate.py FOLDER COUNT [FAMILY...]``. Needs jax.
+
+The variable SEED, a number, gives other programs.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 import zlib
 from pathlib import Path
@@ -25,11 +29,12 @@ def plain(array: Any) -> Any:
 
 def main() -> None:
     folder, count, *names = sys.argv[1:]
+    seed = int(os.environ.get("SEED", "0"))
     for name in names or FAMILIES:
         for number in range(int(count)):
             path = Path(folder) / name / f"{number:02}"
             path.parent.mkdir(parents=True, exist_ok=True)
-            function, args, *shapes = FAMILIES[name](Random((zlib.crc32(name.encode()), number)))
+            function, args, *shapes = FAMILIES[name](Random((zlib.crc32(name.encode()) + seed, number)))
             try:
                 jitted = jax.jit(function, keep_unused=True)
                 results = jax.tree_util.tree_leaves(jitted(*args))

@@ -17,6 +17,12 @@ import ml_dtypes
 import numpy as np
 
 import devscope
+import devscope.lowering.cpu.target
+import devscope.lowering.opencl.target
+import devscope.lowering.stablehlo.convert
+import devscope.lowering.stages
+import devscope.pipeline
+import devscope.runtime.instance  # once, not in every child
 
 
 def dtype_of(name: str) -> Any:

@@ -1,0 +1,181 @@
+"""Parts of a module of LLVM IR, compiled on threads: each becomes assembly, all together one object."""
+
+import ctypes
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from threading import Thread
+from typing import Any
+
+_PART = 32_000
+"""Characters of LLVM IR that a thread is worth."""
+_MOST_PARTS = 4
+_SHORT = 2_000
+"""Characters of a function that every part that calls it has for itself."""
+
+_DEFINITION = re.compile(
+    r"^define (?:(?:private|internal|(?:linkonce|weak)(?:_odr)?) )?([^\n]*) (\{\n.*?^\}\n)",
+    re.MULTILINE | re.DOTALL,
+)
+_NAME = r'@("[^"]*"|[-\w.$]+)'
+_USE = re.compile(_NAME)
+_CALL = re.compile(rf"\bcall [^\n]*?{_NAME}\(")
+_OWN_GLOBAL = re.compile(rf"^{_NAME} = (?!external |private (?:\w+ )*constant )", re.MULTILINE)
+_VISIBLE = re.compile(r"^\s*\.globl\s+(.*)\n", re.MULTILINE)
+_LABEL = re.compile(r"^\s*\.(?:ascii|asciz|string)\b.*\n|(\.L)", re.MULTILINE)
+
+
+class _Definition:
+    def __init__(self, found: re.Match[str]) -> None:
+        self.start = found.start()
+        self.head, self.body = found.groups()
+        name = _USE.search(self.head)
+        assert name
+        self.name = name[1]
+        self.size = len(found[0])
+        self.uses = set(_USE.findall(self.body))
+        self.calls = set(_CALL.findall(self.body))
+
+
+def split(text: str, is_inlined: bool = False, exported: Collection[str] = ()) -> list[str]:
+    """LLVM IR of modules that are about as large, and together define the functions that that of ``text`` does.
+
+    ``is_inlined``: LLVM shall put functions into those that call them, and tell them their arguments; so these are
+    one part, and short ones are in each. ``exported``: names that the caller needs.
+    How many there are says the text alone, so that the same program becomes the same object everywhere.
+    """
+    if is_inlined and (len(text) < 2 * _PART or _OWN_GLOBAL.search(text)):
+        return [text]
+    definitions = [_Definition(found) for found in _DEFINITION.finditer(text)]
+    kept = {quoted for name in exported for quoted in (name, f'"{name}"')}
+    copied = {d.name for d in definitions if is_inlined and d.size < _SHORT and d.name not in kept}
+    groups = list(_groups([d for d in definitions if d.name not in copied], is_inlined))
+    groups.sort(key=_size, reverse=True)
+    total = sum(map(_size, groups))
+    count = max(1, min(len(text) // _PART, _MOST_PARTS, -(-total // _size(groups[0])) if groups else 1))
+    sizes, place = [0] * count, dict[str, int]()
+    for group in groups:
+        smallest = sizes.index(min(sizes))
+        sizes[smallest] += _size(group)
+        place.update((one.name, smallest) for one in group)
+    users: dict[str, set[int]] = {}
+    for one in definitions:
+        for used in one.uses & place.keys():
+            users.setdefault(used, set()).update([place[one.name]] if one.name in place else range(count))
+    by_start = {one.start: one for one in definitions}
+
+    def part(number: int) -> str:
+        def written(found: re.Match[str]) -> str:
+            one = by_start[found.start()]
+            if one.name in copied:
+                return f"define private {one.head} {one.body}"
+            if place[one.name] != number:
+                return f"declare dso_local {one.head}\n"
+            is_local = one.name not in kept and users.get(one.name, set()) <= {number}
+            return f"define {'internal ' if is_inlined and is_local else ''}{one.head} {one.body}"
+
+        return _DEFINITION.sub(written, text)
+
+    return [part(number) for number in range(count)]
+
+
+def _size(group: Sequence[_Definition]) -> int:
+    return sum(one.size for one in group)
+
+
+def _groups(definitions: Sequence[_Definition], is_inlined: bool) -> Iterator[list[_Definition]]:
+    """Those that call each other, by any way, if they shall be one part."""
+    groups = {one.name: [one] for one in definitions}
+    for one in definitions if is_inlined else ():
+        for called in one.calls & groups.keys():
+            if groups[called] is not (mine := groups[one.name]):
+                mine += groups[called]
+                groups.update((other.name, mine) for other in groups[called])
+    yield from {id(group): group for group in groups.values()}.values()
+
+
+class Parts:
+    """Modules that are compiled while the caller does something else.
+
+    ``make_machine`` gives LLVM's target machine. ``prefix``: letters of labels that no other assembly of the same
+    object has. ``exported``: the functions that other objects may call.
+    """
+
+    def __init__(
+        self,
+        texts: Sequence[str],
+        make_machine: Callable[[], Any],
+        parse: Callable[..., Any],
+        optimize: Callable[[Any, Any], None],
+        prefix: str = "",
+        exported: Collection[str] = (),
+    ) -> None:
+        self._make_machine, self._parse, self._optimize = make_machine, parse, optimize
+        self._exported = {quoted for name in exported for quoted in (name, f'"{name}"')}
+        self._results: list[str | RuntimeError] = [RuntimeError("its thread failed") for _ in texts]
+        self._threads = [
+            Thread(target=self._compile, args=(number, text, f".L{prefix}{number}_"))
+            for number, text in enumerate(texts)
+        ]
+        for thread in self._threads:
+            try:
+                thread.start()
+            except RuntimeError:  # there can be no more of them
+                thread.run()
+
+    def _compile(self, number: int, text: str, label: str) -> None:
+        import llvmlite.binding as llvm
+
+        machine = self._make_machine()
+        machine.set_asm_verbosity(False)
+        try:
+            module = self._parse(llvm, text, machine, llvm.create_context())
+            self._optimize(module, machine)
+            assembly = _assembly(llvm, module, machine)
+        except RuntimeError as error:
+            self._results[number] = error
+            return
+        # What begins so is local to an assembly; all of these are parts of one, and what others may not call is
+        # seen by nobody else.
+        assembly = _LABEL.sub(lambda found: label if found[1] else found[0], assembly)
+        self._results[number] = _VISIBLE.sub(lambda found: found[0] * (found[1] in self._exported), assembly)
+
+    def as_module(self) -> str:
+        """LLVM IR text of a module that is their assembly. Raises RuntimeError if LLVM refuses them."""
+        text = ""
+        for number, thread in enumerate(self._threads):
+            if thread.is_alive():
+                thread.join()
+            result = self._results[number]
+            if isinstance(result, RuntimeError):
+                raise result
+            text += result
+        for character in '\\"\n':
+            text = text.replace(character, f"\\{ord(character):02X}")
+        return f'module asm "{text}"\n'
+
+
+def run_passes(llvm: Any, passes: Any, module: Any, builder: Any) -> None:
+    """What ``passes.run`` does, which would let no other thread call LLVM meanwhile.
+
+    LLVM's contexts do not share anything; llvmlite guards them all by one lock.
+    """
+    run = ctypes.CDLL(llvm.ffi.lib._name).LLVMPY_RunNewModulePassManager
+    run.argtypes, run.restype = [ctypes.c_void_p] * 3, None
+    run(passes, module, builder)
+
+
+def _assembly(llvm: Any, module: Any, machine: Any) -> str:
+    """What ``machine.emit_assembly`` gives, for the same reason."""
+    library = ctypes.CDLL(llvm.ffi.lib._name)
+    emit = library.LLVMPY_TargetMachineEmitToMemory
+    emit.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p]
+    emit.restype = library.LLVMPY_GetBufferStart.restype = ctypes.c_void_p
+    library.LLVMPY_GetBufferSize.restype = ctypes.c_size_t
+    with llvm.ffi.OutputString() as error:
+        buffer = ctypes.c_void_p(emit(machine, module, 0, error))
+        if not buffer:
+            raise RuntimeError(str(error))
+    start, size = library.LLVMPY_GetBufferStart(buffer), library.LLVMPY_GetBufferSize(buffer)
+    text = ctypes.string_at(start, size).decode()
+    library.LLVMPY_DisposeMemoryBuffer(buffer)
+    return text
