@@ -9,14 +9,15 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 
 from devscope.analysis.function_values import has_function_values, takes_functions
 from devscope.analysis.manager import AnalysisManager
+from devscope.analysis.program_state import check_state
 from devscope.analysis.symbols import Symbols, is_public
 from devscope.analysis.target_binding import TargetBinding, device_name, named_devices
 from devscope.dialects.context import make_planning_context
-from devscope.dialects.device import COMPILER_ATTR, PLACED_BY_ATTR, ScopeAttr, verify_device_attributes
+from devscope.dialects.device import COMPILER_ATTR, PLACED_BY_ATTR, STATE_ATTR, ScopeAttr, verify_device_attributes
 from devscope.dialects.location import source_location
 from devscope.dialects.scope_attribute import drop_placed_by
 from devscope.errors import BackendError, DevscopeWarning, LoweringError, OptionError, SourceLocation
@@ -28,6 +29,7 @@ from devscope.lowering.entries import (
     described_entries,
     entry_names,
     entry_signatures,
+    public_functions,
     require_entries,
 )
 from devscope.lowering.input_forms import bring_into_form, is_in_form
@@ -152,6 +154,7 @@ def plan_source(
     if parsed.imported is not None:
         names |= {name: given for name, given in parsed.imported.names.items() if name in names}
         dtypes = {**dtypes, **parsed.imported.dtypes}
+    state = _state(module, parsed, names)
     plan = plan_module(module, plan_options, source_names)
     plan.said = [*suspects, *placed, *plan.said]
     if options.placement is not None and options.placement.default is not None:
@@ -160,7 +163,6 @@ def plan_source(
     analyses = AnalysisManager(module)
     analyses.run(DeviceVerifyPass())
     structures = parsed.imported.structures if parsed.imported is not None else {}
-    state = parsed.imported.state if parsed.imported is not None else {}
     return PlannedProgram(
         session,
         module,
@@ -177,6 +179,21 @@ def plan_source(
         placed,
         parsed.has_hints,
     )
+
+
+def _state(module: ModuleOp, parsed: ParsedSource, names: Mapping[str, Names]) -> dict[str, StateSpec]:
+    """What ``device.state`` on functions says, which is written on those of an imported source."""
+    given = parsed.imported.state if parsed.imported is not None else {}
+    for function in public_functions(module) if given else ():
+        if (spec := given.get(function.sym_name.data)) is not None:
+            function.attributes[STATE_ATTR] = SymbolRefAttr(spec.initial)
+    found = check_state(module)
+    state = {name: spec for name, spec in given.items() if name in found}
+    for name, initial in found.items():
+        if name not in state:
+            count = len(names[initial][1])
+            state[name] = StateSpec(names[name][0][-count:], initial)
+    return state
 
 
 @dataclass
@@ -295,6 +312,7 @@ def _compile_source(
         options.all_rows(),
         device_options,
         claimed,
+        planned.state,
     )
     program.report["plan"] = report
     if planned.partition is not None:
@@ -307,8 +325,6 @@ def _compile_source(
         program.report["closed"] = closed
     if planned.structures:
         program.report["structures"] = {name: asdict(found) for name, found in planned.structures.items()}
-    if planned.state:
-        program.report["state"] = {name: asdict(found) for name, found in planned.state.items()}
     if claimed:
         program.report["backends"] = [taken for one in claimed for taken in one.to_json()]
     return program

@@ -72,4 +72,16 @@ irdl.dialect @device {
     %1 = irdl.base "!builtin.memref"
     irdl.operands(buffer: %0, view: %1)
   }
+  irdl.operation @kept {
+    %0 = irdl.base "!builtin.memref"
+    irdl.results(buffer: %0)
+    %1 = irdl.base "#builtin.integer"
+    irdl.attributes {"number" = %1}
+  }
+  irdl.operation @keep {
+    %0 = irdl.base "!builtin.memref"
+    irdl.operands(buffer: %0)
+    %1 = irdl.base "#builtin.integer"
+    irdl.attributes {"number" = %1}
+  }
 }

@@ -43,7 +43,7 @@ from xdsl.traits import (
 from xdsl.utils.exceptions import VerifyException
 
 from devscope.dialects.launch import InOp, LaunchOp, OutOp
-from devscope.dialects.lowered import EndViewOp, FlushOp, PublishOp
+from devscope.dialects.lowered import EndViewOp, FlushOp, KeepOp, KeptOp, PublishOp
 from devscope.dialects.names import op_name, type_list
 from devscope.dialects.scope_attr import HOST_SCOPE, OPEN_ID, OPEN_SCOPE, PLACED_BY_ATTR, SCOPE_ATTR, ScopeAttr
 from devscope.dialects.target_attr import (
@@ -53,6 +53,7 @@ from devscope.dialects.target_attr import (
     HOST_TARGET_ATTR,
     KERNEL_ATTR,
     NOALIAS_ATTR,
+    STATE_ATTR,
     TARGET_ATTR,
     TargetAttr,
 )
@@ -70,6 +71,7 @@ __all__ = [
     "OPEN_SCOPE",
     "PLACED_BY_ATTR",
     "SCOPE_ATTR",
+    "STATE_ATTR",
     "TARGET_ATTR",
     "Device",
     "DeviceCopyOp",
@@ -282,7 +284,20 @@ class RegionOp(IRDLOperation):
 
 Device = Dialect(
     "device",
-    [OnDeviceOp, DeviceCopyOp, RegionOp, YieldOp, LaunchOp, InOp, OutOp, FlushOp, PublishOp, EndViewOp],
+    [
+        OnDeviceOp,
+        DeviceCopyOp,
+        RegionOp,
+        YieldOp,
+        LaunchOp,
+        InOp,
+        OutOp,
+        FlushOp,
+        PublishOp,
+        EndViewOp,
+        KeptOp,
+        KeepOp,
+    ],
     [TargetAttr, ScopeAttr],
 )
 

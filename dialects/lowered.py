@@ -5,7 +5,7 @@ and `verify_device_attributes` says so.
 """
 
 from xdsl.dialects.builtin import IntegerAttr, MemRefType, i64
-from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def, traits_def
+from xdsl.irdl import IRDLOperation, attr_def, irdl_op_definition, operand_def, result_def, traits_def
 from xdsl.traits import OpTrait
 from xdsl.utils.exceptions import VerifyException
 
@@ -69,3 +69,35 @@ class EndViewOp(IRDLOperation):
         assert isinstance(other, MemRefType)
         if one.element_type != other.element_type or one.shape != other.shape:
             raise VerifyException(f"device.end_view: {other} is no view of all of {one}")
+
+
+@irdl_op_definition
+class KeptOp(IRDLOperation):
+    """The buffer in which the last call left the state of this number.
+
+    ```mlir
+    %b = device.kept 0 : memref<4xf32, #opencl0>
+    ```
+    """
+
+    name = "device.kept"
+    number = attr_def(IntegerAttr.constr(i64))
+    buffer = result_def(MemRefType)
+    traits = traits_def(MadeByLowering())
+    assembly_format = "$number attr-dict `:` type($buffer)"
+
+
+@irdl_op_definition
+class KeepOp(IRDLOperation):
+    """Gives ``buffer`` to the runtime: if the call succeeds, the next one finds the state of this number there.
+
+    ```mlir
+    device.keep %b as 0 : memref<4xf32, #opencl0>
+    ```
+    """
+
+    name = "device.keep"
+    buffer = operand_def(MemRefType)
+    number = attr_def(IntegerAttr.constr(i64))
+    traits = traits_def(MadeByLowering())
+    assembly_format = "$buffer `as` $number attr-dict `:` type($buffer)"

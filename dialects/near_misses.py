@@ -17,12 +17,13 @@ from devscope.dialects.target_attr import (
     HOST_TARGET_ATTR,
     KERNEL_ATTR,
     NOALIAS_ATTR,
+    STATE_ATTR,
     TARGET_ATTR,
     TargetAttr,
 )
 
 _DIALECT = "device"
-_NAMES = (SCOPE_ATTR, TARGET_ATTR, HOST_TARGET_ATTR, KERNEL_ATTR, COMPILER_ATTR, "device.primitive")
+_NAMES = (SCOPE_ATTR, TARGET_ATTR, HOST_TARGET_ATTR, KERNEL_ATTR, COMPILER_ATTR, STATE_ATTR, "device.primitive")
 """What users write on operations, functions, arguments and results."""
 _OTHERS = (PLACED_BY_ATTR, CALL_ATTR, NOALIAS_ATTR, COMPOSITE_ATTR, "device.constant_group", "device.value")
 """What passes write."""

@@ -32,6 +32,10 @@ KERNEL_ATTR = "device.kernel"
 NOALIAS_ATTR = "device.noalias"
 """Name of the mark of functions that write no memory that an argument reaches."""
 
+STATE_ATTR = "device.state"
+"""Name of the attribute of public functions whose last arguments and results are kept from call to call: the
+symbol of a function without arguments that returns what they are at first."""
+
 CALL_ATTR = "device.call"
 """Name of the attribute of a call that says how the callee is reached: ``"launch"`` or ``"extern"``."""
 

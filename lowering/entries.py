@@ -2,11 +2,12 @@
 
 For each public function ``F`` a wrapper ``devscope_entry_F`` is made, with every input and output a memref in host
 memory. It loads scalar inputs from rank-0 memrefs, copies inputs that the plan keeps on a device, calls ``F``, and
-brings results back the same way.
+brings results back the same way. State that the plan has on a device stays there.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from keyword import iskeyword
 from typing import Any
 
@@ -178,6 +179,10 @@ def _described(type_: Attribute, name: str) -> TensorSpec:
 
 
 ENTRY_PREFIX = "devscope_entry_"
+
+KEPT, KEEP = "device.kept", "device.keep"
+"""What the last call left as a state, and what this one leaves."""
+
 _FUNCTION_PREFIX = "devscope_function_"
 
 
@@ -198,29 +203,92 @@ def separate_names(module: Any) -> dict[str, Any]:
     return functions
 
 
-def add_entry(module: Any, func: Any, name: str) -> str:
+@dataclass(frozen=True)
+class Kept:
+    """State on a device: its number in the program, its memref, which argument and result of a function it is."""
+
+    number: int
+    type_: Any
+    argument: int
+    result: int
+
+
+def add_entry(module: Any, func: Any, name: str, kept: Sequence[Kept] = ()) -> str:
     """Append the entry ``name``, which calls ``func``, a bufferised function of ``module``.
 
-    Returns the entry's C symbol.
+    What is ``kept`` on devices the entry neither takes nor gives. Returns the entry's C symbol.
     """
     type_ = mlir_util.function_type(func)
-    arguments, results = ([_host_type(t) for t in types] for types in (type_.inputs, type_.results))
+    inputs, outputs = ({one.argument: one for one in kept}, {one.result: one for one in kept})
+    taken = [t for number, t in enumerate(type_.inputs) if number not in inputs]
+    given = [t for number, t in enumerate(type_.results) if number not in outputs]
+    values, end = _declare_entry(module, name, taken, given)
+    build, arguments = Builder(end), iter(values)
+    passed = [
+        _bring_in(build, next(arguments), t) if number not in inputs else _state(build, inputs[number])
+        for number, t in enumerate(type_.inputs)
+    ]
+    made = list(build.call(mlir_util.symbol_name(func), passed, type_.results).results)
+    for number, value in enumerate(passed):
+        if mlir_util.is_on_device(value) and number not in inputs:
+            build.op("memref.dealloc", [value])
+    left = [value for number, value in enumerate(made) if number not in outputs]
+    returned = [_bring_out(build, value) for value in left]
+    for number, one in outputs.items():
+        _keep(build, made[number], one)
+    _free(end, [value for value in left if mlir_util.is_on_device(value)], [made[number] for number in outputs])
+    build.op("func.return", returned)
+    end.erase()
+    return f"_mlir_ciface_{ENTRY_PREFIX}{name}"
+
+
+def kept_on_devices(func: Any, count: int, first: int) -> list[Kept]:
+    """What of the last ``count`` arguments and results of a bufferised function is state on devices.
+
+    They are numbered from ``first`` on. Only what both are in one memory, and of static shape, is kept there.
+    """
+    type_, found = mlir_util.function_type(func), list[Kept]()
+    arguments, results = len(type_.inputs) - count, len(type_.results) - count
+    for number in range(count):
+        given, left = type_.inputs[arguments + number], type_.results[results + number]
+        is_on_device = mlir_util.is_memref(given) and mlir_util.memory_space(given) is not None
+        if given == left and is_on_device and mlir_util.static_bytes(given) is not None:
+            found.append(Kept(first + len(found), given, arguments + number, results + number))
+    return found
+
+
+def add_state_entries(module: Any, load: str, read: str, kept: Sequence[Kept]) -> list[str]:
+    """Append the entries that bring state to devices, and from them. Returns their C symbols."""
+    values, end = _declare_entry(module, load, [one.type_ for one in kept], [])
+    build = Builder(end)
+    for value, one in zip(values, kept, strict=True):
+        _keep(build, build.copy(value, one.type_), one)
+    build.op("func.return")
+    end.erase()
+    _, end = _declare_entry(module, read, [], [one.type_ for one in kept])
+    build = Builder(end)
+    build.op("func.return", [_bring_out(build, _state(build, one)) for one in kept])
+    end.erase()
+    return [f"_mlir_ciface_{ENTRY_PREFIX}{name}" for name in (load, read)]
+
+
+def _declare_entry(module: Any, name: str, inputs: Sequence[Any], outputs: Sequence[Any]) -> tuple[Any, Any]:
+    """The arguments of a new entry, and the end of its body, to be erased."""
+    arguments, results = ([_host_type(t) for t in types] for types in (inputs, outputs))
     entry_type = ir.FunctionType.get(arguments, results, context=module.context)
     entry = mlir_util.declare(module, f"{ENTRY_PREFIX}{name}", entry_type)
     del entry.attributes["sym_visibility"]
     entry.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get(module.context)
     end = mlir_util.add_body(entry)
-    build = Builder(end)
-    given = mlir_util.entry_block(entry).arguments
-    passed = [_bring_in(build, value, t) for value, t in zip(given, type_.inputs, strict=True)]
-    made = list(build.call(mlir_util.symbol_name(func), passed, type_.results).results)
-    for value in filter(mlir_util.is_on_device, passed):
-        build.op("memref.dealloc", [value])
-    returned = [_bring_out(build, value) for value in made]
-    _free(end, [value for value in made if mlir_util.is_on_device(value)])
-    build.op("func.return", returned)
-    end.erase()
-    return f"_mlir_ciface_{ENTRY_PREFIX}{name}"
+    return mlir_util.entry_block(entry).arguments, end
+
+
+def _state(build: Builder, one: Kept) -> Any:
+    return build.value(KEPT, [], one.type_, {"number": ir.IntegerAttr.get(build.i64, one.number)})
+
+
+def _keep(build: Builder, value: Any, one: Kept) -> None:
+    build.op(KEEP, [value], [], {"number": ir.IntegerAttr.get(build.i64, one.number)})
 
 
 def _host_type(type_: Any) -> Any:
@@ -243,9 +311,10 @@ def _bring_out(build: Builder, value: Any) -> Any:
     return cell
 
 
-def _free(end: Any, results: list[Any]) -> None:
-    """Free ``results``, which live on a device, in front of ``end``: once each, since some may be one buffer."""
-    freed: list[Any] = []
+def _free(end: Any, results: list[Any], kept: list[Any]) -> None:
+    """Free ``results``, which live on a device, in front of ``end``: once each, since some may be one buffer, and
+    none that is ``kept``."""
+    freed: list[Any] = [Builder(end).pointer(value) for value in kept] if results else []
     for result in results:
         pointer = Builder(end).pointer(result)
         text = f"memref.dealloc %0 : {result.type}"

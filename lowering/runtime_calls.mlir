@@ -22,6 +22,8 @@ module {
   func.func private @devscope_view(i64, index, i64) -> index
   func.func private @devscope_view_done(i64, index, i64, index)
   func.func private @devscope_constant(i64, i64) -> index
+  func.func private @devscope_state(i64) -> index
+  func.func private @devscope_keep(i64, i64, index)
   func.func private @devscope_status(i64, !llvm.ptr) -> index
   func.func private @devscope_start(i64)
   func.func private @devscope_lend(i64, index, i64) -> index

@@ -16,6 +16,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.checks.assertions import CHECK, DIFFERENCE
 from devscope.lowering.checks.indices import STATUS
 from devscope.lowering.constants import CONSTANT_PREFIX, constant_number
+from devscope.lowering.entries import KEEP, KEPT
 from devscope.lowering.gpu.local_memory import STATIC_LOCAL
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
@@ -216,6 +217,19 @@ def _constant(op: Any, where: list[int]) -> None:
     mlir_util.replace_op(op, [build.view(raw, [], type_)])
 
 
+def _kept(op: Any, where: list[int]) -> None:
+    build = Builder(op)
+    type_ = ir.MemRefType(op.results[0].type)
+    size = build.constant(mlir_util.static_bytes(type_) or 0)
+    raw = build.runtime_buffer("devscope_state", [_number(build, op.attributes["number"].value)], size)
+    mlir_util.replace_op(op, [build.view(raw, [], type_)])
+
+
+def _buffer_to_keep(build: Builder, op: Any, where: list[int]) -> list[Any]:
+    numbers = where[0], op.attributes["number"].value
+    return [*(_number(build, number) for number in numbers), build.pointer(op.operands[0])]
+
+
 def _launch(kernels: Mapping[str, int], op: Any, where: list[int]) -> None:
     """The kernel's arguments are passed in an array of 8-byte cells. ``kernels``: numbers within their device."""
     devices = set(where) - {HOST_SLOT}
@@ -330,5 +344,7 @@ _REWRITES: dict[str, Rewrite] = {
     VIEW: _view,
     END_VIEW: partial(_call, "devscope_view_done", _handles),
     PUBLISH: partial(_call, "devscope_publish_buffer", lambda build, op, _: [build.pointer(op.operands[0])]),
+    KEPT: _kept,
+    KEEP: partial(_call, "devscope_keep", _buffer_to_keep),
     _FLUSH: partial(_call, "devscope_start", lambda build, op, _: [_number(build, op.attributes["slot"].value)]),
 }

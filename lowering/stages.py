@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ from devscope.lowering.bufferize import to_buffers
 from devscope.lowering.checks.labels import Checks, argument_labels
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_directly
-from devscope.lowering.entries import ENTRY_PREFIX, Signature, add_entry
+from devscope.lowering.entries import ENTRY_PREFIX, Signature, add_entry, add_state_entries, kept_on_devices
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.kernels.schedule_report import ScheduleReport
@@ -43,6 +44,7 @@ from devscope.rewriting.functions import taken_names
 from devscope.runtime.native import call_symbol
 from devscope.runtime.program import Entry, Program
 from devscope.runtime.seal import seal
+from devscope.runtime.state import StateSpec
 
 if TYPE_CHECKING:
     from devscope.lowering.claimed.functions import ClaimedFunction
@@ -70,6 +72,7 @@ def compile_split_module(
     rows: Sequence[Row] = (),
     device_options: Mapping[str, Options] | None = None,
     claimed: Sequence[ClaimedFunction] = (),
+    state: Mapping[str, StateSpec] | None = None,
 ) -> Program:
     """Compile a split xDSL module, which is consumed. ``observe`` is shown the program on its way.
 
@@ -78,7 +81,7 @@ def compile_split_module(
     PlanError when a device needs more memory than its limit. ``check_indices``: whether indices and divisions are
     checked as the program runs. ``rows``: schedules that come before the built-in ones. ``device_options``: by
     virtual device, options that targets have where functions say no others. ``claimed``: what backends compile, of
-    which ``module`` has declarations.
+    which ``module`` has declarations. ``state``: of public functions.
     """
     check_names(module)
     host = find_target(HOST_KIND)
@@ -107,6 +110,7 @@ def compile_split_module(
             rows,
             observe,
             claimed,
+            state or {},
         )
 
 
@@ -123,6 +127,7 @@ def _compile(
     rows: Sequence[Row],
     observe: Observer,
     claimed: Sequence[ClaimedFunction],
+    state: Mapping[str, StateSpec],
 ) -> Program:
     """Lower the host's code and all devices', whose binaries are filled in, and make a program of them."""
     module = session.to_mlir(host_part)
@@ -149,7 +154,8 @@ def _compile(
         mark_flushes(launchers, virtual.spec.slot)
         merge_modules(module, launchers)
     functions = link_functions(module, session.run_passes)
-    symbols = {name: add_entry(module, functions[name], name) for name in signatures}
+    signatures, state = dict(signatures), dict(state)
+    symbols = _add_entries(module, functions, signatures, state)
     scopes = {scope: virtual.spec.slot for virtual in devices for scope in virtual.scopes}
     # By the text of the memory space that a scope becomes in MLIR.
     slots = {str(ir.Attribute.parse(str(scope))): slot for scope, slot in scopes.items()}
@@ -188,7 +194,36 @@ def _compile(
         uses={} if linked is None else linked.uses,
         report={"memory": {name: needed.to_json() for name, needed in memory.items()}},
     )
+    if state:
+        program.report["state"] = {name: asdict(spec) for name, spec in state.items()}
     return seal(program)
+
+
+def _add_entries(
+    module: Any, functions: Mapping[str, Any], signatures: dict[str, Signature], state: dict[str, StateSpec]
+) -> dict[str, str]:
+    """The C symbols of the entries. What is kept on devices goes from ``signatures``; ``state`` says so then."""
+    symbols: dict[str, str] = {}
+    numbered = 0
+    for name, (inputs, outputs) in list(signatures.items()):
+        spec = state.get(name)
+        kept = kept_on_devices(functions[name], len(spec.names), numbered) if spec is not None else []
+        numbered += len(kept)
+        symbols[name] = add_entry(module, functions[name], name, kept)
+        if spec is None or not kept:
+            continue
+        arguments, results = {one.argument for one in kept}, {one.result for one in kept}
+        first = len(inputs) - len(spec.names)
+        spec = state[name] = replace(spec, on_devices=[spec.names[one.argument - first] for one in kept])
+        given = [inputs[one.argument] for one in kept]
+        signatures[name] = (
+            [one for number, one in enumerate(inputs) if number not in arguments],
+            [one for number, one in enumerate(outputs) if number not in results],
+        )
+        signatures[spec.load], signatures[spec.read] = (given, []), ([], given)
+        loaded, read = add_state_entries(module, spec.load, spec.read, kept)
+        symbols[spec.load], symbols[spec.read] = loaded, read
+    return symbols
 
 
 def _check_claimed(host_part: ModuleOp, claimed: Sequence[ClaimedFunction]) -> None:

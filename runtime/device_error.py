@@ -30,6 +30,7 @@ _REASONS: dict[int, tuple[str, str | None]] = {
     Code.BAD_KERNEL: ("the device has no such kernel", _DEFECT),
     Code.BAD_ARGUMENT_COUNT: ("the number of arguments is not the kernel's", _DEFECT),
     Code.BAD_CONSTANT: ("the program has no such constant", _DEFECT),
+    Code.BAD_STATE: ("the program has no such state, or nothing in it", _DEFECT),
     Code.NEGATIVE_SIZE: ("the size is negative", _SHAPES),
     Code.OUT_OF_HOST_MEMORY: ("out of host memory", None),
     Code.BAD_LAUNCH_SIZE: ("a size of its grid or workgroups is {error.size}", _LAUNCH_SIZES),

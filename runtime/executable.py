@@ -12,12 +12,11 @@ from devscope.runtime.cache import DiskCache, open_cache
 from devscope.runtime.devices import check_shared_memory, resolve_devices
 from devscope.runtime.entry import ARGUMENTS, CHECKED, WITH_OUT
 from devscope.runtime.file_format import read_program, save_program
-from devscope.runtime.instance import Instance
 from devscope.runtime.pool import Builds, Counters, InstancePool, end_calls_at_exit
 from devscope.runtime.program import Entry, Program, find_entry, signatures
 from devscope.runtime.program_check import check_program
 from devscope.runtime.signatures import Key
-from devscope.runtime.state import State, seen_entries, states_of
+from devscope.runtime.state import State, count_on_devices, seen_entries, states_of
 from devscope.runtime.structure import structures_of
 from devscope.runtime.threads import described_cores, thread_count
 
@@ -87,14 +86,15 @@ class Executable:
         on_host = all(device.type == "cpu" for device in slots)
         builds = Builds(open_cache if cache == "default" else lambda: cache, trusted)
         limit = max(os.cpu_count() or 1, 2) if on_host else 1
-        self._pool = InstancePool(program, slots, builds, self.threads, limit)
         states = states_of(program)
+        alone = count_on_devices(states) > 0
+        self._pool = InstancePool(program, slots, builds, self.threads, limit, alone)
         self._entries = entries = seen_entries(program.entries, states)
         self._main = MAIN if MAIN in entries or len(entries) != 1 else next(iter(entries))
         self._arguments = {name: ArgumentList(name, entry) for name, entry in entries.items()}
         self._structures = structures_of(program, entries)
         self._names = {name: tuple(spec.name for spec in entry.outputs) for name, entry in entries.items()}
-        self._states = {name: State(spec) for name, spec in states.items()}
+        self._states = {name: State(spec, self._pool.call) for name, spec in states.items()}
         self._release = weakref.finalize(self, self._pool.close)
         end_calls_at_exit()
 
@@ -175,13 +175,13 @@ class Executable:
         if state is not None:
             results = self._with_state(state, name, given, named)
         elif checks is not None and not named:
-            results = self._call(name, given, ARGUMENTS)
+            results = self._pool.call(name, given, ARGUMENTS)
         elif checks is not None and checks.with_out(given, named):
             out = named["out"]
             several = out if isinstance(out, list | tuple) else (out,)  # pyright: ignore[reportUnknownVariableType]
-            results = self._call(name, (*given, *several), WITH_OUT)
+            results = self._pool.call(name, (*given, *several), WITH_OUT)
         if results is NotImplemented:
-            results = self._call(name, self._checked(name, given, named), CHECKED)
+            results = self._pool.call(name, self._checked(name, given, named), CHECKED)
         if len(results) == 1:
             return results[0]
         return Results(results, self._names[name]) if results else None
@@ -192,9 +192,9 @@ class Executable:
         named = {} if out is None else {"out": out}
         if (state := self._states.get(name)) is not None:
             return self._with_state(state, name, tuple(arguments), named)
-        results = self._call(name, arguments, ARGUMENTS) if out is None else NotImplemented
+        results = self._pool.call(name, arguments, ARGUMENTS) if out is None else NotImplemented
         if results is NotImplemented:
-            results = self._call(name, self._checked(name, tuple(arguments), named), CHECKED)
+            results = self._pool.call(name, self._checked(name, tuple(arguments), named), CHECKED)
         return results
 
     def _with_state(
@@ -205,9 +205,9 @@ class Executable:
 
         def run(kept: Sequence[Any]) -> Sequence[Any]:
             arguments, outs = values[: len(entry.inputs)], values[len(entry.inputs) :]
-            return self._call(name, [*arguments, *kept, *outs, *[None] * len(kept)], CHECKED)
+            return self._pool.call(name, [*arguments, *kept, *outs, *[None] * len(kept)], CHECKED, True)
 
-        return state.call(run, lambda: self._call(state.spec.initial, (), ARGUMENTS), len(entry.outputs))
+        return state.call(run, len(entry.outputs))
 
     def _checked(self, name: str, given: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         entry = self.entry(name)
@@ -216,21 +216,15 @@ class Executable:
             outs = out_arrays(name, entry.outputs, named.pop("out"))
         return [*self._arguments[name](given, named), *(outs or [None] * len(entry.outputs))]
 
-    def _call(self, name: str, values: Sequence[Any], way: int) -> Any:
-        held: list[Instance] = []
-        try:
-            return self._pool.take(held).run(name, values, way)
-        finally:
-            try:
-                self._pool.give_back(held)
-            finally:
-                if held:  # the handler of a signal raised an exception on the way
-                    self._pool.give_back(held)
-
     def reset(self) -> None:
         """Makes state, which calls leave for later ones, what it was at first: see docs/torch.md."""
         for state in self._states.values():
             state.reset()
+
+    def state(self, name: str = MAIN) -> dict[str, Any]:
+        """What the calls of an entry keep from one to the next, by name: copies, on the host; empty if nothing."""
+        self.entry(name)
+        return self._states[name].values() if name in self._states else {}
 
     def memory(self) -> dict[str, dict[str, int]]:
         """What the compiler planned for the memory of each virtual device, in bytes: see docs/memory.md."""

@@ -17,6 +17,7 @@ from devscope.runtime.linker import HostLibrary, shared_runtime
 from devscope.runtime.native import abi
 from devscope.runtime.plugins import raised_error, use_threads
 from devscope.runtime.program import ArenaSpec, DeviceSpec, KernelSpec, Program, memory_of
+from devscope.runtime.state import count_on_devices, states_of
 
 FREE_LIST_ENTRIES = 256
 """Most buffers that a device keeps for reuse."""
@@ -55,7 +56,7 @@ class Instance:
         self._arenas = program.arenas
         self._uses_backends = bool(program.uses)
         self._prepared: set[str] = set()
-        count = len(self.specs)
+        count, states = len(self.specs), count_on_devices(states_of(program))
         self.records = (abi.Device * count)()
         self.traffic = (abi.Traffic * (count * count))()
         self._arena_records = (abi.Arena * count)()
@@ -79,6 +80,8 @@ class Instance:
                 wait_apart=shared["devscope_wait_apart"],
                 threads=threads,
                 returned=returned,
+                state_count=states,
+                states=self._array(abi.State, [], max(states, 1)),
             )
             self._address = ctypes.addressof(self._context)
             for arena in program.arenas:
@@ -123,6 +126,10 @@ class Instance:
         if self._uses_backends:
             found.__cause__ = raised_error()
         return found
+
+    def keep_states(self) -> None:
+        """What the last call left on devices as state, the next one finds."""
+        self._library.keep_states(self._address)
 
     def end(self) -> None:
         """Makes the call that runs, in another thread, end soon, and those that follow."""

@@ -14,7 +14,7 @@ from devscope.runtime.object_file import check_object, read_symbols, runtime_sym
 from devscope.runtime.plugins import backend_functions
 from devscope.runtime.program import Program
 
-_FUNCTIONS = ("devscope_call", "devscope_close", "devscope_set_arena")
+_FUNCTIONS = ("devscope_call", "devscope_close", "devscope_set_arena", "devscope_keep_states")
 
 # Names of loaded libraries: LLVM does not allow one to be used twice.
 _serial = itertools.count()
@@ -69,11 +69,12 @@ class HostLibrary:
         """Whether the program has work for several threads."""
         self.drivers = {type_: self[symbol] for type_, symbol in drivers.items()}
         """Address of the native driver for each type of devices."""
-        self.call, close, set_arena = (self[name] for name in _FUNCTIONS)
+        self.call, close, set_arena, keep_states = (self[name] for name in _FUNCTIONS)
         pointer, i64 = ctypes.c_void_p, ctypes.c_int64
         # Other Python threads run while one of these does.
         self.close_context = ctypes.CFUNCTYPE(None, pointer)(close)
         self._closing = [ctypes.CFUNCTYPE(None)(self[name]) for name in closing]
+        self.keep_states = ctypes.CFUNCTYPE(None, pointer)(keep_states)
         self.set_arena = ctypes.CFUNCTYPE(None, pointer, i64, i64, pointer)(set_arena)
 
     def __getitem__(self, symbol: str) -> int:

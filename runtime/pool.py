@@ -150,14 +150,22 @@ class InstancePool:
 
     A call takes one that is idle. If there is none it makes another one, or waits where there are ``limit`` of
     them. A call from within a call of the same thread (a finalizer or a signal handler can do that) never waits.
+    If the program keeps state on devices there is one instance ``alone``, which has it: such a call is refused.
     """
 
     def __init__(
-        self, program: Program, physical: Sequence[Device], builds: Builds, threads: int, limit: int
+        self,
+        program: Program,
+        physical: Sequence[Device],
+        builds: Builds,
+        threads: int,
+        limit: int,
+        alone: bool = False,
     ) -> None:
         self._make = lambda: Instance(program, physical, builds.get, threads)
         self._builds = builds
         self._limit = limit
+        self._alone = alone
         self._on_devices = any(device.type != "cpu" for device in physical)
         self._closed = self._ending = self._forked = False
         try:
@@ -195,6 +203,22 @@ class InstancePool:
                 self._start(held)
             if held:
                 return held[0]
+
+    def call(self, name: str, values: Sequence[Any], way: int, keep: bool = False) -> Any:
+        """Calls an entry, see `Instance.run`; ``keep``: what it leaves on devices is the program's state then."""
+        held: list[Instance] = []
+        try:
+            instance = self.take(held)
+            results = instance.run(name, values, way)
+            if keep:
+                instance.keep_states()
+            return results
+        finally:
+            try:
+                self.give_back(held)
+            finally:
+                if held:  # the handler of a signal raised an exception on the way
+                    self.give_back(held)
 
     def give_back(self, held: list[Instance]) -> None:
         """Ends a call; takes what is left in ``held``, if anything."""
@@ -297,6 +321,8 @@ class InstancePool:
     def _may_start(self) -> bool:
         me = get_ident()
         mine = any(instance.thread == me for instance in self.instances)
+        if mine and self._alone:
+            raise InputError("a call from within a call of the same thread: the program keeps state on a device")
         return mine or len(self.instances) + len(self._starting) < self._limit
 
     def _start(self, held: list[Instance]) -> None:

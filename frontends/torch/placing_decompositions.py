@@ -29,6 +29,47 @@ def _scatter_and_reduce(x: _Tensor, dim: int, index: _Tensor, source: Any, *, re
     return aten.scatter_reduce.two(x, dim, index, source, {"add": "sum", "multiply": "prod"}[reduce])
 
 
+def _index_copy(x: _Tensor, dim: int, index: _Tensor, source: _Tensor) -> Any:
+    if x.dim() == 0:
+        return NotImplemented
+    dim %= x.dim()
+    return _written_rows(x, dim, index.reshape(-1), source.reshape(source.shape or [1]))
+
+
+def _index_put(x: _Tensor, indices: list[Any], source: _Tensor, accumulate: bool = False) -> Any:
+    """Of one index of integers, of one dimension or none."""
+    given = [dim for dim, index in enumerate(indices) if index is not None]
+    index = indices[given[0]] if len(given) == 1 else None
+    if index is None or accumulate or index.dtype in (torch.bool, torch.uint8) or index.dim() > 1:
+        return NotImplemented
+    dim = given[0]
+    shape = [*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]]
+    source = source.expand(shape)
+    return _written_rows(x, dim, index.reshape(-1), source if index.dim() else source.unsqueeze(dim))
+
+
+def _written_rows(x: _Tensor, dim: int, index: _Tensor, source: _Tensor) -> Any:
+    """``x`` with a few rows of ``source`` at ``index`` along ``dim``, the last of equal ones: a choice per row.
+
+    torch-mlir makes a scatter of it, a loop over all elements of ``source`` one after the other: nothing for
+    devices, where caches of keys and values are.
+    """
+    shape: Any = x.shape
+    count: Any = index.shape[0]
+    size = shape[dim]
+    others = math.prod(length for d, length in enumerate(shape) if d != dim and isinstance(length, int))
+    if not isinstance(count, int) or not 0 < count <= max(others, 1):
+        return NotImplemented
+    index = torch.where(index < 0, index + size, index)
+    hits = index[:, None] == torch.arange(size)
+    if count == 1:
+        is_written = hits[0]
+    else:
+        last = torch.where(hits, torch.arange(count)[:, None], -1).amax(0)
+        is_written, source = last >= 0, source.index_select(dim, last.clamp(min=0))
+    return torch.where(is_written.view([-1 if d == dim else 1 for d in range(x.dim())]), source, x)
+
+
 def _pad(x: _Tensor, pad: list[Any], value: Any = 0) -> Any:
     """torch-mlir has no negative widths, which take elements away."""
     if not any(isinstance(width, int) and width < 0 for width in pad):
@@ -87,6 +128,8 @@ def _adaptive_max_pool(x: _Tensor, counts: list[Any]) -> Any:
 for _overload in (aten.scatter.src, aten.scatter.value, aten.scatter_add.default, aten.scatter_reduce.two):
     _counting_from_the_first_dimension(_overload)
 TABLE[aten.scatter.reduce] = TABLE[aten.scatter.value_reduce] = _scatter_and_reduce
+TABLE[aten.index_copy.default] = _index_copy
+TABLE[aten.index_put.default] = _index_put
 TABLE[aten.constant_pad_nd.default] = _pad
 for _overload in (
     aten.adaptive_max_pool1d.default,

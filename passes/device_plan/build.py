@@ -7,6 +7,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, Region
 
 from devscope.analysis.dominance import Dominators
+from devscope.analysis.program_state import kept_pairs
 from devscope.analysis.symbols import is_public
 from devscope.analysis.value_kinds import FUNCTION, TENSOR, kind_of, memory_space_of
 from devscope.dialects.device import SCOPE_ATTR, TARGET_ATTR, RegionOp, ScopeAttr, TargetAttr
@@ -51,8 +52,11 @@ def build_signature(system: System, func: FuncOp, pin_to_host: bool = False) -> 
     inputs, outputs = func.function_type.inputs.data, func.function_type.outputs.data
     public = is_public(func)
     pinned = public and pin_to_host
-    arguments = _side(system, func, ARGUMENTS, inputs, pinned)
-    results = _side(system, func, RESULTS, outputs, pinned)
+    kept = kept_pairs(func)
+    arguments = _side(system, func, ARGUMENTS, inputs, pinned, {argument for argument, _ in kept})
+    results = _side(system, func, RESULTS, outputs, pinned, {result for _, result in kept})
+    for argument, result in kept:
+        system.domains.link(arguments[argument], results[result], ("state", func, argument))
     for type_, node in zip(inputs, arguments, strict=True):
         if public and kind_of(type_) == FUNCTION:
             # Whoever passes a function in from outside sees one attribute for it, so it is on one scope.
@@ -72,12 +76,14 @@ def demand_assignment(system: System, signature: Signature, request: InstanceReq
         system.require(node, scope, ("assigned", request.op, position))
 
 
-def _side(system: System, func: FuncOp, side: str, types: tuple[Attribute, ...], pinned: bool) -> list[int]:
-    """The nodes of all arguments, or all results, with the demands of their attributes."""
+def _side(
+    system: System, func: FuncOp, side: str, types: tuple[Attribute, ...], pinned: bool, kept: set[int]
+) -> list[int]:
+    """The nodes of all arguments, or all results, with the demands of attributes; ``kept`` are not pinned."""
     nodes: list[int] = []
     for index, scope in enumerate(signature_attributes(func, side, len(types))):
         number = system.scope_number(scope, func) if scope is not None else OPEN
-        by_default = number == OPEN and pinned and kind_of(types[index]) == TENSOR
+        by_default = number == OPEN and pinned and kind_of(types[index]) == TENSOR and index not in kept
         node = system.fresh(types[index], NOT_COMPUTED | (PLACED if by_default else 0))
         if by_default:
             system.domains.demand(node, system.host_scope, (f"pinned_{side}", func, index))

@@ -18,6 +18,7 @@ from devscope.runtime.native import abi, compile_native, runtime_object
 from devscope.runtime.plugins import find_runtime
 from devscope.runtime.program import ENTRY_DTYPES, ArenaSpec, DeviceSpec, Entry, Program, TensorSpec, memory_of
 from devscope.runtime.replaced_file import replaced_file
+from devscope.runtime.state import count_on_devices, states_of
 
 _HERE = Path(__file__).parent
 _FLAGS = ["-std=gnu11", "-O2", "-g0", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"]
@@ -90,6 +91,11 @@ def _check(program: Program) -> None:
         raise OptionError(
             f"a shared library runs on the host and on OpenCL devices, the program on '{others[0]}'",
             notes=[option_note("build it for another target:", "devices", {others[0]: "opencl:0"})],
+        )
+    if count_on_devices(states_of(program)):
+        raise OptionError(
+            "a shared library cannot keep state on devices",
+            notes=["place what reads and writes the state on cpu:0"],
         )
     if program.shared:
         raise OptionError(

@@ -74,6 +74,7 @@ enum Code {
   CODE_INTERRUPTED, /* a handler of a signal raised an exception */
   CODE_ENDED,       /* the process ends */
   CODE_FORKED,      /* in the middle of the call, which other threads had a part in */
+  CODE_BAD_STATE,
 };
 
 typedef struct {
@@ -144,6 +145,13 @@ typedef struct {
   const void *data;
   int64_t bytes;
 } Constant;
+
+/* What calls leave on a device for later ones. */
+typedef struct {
+  int64_t slot;
+  Handle kept; /* null: nothing yet */
+  Handle next; /* what the last call left, until the loader keeps it or another call begins */
+} State;
 
 /* Memory of the caller for a result; of 0 bytes where there is none. */
 typedef struct {
@@ -328,6 +336,8 @@ struct Context {
   int64_t threads;                /* how many a call may use */
   int64_t out_count;
   const Out *outs; /* of the first results of the entry that is called */
+  int64_t state_count;
+  State *states;
 };
 
 /* ------------------------------------------------------------------------------------- calls from Python */
@@ -380,6 +390,9 @@ typedef struct {
  * results, and what the call had made is freed. */
 EXPORT Call devscope_call;
 
+/* Keeps what the last call left as state. Else the state stays what it was, and the next call frees that. */
+EXPORT void devscope_keep_states(Context *context);
+
 /* Gives the arena of a slot, which nothing uses, another size. memory: of that size, on the host. */
 EXPORT void devscope_set_arena(Context *context, int64_t slot, int64_t bytes, void *memory);
 
@@ -427,6 +440,11 @@ EXPORT Handle devscope_arena_buffer(int64_t slot, int64_t number);
 EXPORT Handle devscope_alloc(int64_t slot, int64_t bytes);
 EXPORT void devscope_free(int64_t slot, Handle handle);
 EXPORT Handle devscope_constant(int64_t slot, int64_t index);
+
+/* The buffer that an earlier call left as a state; null with the error recorded. */
+EXPORT Handle devscope_state(int64_t number);
+/* Takes a buffer that the call has allocated. It may be given as several states. */
+EXPORT void devscope_keep(int64_t slot, int64_t number, Handle handle);
 
 EXPORT void devscope_copy(int64_t source_slot, Handle from, int64_t from_offset, int64_t target_slot, Handle to,
                           int64_t to_offset, int64_t bytes);

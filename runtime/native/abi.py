@@ -14,7 +14,7 @@ Operation = IntEnum("Operation", "ALLOC FREE COPY CONSTANT LAUNCH ASSERT LEND")
 Code = IntEnum(
     "Code",
     "BAD_SLOT BAD_KERNEL BAD_ARGUMENT_COUNT BAD_CONSTANT NEGATIVE_SIZE OUT_OF_HOST_MEMORY ASSERTION_FAILED "
-    "TOO_MUCH_LOCAL_MEMORY TOO_MANY_WORK_ITEMS BAD_LAUNCH_SIZE INTERRUPTED ENDED FORKED",
+    "TOO_MUCH_LOCAL_MEMORY TOO_MANY_WORK_ITEMS BAD_LAUNCH_SIZE INTERRUPTED ENDED FORKED BAD_STATE",
 )
 Problem = IntEnum("Problem", "NONE FAILED NO_ARRAY OUT_SHAPE", start=0)
 
@@ -35,6 +35,7 @@ Arena = struct("Arena", "bytes separate whole places place_count")
 FreeBuffer = struct("FreeBuffer", "handle bytes")
 FreeList = struct("FreeList", "count capacity bytes limit entries")
 Constant = struct("Constant", "data bytes")
+State = struct("State", "slot kept next")
 Out = struct("Out", "memory bytes")
 Kernel = struct("Kernel", "handle argument_count sizes local_count")
 Counters = struct("Counters", "launches allocations driver_allocations")
@@ -61,7 +62,7 @@ Context = struct(
     {"blocks": Block},
     "returned stop ended interpreter",
     {"raised": ctypes.c_int64 * 3},
-    "run_tasks wait_apart threads out_count outs",
+    "run_tasks wait_apart threads out_count outs state_count states",
 )
 Value = struct(
     "Value",

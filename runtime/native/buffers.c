@@ -99,11 +99,8 @@ Handle devscope_alloc(int64_t slot, int64_t bytes) {
   return buffer;
 }
 
-void devscope_free(int64_t slot, Handle handle) {
-  Device *device = handle ? device_at(slot, OPERATION_FREE) : NULL;
-  if (!device)
-    return;
-  const Buffer *buffer = handle;
+/* Takes a buffer out of those that are live. */
+static void unlink_buffer(Device *device, const Buffer *buffer) {
   if (buffer->next)
     buffer->next->previous = buffer->previous;
   if (buffer->previous)
@@ -111,6 +108,13 @@ void devscope_free(int64_t slot, Handle handle) {
   else
     device->live = buffer->next;
   device->live_count--;
+}
+
+void devscope_free(int64_t slot, Handle handle) {
+  Device *device = handle ? device_at(slot, OPERATION_FREE) : NULL;
+  if (!device)
+    return;
+  unlink_buffer(device, handle);
   release(slot, device, handle);
 }
 
@@ -151,6 +155,85 @@ Handle devscope_constant(int64_t slot, int64_t index) {
   if (!device->constants[index])
     device->constants[index] = upload(slot, constant);
   return device->constants[index];
+}
+
+/* ------------------------------------------------------------------------------------------------- state
+ * Buffers that a call leaves for later ones. While it runs they are live buffers, which it frees if it fails.
+ * Those of a call that went well wait for the loader's word: what it does with the results may fail, too. */
+
+static State *state_at(int64_t number) {
+  if ((uint64_t)number < (uint64_t)devscope_context->state_count)
+    return &devscope_context->states[number];
+  return fail(ORIGIN_RUNTIME, CODE_BAD_STATE, OPERATION_CONSTANT, 0, number);
+}
+
+Handle devscope_state(int64_t number) {
+  const State *state = state_at(number);
+  if (state && !state->kept)
+    return fail(ORIGIN_RUNTIME, CODE_BAD_STATE, OPERATION_CONSTANT, 0, number);
+  return state ? state->kept : NULL;
+}
+
+void devscope_keep(int64_t slot, int64_t number, Handle handle) {
+  State *state = state_at(number);
+  if (!state || !handle || failed())
+    return;
+  for (int64_t other = 0; other < devscope_context->state_count; other++)
+    if (devscope_context->states[other].next == handle) {
+      const Handle first = handle;
+      const int64_t bytes = ((const Buffer *)first)->used;
+      handle = devscope_alloc(slot, bytes);
+      devscope_copy(slot, first, 0, slot, handle, 0, bytes);
+      break;
+    }
+  state->slot = slot;
+  state->next = handle;
+}
+
+static void drop(const State *state, Handle handle) {
+  if (handle)
+    release(state->slot, &devscope_context->devices[state->slot], handle);
+}
+
+/* Before a call begins: what the last one left was not wanted. */
+static void drop_next_states(void) {
+  for (int64_t number = 0; number < devscope_context->state_count; number++) {
+    State *state = &devscope_context->states[number];
+    drop(state, state->next);
+    state->next = NULL;
+  }
+}
+
+/* After a call: what it left is not live any more; of one that failed, it is freed as its other buffers are. */
+static void take_next_states(void) {
+  for (int64_t number = 0; number < devscope_context->state_count; number++) {
+    State *state = &devscope_context->states[number];
+    if (failed())
+      state->next = NULL;
+    else if (state->next)
+      unlink_buffer(&devscope_context->devices[state->slot], state->next);
+  }
+}
+
+void devscope_keep_states(Context *context) {
+  devscope_context = context;
+  for (int64_t number = 0; number < context->state_count; number++) {
+    State *state = &context->states[number];
+    if (!state->next)
+      continue;
+    drop(state, state->kept);
+    state->kept = state->next;
+    state->next = NULL;
+  }
+}
+
+static void close_states(void) {
+  for (int64_t number = 0; number < devscope_context->state_count; number++) {
+    State *state = &devscope_context->states[number];
+    drop(state, state->kept);
+    drop(state, state->next);
+    state->kept = state->next = NULL;
+  }
 }
 
 /* ------------------------------------------------------------------------------------- reports of kernels

@@ -38,11 +38,13 @@ int32_t devscope_call(Context *context, Entry *entry, void **pointers) {
   begin_interrupts();
   context->blocks.next = context->blocks.previous = &context->blocks;
   host_take_back();
+  drop_next_states();
   if (_setjmp(here) == 0) {
     entry(pointers);
     for (int64_t slot = 1; slot < context->device_count; slot++)
       read_status(slot);
   }
+  take_next_states();
   if (!failed())
     return 0;
   host_free_all();
@@ -73,6 +75,7 @@ void devscope_close(Context *context) {
   devscope_context = context;
   finish_all(context);
   host_take_back();
+  close_states();
   for (int64_t slot = 0; slot < context->device_count; slot++) {
     close_buffers(&context->devices[slot]);
     close_arena(slot);

@@ -66,6 +66,9 @@ static void free_list_trim(Device *device, int64_t count, int64_t bytes);
 
 static Handle obtain(int64_t slot, int64_t bytes);
 static void free_live_buffers(void);
+static void drop_next_states(void);
+static void take_next_states(void);
+static void close_states(void);
 static void close_buffers(Device *device);
 static void close_arena(int64_t slot);
 static void read_status(int64_t slot);

@@ -13,6 +13,10 @@ func.func @views(%b: memref<4xf32, #dev0>, %v: memref<4xf32, #dev1>, %h: memref<
   "device.end_view"(%b, %v) : (memref<4xf32, #dev0>, memref<4xf32, #dev1>) -> ()
   // CHECK: "device.flush"() {slot = 1 : i64} : () -> ()
   "device.flush"() {slot = 1 : i64} : () -> ()
+  // CHECK: %{{.*}} = "device.kept"() {number = 0 : i64} : () -> memref<4xf32, #device.scope<"opencl", 0 : i64, "", "">>
+  %k = "device.kept"() {number = 0 : i64} : () -> memref<4xf32, #dev0>
+  // CHECK: "device.keep"(%{{.*}}) {number = 1 : i64} : (memref<4xf32, #device.scope<"opencl", 0 : i64, "", "">>) -> ()
+  "device.keep"(%b) {number = 1 : i64} : (memref<4xf32, #dev0>) -> ()
   return
 }
 

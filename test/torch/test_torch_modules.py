@@ -40,3 +40,24 @@ def test_a_decoder_that_keeps_its_cache(options: dict[str, Any], tmp_path: Path)
             got = torch.from_numpy(exe(token, at))
             torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-5)
             tokens.append(int(got.argmax()))
+
+
+@pytest.mark.parametrize("options", [{"default": "opencl:0"}, {"place": {"attention": "opencl:0", "*": "cpu:0"}}])
+def test_a_cache_on_a_device_stays_there(options: dict[str, Any]) -> None:
+    """What calls copy is less than the cache, and they launch no kernel for each element of it."""
+    torch.manual_seed(11)
+    model = CachedDecoder().eval()
+    cache = sum(buffer.nbytes for buffer in model.buffers())
+    with devscope.compile(model, (torch.tensor([3]), torch.tensor(0)), cache=False, **options) as exe:
+        for place in range(4):
+            if place == 2:
+                exe.reset_counters()
+            with torch.no_grad():
+                want = model(torch.tensor([3]), torch.tensor(place))
+            torch.testing.assert_close(torch.from_numpy(exe(torch.tensor([3]), torch.tensor(place))), want)
+        counters = exe.counters()
+        assert counters.h2d.bytes + counters.d2h.bytes < cache
+        assert counters.h2d.copies + counters.d2h.copies <= 2 * 5
+        assert counters.launches["opencl:0"] < 2 * 30
+        for name, buffer in model.named_buffers():
+            torch.testing.assert_close(torch.from_numpy(exe.state()[name]), buffer)

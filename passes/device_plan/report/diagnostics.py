@@ -35,6 +35,7 @@ TEXTS: dict[str, str] = {
     "scalar": "{op} reads a scalar of a constant on the host ({scope})",
     "body_call": "{op} stands in a parallel loop, which runs on one scope",
     "public_function": "a function value given to the public {function} is on one scope",
+    "state": "argument #{index} of the public {function} is state, and a result is what it is for the next call",
     ARGUMENTS: f"{SCOPE_ATTR} on argument #{{index}} of {{function}} says {{scope}}",
     RESULTS: f"{SCOPE_ATTR} on result #{{index}} of {{function}} says {{scope}}",
     f"pinned_{ARGUMENTS}": "argument #{index} of the public {function} is pinned to the host ({scope})",

@@ -174,6 +174,56 @@ static void buffers(void **pointers) {
   }
 }
 
+/* ------------------------------------------------------------------------------------------------- state */
+
+static void leaves_state(void **pointers) {
+  char *text = (char *)pointers;
+  Handle handle = devscope_alloc(ONE, 16);
+  devscope_copy(HOST, text, 0, ONE, handle, 0, 16);
+  devscope_keep(ONE, 0, handle);
+  devscope_keep(ONE, 1, handle); /* one value may be two states */
+  if (text[0] == '!')
+    devscope_fail_assertion("no", 0, 0);
+}
+
+static void reads_state(void **pointers) {
+  char text[2][16] = {0};
+  for (int number = 0; number < 2; number++)
+    devscope_copy(ONE, devscope_state(number), 0, HOST, text[number], 0, 16);
+  assert(strcmp(text[0], (char *)pointers) == 0 && strcmp(text[1], (char *)pointers) == 0);
+}
+
+static void reads_no_state(void **pointers) { devscope_state((intptr_t)pointers); }
+
+static void test_state(void) {
+  open_context();
+  State states[2] = {{0}};
+  context.states = states;
+  context.state_count = 2;
+  assert(call(reads_no_state, (void *)0) == 1);
+  expect_error(ORIGIN_RUNTIME, CODE_BAD_STATE, OPERATION_CONSTANT, HOST);
+  for (int round = 0; round < 3; round++) {
+    char one[16] = "one", other[16] = "other", bad[16] = "!";
+    assert(call(leaves_state, one) == 0);
+    devscope_keep_states(&context);
+    assert(call(leaves_state, other) == 0); /* not kept */
+    assert(call(reads_state, one) == 0);
+    assert(call(leaves_state, bad) == 1);
+    context.error = (Error){0};
+    assert(call(reads_state, one) == 0);
+    assert(call(leaves_state, other) == 0);
+    devscope_keep_states(&context);
+    assert(call(reads_state, other) == 0 && context.devices[ONE].live_count == 0);
+  }
+  assert(call(leaves_state, (char[16]){"left"}) == 0);
+  assert(states[0].next != states[1].next);
+  assert(call(reads_no_state, (void *)2) == 1);
+  expect_error(ORIGIN_RUNTIME, CODE_BAD_STATE, OPERATION_CONSTANT, HOST);
+  close_context();
+  context.states = NULL;
+  context.state_count = 0;
+}
+
 static void leaves_buffers(void **pointers) {
   for (int index = 0; index < 100; index++)
     devscope_alloc(1 + index % 3, 64);
@@ -484,6 +534,7 @@ int main(void) {
     polled = kind & 2;
     test_host_memory();
     test_buffers();
+    test_state();
     test_copies();
     test_launches();
     test_arenas();
