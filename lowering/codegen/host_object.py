@@ -61,6 +61,8 @@ def check_host_options(cpu: str, features: str) -> None:
 
 #: Without the instructions that convert f32 to bf16: they make subnormal numbers 0.
 _EXACT = ",-avx512bf16,-avxneconvert"
+_INEXACT = "@llvm.x86.avx512bf16."
+"""Kernels that call these instructions themselves see to it that there are no such numbers."""
 
 
 class Kernels(Parts):
@@ -73,7 +75,7 @@ class Kernels(Parts):
     def __init__(self, text: str, cpu: str, features: str, level: int) -> None:
         super().__init__(
             split(text),
-            lambda: _machine(cpu, features, level)[0],
+            lambda: _machine(cpu, features, level, exact=_INEXACT not in text)[0],
             _parse,
             lambda module, machine: _clean_up(module, machine) if level else None,
         )
@@ -153,7 +155,7 @@ def _hide(module: Any, exported: Collection[str]) -> None:
             value.linkage = "internal"
 
 
-def _machine(cpu: str, features: str, level: int) -> tuple[Any, str, str]:
+def _machine(cpu: str, features: str, level: int, exact: bool = True) -> tuple[Any, str, str]:
     """LLVM's target machine, and the names of the processor and the features that it is for."""
     import llvmlite.binding as llvm
 
@@ -164,7 +166,7 @@ def _machine(cpu: str, features: str, level: int) -> tuple[Any, str, str]:
         # Without the last one, LLVM splits 512-bit vectors on CPUs whose tuning prefers 256 bits.
         features = features or llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
         cpu = llvm.get_host_cpu_name()
-    if llvm.get_default_triple().startswith("x86_64"):
+    if exact and llvm.get_default_triple().startswith("x86_64"):
         features = f"{features}{_EXACT}" if features else _EXACT[1:]
     machine = llvm.Target.from_default_triple().create_target_machine(
         cpu=cpu, features=features, opt=level, reloc="pic", codemodel="default"
@@ -198,6 +200,46 @@ def vector_instructions(cpu: str, features: str) -> str:
     if "vfmadd" not in assembly:
         return "other"
     return "avx512" if "zmm" in assembly else "avx2"
+
+
+_PRODUCTS = {
+    "avx512_bf16": (
+        "vcvtneps2bf16",
+        """
+define <16 x bfloat> @narrow(<16 x float> %a) {
+  %r = fptrunc <16 x float> %a to <16 x bfloat>
+  ret <16 x bfloat> %r
+}
+""",
+    ),
+    "avx512_vnni": (
+        "vpdpwssd",
+        """
+declare <16 x i32> @llvm.x86.avx512.pmaddw.d.512(<32 x i16>, <32 x i16>)
+define <16 x i32> @products(<32 x i16> %a, <32 x i16> %b, <16 x i32> %c) {
+  %p = call <16 x i32> @llvm.x86.avx512.pmaddw.d.512(<32 x i16> %a, <32 x i16> %b)
+  %r = add <16 x i32> %p, %c
+  ret <16 x i32> %r
+}
+""",
+    ),
+}
+"""What LLVM makes an instruction of where there is one of the same set that adds up products."""
+
+
+@cache
+def product_instructions(cpu: str, features: str) -> Sequence[str]:
+    """Those of `_PRODUCTS` that a processor with AVX-512 has."""
+    if vector_instructions(cpu, features) != "avx512":
+        return ()
+    import llvmlite.binding as llvm
+
+    machine, *_ = _machine(cpu, features, 1, exact=False)
+    return [
+        name
+        for name, (mnemonic, text) in _PRODUCTS.items()
+        if mnemonic in machine.emit_assembly(llvm.parse_assembly(text))
+    ]
 
 
 def _parameter_counts(module: Any, entries: Sequence[str]) -> dict[str, int]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from devscope.lowering.gpu import kernel_tables as gpu
+from devscope.lowering.kernels.contraction_words import WORDS, problem_of
 from devscope.lowering.kernels.table import Row, read_table
 
 if TYPE_CHECKING:
@@ -15,6 +16,8 @@ FOLDER = Path(__file__).parent / "kernels"
 """Of templates and tables."""
 
 INSTRUCTIONS = ("avx512", "avx2", "other")
+PRODUCTS = tuple(words.instructions for words in WORDS.values())
+"""Instructions of some processors with AVX-512."""
 OPENCL_CPU = "opencl-cpu"
 DEVICES = (OPENCL_CPU, *gpu.INSTRUCTIONS)
 """What rows may be for, too; those that do not say so are for hosts."""
@@ -44,5 +47,9 @@ def user_rows(text: str, path: str, name: str = "") -> list[Row]:
     """The rows of a user's file, shown as of ``name``, or the file's own. Raises ScheduleFileError."""
     from devscope.lowering.kernels.row_file import checked_rows
 
-    legal = (*INSTRUCTIONS, *DEVICES)
-    return checked_rows(text, path, name or os.path.basename(path), templates(), legal, gpu.problem_of)
+    legal = (*INSTRUCTIONS, *PRODUCTS, *DEVICES)
+
+    def problem(row: Row) -> str | None:
+        return problem_of(row.template, row.element, row.instructions, row.numbers) or gpu.problem_of(row)
+
+    return checked_rows(text, path, name or os.path.basename(path), templates(), legal, problem)

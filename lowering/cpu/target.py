@@ -13,6 +13,7 @@ from devscope.lowering.codegen.host_object import (
     check_host_options,
     compile_host_object,
     compile_ir,
+    product_instructions,
     vector_instructions,
 )
 from devscope.lowering.codegen.llvm_text import to_llvm_ir
@@ -110,7 +111,8 @@ def _call_expm1(module: Any, ops: Sequence[Any]) -> None:
 
 def _read_schedules(options: Options, rows: Sequence[Row]) -> Schedules:
     instructions = vector_instructions(*_cpu_and_features(options))
-    return Schedules([*rows, *built_in_rows(instructions)], instructions)
+    others = product_instructions(*_cpu_and_features(options))
+    return Schedules([*rows, *built_in_rows(instructions)], instructions, *others)
 
 
 class _Kernels(NamedTuple):

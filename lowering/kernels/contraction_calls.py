@@ -154,11 +154,13 @@ class CallText:
             name: None if (size := sizes[name]) is None else -(-min(size, most) // step) * step
             for name, (most, step) in limits.items()
         }
+        if amounts["k"] is not None:
+            amounts["k"] //= found.steps_at_once
         at_once = 1 if not found.loops["b"] else _AT_ONCE_UNKNOWN
         widths = [amounts[name] for name, operand in (("m", "a"), ("n", "b")) if packs[operand]]
         known = [width * amounts["k"] for width in widths if width is not None and amounts["k"] is not None]
         if len(known) == len(widths):
-            bytes_ = element_bytes(found.element) * sum(known)
+            bytes_ = element_bytes(found.packed) * sum(known)
             at_once = max(1, min(_MOST_AT_ONCE, sizes["b"] or 1 << 30, _PACKED_BYTES // max(1, bytes_)))
         self._lines += [
             f"%most = arith.constant {at_once} : index",
@@ -173,13 +175,17 @@ class CallText:
                 self._allocate_packed(operand, at_once * size * depth)
                 continue
             padded = [self._padded(operand + axis, axis, *limits[axis]) for axis in (name, "k")]
-            self._lines.append(f"%deep_{operand} = arith.muli {padded[1]}, %slots : index")
+            self._lines += [
+                f"%word_{operand} = arith.constant {found.steps_at_once} : index",
+                f"%words_{operand} = arith.divui {padded[1]}, %word_{operand} : index",
+                f"%deep_{operand} = arith.muli %words_{operand}, %slots : index",
+            ]
             self._lines.append(f"%size_{operand} = arith.muli %deep_{operand}, {padded[0]} : index")
             self._allocate_packed(operand, None)
 
     def _allocate_packed(self, operand: str, size: int | None) -> None:
         """Memory for what is packed of ``operand``: so many elements, or as many as ``%size_OPERAND`` says."""
-        element = self._found.element
+        element = self._found.packed
         type_, name = f"memref<?x{element}>", f"%packed_{operand}"
         if size is None:
             self._lines.append(f"{name} = memref.alloc(%size_{operand}) {{alignment = 64 : i64}} : {type_}")

@@ -15,6 +15,7 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.contraction_words import WORD, Words
 
 Group = tuple[int, ...]
 """Loops that are one for a kernel, outermost first; none is a loop of one iteration."""
@@ -78,7 +79,8 @@ class Contraction:
     """``loops``: those of the kernel, by the names b, m, n and k. ``outer``: all others, sums last.
 
     ``element``: the type that sums are computed in. ``extend``: the operation that makes it of the operands'.
-    ``sums_outside``: whether there are sums among the outer loops.
+    ``sums_outside``: whether there are sums among the outer loops. ``words``: where several steps of k are packed
+    as one.
     """
 
     a: Operand
@@ -89,6 +91,17 @@ class Contraction:
     element: str
     extend: str
     sums_outside: bool
+    words: Words | None = None
+
+    @property
+    def packed(self) -> str:
+        """The type of what panels have for a step of the kernel's inner loop."""
+        return WORD if self.words else self.element
+
+    @property
+    def steps_at_once(self) -> int:
+        """Of k, in a step of the kernel's inner loop."""
+        return self.words.steps if self.words else 1
 
     def operand_of(self, loop: int) -> Operand:
         return next(operand for operand in (self.c, self.a, self.b) if loop in operand.axes)

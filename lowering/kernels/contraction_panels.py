@@ -1,9 +1,10 @@
 """Panels of A and B: what packs them, and how they are read."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place
 from devscope.lowering.kernels.contraction_operands import clamped, extended, matrix_type, operand_type, zero
+from devscope.lowering.kernels.contraction_words import to_words
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row
 
@@ -41,12 +42,12 @@ def pack_tasks(calls: Mapping[str, str]) -> str:
 
 def pack_call(found: Contraction, operand: Operand, name: str, row: Row, library: KernelLibrary) -> str:
     """A call of the function that packs a panel of A or B, the same for all with these element types."""
-    source, of, numbers = operand.element, found.element, row.numbers
+    source, of, numbers = operand.element, found.packed, row.numbers
     width = numbers["rows" if name == "a" else "columns"]
     if found.is_lines(operand):
-        pack = pack_lines(found, operand, width, numbers["depth"], library)
+        pack = pack_lines(found, operand, width, numbers["depth"], library, name == "a")
     else:
-        pack = _pack_wide(found, operand, numbers["wide"], library)
+        pack = _pack_wide(found, operand, numbers["wide"], library, name == "a")
     width, extent, first = ("rows", "M", "m0") if name == "a" else ("columns", "N", "n0")
     number = "%panel"
     before = ""
@@ -63,39 +64,68 @@ def pack_call(found: Contraction, operand: Operand, name: str, row: Row, library
           %k0, %steps) : ({types}) -> ()"""
 
 
-def _pack_wide(found: Contraction, operand: Operand, wide: int, library: KernelLibrary) -> str:
-    source = operand.element
+def _pack_wide(found: Contraction, operand: Operand, wide: int, library: KernelLibrary, is_a: bool) -> str:
+    source, steps = operand.element, found.steps_at_once
+    rows = [f"%read{number}" for number in range(steps)]
+    type_, line = matrix_type(source), f"vector<{wide}x{source}>"
+    whole, edge = list[str](), [f"%no_line = arith.constant dense<{zero(source)}> : {line}"]
+    for number, row in enumerate(rows):
+        at = [
+            f"%step{number} = arith.constant {number} : index",
+            f"%k{number} = arith.addi %k, %step{number} : index",
+        ]
+        whole += [*at, f"{row} = vector.load %matrix[%b, %k{number}, %at] : {type_}, {line}"]
+        edge += [
+            *at,
+            f"%is_step{number} = arith.cmpi slt, %k{number}, %end : index",
+            f"{row} = scf.if %is_step{number} -> ({line}) {{",
+            f"%some{number} = vector.transfer_read %matrix[%b, %k{number}, %at], %nothing : {type_}, {line}",
+            f"scf.yield %some{number} : {line}",
+            "} else {",
+            f"scf.yield %no_line : {line}",
+            "}",
+        ]
+    all_ = f"vector<{wide * steps}x{source}>"
+    join = (
+        f"%all = arith.bitcast %read0 : {line} to {line}"
+        if steps == 1
+        else _interleaved("%all", rows, wide, source)
+    )
     values = {
         "FROM": source,
-        "TO": found.element,
+        "TO": found.packed,
         "WIDE": wide,
+        "STEPS": steps,
         "ZERO": zero(source),
-        "CONVERT": extended("%elements", "%read", source, found, f"{wide}"),
+        "ALL": all_,
+        "WHOLE": "\n".join([*whole, join]),
+        "EDGE": "\n".join([*edge, join]),
+        "CONVERT": _packed("%elements", "%read", source, found, wide, is_a),
     }
     return library.symbol("pack", values)
 
 
-def pack_lines(found: Contraction, operand: Operand, width: int, depth: int, library: KernelLibrary) -> str:
+def pack_lines(
+    found: Contraction, operand: Operand, width: int, depth: int, library: KernelLibrary, is_a: bool = False
+) -> str:
     """The function that packs a panel of ``width`` lines of ``operand``, or of a multiple of it."""
     source = operand.element
     lines = min(_MOST_LINES, width & -width)  # that are transposed at once: a power of two
     values = {
         "FROM": source,
-        "TO": found.element,
+        "TO": found.packed,
+        "STEPS": found.steps_at_once,
         "LINES": lines,
         "DEPTH": depth,
         "ZERO": zero(source),
-        "TRANSPOSE": _transpose(found, source, lines, depth),
+        "TRANSPOSE": _transpose(found, source, lines, depth, is_a),
     }
     return library.symbol("pack_lines", values)
 
 
-def _transpose(found: Contraction, source: str, lines: int, depth: int) -> str:
-    """``lines`` rows, a power of two, of ``depth`` elements each, stored as columns.
-
-    Rows i and i + lines / 2 are interleaved, then the same is done with what that gives.
-    """
-    of, type_ = found.element, matrix_type(source)
+def _transpose(found: Contraction, source: str, lines: int, depth: int, is_a: bool) -> str:
+    """``lines`` rows, a power of two, of ``depth`` elements each, stored as columns."""
+    of, type_ = found.packed, matrix_type(source)
     line = f"vector<{depth}x{source}>"
     text = [clamped("at", lines, "%at", "%last")]
     # A mask is needed behind the last step only, and there is none for some types.
@@ -108,27 +138,42 @@ def _transpose(found: Contraction, source: str, lines: int, depth: int) -> str:
     types = ", ".join([line] * lines)
     text.append(f"%reads:{lines} = scf.if %is_inside -> ({types}) {{")
     text += [*all_, f"scf.yield {ends[0]} : {types}", "} else {", *some, f"scf.yield {ends[1]} : {types}", "}"]
-    text += [extended(f"%v{number}", f"%reads#{number}", source, found, f"{depth}") for number in range(lines)]
-    names, size = [f"%v{number}" for number in range(lines)], depth
-    while len(names) > 1:
-        half = len(names) // 2
-        pairs = zip(names[:half], names[half:], strict=True)
-        names = []
-        for one, other in pairs:
-            names.append(f"%i{size}_{len(names)}")
-            text.append(
-                f"{names[-1]} = vector.interleave {one}, {other} : vector<{size}x{of}> -> vector<{2 * size}x{of}>"
-            )
-        size *= 2
+    names, depth = [f"%v{number}" for number in range(lines)], depth // found.steps_at_once
+    text += [_packed(name, f"%reads#{number}", source, found, depth, is_a) for number, name in enumerate(names)]
+    text.append(_interleaved("%all_lines", names, depth, of))
     for step in range(depth):
         text.append(
-            f"%s{step} = vector.extract_strided_slice {names[0]} {{offsets = [{step * lines}], sizes = [{lines}], "
-            f"strides = [1]}} : vector<{size}x{of}> to vector<{lines}x{of}>"
+            f"%s{step} = vector.extract_strided_slice %all_lines {{offsets = [{step * lines}], sizes = [{lines}], "
+            f"strides = [1]}} : vector<{lines * depth}x{of}> to vector<{lines}x{of}>"
         )
         if step:
             text.append(f"%p{step} = arith.addi %p{step - 1}, %width : index")
         text.append(f"vector.store %s{step}, %packed[%p{step}] : memref<?x{of}>, vector<{lines}x{of}>")
     return "\n".join(text)
+
+
+def _interleaved(to: str, names: Sequence[str], size: int, element: str) -> str:
+    """Vectors of ``size`` elements, a power of two of them, as columns of a matrix, in ``to``.
+
+    Vectors i and i + lines / 2 are interleaved, then the same is done with what that gives.
+    """
+    text = list[str]()
+    while len(names) > 1:
+        half = len(names) // 2
+        made = [f"{to}_{size}_{number}" if half > 1 else to for number in range(half)]
+        text += [
+            f"{new} = vector.interleave {one}, {other} : vector<{size}x{element}> -> vector<{2 * size}x{element}>"
+            for new, one, other in zip(made, names[:half], names[half:], strict=True)
+        ]
+        names, size = made, 2 * size
+    return "\n".join(text)
+
+
+def _packed(to: str, value: str, source: str, found: Contraction, count: int, is_a: bool) -> str:
+    """A vector of elements of A or B as ``count`` of those of panels."""
+    if found.words:
+        return to_words(to, value, found.words, is_a, count)
+    return extended(to, value, source, found, f"{count}")
 
 
 def panel(name: str, local: str, line: str, operand: Operand, width: int) -> str:
@@ -139,20 +184,23 @@ def panel(name: str, local: str, line: str, operand: Operand, width: int) -> str
             %{name}_begin = arith.muli %slot, %{name}_size : index
             %{name}_at = arith.addi %{name}_begin, %{name}_behind : index"""
     # Panels of all steps of k, [lines / width][K][width]; `line` is a multiple of the width.
-    return f"""%{name}_steps = arith.muli {line}, %K : index
+    return f"""%{name}_steps = arith.muli {line}, %all_turns : index
         %{name}_width = arith.constant {width} : index
-        %{name}_behind = arith.muli %k0, %{name}_width : index
+        %{name}_behind = arith.muli %turns_before, %{name}_width : index
         %{name}_at = arith.addi %{name}_steps, %{name}_behind : index"""
 
 
 def read_panel(to: str, name: str, operand: Operand, width: int, found: Contraction) -> str:
     """The elements of one step of k."""
-    of = f"vector<{width}x{operand.element if operand.place is Place.PANELS else found.element}>"
+    of = f"vector<{width}x{operand.element if operand.place is Place.PANELS else found.packed}>"
     at = f"""%{name}_line = arith.muli %k, %{"rows" if name == "a" else "columns"} : index
         %{name}_index = arith.addi %{name}_at, %{name}_line : index"""
     if operand.place is Place.TO_PACK:
         return f"""{at}
-            {to} = vector.load %packed_{name}[%{name}_index] : memref<?x{found.element}>, {of}"""
+            {to} = vector.load %packed_{name}[%{name}_index] : memref<?x{found.packed}>, {of}"""
+    if found.words:
+        return f"""{at}
+            {to} = vector.load %{name.upper()}[%b, %{name}_index] : {operand_type(operand)}, {of}"""
     return f"""{at}
         %{name}_packed = vector.load %{name.upper()}[%b, %{name}_index] : {operand_type(operand)}, {of}
         {extended(to, f"%{name}_packed", operand.element, found, f"{width}")}"""

@@ -15,6 +15,7 @@ from devscope.lowering.kernels.contraction_operands import (
     zero,
 )
 from devscope.lowering.kernels.contraction_panels import pack_call, pack_tasks, panel, read_panel
+from devscope.lowering.kernels.contraction_words import SumsOfWords, sums_of_words
 from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.table import Row
@@ -90,15 +91,36 @@ def _of_packed(
     if found.b.place is not Place.IN_PLACE:
         panel_of_b = panel("b", "%j", "%column", found.b, columns)
         read_b = read_panel("%b_row", "b", found.b, columns, found)
+    block, types = (
+        f"vector<{rows}x{columns}x{found.element}>",
+        f"vector<{rows}x{found.element}>, vector<{columns}x{found.element}>",
+    )
+
+    def loop(begin: str, multiply: str) -> str:
+        return f"""scf.for %k = %0 to %turns step %1 iter_args(%so_far = {begin}) -> ({block}) {{
+            %k_all = arith.addi %k0, %k : index
+            {read_a}
+            {read_b}
+            {multiply}
+            scf.yield %more : {block}
+          }}"""
+
+    if found.words is None:
+        product = f"%more = vector.outerproduct %a, %b_row, %so_far : {types}"
+        sums = SumsOfWords("", "", f"%sums = {loop('%zeros', product)}")
+    else:
+        is_unsigned = found.extend == "arith.extui"
+        sums = sums_of_words(found.words, is_unsigned, rows, columns, loop, panel_of_a, read_a, read_b)
     return {
         "STEPS": steps_of_k(found, row),
+        "STEPS_AT_ONCE": found.steps_at_once,
         "ROWS_AT_ONCE": row.numbers["most_rows"] if "a" in to_pack else _ALL_LINES,
         "COLUMNS_AT_ONCE": row.numbers["most_columns"] if "b" in to_pack else _ALL_LINES,
         "PACK": pack_tasks(to_pack) if to_pack else "",
-        "PANEL_OF_B": panel_of_b,
-        "READ_B": read_b,
+        "PANEL_OF_B": f"{panel_of_b}\n{sums.before_rows}",
         "PANEL_OF_A": panel_of_a,
-        "READ_A": f"%k_all = arith.addi %k0, %k : index\n{read_a}",
+        "BEFORE_PANELS_OF_B": sums.before_columns,
+        "SUMS": sums.text,
         "PREFETCH": prefetch(found, rows, columns),
         "IS_PLAIN": is_plain(found, follows, extras),
         "WHOLE_END": end_of_block(found, row, follows, extras),

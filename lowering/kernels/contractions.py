@@ -12,6 +12,7 @@ from devscope.lowering.kernels.contraction_dots import fitted
 from devscope.lowering.kernels.contraction_match import Contraction, Operand, Place, match
 from devscope.lowering.kernels.contraction_operands import Extra, extras
 from devscope.lowering.kernels.contraction_values import DOTS, PACKED, values
+from devscope.lowering.kernels.contraction_words import words_of
 from devscope.lowering.kernels.epilogue import epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
@@ -41,8 +42,11 @@ def call_contractions(
         if in_parts and (parts := split_contraction(op, found, constants)):
             call_contractions(parts, schedules, library, constants)
             continue
-        row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous())
+        words = words_of(found.a.element, found.b.element, found.element)
+        narrow = words.element if words else None
+        row = schedules.choose(op, KIND, found.element, found.sizes(), found.contiguous(), narrow)
         if row is not None:
+            found.words = words if row.element == narrow else None
             if row.template == PACKED:
                 _place_operands(op, found, row, constants)
             elif row.template == DOTS:
@@ -91,7 +95,7 @@ def _packed(
     if any(loop in operand.axes for loop in found.outer):
         return operand
     groups = [[operand.axes[x] for x in found.loops[name] if x in operand.axes] for name in ("b", lines, steps)]
-    packed = constants.pack(op, operand.value, groups, width)
+    packed = constants.pack(op, operand.value, groups, width, found.words, lines == "m")
     return operand if packed is None else Operand(packed, {}, Place.PANELS)
 
 

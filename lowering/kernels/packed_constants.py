@@ -12,6 +12,7 @@ import numpy as np
 from devscope.lowering import mlir_util
 from devscope.lowering.constants import CONSTANT_PREFIX, ConstantTable, constant_number
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.contraction_words import WORD, Words, in_words
 
 _GET = "memref.get_global"
 
@@ -23,17 +24,25 @@ class PackedConstants:
         self._others = range(others)
         self._module = module
         self._table = table
-        self._packed: dict[tuple[int, tuple[tuple[int, ...], ...], int], str] = {}
+        self._packed: dict[Any, str] = {}
 
     @staticmethod
     def has(value: Any) -> bool:
         """Whether ``value`` is a constant that can be packed."""
         return _number(value) is not None
 
-    def pack(self, op: Any, value: Any, groups: Sequence[Sequence[int]], width: int) -> Any | None:
+    def pack(
+        self,
+        op: Any,
+        value: Any,
+        groups: Sequence[Sequence[int]],
+        width: int,
+        words: Words | None = None,
+        is_a: bool = False,
+    ) -> Any | None:
         """``value``, an operand of ``op``, packed for a kernel in panels of ``width`` lines: as
         [batch][panels][k][width] in a buffer of rank 2, with zeros behind the last line. ``groups``: the axes that
-        are batch, lines and k.
+        are batch, lines and k. ``words``: what elements along k are packed as; ``is_a``: in those of A.
 
         None if it is no constant, or if zeros would be more than half of it.
         """
@@ -43,25 +52,28 @@ class PackedConstants:
         operand = ir.MemRefType(value.type)
         shape = operand.shape
         batch, count, steps = (math.prod(shape[axis] for axis in group) for group in groups)
-        panels = -(-count // width)
+        panels, element = -(-count // width), str(operand.element_type)
+        if words is not None:
+            steps, element = -(-steps // words.steps), WORD
         if batch * count * steps == 0 or panels * width > 2 * count:
             return None
         order = tuple(axis for group in groups for axis in group)
         size = panels * steps * width
-        key = number, tuple(map(tuple, groups)), width
+        key = number, tuple(map(tuple, groups)), width, words, is_a
         if key not in self._packed:
-            plain = self._table.arrays[number].reshape(shape).transpose(order).reshape(batch, count, steps)
+            plain = self._table.arrays[number].reshape(shape).transpose(order).reshape(batch, count, -1)
+            plain = plain if words is None else in_words(plain, words, is_a)
             packed = np.zeros((batch, panels, steps, width), plain.dtype)
             lines, whole = packed.transpose(0, 1, 3, 2), count // width
             end = whole * width
             lines[:, :whole] = plain[:, :end].reshape(batch, whole, width, steps)
             lines[:, whole:, : count - end] = plain[:, None, end:]
-            made = self._table.add(packed.reshape(batch, size), str(operand.element_type))
+            made = self._table.add(packed.reshape(batch, size), element)
             self._packed[key] = f"{CONSTANT_PREFIX}{made}"
             first, *_ = mlir_util.children(self._module.operation)
-            text = f'memref.global "private" @{self._packed[key]} : memref<{batch}x{size}x{operand.element_type}>'
+            text = f'memref.global "private" @{self._packed[key]} : memref<{batch}x{size}x{element}>'
             mlir_util.insert(first, text)
-        type_ = mlir_util.buffer_type([batch, size], operand.element_type)
+        type_ = mlir_util.buffer_type([batch, size], ir.Type.parse(element, op.context))
         symbol = ir.FlatSymbolRefAttr.get(self._packed[key], op.context)
         return mlir_util.Builder(op).value(_GET, [], type_, {"name": symbol})
 

@@ -88,10 +88,13 @@ class Schedules:
         element: str,
         sizes: Mapping[str, int | None],
         contiguous: str | None = None,
+        narrow: str | None = None,
     ) -> Row | None:
-        """The row for an operation that is a ``kind``; it is noted. ``sizes``: those of the loops, by name."""
+        """The row for an operation that is a ``kind``; it is noted. ``sizes``: those of the loops, by name.
+        ``narrow``: another type that it may be computed in."""
         for row in self.rows:
-            if row.kind == kind and row.holds(element, sizes, contiguous):
+            of = row.element if row.element == narrow else element
+            if row.kind == kind and row.holds(of, sizes, contiguous):
                 self.chosen.append(Choice(op.location, op.name, kind, element, sizes, contiguous, row))
                 return row
         return None

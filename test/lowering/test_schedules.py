@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -134,6 +136,27 @@ def test_wrong_rows(changes: dict[str, str | None], message: str) -> None:
 def test_wrong_files(text: str, message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)):
         user_rows(text, "rows.toml")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"instructions": "avx512"}, 'element bf16 needs instructions = "avx512_bf16"'),
+        ({"columns": 24, "part_columns": 48}, "numbers.columns must be a multiple of 16 for bf16"),
+        ({"depth": 3}, "numbers.depth must be a multiple of 2 for bf16"),
+        (
+            {"element": "i8", "instructions": "avx512_vnni", "steps": 6},
+            "numbers.steps must be a multiple of 4 for i8",
+        ),
+    ],
+)
+def test_rows_that_no_kernel_of_words_can_be_made_with(changes: dict[str, Any], message: str) -> None:
+    row = next(row for row in built_in_rows("avx512") if row.element == "bf16")
+    numbers = {name: changes.get(name, number) for name, number in row.numbers.items()}
+    numbers["most_columns"] = 16 * numbers["columns"]
+    others = {name: changes[name] for name in ("element", "instructions") if name in changes}
+    with pytest.raises(OptionError, match=re.escape(f"contraction 1: {message}")):
+        user_rows(row_toml(replace(row, numbers=numbers, **others)), "rows.toml")
 
 
 def test_unreadable_files(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@
 // brings every layout and element type to one form, so that there is one inner loop; what it writes behind the edges
 // is read, and the sums that it gets into are not used.
 //
-// %a_lines, %b_lines: whether elements stand side by side along k. %slots: how many matrices of a batch are worked on
+// A step of the inner loop, a turn, is ${STEPS_AT_ONCE} of k. %slots: how many matrices of a batch are worked on
 // at once; %packed_a and %packed_b have room for so many.
 // The function itself is not optimised, which would take long: tasks do the work.
 func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optimize_none} {
@@ -33,8 +33,11 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
   %k_most = arith.minsi %K, %most_steps : index
   %parts_of_k = arith.ceildivui %k_most, %depth : index
   %padded = arith.muli %parts_of_k, %depth : index
-  %a_panel = arith.muli %padded, %rows : index
-  %b_panel = arith.muli %padded, %columns : index
+  %at_once = arith.constant ${STEPS_AT_ONCE} : index
+  %most_turns = arith.divui %padded, %at_once : index
+  %all_turns = arith.ceildivui %K, %at_once : index
+  %a_panel = arith.muli %most_turns, %rows : index
+  %b_panel = arith.muli %most_turns, %columns : index
   %m_most = arith.minsi %M, %most_rows : index
   %a_most = arith.ceildivui %m_most, %rows : index
   %a_size = arith.muli %a_most, %a_panel : index
@@ -64,6 +67,8 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
       scf.for %k0 = %0 to %end step %most_steps {
         %k_rest = arith.subi %K, %k0 : index
         %steps = arith.minsi %k_rest, %most_steps : index
+        %turns = arith.ceildivui %steps, %at_once : index
+        %turns_before = arith.divui %k0, %at_once : index
         %is_begin = arith.cmpi eq, %k0, %0 : index
         %only = arith.constant true
         %keeps = arith.xori %adds, %only : i1
@@ -94,6 +99,7 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
               %j_begin = arith.muli %block_column, %block_columns : index
               %j_next = arith.addi %j_begin, %block_columns : index
               %j_end = arith.minsi %j_next, %n : index
+              ${BEFORE_PANELS_OF_B}
               scf.for %j = %j_begin to %j_end step %columns {
                 %column = arith.addi %n0, %j : index
                 %j_rest = arith.subi %N, %column : index
@@ -109,12 +115,7 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
                     ${PREFETCH}
                   }
                   ${PANEL_OF_A}
-                  %sums = scf.for %k = %0 to %steps step %1 iter_args(%so_far = %zeros) -> (${BLOCK}) {
-                    ${READ_A}
-                    ${READ_B}
-                    %more = vector.outerproduct %a, %b_row, %so_far : vector<${ROWS}x${SUM}>, vector<${COLUMNS}x${SUM}>
-                    scf.yield %more : ${BLOCK}
-                  }
+                  ${SUMS}
                   scf.if %is_whole {
                     ${WHOLE_END}
                   } else {

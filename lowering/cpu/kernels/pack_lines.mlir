@@ -10,11 +10,13 @@ func.func private @${NAME}(
   %last = arith.subi %extent, %one : index
   %some = arith.constant ${LINES} : index
   %depth = arith.constant ${DEPTH} : index
+  %together = arith.constant ${STEPS} : index
   scf.for %step = %zero to %steps step %depth {
     %k = arith.addi %begin, %step : index
     %next_step = arith.addi %step, %depth : index
     %is_inside = arith.cmpi sle, %next_step, %steps : index
-    %behind = arith.muli %step, %width : index
+    %turn = arith.divui %step, %together : index
+    %behind = arith.muli %turn, %width : index
     %panel = arith.addi %offset, %behind : index
     scf.for %line = %zero to %width step %some {
       %at = arith.addi %first, %line : index
