@@ -1,7 +1,7 @@
-"""Sorts of StableHLO and tm_tensor become merges of sorted runs of places, all of a pass at once; stable.
+"""Sorts of StableHLO and tm_tensor become merges of sorted runs, all of a pass at once; stable.
 
-Every place of a merged run finds which element it gets by binary search over the two runs (merge path), so a pass is
-one elementwise operation on a tensor of places.
+A task makes some elements of a merged run, one after another. Where in the two runs it begins it finds by binary search
+(merge path), so that all of a pass are independent.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,27 +10,35 @@ from typing import Any
 from devscope.lowering.stablehlo.arrays import Array, Text
 from devscope.lowering.stablehlo.templates import (
     applied,
-    axes_map,
     commas,
     element,
     enum,
     expand,
     extents_of,
+    integers,
     number,
     shape,
     tensor,
 )
+from devscope.lowering.stablehlo.topk import MOST, Less, emit_best
 
-_PASS = """
+CHUNK = 32
+"""Elements of a merged run that one task makes, one after another."""
+
+_BEGIN = """
+%from = arith.muli %chunk, %c : index
+%rest = arith.subi %n, %from : index
+%length = arith.minui %c, %rest : index
 %two_w = arith.addi %w, %w : index
-%run = arith.divui %d, %two_w : index
+%shift = arith.addi %p, %one : index
+%run = arith.shrui %from, %shift : index
 %base = arith.muli %run, %two_w : index
 %left = arith.subi %n, %base : index
 %a_len = arith.minui %w, %left : index
 %left_b = arith.subi %left, %a_len : index
 %b_len = arith.minui %w, %left_b : index
 %b_base = arith.addi %base, %a_len : index
-%k = arith.subi %d, %base : index
+%k = arith.subi %from, %base : index
 %k_b = arith.subi %k, %b_len : index
 %first = arith.maxsi %k_b, %zero : index
 %last = arith.minsi %k, %a_len : index
@@ -51,25 +59,31 @@ _PASS = """
   %hi2 = arith.select LESS_m, %mid, %hi : index
   scf.yield %lo2, %hi2 : index, index
 }
-%i = arith.addi %taken#0, %zero : index
-%j_end = arith.subi %k, %i : index
-%has_a = arith.cmpi slt, %i, %a_len : index
-%has_b = arith.cmpi slt, %j_end, %b_len : index
-%end_a = arith.addi %base, %i : index
-%end_b = arith.addi %b_base, %j_end : index
-%both = arith.andi %has_a, %has_b : i1
-%from_b = scf.if %both -> i1 {
-  LESS(e, %end_b, %end_a)
-  scf.yield LESS_e : i1
-} else {
-  scf.yield %has_b : i1
-}
-%source = arith.select %from_b, %end_b, %end_a : index
+%begin_b = arith.subi %k, %taken#0 : index
+%first_a = arith.addi %base, %taken#0 : index
+%first_b = arith.addi %b_base, %begin_b : index
+%end_b = arith.addi %b_base, %b_len : index
+%most_n = arith.subi %n, %one : index
 """
+"""Which element of each of the two runs a task begins with: merge path."""
 
-
-Less = Callable[[Callable[[str], None], str, list[tuple[str, str]]], str]
-"""Emits whether elements come before others, with a tag for names, of pairs of names; returns the name of that."""
+_STEP = """
+%has_a = arith.cmpi slt, %i, %b_base : index
+%has_b = arith.cmpi slt, %j2, %end_b : index
+%in_a = arith.minsi %i, %most_n : index
+%in_b = arith.minsi %j2, %most_n : index
+LESS(e, %in_b, %in_a)
+%true = arith.constant true
+%no_a = arith.xori %has_a, %true : i1
+%wins_b = arith.ori LESS_e, %no_a : i1
+%from_b = arith.andi %wins_b, %has_b : i1
+%step_b = arith.extui %from_b : i1 to i64
+%by_b = arith.index_cast %step_b : i64 to index
+%by_a = arith.subi %one, %by_b : index
+%next_a = arith.addi %i, %by_a : index
+%next_b = arith.addi %j2, %by_b : index
+"""
+"""One element, without a branch; reads stay inside where a run is at its end."""
 
 
 def expand_sort(op: Any) -> None:
@@ -83,93 +97,170 @@ def expand_sort(op: Any) -> None:
     lines: list[str] = []
     rank = len(shape(types[0]))
     given = [f"%{n}" for n in range(len(types))]
-    names = emit_sort(lines.append, given, types, number(op, "dimension", -1) % max(rank, 1), less)
+    names = emit_sort(lines.append, given, types, number(op, "dimension", -1) % max(rank, 1), less, op)
     lines.append(f'"devscope.return"({commas(names)}) : ({commas(types)}) -> ()')
     expand(op, "\n".join(lines))
 
 
 def emit_sort(
-    emit: Callable[[str], None], names: Sequence[str], types: Sequence[Any], axis: int, less: Less
+    emit: Callable[[str], None], names: Sequence[str], types: Sequence[Any], axis: int, less: Less, op: Any = None
 ) -> list[str]:
-    """The text that sorts tensors of one shape by ``less`` along an axis; the names of the results."""
+    """The text that sorts tensors of one shape by ``less`` along an axis; the names of the results.
+
+    Of the results of ``op`` that are read in part only the first ones are found.
+    """
     extents, count = shape(types[0]), len(types)
     rank = len(extents)
     if rank == 0 or extents[axis] in (0, 1):
         return list(names)
-    places = tensor(extents, "i32")
+    order = [*(dim for dim in range(rank) if dim != axis), axis]
+    back = [order.index(dim) for dim in range(rank)]
     emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
-    extents_of(emit, "n", names[0], types[0])
-    dynamic = [f"%n{dim}" for dim, extent in enumerate(extents) if extent < 0]
-    emit(f"%n = arith.addi %n{axis}, %zero : index")
-    if extents[axis] < 0:
+    extents_of(emit, "m", names[0], types[0])
+    elements = [element(type_) for type_ in types]
+    given = transposed(emit, "t", names, elements, extents, order, [f"%m{dim}" for dim in order])
+    extents = [extents[dim] for dim in order]
+    for dim, own in enumerate(order):
+        emit(f"%n{dim} = arith.addi %m{own}, %zero : index")
+    kept = _read(op, axis) if op is not None else 0
+    if 0 < kept <= MOST and (extents[-1] < 0 or 8 * kept <= extents[-1]):
+        sorted_ = _first_ones(emit, given, elements, extents, kept, less)
+    else:
+        _merges(emit, given, elements, extents, less)
+        sorted_ = [f"%sorted#{n}" for n in range(count)] if count > 1 else ["%sorted"]
+    return transposed(emit, "back", sorted_, elements, extents, back, [f"%n{dim}" for dim in back])
+
+
+def _read(op: Any, axis: int) -> int:
+    """How many of the first elements along an axis are read of the results; 0 if that is not known."""
+    most = 0
+    for use in (use for result in op.results for use in result.uses):
+        reader, rank = use.owner.operation, len(shape(op.results[0].type))
+        offsets, ends = "static_offsets", "static_sizes"
+        if reader.name == "stablehlo.slice":
+            offsets, ends = "start_indices", "limit_indices"
+        elif reader.name != "tensor.extract_slice":
+            return 0
+        begin, end = (integers(reader, name) for name in (offsets, ends))
+        steps = integers(reader, "static_strides", integers(reader, "strides"))
+        if len(begin) != rank or begin[axis] != 0 or end[axis] < 0 or steps[axis] != 1:
+            return 0
+        most = max(most, end[axis])
+    return most
+
+
+def _first_ones(
+    emit: Callable[[str], None],
+    names: Sequence[str],
+    elements: Sequence[Any],
+    extents: Sequence[int],
+    kept: int,
+    less: Less,
+) -> list[str]:
+    """The first ones are selected; nothing reads what comes behind them."""
+
+    def given(emit: Callable[[str], None], at: Sequence[str]) -> Sequence[str]:
+        for n, (name, of) in enumerate(zip(names, elements, strict=True)):
+            emit(f"%x{n} = tensor.extract {name}[{commas(at)}] : {tensor(extents, of)}")
+        return [f"%x{n}" for n in range(len(names))]
+
+    found = emit_best(emit, extents, kept, elements, given, None, less)
+    dynamic = commas(f"%n{dim}" for dim, extent in enumerate(extents) if extent < 0)
+    few = [*extents[:-1], kept]
+    lengths = commas(f"%n{dim}" if extent < 0 else extent for dim, extent in enumerate(few))
+    place = f"[{commas([0] * len(few))}] [{lengths}] [{commas([1] * len(few))}]"
+    for n, (name, of) in enumerate(zip(found, elements, strict=True)):
+        emit(f"%rest{n} = tensor.empty({dynamic}) : {tensor(extents, of)}")
+        emit(
+            f"%full{n} = tensor.insert_slice {name} into %rest{n}{place} : {tensor(few, of)} into "
+            f"{tensor(extents, of)}"
+        )
+    return [f"%full{n}" for n in range(len(names))]
+
+
+def transposed(
+    emit: Callable[[str], None],
+    tag: str,
+    names: Sequence[str],
+    elements: Sequence[Any],
+    extents: Sequence[int],
+    order: Sequence[int],
+    sizes: Sequence[str],
+) -> list[str]:
+    """The text of tensors with their dimensions in this order, of these sizes; names of all types of ``elements``."""
+    if list(order) == sorted(order):
+        return list(names)
+    after = [extents[dim] for dim in order]
+    dynamic = commas(size for size, extent in zip(sizes, after, strict=True) if extent < 0)
+    for n, (name, of) in enumerate(zip(names, elements, strict=False)):
+        before, type_ = tensor(extents, of), tensor(after, of)
+        emit(f"%{tag}e{n} = tensor.empty({dynamic}) : {type_}")
+        emit(
+            f"%{tag}{n} = linalg.transpose ins({name} : {before}) outs(%{tag}e{n} : {type_}) permutation = {order}"
+        )
+    return [f"%{tag}{n}" for n in range(len(names))]
+
+
+def _merges(
+    emit: Callable[[str], None], names: Sequence[str], elements: Sequence[Any], extents: Sequence[int], less: Less
+) -> None:
+    """The text of ``%sorted``: all passes, along the last dimension."""
+    rank, count = len(extents), len(names)
+    types = [tensor(extents, of) for of in elements]
+    emit(f"%n = arith.addi %n{rank - 1}, %zero : index\n%most_c = arith.constant {CHUNK} : index")
+    if extents[-1] < 0:
         emit("%before = arith.subi %n, %one : index\n%most = arith.maxsi %before, %zero : index")
         emit("%most64 = arith.index_cast %most : index to i64\n%zeros = math.ctlz %most64 : i64")
         emit("%c64 = arith.constant 64 : i64\n%bits = arith.subi %c64, %zeros : i64")
         emit("%passes = arith.index_cast %bits : i64 to index")
     else:
-        emit(f"%passes = arith.constant {(extents[axis] - 1).bit_length()} : index")
-    own = axes_map(rank, range(rank))
-    parallel = commas(['"parallel"'] * rank)
-    sizes = commas(dynamic)
-    emit(f"%empty = tensor.empty({sizes}) : {places}")
+        emit(f"%passes = arith.constant {(extents[-1] - 1).bit_length()} : index")
+    dynamic = commas(f"%n{dim}" for dim, extent in enumerate(extents) if extent < 0)
+    carried = commas(f"%s{n} = {name}" for n, name in enumerate(names))
+    results = f":{count}" if count > 1 else ""
     emit(
-        f"%start = linalg.generic {{indexing_maps = [{own}], iterator_types = [{parallel}]}} outs(%empty : {places}) {{"
+        f"%sorted{results} = scf.for %p = %zero to %passes step %one iter_args({carried}) -> ({commas(types)}) {{"
     )
-    emit(f"^bb0(%o: i32):\n%d = linalg.index {axis} : index\n%d32 = arith.index_cast %d : index to i32")
-    emit(f"linalg.yield %d32 : i32\n}} -> {places}")
-    emit(f"%sorted = scf.for %p = %zero to %passes step %one iter_args(%places = %start) -> ({places}) {{")
-    emit("%w = arith.shli %one, %p : index")
-    emit(f"%room = tensor.empty({sizes}) : {places}")
-    emit(
-        f"%merged = linalg.generic {{indexing_maps = [{own}], iterator_types = [{parallel}]}} outs(%room : {places}) {{"
-    )
-    emit("^bb0(%o: i32):")
-    for dim in range(rank):
-        emit(f"%d{dim} = linalg.index {dim} : index")
-    emit(f"%d = linalg.index {axis} : index")
-    body = _PASS
-    for tag, b, a in (("m", "%at_b", "%at_a"), ("e", "%end_b", "%end_a")):
-        text, found = _compare(names, types, tag, b, a, places, axis, less)
-        body = body.replace(f"LESS({tag}, {b}, {a})", text).replace(f"LESS_{tag}", found)
-    emit(body)
-    source = commas("%source" if dim == axis else f"%d{dim}" for dim in range(rank))
-    emit(f"%place = tensor.extract %places[{source}] : {places}\nlinalg.yield %place : i32\n}} -> {places}")
-    emit(f"scf.yield %merged : {places}\n}}")
+    emit("%w = arith.shli %one, %p : index\n%width = arith.addi %w, %w : index")
+    emit("%c = arith.minui %width, %most_c : index\n%chunks = arith.ceildivui %n, %c : index")
     for n, type_ in enumerate(types):
-        emit(f"%e{n} = tensor.empty({sizes}) : {type_}")
+        emit(f"%room{n} = tensor.empty({dynamic}) : {type_}")
+    others = [f"%d{dim}" for dim in range(rank - 1)]
     emit(
-        f"%r:{count} = linalg.generic {{indexing_maps = [{commas([own] * (count + 1))}], iterator_types = [{parallel}]}} "
-        f"ins(%sorted : {places}) outs({commas(f'%e{n}' for n in range(count))} : {commas(types)}) {{"
+        f"%merged{results} = scf.forall ({commas([*others, '%chunk'])}) in "
+        f"({commas([*(f'%n{dim}' for dim in range(rank - 1)), '%chunks'])}) "
+        f"shared_outs({commas(f'%o{n} = %room{n}' for n in range(count))}) -> ({commas(types)}) {{"
     )
-    elements = [element(type_) for type_ in types]
-    emit(f"^bb0(%at: i32, {commas(f'%o{n}: {e}' for n, e in enumerate(elements))}):")
-    emit("%index = arith.index_cast %at : i32 to index")
-    for dim in range(rank):
-        emit(f"%d{dim} = linalg.index {dim} : index")
-    at = commas("%index" if dim == axis else f"%d{dim}" for dim in range(rank))
-    for n, (name, type_) in enumerate(zip(names, types, strict=True)):
-        emit(f"%v{n} = tensor.extract {name}[{at}] : {type_}")
-    emit(f"linalg.yield {commas(f'%v{n}' for n in range(count))} : {commas(elements)}\n}} -> ({commas(types)})")
-    return [f"%r#{n}" for n in range(count)] if count > 1 else ["%r"]
+    emit(_compared(_BEGIN, "m", "%at_b", "%at_a", types, others, less))
+    place = f"[{commas([*others, '%from'])}] [{commas([1] * (rank - 1) + ['%length'])}] [{commas([1] * rank)}]"
+    parts = [tensor([-1], of) for of in elements]
+    for n, (type_, part) in enumerate(zip(types, parts, strict=True)):
+        emit(f"%part{n} = tensor.extract_slice %o{n}{place} : {type_} to {part}")
+    state = commas([*(f"%x{n} = %part{n}" for n in range(count)), "%i = %first_a", "%j2 = %first_b"])
+    kinds = commas([*parts, "index", "index"])
+    emit(f"%l:{count + 2} = scf.for %u = %zero to %length step %one iter_args({state}) -> ({kinds}) {{")
+    emit(_compared(_STEP, "e", "%in_b", "%in_a", types, others, less))
+    for n, (of, part) in enumerate(zip(elements, parts, strict=True)):
+        emit(f"%v{n} = arith.select %from_b, %ebv{n}, %eav{n} : {of}")
+        emit(f"%y{n} = tensor.insert %v{n} into %x{n}[%u] : {part}")
+    emit(f"scf.yield {commas([*(f'%y{n}' for n in range(count)), '%next_a', '%next_b'])} : {kinds}\n}}")
+    emit("scf.forall.in_parallel {")
+    for n, (type_, part) in enumerate(zip(types, parts, strict=True)):
+        emit(f"tensor.parallel_insert_slice %l#{n} into %o{n}{place} : {part} into {type_}")
+    merged = [f"%merged#{n}" for n in range(count)] if count > 1 else ["%merged"]
+    emit(f"}}\n}}\nscf.yield {commas(merged)} : {commas(types)}\n}}")
 
 
-def _compare(
-    names: Sequence[str], types: Sequence[Any], tag: str, b: str, a: str, places: str, axis: int, less: Less
-) -> tuple[str, str]:
-    """Whether the elements at a place of the run ``b`` come before those of ``a``: text, and the name of that."""
+def _compared(text: str, tag: str, b: str, a: str, types: Sequence[str], others: Sequence[str], less: Less) -> str:
+    """``text`` with whether the elements at a place of the run ``b`` come before those of ``a``."""
     lines: list[str] = []
-    rank = len(shape(types[0]))
-    for side, place in (("b", b), ("a", a)):
-        at = commas(place if dim == axis else f"%d{dim}" for dim in range(rank))
-        lines.append(f"%{tag}{side}32 = tensor.extract %places[{at}] : {places}")
-        lines.append(f"%{tag}{side} = arith.index_cast %{tag}{side}32 : i32 to index")
-    for n, (name, type_) in enumerate(zip(names, types, strict=True)):
-        for side in ("b", "a"):
-            at = commas(f"%{tag}{side}" if dim == axis else f"%d{dim}" for dim in range(rank))
-            lines.append(f"%{tag}{side}v{n} = tensor.extract {name}[{at}] : {type_}")
+    for n, type_ in enumerate(types):
+        for side, place in (("b", b), ("a", a)):
+            at = commas([*others, place])
+            lines.append(f"%{tag}{side}v{n} = tensor.extract %s{n}[{at}] : {type_}")
     pairs = [(f"%{tag}bv{n}", f"%{tag}av{n}") for n in range(len(types))]
     found = less(lines.append, f"{tag}less", pairs)
-    return "\n".join(lines), found
+    return text.replace(f"LESS({tag}, {b}, {a})", "\n".join(lines)).replace(f"LESS_{tag}", found)
 
 
 def expand_total_order(op: Any) -> None:

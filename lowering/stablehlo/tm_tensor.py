@@ -5,13 +5,13 @@ What an operation means is what its scalar implementation does (torch-mlir, ``TM
 round, as in torch: the comparisons that torch-mlir writes do not say.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.stablehlo.scatter import Places, scatter
-from devscope.lowering.stablehlo.sort import emit_sort
+from devscope.lowering.stablehlo.sort import emit_sort, transposed
 from devscope.lowering.stablehlo.templates import (
     applied,
     axes_map,
@@ -25,6 +25,7 @@ from devscope.lowering.stablehlo.templates import (
     shape,
     tensor,
 )
+from devscope.lowering.stablehlo.topk import MOST, emit_best
 
 Emit = Callable[[str], None]
 
@@ -65,7 +66,7 @@ def expand_sort(op: Any) -> None:
         return f"%{tag}_not"
 
     lines: list[str] = []
-    names = emit_sort(lines.append, [f"%{n}" for n in range(len(types))], types, number(op, "dimension"), less)
+    names = emit_sort(lines.append, [f"%{n}" for n in range(len(types))], types, number(op, "dimension"), less, op)
     lines.append(f'"devscope.return"({commas(names)}) : ({commas(types)}) -> ()')
     expand(op, "\n".join(lines))
 
@@ -81,19 +82,6 @@ def expand_topk(op: Any) -> None:
     all_extents[axis] = -1 if -1 in (extents[axis], shape(kept)[axis]) else extents[axis] + shape(kept)[axis]
     lines: list[str] = []
     emit = lines.append
-    given = "%3"
-    if len(inputs) == 1:
-        extents_of(emit, "x", "%0", values)
-        sizes = commas(f"%x{dim}" for dim, extent in enumerate(extents) if extent < 0)
-        parallel, own = commas(['"parallel"'] * rank), axes_map(rank, range(rank))
-        emit(f"%fresh = tensor.empty({sizes}) : {places}")
-        emit(f"%iota = linalg.generic {{indexing_maps = [{own}], iterator_types = [{parallel}]}}")
-        emit(f"outs(%fresh : {places}) {{\n^bb0(%o: {index}):\n%at = linalg.index {axis} : index")
-        emit(f"%number = arith.index_cast %at : index to {index}\nlinalg.yield %number : {index}\n}} -> {places}")
-        given = "%iota"
-    types = [tensor(all_extents, of), tensor(all_extents, index)]
-    emit(f"%all = tensor.concat dim({axis}) %1, %0 : ({kept}, {values}) -> {types[0]}")
-    emit(f"%alls = tensor.concat dim({axis}) %2, {given} : ({outs[1].type}, {places}) -> {types[1]}")
 
     def less(emit: Emit, tag: str, pairs: list[tuple[str, str]]) -> str:
         (b, a), (b_at, a_at) = pairs
@@ -110,6 +98,25 @@ def expand_topk(op: Any) -> None:
         emit(f"%{tag}_less = arith.ori {forth}, %{tag}_tie : i1")
         return f"%{tag}_less"
 
+    kept_extents, in_order = shape(kept), [*inputs[:1], *outs, *inputs[1:]]
+    if 0 < kept_extents[axis] <= MOST:
+        _best(emit, extents, kept_extents, axis, [value.type for value in in_order], less)
+        expand(op, "\n".join(lines), in_order)
+        return
+    given = "%3"
+    if len(inputs) == 1:
+        extents_of(emit, "x", "%0", values)
+        sizes = commas(f"%x{dim}" for dim, extent in enumerate(extents) if extent < 0)
+        parallel, own = commas(['"parallel"'] * rank), axes_map(rank, range(rank))
+        emit(f"%fresh = tensor.empty({sizes}) : {places}")
+        emit(f"%iota = linalg.generic {{indexing_maps = [{own}], iterator_types = [{parallel}]}}")
+        emit(f"outs(%fresh : {places}) {{\n^bb0(%o: {index}):\n%at = linalg.index {axis} : index")
+        emit(f"%number = arith.index_cast %at : index to {index}\nlinalg.yield %number : {index}\n}} -> {places}")
+        given = "%iota"
+    types = [tensor(all_extents, of), tensor(all_extents, index)]
+    emit(f"%all = tensor.concat dim({axis}) %1, %0 : ({kept}, {values}) -> {types[0]}")
+    emit(f"%alls = tensor.concat dim({axis}) %2, {given} : ({outs[1].type}, {places}) -> {types[1]}")
+
     read = [ir.Type.parse(type_, op.context) for type_ in types]
     names = emit_sort(emit, ["%all", "%alls"], read, axis, less)
     extents_of(emit, "k", "%1", kept)
@@ -118,7 +125,42 @@ def expand_topk(op: Any) -> None:
     for n, (name, out) in enumerate(zip(names, outs, strict=True)):
         emit(f"%top{n} = tensor.extract_slice {name}{place} : {types[n]} to {out.type}")
     emit(f'"devscope.return"(%top0, %top1) : ({kept}, {outs[1].type}) -> ()')
-    expand(op, "\n".join(lines), [inputs[0], *outs, *inputs[1:]])
+    expand(op, "\n".join(lines), in_order)
+
+
+def _best(
+    emit: Emit, extents: list[int], kept: list[int], axis: int, types: list[Any], less: Callable[..., str]
+) -> None:
+    """The text that finds the first few without a sort, along the last dimension."""
+    rank, kinds = len(extents), (element(types[1]), element(types[2]))
+    order = [*(dim for dim in range(rank) if dim != axis), axis]
+    extents_of(emit, "m", "%0", types[0])
+    emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
+    moved = [f"%m{dim}" for dim in order]
+    names = transposed(emit, "t", ["%0", *(["%3"] if len(types) > 3 else [])], [*kinds], extents, order, moved)
+    firsts = transposed(emit, "b", ["%1", "%2"], kinds, kept, order, moved)
+    extents, kept = [extents[dim] for dim in order], [kept[dim] for dim in order]
+    for dim, own in enumerate(order):
+        emit(f"%n{dim} = arith.addi %m{own}, %zero : index")
+
+    def given(emit: Emit, at: Sequence[str]) -> Sequence[str]:
+        emit(f"%x = tensor.extract {names[0]}[{commas(at)}] : {tensor(extents, kinds[0])}")
+        if len(names) > 1:
+            emit(f"%at = tensor.extract {names[1]}[{commas(at)}] : {tensor(extents, kinds[1])}")
+        else:
+            emit(f"%at = arith.index_cast {at[-1]} : index to {kinds[1]}")
+        return "%x", "%at"
+
+    def begun(emit: Emit, at: Sequence[str]) -> Sequence[str]:
+        for name, first, of in zip(("x", "at"), firsts, kinds, strict=True):
+            emit(f"%{name} = tensor.extract {first}[{commas(at)}] : {tensor(kept, of)}")
+        return "%x", "%at"
+
+    found = emit_best(emit, extents, kept[-1], kinds, given, begun, less)
+    back = [order.index(dim) for dim in range(rank)]
+    found = transposed(emit, "e", found, kinds, kept, back, [f"%n{dim}" for dim in back])
+    results = commas(tensor([kept[dim] for dim in back], of) for of in kinds)
+    emit(f'"devscope.return"({commas(found)}) : ({results}) -> ()')
 
 
 _CMPF = {1: None, 2: False, 3: False, 4: True, 5: True, 8: None, 9: False, 10: False, 11: True, 12: True}
