@@ -96,18 +96,30 @@ def _of_packed(
         f"vector<{rows}x{found.element}>, vector<{columns}x{found.element}>",
     )
 
-    def loop(begin: str, multiply: str) -> str:
-        return f"""scf.for %k = %0 to %turns step %1 iter_args(%so_far = {begin}) -> ({block}) {{
+    def loop(begin: str, multiply: str, ends: str = "%0 to %turns", read: str = read_b) -> str:
+        return f"""scf.for %k = {ends} step %1 iter_args(%so_far = {begin}) -> ({block}) {{
             %k_all = arith.addi %k0, %k : index
             {read_a}
-            {read_b}
+            {read}
             {multiply}
             scf.yield %more : {block}
           }}"""
 
     if found.words is None:
         product = f"%more = vector.outerproduct %a, %b_row, %so_far : {types}"
-        sums = SumsOfWords("", "", f"%sums = {loop('%zeros', product)}")
+        text = f"%sums = {loop('%zeros', product)}"
+        n = found.extent("n")
+        if found.b.place is Place.IN_PLACE and n and n < columns:
+            # Rows are read with what is behind them, but for the last ones.
+            some = f"%b_row = vector.transfer_read %B[%b, %k_all, %column], %no_column : {block_of_b}"
+            text = f"""%at_end = arith.constant {-(-(columns - n) // n)} : index
+                %before_end = arith.subi %K, %at_end : index
+                %most_here = arith.subi %before_end, %k0 : index
+                %some_here = arith.maxsi %most_here, %0 : index
+                %whole = arith.minsi %some_here, %turns : index
+                %sums_of_whole = {loop("%zeros", product, "%0 to %whole")}
+                %sums = {loop("%sums_of_whole", product, "%whole to %turns", some)}"""
+        sums = SumsOfWords("", "", text)
     else:
         is_unsigned = found.extend == "arith.extui"
         sums = sums_of_words(found.words, is_unsigned, rows, columns, loop, panel_of_a, read_a, read_b)

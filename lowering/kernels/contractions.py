@@ -68,7 +68,8 @@ def _place_operands(op: Any, found: Contraction, row: Row, constants: PackedCons
     n, k = found.extent("n"), found.extent("k")
     if not can_be[1] or n is None or k is None or found.is_lines(found.b):
         return
-    if n * k <= numbers["b_in_place"] and n % numbers["columns"] == 0:  # no mask
+    # No mask, also where rows are shorter than a vector: what is behind one is the next one.
+    if n * k <= numbers["b_in_place"] and (n < numbers["columns"] or n % numbers["columns"] == 0):
         found.b.place = Place.IN_PLACE
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -141,6 +143,33 @@ def test_operands_that_are_read_where_they_are() -> None:
     specs = ("mk,kn->mn", "km,kn->mn", "bmk,bkn->bmn", "bmk,bkn->mbn")
     cases = [Case(spec, sizes, adds=adds) for spec in specs for adds in (False, True)]
     check([*cases, Case("mk,kn->mn", sizes, "f64"), Case("mk,kn->mn", {**sizes, "m": 70}, "i32")])
+
+
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+def test_rows_that_are_shorter_than_a_vector(default: str) -> None:
+    """They are read with what is behind them, but for the last ones."""
+    shapes = [(37, n, k) for n, k in ((1, 140), (3, 70), (5, 2), (10, 70), (13, 1100), (15, 40))]
+    cases = [Case("mk,kn->mn", {"m": max(m, 4096 // (n * k) + 1), "n": n, "k": k}) for m, n, k in shapes]
+    more = [Case("bmk,bkn->bmn", {"b": 2, "m": 37, "n": 5, "k": 40}, element) for element in ("f32", "i32")]
+    check([*cases, *more], default)
+
+
+def test_nothing_is_read_behind_the_last_row() -> None:
+    """The second operand ends where memory does."""
+    m, n, k = 32, 13, 70
+    page, libc = mmap.PAGESIZE, ctypes.CDLL(None, use_errno=True)
+    pages = mmap.mmap(-1, 2 * page)
+    behind = ctypes.addressof(ctypes.c_char.from_buffer(pages)) + page
+    b = np.frombuffer(pages, np.float32, k * n, page - 4 * k * n).reshape(k, n)
+    b[...] = np.random.default_rng(0).normal(size=b.shape)
+    a = np.random.default_rng(1).normal(size=(m, k)).astype(np.float32)
+    program = devscope.compile(Case("mk,kn->mn", {"m": m, "n": n, "k": k}, adds=False).function("main"))
+    assert libc.mprotect(ctypes.c_void_p(behind), page, 0) == 0
+    try:
+        result = program(a, b, np.zeros((m, n), np.float32))
+    finally:
+        assert libc.mprotect(ctypes.c_void_p(behind), page, mmap.PROT_READ | mmap.PROT_WRITE) == 0
+    np.testing.assert_allclose(result, a @ b, rtol=1e-4, atol=1e-4)
 
 
 def test_on_a_device() -> None:
