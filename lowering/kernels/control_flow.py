@@ -7,25 +7,16 @@ from typing import Any
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.mlir_util import Builder
 
-IN_ORDER = "interleave = #llvm.loop_interleave<count = 1 : i32>"
-"""No unrolling of a vectorised loop to have more sums: memory is read faster, by a tenth, line after line."""
-
 
 def for_loop(
     build: Builder,
     bounds: tuple[Any, Any, Any],
     initial: Sequence[Any],
     body: Callable[[Builder, Any, list[Any]], list[Any]],
-    hint: str = "",
 ) -> list[Any]:
-    """``scf.for`` over the bounds (begin, end, step); ``body`` makes what it yields from what it carries.
-
-    ``hint``: what LLVM's vectoriser is told of the loop, as `IN_ORDER`.
-    """
+    """``scf.for`` over the bounds (begin, end, step); ``body`` makes what it yields from what it carries."""
     types = [value.type for value in initial]
     loop = build.op("scf.for", [*bounds, *initial], types, regions=1)
-    if hint:
-        loop.attributes["loop_annotation"] = ir.Attribute.parse(f"#llvm.loop_annotation<{hint}>", loop.context)
     with _block(loop, loop.regions[0], [build.index, *types]) as (inside, (index, *carried)):
         inside.op("scf.yield", body(inside, index, carried))
     return list(loop.results)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.control_flow import IN_ORDER, for_loop
+from devscope.lowering.kernels.control_flow import for_loop
 from devscope.lowering.kernels.nest import TASK, Nest, Numbers, Operand
 from devscope.lowering.kernels.nest_blocks import lines_of, room, turn, turned_inputs
 from devscope.lowering.kernels.nest_bodies import clone_body, mostly_stays, uses
@@ -103,7 +103,7 @@ class Emitter:
     def _find_vector_loop(self) -> VectorLoop | None:
         """Of the innermost loop, if it is not left to LLVM."""
         nest, order = self._nest, self._order
-        if not order or self._turned or self._is_guarded or (self._sums and self._waits_for_memory()):
+        if not order or self._turned or self._is_guarded:
             return None
         if self._sums and not (len(self._carried) == len(nest.results) and can_reduce(nest)):
             return None
@@ -145,8 +145,7 @@ class Emitter:
             def point(inside: Builder, index: Any, values: list[Any]) -> list[Any]:
                 return self._level(inside, rest, {**indices, step.loop: index}, loaded, carried and values)
 
-            hint = IN_ORDER if carried and not rest and self._waits_for_memory() else ""
-            return for_loop(build, (begin, end, self._one), carried or [], point, hint)
+            return for_loop(build, (begin, end, self._one), carried or [], point)
         tile = build.constant(step.tile)
 
         def part(inside: Builder, index: Any, values: list[Any]) -> list[Any]:
@@ -192,14 +191,6 @@ class Emitter:
             if self._used[number] and number not in found and all(loop in indices for loop in operand.dims):
                 found[number] = self._load_input(build, number, indices)
         return found
-
-    def _waits_for_memory(self) -> bool:
-        """Whether the innermost loop only adds up what is larger than the caches, and read for the first time."""
-        *body, _ = mlir_util.children(self._nest.op)
-        if self._is_inside or [op.name for op in body] not in (["arith.addf"], ["arith.addi"]):
-            return False
-        sizes = [mlir_util.static_bytes(o.value.type) for o in self._nest.operands if o.is_buffer]
-        return any(size is not None and size > self._numbers["stream"] for size in sizes)
 
     def _streamed(self, build: Builder, indices: dict[int, Any], loaded: dict[int, Any]) -> list[Any]:
         """The innermost loop, whose result goes to memory by whole lines; then what is before and behind those."""
