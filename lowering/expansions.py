@@ -168,42 +168,42 @@ def _float_constant(value: Any) -> float | None:
 
 
 def reduction(op: Any) -> str:
-    """``vector.reduction`` to the maximum or minimum, or of bits, as operations on elements; to a sum of integers,
-    or in any order, as sums of halves.
+    """``vector.reduction`` to the maximum or minimum, a sum of integers or one in any order, by halves; of bits,
+    or of another number than a power of two, by elements.
 
     LLVM makes one integer of a vector of bits, also where they are counted. For its SPIR-V backend, what may be in
     any order is no NaN.
     """
     vector = op.operands[0].type
-    element = element_type(vector)
+    element, shape = element_type(vector), ir.VectorType(vector).shape
     kind = str(op.attributes["kind"]).rpartition("<")[2].rstrip(">")
-    is_integer = isinstance(element, ir.IntegerType) and element.width > 1
-    if kind == "add" and (is_integer or "reassoc" in str(op.attributes.get("fastmath"))):
-        return _sum_of_halves(op)
-    operation = _OF_BITS.get(kind) if str(element) == "i1" else kind if kind in _EXTREMA else None
+    is_bits, is_float = str(element) == "i1", isinstance(element, ir.FloatType)
+    operation = _OF_BITS.get(kind) if is_bits else kind if kind in _EXTREMA else None
+    if kind == "add" and not is_bits and (not is_float or "reassoc" in str(op.attributes.get("fastmath"))):
+        operation = "addf" if is_float else "addi"
     if operation is None:
         return ""
-    positions = _positions(vector)
-    lines = [
-        f"%v{n} = vector.extract %0{position} : {element} from {vector}" for n, position in enumerate(positions)
-    ]
-    first, *others = [*(f"%v{n}" for n in range(len(positions))), *(["%1"] if len(op.operands) > 1 else [])]
+    lines, first, others = list[str](), "%0", list[str]()
+    if len(shape) == 1 and shape[0] & (shape[0] - 1) == 0 and shape[0] > 1 and not is_bits:
+        first = _by_halves(lines, operation, element, shape[0])
+    else:
+        for number, position in enumerate(_positions(vector)):
+            lines.append(f"%v{number} = vector.extract %0{position} : {element} from {vector}")
+        first, *others = [f"%v{number}" for number in range(len(lines))]
+    if len(op.operands) > 1:
+        others.append("%1")
     if not others:  # the element itself, which `xori` does not give
-        others, operation = [first], operation.replace("xori", "ori")
+        others = [first] if is_bits else []
+        operation = operation.replace("xori", "ori")
     for number, value in enumerate(others):
         lines.append(f"%r{number} = arith.{operation} {first}, {value} : {element}")
         first = f"%r{number}"
     return "\n".join(lines)
 
 
-def _sum_of_halves(op: Any) -> str:
-    """Of a power of two of elements, two at least."""
-    type_ = op.operands[0].type
-    element, shape = element_type(type_), ir.VectorType(type_).shape
-    add = "arith.addf" if isinstance(element, ir.FloatType) else "arith.addi"
-    whole, lanes, lines = "%0", shape[0], list[str]()
-    if len(shape) != 1 or lanes < 2 or lanes & (lanes - 1):
-        return ""
+def _by_halves(lines: list[str], operation: str, element: Any, lanes: int) -> str:
+    """Add what combines ``lanes`` elements of ``%0`` to ``lines``; returns the name of the result."""
+    whole = "%0"
     while lanes > 1:
         old, lanes = lanes, lanes // 2
         for half in range(2):
@@ -212,11 +212,9 @@ def _sum_of_halves(op: Any) -> str:
             some = f"vector.shuffle {whole}, {whole} {order} : vector<{old}x{element}>, vector<{old}x{element}>"
             lines.append(f"%half{lanes}_{half} = {some if lanes > 1 else one}")
         made = f"vector<{lanes}x{element}>" if lanes > 1 else element
-        lines.append(f"%sum{lanes} = {add} %half{lanes}_0, %half{lanes}_1 : {made}")
-        whole = f"%sum{lanes}"
-    if len(op.operands) > 1:
-        lines.append(f"%sum = {add} %1, {whole} : {element}")
-    return "\n".join(lines)
+        lines.append(f"%all{lanes} = arith.{operation} %half{lanes}_0, %half{lanes}_1 : {made}")
+        whole = f"%all{lanes}"
+    return whole
 
 
 def step(op: Any) -> str:

@@ -1,11 +1,12 @@
 """How nests of loops are cut into tasks."""
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import ceil, prod
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.nest import Nest, Numbers
+from devscope.lowering.kernels.nest_bodies import combiners
 from devscope.lowering.mlir_util import Builder
 
 
@@ -19,6 +20,10 @@ class Parts:
         self._nests = nests
         self._innermost = innermost
         self._numbers = numbers
+        self._columns = numbers["columns"]
+        if any(not all(each.parallel) and any(one is None for one in combiners(each.op)) for each in nests):
+            # What goes over all rows, such as an argmax, is not cut into parts of rows, so into more of columns.
+            self._columns = ceil(self._columns / 4)
         self._loops = [loop for loop in loops if nest.static_extent(loop) != 1]
         work = 0
         for each in nests:
@@ -58,7 +63,7 @@ class Parts:
             extent = nest.extent(build, loop)
             units = extent
             if loop in self._innermost:
-                units = value("ceildivui", extent, build.constant(self._numbers["columns"]))
+                units = value("ceildivui", extent, build.constant(self._columns))
             times = value("maxui", value("minui", units, rest), one)
             rest = value("ceildivui", rest, times)
             tasks = value("muli", tasks, times)
@@ -74,7 +79,7 @@ class Parts:
             left = value("divui", left, times, at=inside)
             size = value("ceildivui", extent, times, at=inside)
             if loop in self._innermost:
-                columns = inside.constant(self._numbers["columns"])
+                columns = inside.constant(self._columns)
                 size = value("muli", value("ceildivui", size, columns, at=inside), columns, at=inside)
             begin = value("minui", value("muli", number, size, at=inside), extent, at=inside)
             stop = value("minui", value("addi", begin, size, at=inside), extent, at=inside)

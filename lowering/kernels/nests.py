@@ -49,9 +49,6 @@ def _lower(nest: Nest, numbers: Numbers) -> None:
     collapse_loops(nest)
     build = Builder(nest.op)
     order = order_loops(nest)
-    if not all(nest.parallel) and any(combiner is None for combiner in combiners(nest.op)):
-        # What goes over all rows, such as an argmax, is not cut into parts of rows, so into more of columns.
-        numbers = {**numbers, "columns": -(-numbers["columns"] // 4)}
     parts = Parts([nest], [loop for loop in order if nest.parallel[loop]], order[-1:], numbers)
     if not nest.is_pure:
         Emitter(nest, order, numbers).emit(build, {}, {})

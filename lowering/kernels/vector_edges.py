@@ -17,8 +17,13 @@ def expand_edges(root: Any) -> None:
             text = _expansion(op)
         else:
             bounds = _bounds(op, operands[-2])
-            text = _masked(op, bounds)
-            operands += bounds
+            known = [_constant(bound) for bound in bounds]
+            (lanes,) = ir.VectorType(operands[-1].type).shape
+            if op.name != _GATHER and len(known) == 1 and known[0] is not None and 1 < known[0] < lanes:
+                text = _first_lanes(op, known[0])
+            else:
+                text = _masked(op, bounds)
+                operands += bounds
         if text:
             made = mlir_util.insert(op, text, operands)
             mlir_util.replace_op(op, made[-1].results if op.results else ())
@@ -51,6 +56,39 @@ def _end_of(op: Any, mask: Any) -> Any | None:
 def _made_by(value: Any, name: str) -> Any | None:
     owner = None if isinstance(value.owner, ir.Block) else value.owner.operation
     return owner if owner is not None and owner.name == name else None
+
+
+def _constant(value: Any) -> int | None:
+    made = _made_by(value, "arith.constant")
+    return None if made is None else ir.IntegerAttr(made.attributes["value"]).value
+
+
+def _first_lanes(op: Any, count: int) -> str:
+    """A load or store of the first ``count`` elements, several but not all: by two pieces that may overlap."""
+    is_store, last = op.name == _STORE, len(op.operands) - 1
+    memref, type_ = op.operands[0].type, op.operands[last].type
+    (lanes,), element = ir.VectorType(type_).shape, ir.VectorType(type_).element_type
+    size = 1 << count.bit_length() - 1
+    piece, offsets = f"vector<{size}x{element}>", [0] if size == count else [0, count - size]
+    at = [f"%{1 + axis}" for axis in range(ir.MemRefType(memref).rank)]
+    lines: list[str] = []
+    for number, offset in enumerate(offsets):
+        lines.append(f"%offset{number} = arith.constant {offset} : index")
+        lines.append(f"%behind{number} = arith.addi {at[-1]}, %offset{number} : index")
+        place = f"%0[{', '.join([*at[:-1], f'%behind{number}'])}] : {memref}"
+        if is_store:
+            order = list(range(offset, offset + size))
+            lines.append(f"%piece{number} = vector.shuffle %{last}, %{last} {order} : {type_}, {type_}")
+            lines.append(f"vector.store %piece{number}, {place}, {piece}")
+        else:
+            lines.append(f"%piece{number} = vector.load {place}, {piece}")
+    if not is_store:
+        rest = [size + lane - offsets[-1] for lane in range(size, count)]
+        order = [*range(size), *rest, *[0] * (lanes - count)]
+        lines.append(f"%first = vector.shuffle %piece0, %piece{len(offsets) - 1} {order} : {piece}, {piece}")
+        order = [*range(count), *range(lanes + count, 2 * lanes)]
+        lines.append(f"%made = vector.shuffle %first, %{last} {order} : {type_}, {type_}")
+    return "\n".join(lines)
 
 
 def _masked(op: Any, bounds: list[Any]) -> str:

@@ -356,13 +356,19 @@ class _Apart:
         made: Any = None
         done: set[int] = set()  # lanes of the result
         size = len(lanes)
+        used: list[tuple[Any, int, dict[int, int]]] = []  # a piece, how many lanes it has, and which are where
         for piece, begin in pieces:
             count = ir.VectorType(piece.type).shape[0] if _is_vector(piece) else 1
-            here = {to: lane - begin for to, lane in enumerate(lanes) if begin <= lane < begin + count}
-            if not here:
-                continue
-            if size == 1:
-                return _extract(build, piece, here[0]) if count > 1 else piece
+            if here := {to: lane - begin for to, lane in enumerate(lanes) if begin <= lane < begin + count}:
+                used.append((piece, count, here))
+        if size == 1:
+            piece, count, here = used[0]
+            return _extract(build, piece, here[0]) if count > 1 else piece
+        if len(used) > 1 and used[0][1] == used[1][1] > 1:
+            (one, count, here), (other, _, there), *used = used
+            here |= {to: count + lane for to, lane in there.items()}
+            made, done = _shuffle(build, one, other, [here.get(to, 0) for to in range(size)]), set(here)
+        for piece, count, here in used:
             if count == 1 or (made is not None and count != size):
                 for to, lane in here.items():
                     number = _extract(build, piece, lane) if count > 1 else piece

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import product
-from math import prod
 from typing import TYPE_CHECKING, Any
 
 from devscope.lowering.kernels.epilogue import Epilogue
@@ -118,13 +117,8 @@ class Call:
         if not image.in_place:
             _, size = image.strides(caller)
             self.memory.add(caller, "%packed_x", found.element, caller.add(size, 2 * self.lanes), slots)
-        caller.add_scratch("%table", "index", prod(map(self.blocks.__getitem__, self.chain)) * self._record())
         place = found.op if self.follows is None else self.follows.op
         caller.call(place, library.symbol(self.row.template, self._values(caller.text_of_parameters())), library)
-
-    def _record(self) -> int:
-        """Offsets in the table for each row of a block: in the image, the result and the epilogue's operands."""
-        return 2 + len(self.extras)
 
     def _values(self, parameters: str) -> dict[str, object]:
         lanes, of, c = self.lanes, self.found.element, element_of(self.result)
@@ -136,11 +130,8 @@ class Call:
         columns = f"""scf.for %v = %0 to %columns step %lanes {{
           %rest = arith.subi %columns, %v : index
           %inside = vector.create_mask %rest : vector<{lanes}xi1>"""
-        rows = """scf.for %row = %0 to %rows step %1 {
-          %record = arith.muli %row, %per_row : index
-          %c_entry = arith.addi %record, %1 : index
-          %x_behind = memref.load %table[%record] : memref<?xindex>
-          %c_behind = memref.load %table[%c_entry] : memref<?xindex>"""
+        locate = self._locate()
+        rows, loops = self._rows(locate)
         return {
             "PARAMETERS": parameters,
             "RESULT": c,
@@ -149,12 +140,9 @@ class Call:
             "ZERO_OF_SUM": zero(of),
             "SUM": of,
             "CONSTANTS": "\n".join(constants),
-            "PIXELS": prod(map(self.blocks.__getitem__, self.chain)),
-            "RECORD": self._record(),
-            "TABLE": self._table(),
             "BLOCKS": self._number_of_blocks(),
             "MEMORY": self._memory(),
-            "LOCATE": self._locate(),
+            "LOCATE": locate,
             # Filters stay in registers for all rows; without filters, memory is read in its order.
             "OUTER": rows if self.filters is None else columns,
             "INNER": columns if self.filters is None else rows,
@@ -163,6 +151,7 @@ class Call:
             "BEGIN": "\n".join(self._begin()),
             "SUMS": sums,
             "END": end,
+            "CLOSE": "}" * (1 + loops),
         }
 
     def _strides(self, text: IndexText) -> dict[int, Index]:
@@ -172,23 +161,20 @@ class Call:
             return image.strides(text)[0]
         return image.strides_in_place()
 
-    def _table(self) -> IndexText:
-        """Lines that store the offsets of row ``%p`` of a block."""
-        text = IndexText("t")
-        names = text.decode("%p", [self.blocks[loop] for loop in self.chain])
-        indices = dict(zip(self.chain, names, strict=True))
-        offsets = [
-            self.image.offset(text, indices, self._strides(text)),
-            self._offset(text, indices, "%c_stride{}"),
-        ]
+    def _rows(self, around: IndexText) -> tuple[IndexText, int]:
+        """Lines that begin loops, so many, over the rows of a block, and say where a row is: in the image, in the
+        result, and in what the epilogue reads. Lines of ``around`` are before the loops."""
+        text, strides, indices = IndexText("t"), self._strides(around), dict[int, Index]()
+        for loop in self.chain:
+            if self.block(loop) != 1:
+                indices[loop] = text.new()
+                text.lines.append(f"scf.for {indices[loop]} = %0 to %rows{loop} step %1 {{")
+        text.name("%x_behind", self.image.offset(text, indices, strides))
+        text.name("%c_behind", self._offset(text, indices, "%c_stride{}"))
         for number, (_, axes) in enumerate(self.extras):
             there = {loop: at for loop, at in indices.items() if self.found.axes_of_result[loop] in axes}
-            offsets.append(self._offset(text, there, f"%stride{{}}_of{number}"))
-        record = text.mul("%p", self._record())
-        for number, offset in enumerate(offsets):
-            at, value = text.value(text.add(record, number)), text.value(offset)
-            text.lines.append(f"memref.store {value}, %table[{at}] : memref<?xindex>")
-        return text
+            text.name(f"%behind_of{number}", self._offset(text, there, f"%stride{{}}_of{number}"))
+        return text, len(indices)
 
     def _offset(self, text: IndexText, indices: dict[int, Index], stride: str) -> Index:
         return text.add(*(text.mul(at, stride.format(loop)) for loop, at in indices.items()))
@@ -224,7 +210,8 @@ class Call:
             for loop, at in first.items()
         }
         begins = self.image.begins(text, first)
-        text.name("%rows", text.mul(*(here[loop] for loop in self.chain)))
+        for loop in self.chain:
+            text.name(f"%rows{loop}", here[loop])
         text.name("%columns", here[self.plan.side_by_side])
         text.name("%c_block", self._offset(text, first, "%c_stride{}"))
         for number, (_, axes) in enumerate(self.extras):
@@ -345,8 +332,7 @@ class Call:
     def _read_extra(self, text: IndexText, number: int, value: Any, axes: Sequence[int]) -> None:
         """Lines for ``%operand{number}``."""
         element, loop = element_of(value), self.plan.side_by_side
-        entry = text.value(text.add("%record", 2 + number))
-        at = text.add(text.define(f"memref.load %table[{entry}] : memref<?xindex>"), f"%block_of{number}")
+        at = text.add(f"%behind_of{number}", f"%block_of{number}")
         axis, stride = self.found.axes_of_result[loop], f"%stride{loop}_of{number}"
         known: Index = 0
         if axis in axes:

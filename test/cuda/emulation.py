@@ -25,6 +25,7 @@ from devscope.lowering.gpu import to_llvm
 from devscope.runtime.cache import DIRECTORY_VARIABLE
 from devscope.runtime.drivers import Device, DeviceProgram, cuda
 from devscope.runtime.native import abi, compile_native, runtime_object
+from devscope.source import source_path
 
 Shared = abi.struct("Shared", "memory bytes")
 Code = abi.struct("Code", "name body most_threads shared_count shared dynamic")
@@ -262,9 +263,8 @@ def on_cuda(compile_: Callable[..., Any]) -> Callable[..., Any]:
     """``devscope.compile`` with ``cuda:N`` in place of ``opencl:N``."""
 
     def compile_for_cuda(source: Any, **options: Any) -> Any:
-        text = source if isinstance(source, str) and "\n" in source else ""
-        if not text and isinstance(source, str | Path):
-            text = Path(source).read_text(encoding="utf-8")
+        path = source_path(source) if isinstance(source, str | Path) else None
+        text = path.read_text(encoding="utf-8") if path else source if isinstance(source, str) else ""
         used = {f"opencl:{number}" for number in _SCOPE.findall(text)}
         if (default := options.get("default", "cpu:0")) not in used:
             options["default"] = _cuda_for(default)
@@ -280,7 +280,8 @@ def found_on_cuda(resolve: Callable[..., dict[str, Device]]) -> Callable[..., di
     """`resolve_devices`, for programs that `on_cuda` compiled and a test saved."""
 
     def resolve_devices(virtual: Mapping[str, str], mapping: Mapping[str, str] | None = None) -> dict[str, Device]:
-        own = {name: _cuda_for(name) for name, kind in virtual.items() if kind == "cuda"}
-        return resolve(virtual, own | {name: _cuda_for(device) for name, device in (mapping or {}).items()})
+        own = [name for name, kind in virtual.items() if kind == "cuda"]
+        given = mapping or {}
+        return resolve(virtual, {**given, **{name: _cuda_for(given.get(name, name)) for name in own}})
 
     return resolve_devices

@@ -67,7 +67,9 @@ def test_softmax(device: str) -> None:
             e = np.exp(x.astype(np.float64) - np.fmax.reduce(x, -1, keepdims=True, initial=-np.inf))
             tolerance = 4e-3 if dtype == np.float16 else 1e-5
             np.testing.assert_allclose(found, e / e.sum(-1, keepdims=True), tolerance, 1e-7, err_msg=name)
-            assert executable.counters().launches[device] == 1 + list(SOFTMAX).index(name) - ("nothing" in name)
+            assert sum(executable.counters().launches.values()) == 1 + list(SOFTMAX).index(name) - (
+                "nothing" in name
+            )
 
 
 NORM = """
@@ -134,7 +136,7 @@ def test_layer_norm(device: str) -> None:
             expected = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5) * scale
             np.testing.assert_allclose(found, expected, 1e-4, 1e-5, err_msg=name)
             np.testing.assert_allclose(sums, wide.sum(1), 1e-5)
-            assert executable.counters().launches[device] == number + 1
+            assert sum(executable.counters().launches.values()) == number + 1
 
 
 def argmax(name: str, shape: str, element: str, steps: str, begin: str) -> str:

@@ -98,6 +98,31 @@ def test_element_types_and_sizes(of: str) -> None:
             np.testing.assert_array_equal(made.run(f"most{axis}", x), most, f"{rows} x {columns}, {axis}")
 
 
+@pytest.mark.parametrize("of", ["f16", "f32", "i64"])
+def test_all_numbers_of_elements_left_over(of: str) -> None:
+    """Known as the program is compiled: none is computed from, or written, beyond the end."""
+    sizes = range(1, 35)
+    functions = (
+        f"""
+        func.func @n{size}(%x: tensor<3x{size}x{of}>, %row: tensor<{size}x{of}>) -> tensor<3x{size}x{of}> {{
+          %y = linalg.generic {{indexing_maps = [#whole, #j, #whole], iterator_types = ["parallel", "parallel"]}}
+              ins(%x, %row : tensor<3x{size}x{of}>, tensor<{size}x{of}>) outs(%x : tensor<3x{size}x{of}>) {{
+            ^bb0(%a: {of}, %b: {of}, %old: {of}):
+              %0 = arith.mul{of[0]} %a, %b : {of}
+              linalg.yield %0 : {of}
+          }} -> tensor<3x{size}x{of}>
+          return %y : tensor<3x{size}x{of}>
+        }}"""
+        for size in sizes
+    )
+    maps = "#whole = affine_map<(i, j) -> (i, j)>\n#j = affine_map<(i, j) -> (j)>"
+    made = devscope.compile("\n".join([maps, *functions]), default="opencl:0")
+    rng = np.random.default_rng(1)
+    for size in sizes:
+        x, row = numbers(rng, TYPES[of], 3, size), numbers(rng, TYPES[of], size)
+        np.testing.assert_array_equal(made.run(f"n{size}", x, row), x * row, f"{size}")
+
+
 SPECIAL = """
 func.func @main(%x: tensor<?xf32>, %y: tensor<?xf32>)
     -> (tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>, tensor<?xf32>) {

@@ -4,6 +4,7 @@
 
 #whole = affine_map<(i, j) -> (i, j)>
 #i = affine_map<(i, j) -> (i)>
+#j = affine_map<(i, j) -> (j)>
 
 // A function is arithmetic of vectors; what no vector is full of is loaded and stored one by one.
 // CHECK-LABEL: gpu.func @each_
@@ -102,4 +103,22 @@ func.func @total(%x: tensor<1048576xf32>) -> tensor<f32> {
   %f = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
   %r = linalg.reduce {arith.addf} ins(%x : tensor<1048576xf32>) outs(%f : tensor<f32>) dimensions = [0]
   return %r : tensor<f32>
+}
+
+// What chooses along rows beside each other is cut into columns: fewer than sums are, of which there can be parts.
+// LAUNCH-LABEL: func.func private @bests_opencl0_0_
+// LAUNCH: %[[PARTS:.*]] = arith.constant 4 : index
+// LAUNCH: gpu.launch_func {{.*}} blocks in (%[[PARTS]],
+func.func @bests(%x: tensor<4096x4096xf32>, %least: tensor<4096xf32>, %none: tensor<4096xi64>) -> tensor<4096xi64> {
+  %r:2 = linalg.generic {indexing_maps = [#whole, #j, #j], iterator_types = ["reduction", "parallel"]}
+      ins(%x : tensor<4096x4096xf32>) outs(%least, %none : tensor<4096xf32>, tensor<4096xi64>) {
+  ^bb0(%a: f32, %b: f32, %old: i64):
+    %i = linalg.index 0 : index
+    %n = arith.index_cast %i : index to i64
+    %most = arith.maximumf %a, %b : f32
+    %more = arith.cmpf ogt, %a, %b : f32
+    %place = arith.select %more, %n, %old : i64
+    linalg.yield %most, %place : f32, i64
+  } -> (tensor<4096xf32>, tensor<4096xi64>)
+  return %r#1 : tensor<4096xi64>
 }

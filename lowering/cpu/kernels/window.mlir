@@ -1,8 +1,7 @@
 // Each element of the result from what a window covers at its place: pooling, and convolutions of which each channel
 // of the result has one of the image. ${LANES} elements that stand side by side in the result are computed at once.
 //
-// A task computes a block of the result: at most ${PIXELS} rows, whose offsets, from those of the block, are in %table:
-// in the image, or in the part of it that is packed for the block, in the result, and in what the epilogue reads.
+// A task computes a block of the result, row by row.
 // %slots: how many tasks there are at most; %packed_x has a part for each, or is on its stack.
 func.func private @${NAME}(${PARAMETERS}) {
   %0 = arith.constant 0 : index
@@ -11,11 +10,6 @@ func.func private @${NAME}(${PARAMETERS}) {
   %no_x = arith.constant dense<${ZERO_OF_SUM}> : vector<${LANES}x${SUM}>
   ${CONSTANTS}
   %lanes = arith.constant ${LANES} : index
-  %pixels = arith.constant ${PIXELS} : index
-  %per_row = arith.constant ${RECORD} : index
-  scf.for %p = %0 to %pixels step %1 {
-    ${TABLE}
-  }
   ${BLOCKS}
   %workers = arith.minsi %slots, %blocks : index
   scf.parallel (%task) = (%0) to (%workers) step (%1) {
@@ -32,8 +26,7 @@ func.func private @${NAME}(${PARAMETERS}) {
           ${BEGIN}
           ${SUMS}
           ${END}
-        }
-      }
+      ${CLOSE}
     }
     scf.reduce
   }
