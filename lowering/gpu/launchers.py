@@ -21,6 +21,9 @@ REDUCTION = "reduction"
 ROWS = "rows"
 """The kind of schedules for several operations in which work-items share rows."""
 
+TILE_TRANSPOSE = "tile_transpose"
+"""The kind of schedules for transposes in which workgroups turn tiles around."""
+
 _AROUND = {"scf.for", "scf.if", "scf.while", "scf.index_switch", "scf.execute_region", "func.func"}
 """Code of the host, in launchers."""
 

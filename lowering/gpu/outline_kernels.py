@@ -94,11 +94,13 @@ def _call_tiles(module: Any, schedules: Schedules, taken: set[str], lanes: int) 
     from devscope.lowering.gpu.contractions import call_contractions
     from devscope.lowering.gpu.reductions import call_reductions
     from devscope.lowering.gpu.rows import call_rows
+    from devscope.lowering.gpu.transposes import call_tile_transposes
 
     launchers = Launchers(module, taken, lanes)
     call_contractions(module, schedules, launchers)
     call_rows(module, schedules, launchers)
     call_reductions(module, schedules, launchers)
+    call_tile_transposes(module, schedules, launchers)
     return launchers
 
 

@@ -3,6 +3,7 @@
 They become calls of ``transpose.mlir``, which goes by tiles: as many elements each way as a line of memory has.
 """
 
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -21,6 +22,15 @@ KIND = "transpose"
 
 def call_transposes(module: Any, schedules: Schedules, library: KernelLibrary) -> None:
     """Replace the transposes of ``module``, bufferised host code, for which there are rows."""
+    for nest in find_transposes(module):
+        element = str(ir.MemRefType(nest.results[0].value.type).element_type)
+        row = schedules.choose(nest.op, KIND, element, sizes_of(nest))
+        if row is not None:
+            _replace(nest, element, row, library)
+
+
+def find_transposes(module: Any) -> Iterator[Nest]:
+    """Neighbouring loops that are one in memory are one."""
     linalg: Any = None
     for op in mlir_util.named(module.operation, "memref.copy", "linalg.generic", "linalg.transpose"):
         if op.name == "memref.copy":
@@ -30,11 +40,7 @@ def call_transposes(module: Any, schedules: Schedules, library: KernelLibrary) -
             nest = match(op, linalg)
         if nest is not None and _is_transpose(nest):
             collapse_loops(nest)
-            found = _sizes(nest)
-            element = str(ir.MemRefType(nest.results[0].value.type).element_type)
-            row = schedules.choose(op, KIND, element, found)
-            if row is not None:
-                _replace(nest, element, row, library)
+            yield nest
 
 
 def _is_transpose(nest: Nest) -> bool:
@@ -58,7 +64,7 @@ def _is_transpose(nest: Nest) -> bool:
     return all(extent is None or extent >= tile for extent in extents)
 
 
-def _sizes(nest: Nest) -> dict[str, int | None]:
+def sizes_of(nest: Nest) -> dict[str, int | None]:
     """``b``: matrices; ``m``, ``n``: their rows and columns."""
     m, n = nest.results[0].contiguous(), nest.operands[0].contiguous()
     extents = {loop: nest.static_extent(loop) for loop in range(len(nest.parallel))}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
+from emulation import set_order
+from test_workgroup_tiles import gpu  # noqa: F401  (a fixture)
 
 import devscope
 
@@ -85,3 +90,36 @@ def test_on_a_device() -> None:
         arrays = [random(sizes[: len(p)] if len(p) < 4 else sizes[::-1], "f32") for p in PERMUTATIONS]
         for got, array, permutation in zip(run(*arrays), arrays, PERMUTATIONS, strict=True):
             np.testing.assert_array_equal(got, array.transpose(permutation))
+
+
+@pytest.mark.parametrize("device", ["opencl:0", "cuda:0"])
+def test_tiles_of_gpus(device: str, gpu: None, cuda: Callable[[], AbstractContextManager[object]]) -> None:  # noqa: F811
+    """By workgroups, in local memory; where the last axis stays, element by element."""
+    with cuda() if device == "cuda:0" else nullcontext():
+        set_order(3)
+        for element in TYPES:
+            run = devscope.compile(program(element), default=device, cache=False)
+            (used,) = run.program.devices
+            turned = ["tile_transpose" in kernel.name for kernel in used.kernels]
+            assert turned == [element != "i1"] * (len(turned) - 1) + [False]
+            for sizes in [(64, 80, 3, 2), (33, 65, 5, 20), (5, 7, 1, 3), (0, 5, 4, 2)]:
+                arrays = [random(sizes[: len(p)] if len(p) < 4 else sizes[::-1], element) for p in PERMUTATIONS]
+                for x, permutation, found in zip(arrays, PERMUTATIONS, run(*arrays), strict=True):
+                    np.testing.assert_array_equal(found, x.transpose(permutation), err_msg=f"{element} {sizes}")
+
+
+def test_brain_floats_and_strides_in_tiles_of_gpus(gpu: None) -> None:  # noqa: F811
+    """Of a part of a tensor, in the middle of a program."""
+    run = devscope.compile(
+        """
+        func.func @main(%x: tensor<70x90xbf16>) -> tensor<40x50xbf16> {
+          %e = tensor.empty() : tensor<40x50xbf16>
+          %part = tensor.extract_slice %x[3, 5] [50, 40] [1, 1] : tensor<70x90xbf16> to tensor<50x40xbf16>
+          %r = linalg.transpose ins(%part : tensor<50x40xbf16>) outs(%e : tensor<40x50xbf16>) permutation = [1, 0]
+          return %r : tensor<40x50xbf16>
+        }""",
+        default="opencl:0",
+    )
+    assert any("tile_transpose" in kernel.name for kernel in run.program.devices[0].kernels)
+    x = np.arange(70 * 90).reshape(70, 90).astype(np.float32).astype(ml_dtypes.bfloat16)
+    np.testing.assert_array_equal(run(x), x[3:53, 5:45].T)
