@@ -9,12 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from devscope.errors import DevscopeWarning, InputError, LoweringError
 from devscope.frontends import DeferredSource, Examples, ImportedSource
+
+if TYPE_CHECKING:
+    from devscope.frontends.onnx.types import Imported
 
 _ENTRY = "main"
 
@@ -129,14 +132,8 @@ def _import(model: Any, name: str, examples: Mapping[str, tuple[int, ...]]) -> I
             raise _refusal(name, str(second)) from None
         text = f"'{name}' is compiled for the shapes of the example arguments ({shapes}) only: {refused}"
         warnings.warn(DevscopeWarning(text), stacklevel=2)
-    literals = {made.resources[key]: data for key, data in made.outside.items() if key in made.resources}
-    return ImportedSource(
-        name,
-        made.text.encode(),
-        {_ENTRY: (names, results)},
-        dtypes={_ENTRY: made.dtypes},
-        literals=literals,
-    )
+    entry = {_ENTRY: (names, results)}
+    return ImportedSource(name, made.text.encode(), entry, dtypes={_ENTRY: made.dtypes}, literals=made.literals)
 
 
 _HINT = "with example arguments, it is compiled for their shapes if need be: example_arguments=(x, ...)"
@@ -146,7 +143,7 @@ def _refusal(name: str, why: str, notes: Sequence[str] = ()) -> LoweringError:
     return LoweringError(f"cannot import '{name}': {why}", notes=notes)
 
 
-def _routed(proto: Any, outside: Mapping[str, memoryview]) -> Any:
+def _routed(proto: Any, outside: Mapping[str, memoryview]) -> Imported:
     """Static shapes are lowered here, what has others by torch-mlir. Raises `Refused`."""
     from devscope.frontends.onnx.lower import is_static, lower
     from devscope.frontends.onnx.prepare import converted

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -21,23 +20,22 @@ from devscope.frontends.onnx import shapes as _shapes
 from devscope.frontends.onnx.builder import Builder, Value, tensor_type
 from devscope.frontends.onnx.devices import devices_of
 from devscope.frontends.onnx.graph import Scope, array_of, element_of_array
-from devscope.frontends.onnx.types import ELEMENTS, Refused, element_of, is_code, is_float, is_unsigned, width
+from devscope.frontends.onnx.types import (
+    ELEMENTS,
+    Imported,
+    Refused,
+    element_of,
+    is_code,
+    is_float,
+    is_unsigned,
+    width,
+)
 
 #: Each registers the operators that it lowers.
 MODULES = (_contractions, _control, _elementwise, _indexing, _reductions, _resampling, _shapes)
 
 
-@dataclass
-class Lowered:
-    """MLIR text, with the names of resources by those of the initializers that they stand for."""
-
-    text: str
-    resources: Mapping[str, str]
-    dtypes: tuple[list[str], list[str]]
-    outside: Mapping[str, memoryview]
-
-
-def lower(model: Any, outside: Mapping[str, memoryview]) -> Lowered:
+def lower(model: Any, outside: Mapping[str, memoryview]) -> Imported:
     """The module of a model, the function ``main``. Raises `Refused`."""
     graph = model.graph
     builder = Builder()
@@ -53,13 +51,11 @@ def lower(model: Any, outside: Mapping[str, memoryview]) -> Lowered:
             value = Value(f"%arg{len(arguments)}", element, shape)
             arguments.append((value, info.name))
             scope.values[info.name] = value
-    resources: dict[str, str] = {}
-    outside = dict(outside)
+    literals: dict[str, memoryview] = {}
     for tensor in graph.initializer:
         if tensor.name in outside:
-            resources[tensor.name] = name = f"weight{len(resources)}"
-            if width(element_of(tensor.data_type)) < 8:
-                outside[tensor.name] = _unpacked(tensor, outside[tensor.name])
+            name, data = f"weight{len(literals)}", outside[tensor.name]
+            literals[name] = _unpacked(tensor, data) if width(element_of(tensor.data_type)) < 8 else data
             scope.values[tensor.name] = _resource(builder, tensor, name)
         else:
             scope.known[tensor.name] = array_of(tensor)
@@ -76,7 +72,7 @@ def lower(model: Any, outside: Mapping[str, memoryview]) -> Lowered:
     lines = [f"func.func @main({heads}) -> ({types}) {{", *builder.lines]
     end = f"  return {', '.join(v.name for v in results)} : {types}" if results else "  return"
     elements = [value.element for value, _ in arguments], [value.element for value in results]
-    return Lowered("\n".join([*lines, end, "}"]), resources, elements, outside)
+    return Imported("\n".join([*lines, end, "}"]), elements, literals)
 
 
 def is_static(model: Any) -> bool:
@@ -133,4 +129,4 @@ def _resource(b: Builder, tensor: Any, name: str) -> Value:
     return b.bitcast(value, element)
 
 
-__all__ = ["Lowered", "element_of_array", "lower"]
+__all__ = ["element_of_array", "lower"]

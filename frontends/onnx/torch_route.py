@@ -10,14 +10,13 @@ import pickle
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import onnx
 
 from devscope.errors import DevscopeError
 from devscope.frontends.onnx.devices import located
-from devscope.frontends.onnx.types import Refused, element_of
+from devscope.frontends.onnx.types import Imported, Refused, element_of
 from devscope.runtime.child_process import crashed, ending, python_module
 
 _RIGHT_TYPES = frozenset(("f16", "bf16", "f32", "f64", "i1", "i8", "i32", "i64"))
@@ -70,17 +69,6 @@ def _goes_on(loop: Any) -> bool:
 _MODES = ("plain", "folded", "functions")
 
 
-@dataclass(frozen=True)
-class Imported:
-    """MLIR text, with the names of resources by those of initializers."""
-
-    text: str
-    resources: Mapping[str, str]
-    dtypes: tuple[list[str], list[str]]
-    outside: Mapping[str, memoryview]
-    """The data of the resources, by the same names."""
-
-
 def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported:
     """The module of a model, the function ``main``. Raises `Refused`."""
     from devscope.frontends.onnx.prepare import folded
@@ -100,7 +88,8 @@ def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported
         given = folded(model, resources) if mode == "folded" else model
         answer = _ask(given, resources, mode == "functions")
         if answer[0] == "ok" and _NEGATIVE.search(answer[1]) is None:
-            return Imported(located(answer[1], model), resources, _dtypes(model), outside)
+            literals = {name: outside[key] for key, name in resources.items()}
+            return Imported(located(answer[1], model), _dtypes(model), literals)
         said.append("torch-mlir loses track of a dimension" if answer[0] == "ok" else answer[1])
     raise Refused(min(said, key=len))
 

@@ -1,8 +1,10 @@
-"""Element types of ONNX, of MLIR and of numpy."""
+"""Element types of ONNX, of MLIR and of numpy; what an import makes, and that there is none."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -15,6 +17,16 @@ class Refused(Exception):
 
 class UnknownShape(Refused):
     """What is refused for a shape that depends on data: torch-mlir may know what to do."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model as MLIR text: the function ``main``, the element types of its arguments and results, and the data of
+    its resources by their names."""
+
+    text: str
+    dtypes: tuple[list[str], list[str]]
+    literals: Mapping[str, memoryview]
 
 
 #: By the numbers of ``onnx.TensorProto.DataType``.

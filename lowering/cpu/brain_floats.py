@@ -1,6 +1,8 @@
 """bf16 on processors: computed in f32, and rounded by arithmetic, which vectors have.
 
-LLVM does the same, but calls a function for each element that it rounds.
+LLVM does the same, but calls a function for each element that it rounds. Upstream's passes for that,
+arith-emulate-unsupported-floats and arith-expand{include-bf16}, change signs (negf) by way of f32, too, and
+make one positive NaN of all.
 """
 
 from collections.abc import Iterable, Mapping

@@ -4,6 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from products import product_of
 
 import devscope
 from devscope.backend_check import check_backend
@@ -16,36 +17,17 @@ def test_conformance() -> None:
     assert [outcome for outcome in check_backend("blas") if outcome.problem] == []
 
 
-MAPS = {False: ("m, k", "k, n"), True: ("k, m", "n, k")}
-
-
 @pytest.mark.parametrize(
     ("left", "right", "before", "element"), [*product((0, 1), (0, 1), (0, 1), ("f32", "f64"))]
 )
 def test_transposes(left: int, right: int, before: int, element: str) -> None:
     """``before``: whether an operation transposes the left one once more, which is folded."""
-    m, k, n = 3, 5, 4
-    a = (m, k) if left == before else (k, m)
-    b = (n, k) if right else (k, n)
-    inner = (k, m) if left else (m, k)
-    maps = [MAPS[bool(left)][0], MAPS[bool(right)][1], "m, n"]
-    shown = ", ".join(f"affine_map<(m, n, k) -> ({one})>" for one in maps)
-    shapes = {"a": a, "b": b, "i": inner, "c": (m, n)}
-    types = {name: f"tensor<{x}x{y}x{element}>" for name, (x, y) in shapes.items()}
-    turn = f"""%e = tensor.empty() : {types["i"]}
-      %x = linalg.transpose ins(%a : {types["a"]}) outs(%e : {types["i"]}) permutation = [1, 0]"""
-    text = f"""func.func @main(%a: {types["a"]}, %b: {types["b"]}, %c: {types["c"]}) -> {types["c"]} {{
-      {turn if before else ""}
-      %r = linalg.matmul indexing_maps = [{shown}] ins({"%x" if before else "%a"}, %b : {types["i"]}, {types["b"]})
-        outs(%c : {types["c"]}) -> {types["c"]}
-      return %r : {types["c"]}
-    }}"""
-    executable = devscope.compile(text, backends=["blas"], cache=False)
+    program = product_of(bool(left), bool(right), bool(before), element)
+    executable = devscope.compile(program.text, backends=["blas"], cache=False)
     assert executable.program.uses == {"blas": [f"scipy_cblas_{'s' if element == 'f32' else 'd'}gemm"]}
     random, dtype = np.random.default_rng(0), np.dtype(element.replace("f32", "f4").replace("f64", "f8"))
-    given = [random.standard_normal(shape).astype(dtype) for shape in (a, b, (m, n))]
-    expected = (given[0].T if a == (k, m) else given[0]) @ (given[1].T if right else given[1]) + given[2]
-    np.testing.assert_allclose(executable(*given), expected, rtol=1e-5)
+    given = [random.standard_normal(shape).astype(dtype) for shape in program.shapes]
+    np.testing.assert_allclose(executable(*given), program.expected(*given), rtol=1e-5)
 
 
 def test_constants_and_values_that_are_no_numbers() -> None:

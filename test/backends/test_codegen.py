@@ -2,12 +2,13 @@
 
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
+import toy
+from toy import registered_toy as registered_toy
 
 import devscope
 from devscope.backends import (
@@ -22,11 +23,6 @@ from devscope.backends import (
     PythonCall,
 )
 from devscope.errors import BackendError, DevscopeWarning, ExecutionError
-
-sys.path.append(str(Path(__file__).parent))
-
-import toy
-from toy import registered_toy as registered_toy
 
 C = """
 #include <stdint.h>

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
+from test_codegen import compiler
 
 import devscope
 from devscope.backends import (
@@ -26,10 +26,6 @@ from devscope.errors import BackendError, ExecutionError, LoweringError
 from devscope.patterns import op, wildcard
 from devscope.runtime.drivers import driver
 from devscope.runtime.plugins import Runtime, register_runtime
-
-sys.path.append(str(Path(__file__).parent))
-
-from test_codegen import compiler
 
 if not (found := driver("opencl")) or not found.devices():
     pytest.skip("this machine has no OpenCL device", allow_module_level=True)

@@ -5,10 +5,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
+import toy
+from toy import registered_toy as registered_toy
 
 import devscope
 from devscope.backends import Backend, Row, registry
@@ -17,11 +18,6 @@ from devscope.dialects.target import OptionSpec
 from devscope.errors import OptionError
 from devscope.runtime.drivers import cuda
 from devscope.runtime.plugins import LibraryRuntime
-
-sys.path.append(str(Path(__file__).parent))
-
-import toy
-from toy import registered_toy as registered_toy
 
 
 def make(name: str = "made_up", **fields: Any) -> type[Backend]:

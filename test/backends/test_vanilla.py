@@ -14,7 +14,7 @@ from devscope.errors import DeviceError, LoweringError
 from devscope.runtime.plugins import register_runtime
 
 EXAMPLE = Path(__file__).parents[2] / "examples/backends/vanilla"
-sys.path += [str(EXAMPLE), str(Path(__file__).parent)]
+sys.path.append(str(EXAMPLE))
 
 from installed import offer  # noqa: E402
 from vanilla.backend import Vanilla  # noqa: E402

@@ -1,11 +1,11 @@
-"""Makes the modules of this folder importable."""
+"""Makes the modules of this folder, and those of the tests of backends, importable."""
 
 import sys
 from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path += [str(Path(__file__).parent), str(Path(__file__).parents[1] / "backends")]
 
 from emulation import emulator
 

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from emulation import emulated_cuda
+from products import product_of
 
 import devscope
 from devscope.backends.cublas.runtime import CublasRuntime
@@ -61,7 +62,6 @@ def taken(executable: devscope.Executable) -> list[str]:
     return [row["pattern"] for row in executable.program.report["backends"]]
 
 
-MAPS = {False: ("m, k", "k, n"), True: ("k, m", "n, k")}
 CASES = [*product((0, 1), (0, 1), (0, 1), ("f32",)), (0, 0, 1, "f64"), (1, 0, 0, "f16"), (1, 1, 0, "bf16")]
 
 
@@ -70,27 +70,11 @@ def test_transposes_and_a_matrix_that_is_added(
     library: ctypes.CDLL, left: int, right: int, before: int, element: str
 ) -> None:
     """``before``: whether an operation transposes the left one once more, which is folded."""
-    m, k, n = 3, 5, 4
-    a = (m, k) if left == before else (k, m)
-    b = (n, k) if right else (k, n)
-    inner = (k, m) if left else (m, k)
-    maps = [MAPS[bool(left)][0], MAPS[bool(right)][1], "m, n"]
-    shown = ", ".join(f"affine_map<(m, n, k) -> ({one})>" for one in maps)
-    shapes = {"a": a, "b": b, "i": inner, "c": (m, n)}
-    types = {name: f"tensor<{x}x{y}x{element}>" for name, (x, y) in shapes.items()}
-    turn = f"""%e = tensor.empty() : {types["i"]}
-      %x = linalg.transpose ins(%a : {types["a"]}) outs(%e : {types["i"]}) permutation = [1, 0]"""
-    text = f"""func.func @main(%a: {types["a"]}, %b: {types["b"]}, %c: {types["c"]}) -> {types["c"]} {{
-      {turn if before else ""}
-      %r = linalg.matmul indexing_maps = [{shown}] ins({"%x" if before else "%a"}, %b : {types["i"]}, {types["b"]})
-        outs(%c : {types["c"]}) -> {types["c"]}
-      return %r : {types["c"]}
-    }}"""
-    executable = compiled(text)
+    program = product_of(bool(left), bool(right), bool(before), element)
+    executable = compiled(program.text)
     assert taken(executable) == ["matmul"]
-    given = random(a, b, (m, n), element=element)
-    x, y, z = (one.astype("f8") for one in given)
-    close(executable(*given), (x.T if a == (k, m) else x) @ (y.T if right else y) + z, element)
+    given = random(*program.shapes, element=element)
+    close(executable(*given), program.expected(*(one.astype("f8") for one in given)), element)
 
 
 ROW = """func.func @main(%a: tensor<?x16xE>, %b: tensor<16x4xE>, %v: tensor<4xE>) -> tensor<?x4xE> {
