@@ -16,9 +16,10 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._guards import TracingContext
 
 from devscope import api
-from devscope.errors import DevscopeError, DevscopeWarning, OptionError
+from devscope.errors import DevscopeError, DevscopeWarning, InputError, OptionError
 from devscope.frontends.torch.decompositions import table
 from devscope.frontends.torch.graphs import read_graph
+from devscope.frontends.torch.traced_functions import traced_functions
 
 _FALLBACKS = ("eager", "error")
 
@@ -58,7 +59,8 @@ def devscope_backend(
         inference_compiler=for_inference,
         decompositions=table(),
     )
-    return compiled(graph, example_inputs)
+    with traced_functions():
+        return compiled(graph, example_inputs)
 
 
 def _boxed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -116,7 +118,7 @@ class _Graph:
             source, results = read_graph(self._module, constants)
             executable = api.compile(source, **self._settings)
         except DevscopeError as error:
-            if self._strict:
+            if self._strict or isinstance(error, OptionError | InputError):
                 raise
             _warn(error)
             return self._module.forward

@@ -234,3 +234,12 @@ def _log_ndtr(x: _Tensor) -> Any:
     scaled = x * math.sqrt(0.5)
     low = torch.log(torch.special.erfcx(-scaled) / 2) - scaled * scaled
     return torch.where(x < -1, low, torch.log1p(-torch.erfc(scaled) / 2))
+
+
+@TABLE.of(aten._pdist_forward.default)
+def _pdist(x: _Tensor, p: float = 2) -> Any:
+    count: Any = x.shape[0]
+    if not isinstance(count, int):
+        return NotImplemented
+    one, other = torch.triu_indices(count, count, 1)
+    return torch.linalg.vector_norm(x.index_select(0, one) - x.index_select(0, other), p, -1)

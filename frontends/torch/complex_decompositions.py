@@ -256,3 +256,35 @@ TABLE[aten.angle.default] = _angle
 TABLE[aten._fft_c2c.default] = _fft
 TABLE[aten._fft_r2c.default] = _real_fft
 TABLE[aten._fft_c2r.default] = _fft_to_real
+
+
+def _filled(overload: Any, position: int | None = None) -> None:
+    """New tensors of complex numbers, which torch-mlir fills with numbers of another type."""
+
+    def filled(*arguments: Any, **named: Any) -> Any:
+        of = named.get("dtype") or (arguments[0].dtype if isinstance(arguments[0], torch.Tensor) else None)
+        value = 0 if position is None else arguments[position]
+        if of is None:
+            of = torch.complex64 if isinstance(value, complex) else torch.float32
+        if not of.is_complex:
+            return NotImplemented
+        named |= {"dtype": of.to_real()}
+        value = complex(value)
+        parts = [value.real, value.imag]
+        return torch.complex(*(overload(*_with(arguments, position, part), **named) for part in parts))
+
+    TABLE[overload] = filled
+
+
+def _with(arguments: tuple[Any, ...], position: int | None, value: Any) -> tuple[Any, ...]:
+    if position is None:
+        return arguments
+    return *arguments[:position], value, *arguments[position + 1 :]
+
+
+_filled(aten.zeros.default)
+_filled(aten.new_zeros.default)
+_filled(aten.zeros_like.default)
+_filled(aten.full.default, 1)
+_filled(aten.new_full.default, 2)
+_filled(aten.full_like.default, 1)

@@ -18,7 +18,8 @@ from torch_mlir.extras import fx_importer
 from devscope.dialects.location import KIND_MARK, PRAGMA
 from devscope.errors import LoweringError
 from devscope.frontends.torch.branches import choose_of_branches
-from devscope.frontends.torch.lowering_worker import LIMITS
+from devscope.frontends.torch.lowering_worker import CALL, LIMITS
+from devscope.frontends.torch.matrix_operations import ROUTINES
 from devscope.frontends.torch.signature import ENTRY, Signature
 from devscope.frontends.torch.views import flatten_joined_dimensions
 from devscope.lowering.interop.bindings import without_dialect_modules
@@ -27,6 +28,7 @@ from devscope.lowering.interop.parsing import bytecode
 ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
 # Not ``torch_mlir.dialects.torch``: its Python classes of all operations take 0.3 s and 23 MiB, and nobody asks.
 torch_dialect: Any = importlib.import_module("torch_mlir._mlir_libs._torchMlir")
+_OWN = "torch.devscope."
 _HERE = os.path.dirname(__file__)
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+), in ')
 _OWN_FRAMES = re.compile(r"[/\\]torch[/\\](nn|_|functional|utils|fx|export|autograd|masked)")
@@ -55,6 +57,7 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
             f"torch-mlir does not import the program: {' '.join(str(error).split())[:600]}"
         ) from error
     _bind(function, graph, signature)
+    _call_routines(importer.module)
     if signature.limits:
         flat = [number for limit in signature.limits for number in limit]
         function.attributes[LIMITS] = ir.DenseI64ArrayAttr.get(flat, function.context)
@@ -78,7 +81,8 @@ def _refuse_random_numbers(graph: Any) -> None:
 def _frame(node: Any) -> tuple[str, str] | None:
     """File and line of the user's code that a node is of."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    own = [one for one in frames if not _OWN_FRAMES.search(one[0]) and _HERE not in one[0]] or frames[-1:]
+    frames = [one for one in frames if _HERE not in one[0]]
+    own = [one for one in frames if not _OWN_FRAMES.search(one[0])] or frames[-1:]
     return own[-1] if own else None
 
 
@@ -109,6 +113,30 @@ def _bind(function: Any, graph: Any, signature: Signature) -> None:
         types = [argument.type for argument in block.arguments]
         results = list(function.type.results)
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, results))
+
+
+def _call_routines(module: Any) -> None:
+    """Calls of functions that nobody has, which torch-mlir leaves alone, in place of what only devscope lowers."""
+    found: list[Any] = []
+
+    def look(op: Any) -> Any:
+        if op.name == "torch.operator" and op.attributes["name"].value.startswith(_OWN):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(look)
+    with module.context:
+        for number, op in enumerate(found):
+            routine = ROUTINES[op.attributes["name"].value.removeprefix(_OWN)]
+            name, operands = f"{CALL}{routine}.{number}", list(op.operands)
+            type_ = ir.FunctionType.get([value.type for value in operands], [value.type for value in op.results])
+            with ir.InsertionPoint(module.body), op.location:
+                fx_importer.func_dialect.FuncOp(name, type_, visibility="private")
+            with ir.InsertionPoint(op), op.location:
+                call = fx_importer.func_dialect.CallOp(type_.results, name, operands)
+            for old, new in zip(op.results, call.results, strict=True):
+                old.replace_all_uses_with(new)
+            op.erase()
 
 
 def _return_initial(module: Any, name: str, signature: Signature) -> None:

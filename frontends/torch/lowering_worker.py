@@ -24,6 +24,15 @@ _UNKNOWN = re.compile(r'"torch\.((?:aten|prims?)\.[\w.]+)"')
 _NAME = re.compile(r'^loc\("(?!devscope\.)([^"]*)"')
 _FILE = re.compile(r'"([^"]+)":(\d+):\d+')
 
+_LAST = "torch-verify-linalg-on-tensors-backend-contract"
+
+CALL = "devscope.call."
+"""How functions are called that stand for routines on matrices, which follow, and a number."""
+
+_OPTIONS = {"Eigh": ' {backend_config = "1"}'}
+_DECLARED = re.compile(rf"^ *func\.func private @{re.escape(CALL)}.*\n", re.MULTILINE)
+_CALLED = re.compile(rf"(?:func\.)?call @{re.escape(CALL)}([\w.]+)\.\d+(\([^)]*\))")
+
 LIMITS = "devscope.limits"
 """An attribute of functions: argument, dimension, least and largest size, for each dimension that has limits."""
 
@@ -32,18 +41,34 @@ Refusal = tuple[str, str, list[str]]
 
 def lower(module: Any) -> bytes | Refusal:
     """Text of the module, in linalg; or why there is none."""
+    has_calls = any(
+        str(op.operation.attributes["sym_name"]).startswith(f'"{CALL}') for op in module.body.operations
+    )
     with module.context:
         for passes in _PASSES:
             try:
-                passmanager.PassManager.parse(passes).run(module.operation)
+                _pass_manager(passes, has_calls).run(module.operation)
             except ir.MLIRError as error:
                 return _refusal(module, error)
+        if left := _left(module):
+            return f"torch-mlir has no lowering for {left[0].removeprefix('torch.')}", "", []
         _drop_wrong_assertions(module)
         _check_limits(module)
         for op in module.body.operations:
             for name in [str(name) for name in op.operation.attributes if str(name).startswith("torch.")]:
                 del op.operation.attributes[name]
-    return module.operation.get_asm(enable_debug_info=True).encode()
+    text = module.operation.get_asm(enable_debug_info=True)
+    return _CALLED.sub(_custom_call, _DECLARED.sub("", text)).encode()
+
+
+def _custom_call(call: Any) -> str:
+    return f"stablehlo.custom_call @{call[1]}{call[2]}{_OPTIONS.get(call[1], '')}"
+
+
+def _pass_manager(passes: str, has_calls: bool) -> Any:
+    """The last pass looks what is left, and has no place for calls."""
+    manager = passmanager.PassManager.parse(passes)
+    return passmanager.PassManager.parse(str(manager).replace(f",{_LAST}", "")) if has_calls else manager
 
 
 def _check_limits(module: Any) -> None:
@@ -111,7 +136,7 @@ def _left(module: Any) -> list[str]:
     found: list[str] = []
 
     def look(op: Any) -> Any:
-        if op.name.startswith("torch.aten."):
+        if op.name.startswith(("torch.aten.", "torch.prim", "torch.operator")):
             found.append(op.name)
         return ir.WalkResult.ADVANCE
 

@@ -98,3 +98,41 @@ def _smooth_interpolation(overload: Any, kernel: Callable[[_Tensor], _Tensor], w
 TABLE[aten.grid_sampler_3d.default] = _grid_sample_3d
 _smooth_interpolation(aten._upsample_bilinear2d_aa.default, _linear, 2)
 _smooth_interpolation(aten._upsample_bicubic2d_aa.default, _cubic, 4)
+
+
+def _starts(sample: _Tensor, size: Any, count: Any, window: int) -> _Tensor:
+    """Where windows of a fractional pooling begin, for each sample: ATen/native/FractionalMaxPooling.h."""
+    if count == 1:
+        return torch.full([*sample.shape, 1], size - window)
+    alpha = torch.full((), (size - window) / (count - 1), dtype=sample.dtype)
+    steps = torch.arange(count - 1, dtype=sample.dtype)
+    first = ((steps + sample[..., None]) * alpha).to(torch.int64) - (sample[..., None] * alpha).to(torch.int64)
+    return torch.cat([first, torch.full([*sample.shape, 1], size - window)], -1)
+
+
+def _fractional_max_pool(x: _Tensor, windows: Sequence[int], counts: Sequence[Any], samples: _Tensor) -> Any:
+    """Values and places; ``samples`` say of each channel where windows begin, of planes their columns first."""
+    rank = len(windows)
+    is_one = x.dim() == rank + 1
+    x = x[None] if is_one else x
+    sizes: Any = x.shape[-rank:]
+    flat: Any = torch.zeros((), dtype=torch.int64)
+    for dim, (size, count, window) in enumerate(zip(sizes, counts, windows, strict=True)):
+        starts = _starts(samples[..., dim if rank == 3 else rank - 1 - dim], size, count, window)
+        places = (starts[..., None] + torch.arange(window)).flatten(-2)
+        shape = [1] * rank
+        shape[dim] = count * window
+        flat = flat * size + places.reshape([*places.shape[:2], *shape])
+    flat = flat.expand(*x.shape[:2], *flat.shape[2:])
+    found = x.flatten(2).gather(2, flat.flatten(2))
+    split = [length for pair in zip(counts, windows, strict=True) for length in pair]
+    order = [*range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2)]
+    values, places = (
+        one.reshape(*x.shape[:2], *split).permute(0, 1, *order).flatten(2 + rank) for one in (found, flat)
+    )
+    best = values.argmax(-1, keepdim=True)
+    results = values.gather(-1, best)[..., 0], places.gather(-1, best)[..., 0]
+    return tuple(one[0] for one in results) if is_one else results
+
+
+TABLE[aten.fractional_max_pool2d.default] = TABLE[aten.fractional_max_pool3d.default] = _fractional_max_pool

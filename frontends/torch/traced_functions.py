@@ -14,6 +14,9 @@ import torch.nn.functional as F
 from torch.nn.modules import transformer
 from torch.overrides import TorchFunctionMode
 
+from devscope.frontends.torch.matrix_decompositions import least_squares
+from devscope.frontends.torch.packed_sequences import PACK, PAD, RECURRENT, Packed
+
 _Tensor = torch.Tensor
 _LOCK = RLock()
 
@@ -96,12 +99,199 @@ _TRACED: dict[Any, Callable[..., Any]] = {
 }
 
 
+def _is_number(index: Any) -> bool:
+    kinds = (torch.int64, torch.int32, torch.int16, torch.int8)
+    return isinstance(index, torch.Tensor) and index.dim() == 0 and index.dtype in kinds
+
+
+def _dimensions(x: _Tensor, index: Any) -> tuple[list[Any], list[int]] | None:
+    """The parts of an index without ``...``, and the dimension that each begins at; None for masks and lists."""
+    parts: list[Any] = list(index) if isinstance(index, tuple) else [index]
+    for part in parts:
+        known = isinstance(part, torch.Tensor | slice | int | type(...)) or part is None
+        if not known or isinstance(part, bool) or (isinstance(part, torch.Tensor) and part.dtype in _MASKS):
+            return None
+    if any(part is ... for part in parts):
+        place = next(at for at, part in enumerate(parts) if part is ...)
+        missing = x.dim() - sum(part is not None and part is not ... for part in parts)
+        parts[place : place + 1] = [slice(None)] * missing
+    return parts, [sum(part is not None for part in parts[:at]) for at in range(len(parts))]
+
+
+_MASKS = (torch.bool, torch.uint8)
+
+
+def _take(x: _Tensor, index: Any) -> Any:
+    """PyTorch looks what number it is that a tensor of one has as an index: here, rows are taken first."""
+    found = _dimensions(x, index) if _has_numbers(index) else None
+    if found is None:
+        return x[index]
+    parts, dims = found
+    for at, (part, dim) in enumerate(zip(parts, dims, strict=True)):
+        if _is_number(part):
+            number = torch.where(part < 0, part + x.shape[dim], part).to(torch.int64)
+            x = x.index_select(dim, number.reshape(1))
+            parts[at] = 0
+    return x[tuple(parts)]
+
+
+def _put(x: _Tensor, index: Any, value: Any) -> Any:
+    found = _dimensions(x, index) if _has_numbers(index) else None
+    if found is None or any(part is None for part in found[0]):
+        x[index] = value
+        return
+    parts, _ = found
+    tensors = [at for at, part in enumerate(parts) if isinstance(part, torch.Tensor)]
+    if tensors[-1] - tensors[0] >= len(tensors):
+        raise RuntimeError("indices that are tensors, one of them of one number, do not stand side by side")
+    # The index is of ranges alone and of tensors side by side, so that these are one dimension, or none.
+    target, dim = x, 0
+    for at, part in enumerate(parts):
+        if at in tensors:
+            dim += 1
+        elif isinstance(part, int):
+            target = target.select(dim, part)
+        else:
+            start, stop, step = part.start, part.stop, part.step
+            target = target if part == slice(None) else _range(target, dim, start, stop, step)
+            dim += 1
+    before = sum(not isinstance(part, int) for part in parts[: tensors[0]])
+    numbers = [parts[at].to(torch.int64) for at in tensors]
+    value = torch.as_tensor(value, dtype=x.dtype)
+    torch.ops.aten.index_put_(target, [*[None] * before, *numbers], value)
+
+
+def _range(x: _Tensor, dim: int, start: Any, stop: Any, step: Any) -> _Tensor:
+    return torch.ops.aten.slice.Tensor(x, dim, start, stop, 1 if step is None else step)
+
+
+def _has_numbers(index: Any) -> bool:
+    return any(map(_is_number, index if isinstance(index, tuple) else (index,)))
+
+
+_TRACED[torch.Tensor.__getitem__] = _take
+_TRACED[torch.Tensor.__setitem__] = _put
+
+
+_return_types: Any = torch.return_types
+
+
+def _lstsq(a: _Tensor, b: _Tensor, rcond: Any = None, *, driver: Any = None) -> Any:
+    """Whether there are residuals depends on data."""
+    found = least_squares(a, b, rcond, driver=driver)
+    return torch.linalg.lstsq(a, b) if found is NotImplemented else _return_types.linalg_lstsq(found)
+
+
+_TRACED[torch.linalg.lstsq] = _lstsq
+
+
+def _combinations(x: _Tensor, r: int = 2, with_replacement: bool = False) -> Any:
+    if r != 2:
+        return torch.combinations(x, r, with_replacement)
+    one, other = torch.triu_indices(x.shape[0], x.shape[0], 0 if with_replacement else 1)
+    return torch.stack([x.index_select(0, one), x.index_select(0, other)], 1)
+
+
+_TRACED[torch.combinations] = _combinations
+
+
+def _native_attention(
+    query: _Tensor,
+    key: _Tensor,
+    value: _Tensor,
+    embed_dim: int,
+    heads: int,
+    qkv_weight: _Tensor,
+    qkv_bias: _Tensor,
+    proj_weight: _Tensor,
+    proj_bias: _Tensor,
+    mask: _Tensor | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> tuple[_Tensor, _Tensor]:
+    """What modules of attention call for inference, in one operation for all of it.
+
+    ``mask_type``: 0 for a mask of positions, 1 for one of keys, 2 for both in one.
+    """
+    weights, biases = qkv_weight.chunk(3), qkv_bias.chunk(3)
+    q, k, v = (
+        F.linear(x, weight, bias).unflatten(-1, (heads, -1)).transpose(1, 2)
+        for x, weight, bias in zip((query, key, value), weights, biases, strict=True)
+    )
+    scores = q @ k.mT / math.sqrt(embed_dim // heads)
+    if mask is not None:
+        hidden = mask.to(torch.bool)
+        scores = scores.masked_fill(hidden[:, None, None] if mask_type == 1 else hidden, -math.inf)
+    scores = scores.softmax(-1)
+    found = F.linear((scores @ v).transpose(1, 2).flatten(2), proj_weight, proj_bias)
+    return found, scores.mean(1) if average_attn_weights else scores
+
+
+def _encoder_layer(
+    x: _Tensor,
+    embed_dim: int,
+    heads: int,
+    qkv_weight: _Tensor,
+    qkv_bias: _Tensor,
+    proj_weight: _Tensor,
+    proj_bias: _Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    *others: Any,
+    mask_type: int | None = None,
+) -> _Tensor:
+    """The same for a layer of ``nn.TransformerEncoder``: norms and a net of two layers follow."""
+    norms, net = (others[:2], others[2:4]), others[4:8]
+    mask = others[8] if len(others) > 8 else None
+    mask_type = others[9] if len(others) > 9 else mask_type
+
+    def attended(y: _Tensor) -> _Tensor:
+        given = qkv_weight, qkv_bias, proj_weight, proj_bias, mask
+        return _native_attention(y, y, y, embed_dim, heads, *given, mask_type=mask_type)[0]
+
+    def mapped(y: _Tensor) -> _Tensor:
+        y = F.linear(y, *net[:2])
+        return F.linear(F.gelu(y) if use_gelu else F.relu(y), *net[2:])
+
+    def normed(y: _Tensor, number: int) -> _Tensor:
+        weight, bias = norms[number]
+        return F.layer_norm(y, [embed_dim], weight, bias, eps)
+
+    if norm_first:
+        x = x + attended(normed(x, 0))
+        return x + mapped(normed(x, 1))
+    x = normed(x + attended(x), 0)
+    return normed(x + mapped(x), 1)
+
+
+_functions: Any = vars(torch)["_C"]._VariableFunctions
+_TRACED[_functions._native_multi_head_attention] = _native_attention
+_TRACED[_functions._transformer_encoder_layer_fwd] = _encoder_layer
+
+
 class _Mode(TorchFunctionMode):
+    def __init__(self) -> None:
+        super().__init__()
+        self._packed = Packed()
+
     def __torch_function__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        kwargs = kwargs or {}
+        if func is PACK:
+            return self._packed.pack(*args, **kwargs)
+        lengths = args[1] if len(args) > 1 and func is not torch.Tensor.__getitem__ else args[0] if args else None
+        if isinstance(lengths, torch.Tensor) and (known := self._packed.of(lengths)) is not None:
+            if func is PAD:
+                return self._packed.pad(*args, **kwargs)
+            if func in RECURRENT:
+                return RECURRENT[func](self._packed, *args, **kwargs)
+            if func is torch.Tensor.__getitem__ and args[1].__class__ is int:  # how many go on at first
+                return known[1]
         function: Any = _TRACED.get(func, func)
-        return function(*args, **(kwargs or {}))
+        return function(*args, **kwargs)
 
 
 def _is_causal(mask: Any, is_causal: bool | None = None, size: int | None = None) -> bool:

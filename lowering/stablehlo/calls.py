@@ -35,6 +35,8 @@ def expand_custom_call(op: Any) -> None:
         _assert(op)
     elif name == "stablehlo.dynamic_reduce_window":
         expand_dynamic_reduce_window(op)
+    elif name == "devscope.require":
+        _require(op)
     elif routine := matrix_calls.routine(name):
         expand(op, routine(op))
 
@@ -50,6 +52,15 @@ def _assert(op: Any) -> None:
     )
     build.op("cf.assert", [test], [], {"msg": ir.StringAttr.get(message, op.context)})
     op.erase()
+
+
+def _require(op: Any) -> None:
+    """The second operand, if the first one is true."""
+    build = Builder(op)
+    test = build.value("tensor.extract", [op.operands[0]], ir.IntegerType.get_signless(1, op.context))
+    message = "a sequence is shorter than the program was compiled for, which all of them are"
+    build.op("cf.assert", [test], [], {"msg": ir.StringAttr.get(message, op.context)})
+    mlir_util.replace_op(op, [op.operands[1]])
 
 
 def expand_barrier(op: Any) -> None:

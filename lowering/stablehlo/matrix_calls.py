@@ -1,4 +1,4 @@
-"""Calls of routines on matrices: XLA's own by name, those that JAX makes for processors by LAPACK's."""
+"""Calls of routines on matrices: XLA's own and ours by name, those that JAX makes for processors by LAPACK's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def routine(name: str) -> Routine | None:
     """What expands calls of a name."""
     if found := _LAPACK.fullmatch(name):
         return _OF_LAPACK.get(_REAL_NAMES.get(found[1], found[1]))
-    return _OF_XLA.get(name)
+    return _BY_NAME.get(name)
 
 
 def _options(op: Any) -> dict[str, str]:
@@ -115,6 +115,27 @@ def _gesdd(op: Any) -> str:
     return _finish(op, [a, values, left, right, _failed(values.spread(-1, 1))])
 
 
+def _svd(full: bool) -> Routine:
+    def expanded(op: Any) -> str:
+        _, (a,) = _given(op)
+        return _finish(op, jacobi.svd(a, full))
+
+    return expanded
+
+
+def _triangular(lower: bool) -> Routine:
+    def expanded(op: Any) -> str:
+        _, (a, b) = _given(op)
+        return _finish(op, [triangular_solve(a, b, True, lower, False, "NO_TRANSPOSE")])
+
+    return expanded
+
+
+def _cholesky(op: Any) -> str:
+    _, (a,) = _given(op)
+    return _finish(op, [cholesky(a, True)])
+
+
 _REAL_NAMES: Mapping[str, str] = {"ungqr": "orgqr", "heevd": "syevd"}
 """Of routines that are called otherwise for complex numbers."""
 
@@ -128,9 +149,15 @@ _OF_LAPACK: Mapping[str, Routine] = {
     "gesdd": _gesdd,
 }
 
-_OF_XLA: Mapping[str, Routine] = {
+_BY_NAME: Mapping[str, Routine] = {
     "LuDecomposition": _lu_decomposition,
     "Qr": _geqrf,
     "ProductOfElementaryHouseholderReflectors": _orgqr,
     "Eigh": _eigh,
+    "devscope.svd": _svd(False),
+    "devscope.full_svd": _svd(True),
+    "devscope.cholesky": _cholesky,
+    "devscope.solve_lower": _triangular(True),
+    "devscope.solve_upper": _triangular(False),
 }
+"""XLA's, and those of the frontends."""

@@ -1,0 +1,136 @@
+"""Operations on matrices that torch-mlir lacks: it carries calls of them, which devscope's own lowering expands.
+
+To PyTorch each is an operation of its own, ``devscope::NAME``, so that graphs have it and eager can run it. What
+they compute is in ``lowering/stablehlo/matrix_calls.py``, of matrices of any size and of batches of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+_Tensor = torch.Tensor
+_LIBRARY = torch.library.Library("devscope", "DEF")
+
+
+def _define(schema: str, eager: Callable[..., Any], shapes: Callable[..., Any]) -> Any:
+    name = schema.partition("(")[0]
+    _LIBRARY.define(schema)
+    _LIBRARY.impl(name, eager, "CompositeExplicitAutograd")
+    torch.library.register_fake(f"devscope::{name}", shapes, lib=_LIBRARY)
+    return getattr(torch.ops.devscope, name).default
+
+
+def _shapes_of_svd(a: _Tensor, full: bool) -> tuple[_Tensor, ...]:
+    *batch, m, n = a.shape
+    k = min(m, n)
+    u, v = (m, n) if full else (k, k)
+    return a.new_empty([*batch, m, u]), a.new_empty([*batch, k]), a.new_empty([*batch, v, n])
+
+
+def _eager_lu(a: _Tensor) -> tuple[_Tensor, ...]:
+    packed, pivots = torch.linalg.lu_factor(a)
+    order = torch.lu_unpack(packed, pivots, unpack_data=False)[0].argmax(-2)
+    return packed, pivots - 1, order.to(torch.int32)
+
+
+def _shapes_of_lu(a: _Tensor) -> tuple[_Tensor, ...]:
+    *batch, m, n = a.shape
+    of: Any = torch.int32
+    return torch.empty_like(a), a.new_empty([*batch, min(m, n)], dtype=of), a.new_empty([*batch, m], dtype=of)
+
+
+def _shapes_of_qr(a: _Tensor) -> tuple[_Tensor, ...]:
+    *batch, m, n = a.shape
+    return torch.empty_like(a), a.new_empty([*batch, min(m, n)])
+
+
+def _as_second(a: _Tensor, b: _Tensor) -> _Tensor:
+    return torch.empty_like(b)
+
+
+def _eager_eigh(a: _Tensor) -> tuple[_Tensor, ...]:
+    values, vectors = torch.linalg.eigh(a)
+    return vectors, values
+
+
+def _shapes_of_eigh(a: _Tensor) -> tuple[_Tensor, ...]:
+    return torch.empty_like(a), a.new_empty(a.shape[:-1])
+
+
+def _eager_svd(a: _Tensor) -> tuple[_Tensor, ...]:
+    return tuple(torch.linalg.svd(a, full_matrices=False))
+
+
+def _eager_full_svd(a: _Tensor) -> tuple[_Tensor, ...]:
+    return tuple(torch.linalg.svd(a))
+
+
+def _shapes_of_thin_svd(a: _Tensor) -> tuple[_Tensor, ...]:
+    return _shapes_of_svd(a, False)
+
+
+def _shapes_of_full_svd(a: _Tensor) -> tuple[_Tensor, ...]:
+    return _shapes_of_svd(a, True)
+
+
+def _eager_qr(a: _Tensor) -> tuple[_Tensor, ...]:
+    return tuple(torch.geqrf(a))
+
+
+def _as_first(a: _Tensor, b: _Tensor | None = None) -> _Tensor:
+    return torch.empty_like(a)
+
+
+def _solve_lower(a: _Tensor, b: _Tensor) -> _Tensor:
+    return torch.linalg.solve_triangular(a, b, upper=False)
+
+
+def _solve_upper(a: _Tensor, b: _Tensor) -> _Tensor:
+    return torch.linalg.solve_triangular(a, b, upper=True)
+
+
+eigh = _define("eigh(Tensor a) -> (Tensor, Tensor)", _eager_eigh, _shapes_of_eigh)
+"""Eigenvectors, and eigenvalues, ascending, of symmetric matrices of which the lower triangle is read."""
+
+svd = _define("svd(Tensor a) -> (Tensor, Tensor, Tensor)", _eager_svd, _shapes_of_thin_svd)
+full_svd = _define("full_svd(Tensor a) -> (Tensor, Tensor, Tensor)", _eager_full_svd, _shapes_of_full_svd)
+
+qr = _define("qr(Tensor a) -> (Tensor, Tensor)", _eager_qr, _shapes_of_qr)
+"""R, below it the vectors of reflections, and their factors."""
+
+reflections = _define("reflections(Tensor a, Tensor taus) -> Tensor", torch.linalg.householder_product, _as_first)
+"""The product of reflections as `qr` has them."""
+
+lu = _define("lu(Tensor a) -> (Tensor, Tensor, Tensor)", _eager_lu, _shapes_of_lu)
+"""Both factors in one matrix, the row that each was swapped with, from 0, and the order of rows that makes."""
+
+cholesky = _define("cholesky(Tensor a) -> Tensor", torch.linalg.cholesky, _as_first)
+solve_lower = _define("solve_lower(Tensor a, Tensor b) -> Tensor", _solve_lower, _as_second)
+solve_upper = _define("solve_upper(Tensor a, Tensor b) -> Tensor", _solve_upper, _as_second)
+
+
+def _eager_require(condition: _Tensor, x: _Tensor) -> _Tensor:
+    if not condition:
+        raise RuntimeError("what the program was compiled for does not hold")
+    return x.clone()
+
+
+require = _define("require(Tensor condition, Tensor x) -> Tensor", _eager_require, _as_second)
+"""``x``; an error if the condition does not hold."""
+
+ROUTINES = {
+    "eigh": "Eigh",
+    "svd": "devscope.svd",
+    "full_svd": "devscope.full_svd",
+    "qr": "Qr",
+    "reflections": "ProductOfElementaryHouseholderReflectors",
+    "lu": "LuDecomposition",
+    "cholesky": "devscope.cholesky",
+    "solve_lower": "devscope.solve_lower",
+    "solve_upper": "devscope.solve_upper",
+    "require": "devscope.require",
+}
+"""What calls of the operations are called in StableHLO."""
