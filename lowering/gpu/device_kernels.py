@@ -19,6 +19,7 @@ from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.kernels.transposes import call_transposes
 from devscope.lowering.kernels.vector_edges import expand_edges
 from devscope.lowering.kernels.vector_pieces import take_vectors_apart
+from devscope.lowering.kernels.wide_sums import call_wide_sums
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.windows import windowed_operations
@@ -50,6 +51,7 @@ def call_library(module: Any, kernels: DeviceKernels, packed: PackedConstants, r
         from devscope.lowering.kernels.convolutions import call_convolutions
 
         call_convolutions(windowed, kernels.schedules, kernels.library, packed)
+    call_wide_sums(module, kernels.schedules, kernels.library, packed)
     packed.finish()
     call_transposes(module, kernels.schedules, kernels.library)
     functions = kernels.library.definitions(module.context)

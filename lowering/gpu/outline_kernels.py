@@ -95,12 +95,14 @@ def _call_tiles(module: Any, schedules: Schedules, taken: set[str], lanes: int) 
     from devscope.lowering.gpu.reductions import call_reductions
     from devscope.lowering.gpu.rows import call_rows
     from devscope.lowering.gpu.transposes import call_tile_transposes
+    from devscope.lowering.kernels.wide_sums import widen_sums
 
     launchers = Launchers(module, taken, lanes)
     call_contractions(module, schedules, launchers)
     call_rows(module, schedules, launchers)
     call_reductions(module, schedules, launchers)
     call_tile_transposes(module, schedules, launchers)
+    widen_sums(module)
     return launchers
 
 

@@ -10,6 +10,7 @@ from devscope.lowering.kernels.rows import fuse_rows
 from devscope.lowering.kernels.split_reductions import split_reductions
 from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.kernels.transposes import call_transposes
+from devscope.lowering.kernels.wide_sums import call_wide_sums
 from devscope.lowering.windows import windowed_operations
 
 
@@ -24,6 +25,7 @@ def call_kernels(module: Any, schedules: Schedules, library: KernelLibrary, pack
         from devscope.lowering.kernels.convolutions import call_convolutions
 
         call_convolutions(windowed, schedules, library, packed)
+    call_wide_sums(module, schedules, library, packed)
     packed.finish()
     call_transposes(module, schedules, library)
     split_reductions(module, library.loops)

@@ -105,3 +105,60 @@ def test_contractions(monkeypatch: pytest.MonkeyPatch) -> None:
             for name, each in (("first", case), ("second", other)):
                 arguments = each.arguments(np.random.default_rng(0))
                 np.testing.assert_array_equal(executable.run(name, *arguments), each.expected(*arguments))
+
+
+SUMS = """
+#ab = affine_map<(a, b, k) -> (a, b, k)>
+#kb = affine_map<(a, b, k) -> (k, b)>
+#a = affine_map<(a, b, k) -> (a)>
+func.func @dot(%x: tensor<?xT>, %y: tensor<?xT>, %z: tensor<T>) -> tensor<T> {
+  %0 = linalg.dot ins(%x, %y : tensor<?xT>, tensor<?xT>) outs(%z : tensor<T>) -> tensor<T>
+  return %0 : tensor<T>
+}
+func.func @short(%x: tensor<2x900xT>, %y: tensor<900x1xT>, %z: tensor<2x1xT>) -> tensor<2x1xT> {
+  %0 = linalg.matmul ins(%x, %y : tensor<2x900xT>, tensor<900x1xT>) outs(%z : tensor<2x1xT>) -> tensor<2x1xT>
+  return %0 : tensor<2x1xT>
+}
+func.func @two(%x: tensor<?x?x?xT>, %y: tensor<?x?xT>, %z: tensor<?xT>) -> tensor<?xT> {
+  %0 = linalg.generic
+      {indexing_maps = [#ab, #kb, #a], iterator_types = ["parallel", "reduction", "reduction"]}
+      ins(%x, %y : tensor<?x?x?xT>, tensor<?x?xT>) outs(%z : tensor<?xT>) {
+  ^bb0(%one: T, %other: T, %old: T):
+    %product = arith.mulf %one, %other : T
+    %sum = arith.addf %product, %old : T
+    linalg.yield %sum : T
+  } -> tensor<?xT>
+  return %0 : tensor<?xT>
+}
+func.func @window(%x: tensor<1x12x12x12xT>, %w: tensor<12x12x12x1xT>, %z: tensor<1x1x1x1xT>) -> tensor<1x1x1x1xT> {
+  %0 = linalg.conv_2d_nhwc_hwcf ins(%x, %w : tensor<1x12x12x12xT>, tensor<12x12x12x1xT>)
+      outs(%z : tensor<1x1x1x1xT>) -> tensor<1x1x1x1xT>
+  return %0 : tensor<1x1x1x1xT>
+}
+func.func @plain(%x: tensor<3x?xT>, %z: tensor<3xT>) -> tensor<3xT> {
+  %0 = linalg.reduce {arith.addf} ins(%x : tensor<3x?xT>) outs(%z : tensor<3xT>) dimensions = [1]
+  return %0 : tensor<3xT>
+}
+"""
+SHAPES_OF_SUMS = {
+    "dot": ("k,k->", [(3000,), (3000,), ()]),
+    "short": ("ak,kb->ab", [(2, 900), (900, 1), (2, 1)]),
+    "two": ("abk,kb->a", [(3, 40, 50), (50, 40), (3,)]),
+    "window": ("nhwc,hwcf->nf", [(1, 12, 12, 12), (12, 12, 12, 1), (1, 1, 1, 1)]),
+    "plain": ("ak->a", [(3, 2000), (3,)]),
+}
+
+
+@pytest.mark.parametrize("default", ["cpu:0", "opencl:0"])
+@pytest.mark.parametrize(("element", "dtype"), [("bf16", BF16), ("f16", np.float16)])
+def test_sums_are_rounded_once(default: str, element: str, dtype: Any) -> None:
+    """Also where no kernel computes them: few results, results of several sums, small images."""
+    exe = devscope.compile(SUMS.replace("T", element), default=default)
+    rng = np.random.default_rng(0)
+    for name, (formula, shapes) in SHAPES_OF_SUMS.items():
+        inputs = [rng.random(shape).astype(dtype) for shape in shapes]
+        *factors, start = (x.astype(np.float64) for x in inputs)
+        exact = np.einsum(formula, *factors).reshape(start.shape) + start
+        found = exe.run(name, *inputs)
+        error = np.max(np.abs(np.asarray(found, np.float64) - exact) / exact)
+        assert error <= 1.01 * float(ml_dtypes.finfo(dtype).eps) / 2, name
