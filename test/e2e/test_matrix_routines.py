@@ -43,6 +43,12 @@ func.func @svd(%x: tensor<5x3xf64>) -> (tensor<5x5xf64>, tensor<3xf64>, tensor<3
     : (tensor<5x3xf64>) -> (tensor<5x3xf64>, tensor<3xf64>, tensor<5x5xf64>, tensor<3x3xf64>, tensor<i32>)
   return %0#2, %0#1, %0#3, %0#4 : tensor<5x5xf64>, tensor<3xf64>, tensor<3x3xf64>, tensor<i32>
 }
+func.func @values(%x: tensor<5x3xf64>) -> tensor<3xf64> {
+  // As JAX asks for singular values alone.
+  %0:5 = stablehlo.custom_call @lapack_dgesdd_ffi(%x) {mhlo.backend_config = {mode = 78 : ui8}}
+    : (tensor<5x3xf64>) -> (tensor<5x3xf64>, tensor<3xf64>, tensor<5x3xf64>, tensor<3x3xf64>, tensor<i32>)
+  return %0#1 : tensor<3xf64>
+}
 """
 
 
@@ -111,3 +117,8 @@ def test_svd_has_all_vectors_at_any_rank(program: Any, rank: int) -> None:
     np.testing.assert_allclose(left.T @ left, np.eye(5), atol=1e-14)
     np.testing.assert_allclose(right @ right.T, np.eye(3), atol=1e-14)
     assert info == 0
+
+
+def test_singular_values_alone(program: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((5, 3))
+    np.testing.assert_allclose(program.run("values", x), np.linalg.svd(x)[1], rtol=1e-12)
