@@ -29,7 +29,9 @@ def widen_sums(module: Any) -> list[Any]:
     """Change operations on buffers that add to a result of such a type; gives them."""
     found = [op for op in mlir_util.walk(module.operation) if _addition(op) is not None]
     for op in found:
-        _widen(op)
+        addition = _addition(op)
+        assert addition is not None
+        _widen(op, addition)
     return found
 
 
@@ -56,8 +58,8 @@ def _addition(op: Any) -> Any | None:
     return addition if is_sum else None
 
 
-def _widen(op: Any) -> None:
-    addition, (*_, result), (*_, old) = _addition(op), op.operands, mlir_util.entry_block(op).arguments
+def _widen(op: Any, addition: Any) -> None:
+    (*_, result), (*_, old) = op.operands, mlir_util.entry_block(op).arguments
     type_ = ir.MemRefType(result.type)
     narrow, wide = str(type_.element_type), WIDE_SUMS[str(type_.element_type)]
     dynamic = [axis for axis in range(type_.rank) if type_.is_dynamic_dim(axis)]
