@@ -261,7 +261,7 @@ class Backend:
 
     def codegen(self, function: Claimed) -> Code:
         """Code for a claimed function. Any exception is an error at the place of the operation."""
-        raise NotImplementedError
+        raise NotImplementedError("it has no codegen")
 
     def cost(self, match: Any) -> float | None:
         """Seconds that a match takes; None: not known."""

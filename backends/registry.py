@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from xdsl.passes import ModulePass
+
+from devscope.analysis.patterns.language import Constant, Either, Pattern, Wildcard
 from devscope.backends.backend import Backend, Options, Phase, Selected
 from devscope.dialects.target import (
     OptionSpec,
@@ -47,6 +50,11 @@ def register_backend(backend: Backend | type[Backend]) -> Backend:
     known = _registered.get(made.name)
     if known is not None and type(known) is type(made):
         return known
+    if known is None and _is_offered_by_another(made):
+        raise OptionError(
+            f"backend '{made.name}' exists already: an installed package offers it",
+            notes=[f"installed: {', '.join(backend_names())}"],
+        )
     if made.name in target_kinds():
         raise OptionError(
             f"target '{made.name}' exists already: a backend's name is that of a target kind of its own",
@@ -55,6 +63,15 @@ def register_backend(backend: Backend | type[Backend]) -> Backend:
     register_target_kind(TargetKind(made.name, made.device_type, dict(made.options)))
     _registered[made.name] = made
     return made
+
+
+def _is_offered_by_another(backend: Backend) -> bool:
+    """Whether an installed package has another backend of this name, which may not be imported yet."""
+    point = _offered().get(backend.name)
+    return point is not None and (type(backend).__module__, type(backend).__qualname__) != (
+        point.module,
+        point.attr,
+    )
 
 
 def _check(backend: Backend) -> None:
@@ -81,15 +98,51 @@ def _check(backend: Backend) -> None:
             f"backend '{name}' has devices of type '{backend.device_type}'",
             notes=[f"'cpu' is the host's memory; devices of its own are of type '{name}'"],
         )
+    _check_passes(backend)
+    _check_patterns(backend)
+
+
+def _check_passes(backend: Backend) -> None:
+    name = backend.name
     legal = [phase.value for phase in Phase]
     for phase in backend.passes:
         if (phase.value if isinstance(phase, Phase) else phase) not in legal:
             raise OptionError(f"backend '{name}': unknown phase '{phase}'", notes=[f"legal: {', '.join(legal)}"])
+        for one in backend.passes[phase]:
+            if not (isinstance(one, ModulePass) or (isinstance(one, type) and issubclass(one, ModulePass))):
+                raise OptionError(f"backend '{name}': {one!r} is no xdsl.passes.ModulePass")
+
+
+def _check_patterns(backend: Backend) -> None:
+    name = backend.name
     seen: set[str] = set()
-    for pattern in backend.patterns:
-        if pattern[0] in seen:
-            raise OptionError(f"backend '{name}' has two patterns '{pattern[0]}'")
-        seen.add(pattern[0])
+    for row in backend.patterns:
+        if not (isinstance(row, tuple) and len(row) == 3 and isinstance(row[0], str)):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(
+                f"backend '{name}': {row!r} is no row of patterns", notes=["write Row(NAME, PATTERN)"]
+            )
+        if row[0] in seen:
+            raise OptionError(f"backend '{name}' has two patterns '{row[0]}'")
+        seen.add(row[0])
+    for row in backend.patterns:
+        _check_pattern(name, row[0], row[1])
+
+
+def _check_pattern(backend: str, name: str, pattern: Any) -> None:
+    if not isinstance(pattern, Pattern):
+        raise OptionError(f"backend '{backend}': pattern '{name}' is {pattern!r}, not of devscope.patterns")
+    alternatives, found = [pattern], list[Pattern]()
+    while alternatives:
+        one = alternatives.pop()
+        if isinstance(one, Either):
+            alternatives += one.alternatives
+        else:
+            found.append(one)
+    if all(isinstance(one, Wildcard | Constant) for one in found):
+        raise OptionError(
+            f"backend '{backend}': pattern '{name}' cannot match: it takes no operation",
+            notes=["a wildcard and a constant are what operations take"],
+        )
 
 
 @cache

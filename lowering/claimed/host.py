@@ -209,17 +209,27 @@ def link(parts: HostParts, claimed: ClaimedFunction, code: CCode, compile_ir: Co
         return code.status
     match code:
         case CSource():
-            data = code.toolchain(code.text)
+            data = _compiled(claimed, "C", code.toolchain, code.text)
         case ObjectCode():
             data = code.data
         case LlvmIr():
-            data = compile_ir(code.text)
+            data = _compiled(claimed, "LLVM IR", compile_ir, code.text)
             if code.close:
                 parts.declare(claimed, code.close, "() -> ()")
                 parts.close.append(code.close)
     parts.use(claimed, code.calls)
     parts.add_object(claimed, data, code.symbol)
     return True
+
+
+def _compiled(claimed: ClaimedFunction, what: str, compiler: Callable[[str], bytes], text: str) -> bytes:
+    """Object code. Whatever stops a compiler, which may be the backend's own, is an error of the code."""
+    try:
+        return compiler(text)
+    except Exception as error:
+        reason = [error.message, *map(str, error.notes)] if isinstance(error, DevscopeError) else [str(error)]
+        shown = " ".join(" ".join(reason).split())
+        raise wrong(claimed, f"gave {what} that cannot be compiled: {type(error).__name__}: {shown}") from error
 
 
 def _renamed(code: Mlir, claimed: ClaimedFunction, name: str, types: Sequence[Any], context: Any) -> str:

@@ -47,4 +47,6 @@ def refusal(predicate: Callable[[Match], Answer] | None, match: Match) -> str | 
     answer = predicate(match) if predicate is not None else None
     if answer is None or answer is True:
         return None
-    return answer if isinstance(answer, str) and answer else "its predicate says no"
+    if answer is not False and not isinstance(answer, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise TypeError(f"it answers {answer!r}, neither True nor False nor why not")
+    return answer or "its predicate says no"

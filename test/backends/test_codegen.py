@@ -170,6 +170,10 @@ def test_status_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
             compiled(lambda function: of_c(function, 3), monkeypatch)(a, b)
 
 
+def no_compiler(_: str) -> bytes:
+    raise RuntimeError("no cc")
+
+
 def raising(_: Claimed) -> Mlir:
     raise ValueError("not today")
 
@@ -186,6 +190,8 @@ def raising(_: Claimed) -> Mlir:
         (lambda f: LlvmIr("define i32 @other() { ret i32 0 }", f.name), "gave an object that does not define"),
         (lambda _: LibraryCall("f", [Argument.size(0, 2)]), "gave a call with a size of value 0"),
         (lambda _: LibraryCall("f", [Argument.pointer(9)]), "gave a call with value 9 of 3"),
+        (lambda f: LlvmIr("define nonsense", f.name), "gave LLVM IR that cannot be compiled: LoweringError"),
+        (lambda f: CSource("int f(", f.name, no_compiler), "gave C that cannot be compiled: RuntimeError: no cc"),
         (lambda _: DeviceBinary(b"", "main"), "gave a device's binary for a target whose device type is 'cpu'"),
     ],
 )

@@ -16,6 +16,7 @@ from devscope.backends import Backend, Row, registry
 from devscope.cli.main import main
 from devscope.dialects.target import OptionSpec
 from devscope.errors import OptionError
+from devscope.patterns import constant, wildcard
 from devscope.runtime.drivers import cuda
 from devscope.runtime.plugins import LibraryRuntime
 
@@ -35,7 +36,16 @@ def make(name: str = "made_up", **fields: Any) -> type[Backend]:
         (make(options={"x": OptionSpec(float)}), "option 'x' has type float"),
         (make(options={"x": None}), "option 'x' has type None"),
         (make(passes={"whenever": []}), "unknown phase 'whenever'"),
+        (make(passes={"before_codegen": [3]}), "3 is no xdsl.passes.ModulePass"),
         (make(patterns=(Row("a", None), Row("a", None))), "two patterns 'a'"),
+        (make(patterns=(Row("a", None),)), "pattern 'a' is None, not of devscope.patterns"),
+        (make(patterns=(wildcard(),)), "is no row of patterns"),
+        (make(patterns=(Row("a", wildcard()),)), "pattern 'a' cannot match: it takes no operation"),
+        (
+            make(patterns=(Row("a", constant(1.0) | wildcard()),)),
+            "pattern 'a' cannot match: it takes no operation",
+        ),
+        (make("onednn"), "backend 'onednn' exists already: an installed package offers it"),
         (make(device_type="made_down"), "has devices of type 'made_down'"),
     ],
 )

@@ -139,6 +139,9 @@ def test_predicates_that_fail() -> None:
 
     with pytest.raises(LoweringError, match=r"the predicate of 'byoc\.tanh' failed: ValueError: no"):
         partitioned(chain(BODY), [Claimer("byoc", [("tanh", op("math.tanh", wildcard()), fails)])])
+    odd: Any = lambda match: 3  # noqa: E731
+    with pytest.raises(LoweringError, match=r"the predicate of 'byoc\.tanh' failed: TypeError: it answers 3"):
+        partitioned(chain(BODY), [Claimer("byoc", [("tanh", op("math.tanh", wildcard()), odd)])])
 
 
 def measured_parts(graph: Graph) -> list[CostRow]:

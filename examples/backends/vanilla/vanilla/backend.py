@@ -8,8 +8,7 @@ from typing import ClassVar
 from xdsl.dialects.builtin import DYNAMIC_INDEX, TensorType
 
 from devscope import Backend
-from devscope.backends import Claimed, DeviceBinary, Row
-from devscope.dialects.target import OptionSpec
+from devscope.backends import Claimed, DeviceBinary, OptionSpec, Row
 from devscope.patterns import Match, broadcast, constant, elementwise, op, op_name, relu, transposes, wildcard
 
 MATMUL = op("linalg.matmul", wildcard().named("a"), wildcard().named("b"), constant(0.0))
