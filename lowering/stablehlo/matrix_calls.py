@@ -46,11 +46,8 @@ def _given(op: Any) -> tuple[Text, list[Array]]:
 
 
 def _finish(op: Any, results: Sequence[Array]) -> str:
-    """The text that ends with as many of the results as the call has, each of the type that it has there."""
-    types = [result.type for result in op.results]
-    if any([*value.extents] != shape(type_) for value, type_ in zip(results, types, strict=False)):
-        raise ValueError("the call has results of other shapes")
-    values = [value.convert(str(element(type_))) for value, type_ in zip(results, types, strict=False)]
+    """The text that ends with as many of the results as the call has, of the element types that they have there."""
+    values = [value.convert(str(element(result.type))) for value, result in zip(results, op.results, strict=False)]
     return values[0].text.result(values)
 
 

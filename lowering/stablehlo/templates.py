@@ -16,6 +16,8 @@ def expand(op: Any, text: str, operands: Sequence[Any] | None = None, blocks: Se
 
     ``"devscope.return"(...)`` at the end names the values of its results. ``"devscope.apply"(...)`` stands for one of
     ``blocks``, or the body of a region of ``op``: that which its attribute ``region`` says, 0 if there is none.
+
+    Raises ValueError where the types of the values are not those of the results.
     """
     if blocks is None:
         blocks = [region.blocks[0] for region in op.regions if len(region.blocks)]
@@ -26,6 +28,8 @@ def expand(op: Any, text: str, operands: Sequence[Any] | None = None, blocks: Se
     *_, end = made
     values = list(end.operands)
     end.erase()
+    if (given := [value.type for value in values]) != (wanted := [result.type for result in op.results]):
+        raise ValueError(f"values of {commas(given)} for results of {commas(wanted)}")
     mlir_util.replace_op(op, values)
 
 

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 import devscope
+from devscope.lowering import mlir_util
+from devscope.lowering.stablehlo.templates import expand
+from devscope.parsed_source import parse_source
 
 PROGRAM = """
 func.func @lu(%x: tensor<2x5x3xf64>) -> (tensor<2x5x3xf64>, tensor<2x3xi32>, tensor<2x5xi32>) {
@@ -122,3 +125,23 @@ def test_svd_has_all_vectors_at_any_rank(program: Any, rank: int) -> None:
 def test_singular_values_alone(program: Any) -> None:
     x = np.random.default_rng(0).standard_normal((5, 3))
     np.testing.assert_allclose(program.run("values", x), np.linalg.svd(x)[1], rtol=1e-12)
+
+
+@pytest.mark.parametrize("result", ["tensor<4x4xf32>", "tensor<?x3xf32>"])
+def test_results_of_other_types_are_refused(result: str) -> None:
+    text = f"""func.func @f(%x: tensor<3x3xf32>) -> {result} {{
+  %0 = stablehlo.custom_call @devscope.cholesky(%x) : (tensor<3x3xf32>) -> {result}
+  return %0 : {result}
+}}"""
+    with pytest.raises(devscope.DevscopeError, match=r":2:8: error: 'stablehlo.custom_call' cannot be lowered"):
+        devscope.compile(text, cache=False)
+
+
+def test_values_of_an_expansion_have_the_types_of_the_results() -> None:
+    parsed = parse_source(PROGRAM)
+    with parsed.context:
+        op = next(op for op in mlir_util.walk(parsed.module.operation) if op.name == "stablehlo.custom_call")
+        given = op.operands[0].type
+        text = f'"devscope.return"(%0, %0, %0) : ({given}, {given}, {given}) -> ()'
+        with pytest.raises(ValueError, match=r"values of tensor<2x5x3xf64>, .* for results of .*, tensor<2x5xi32>"):
+            expand(op, text)
