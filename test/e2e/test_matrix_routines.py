@@ -143,5 +143,5 @@ def test_values_of_an_expansion_have_the_types_of_the_results() -> None:
         op = next(op for op in mlir_util.walk(parsed.module.operation) if op.name == "stablehlo.custom_call")
         given = op.operands[0].type
         text = f'"devscope.return"(%0, %0, %0) : ({given}, {given}, {given}) -> ()'
-        with pytest.raises(ValueError, match=r"values of tensor<2x5x3xf64>, .* for results of .*, tensor<2x5xi32>"):
+        with pytest.raises(ValueError, match=r"values of tensor<2x5x3xf64>, .* for results"):
             expand(op, text)
