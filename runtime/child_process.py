@@ -1,11 +1,23 @@
 """Python processes that do for this one what it may not survive: what starts them, and how they ended."""
 
+import resource
 import signal
 import sys
 
 from devscope.errors import DevscopeError
 
-_CRASHES = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP}
+_CRASHES = {
+    signal.SIGSEGV,
+    signal.SIGABRT,
+    signal.SIGBUS,
+    signal.SIGILL,
+    signal.SIGFPE,
+    signal.SIGTRAP,
+    signal.SIGXCPU,
+}
+
+MOST_SECONDS = 600
+"""Of processor time, for passes that may not come to an end."""
 
 
 def python(code: str, *arguments: str) -> list[str]:
@@ -26,6 +38,11 @@ def python(code: str, *arguments: str) -> list[str]:
 def python_module(name: str, *arguments: str) -> list[str]:
     """The same for what a module does as a program."""
     return python(f"import runpy; runpy.run_module({name!r}, run_name='__main__', alter_sys=True)", *arguments)
+
+
+def limit_time() -> None:
+    """Ends this process when it has taken `MOST_SECONDS` of processor time, also after the one that started it."""
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS + 1))
 
 
 def crashed(status: int) -> bool:

@@ -10,6 +10,8 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+from devscope.runtime.child_process import limit_time
+
 _PIPELINES = (
     "builtin.module(torch-onnx-to-torch-backend-pipeline)",
     "builtin.module(torch-backend-to-linalg-on-tensors-backend-pipeline{allow-non-finites=true})",
@@ -86,6 +88,7 @@ def _reason(message: str, model: Any) -> str:
 
 
 if __name__ == "__main__":
+    limit_time()
     answer = pickle.dumps(_answer(*pickle.loads(sys.stdin.buffer.read())))
     sys.stdout.buffer.write(answer)
     sys.stdout.buffer.flush()

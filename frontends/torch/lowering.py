@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import signal
 import subprocess
 from types import TracebackType
 from typing import Self
 
 from devscope.errors import DevscopeError, LoweringError
-from devscope.runtime.child_process import crashed, ending, python_module
+from devscope.runtime.child_process import MOST_SECONDS, crashed, ending, python_module
 
 
 class UnsupportedOperationError(LoweringError):
@@ -57,4 +58,6 @@ class Lowering:
             raise DevscopeError(f"the process that lowers PyTorch's operations failed: {ending(status, said)}")
         lines = [line.strip() for line in said.decode(errors="replace").splitlines()]
         told = [line for line in lines if "Assertion" in line or line.startswith("LLVM ERROR")]
+        if status == -signal.SIGXCPU:
+            told = [f"they do not come to an end in {MOST_SECONDS} s of processor time"]
         raise LoweringError("torch-mlir does not survive the program: its passes end the process", notes=told[:1])

@@ -10,6 +10,8 @@ import re
 import sys
 from typing import Any
 
+from devscope.runtime.child_process import limit_time
+
 ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
 torch_dialect: Any = importlib.import_module("torch_mlir._mlir_libs._torchMlir")  # see `fx`
 passmanager: Any = importlib.import_module("torch_mlir.passmanager")
@@ -160,6 +162,7 @@ def _place(location: str) -> str:
 
 
 if __name__ == "__main__":
+    limit_time()
     data = sys.stdin.buffer.read()
     context = ir.Context()
     torch_dialect.register_dialect(context)

@@ -25,6 +25,38 @@ def _gelu(x: _Tensor, approximate: str = "none") -> Any:
     return (0.5 * wide * (1 + torch.tanh(inner))).to(x.dtype)
 
 
+@TABLE.of(aten.rrelu_with_noise_functional.default)
+def _rrelu(
+    x: _Tensor, noise: _Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, _: Any = None
+) -> Any:
+    """One slope, the mean of those that are drawn to train."""
+    return NotImplemented if training else (torch.ops.aten.leaky_relu(x, (lower + upper) / 2), noise)
+
+
+@TABLE.of(aten.index.Tensor)
+def _index(x: _Tensor, indices: list[_Tensor | None]) -> Any:
+    """What a mask takes is at the places where it is true; torch-mlir's passes do not end for one."""
+    masks = [(dim, index) for dim, index in enumerate(indices) if index is not None and index.dtype in _MASKS]
+    if not masks:
+        return NotImplemented
+    places: list[_Tensor | None] = []
+    for index in indices:
+        places += index.nonzero().unbind(1) if index is not None and index.dtype in _MASKS else [index]
+    (dim, mask), *others = masks
+    if others or mask.dim() == 0 or any(index is not None for index in indices if index is not mask):
+        return torch.ops.aten.index.Tensor(x, places)
+    return x.flatten(dim, dim + mask.dim() - 1).index_select(dim, mask.flatten().nonzero()[:, 0])
+
+
+_MASKS = (torch.bool, torch.uint8)
+
+
+@TABLE.of(aten.masked_select.default)
+def _masked_select(x: _Tensor, mask: _Tensor) -> Any:
+    x, mask = torch.broadcast_tensors(x, mask)
+    return x.flatten().index_select(0, mask.flatten().nonzero()[:, 0])
+
+
 # Sums of bags: the bag of each index is known from where bags begin.
 
 

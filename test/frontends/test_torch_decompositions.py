@@ -103,6 +103,15 @@ def _losses(x: Any, y: Any) -> Any:
     )
 
 
+def _masks(x: Any, rows: Any) -> Any:
+    """How many elements each takes depends on data."""
+    return x[x > 0], x[:, x[0] > 0], x[(x > 0).all(1)], x[rows].sum(0), x.masked_select(rows[:, None])
+
+
+def _slopes(x: Any) -> Any:
+    return F.rrelu(x), F.rrelu(x, 0.2, 0.4)
+
+
 @pytest.mark.parametrize(
     ("function", "arguments"),
     [
@@ -114,8 +123,21 @@ def _losses(x: Any, y: Any) -> Any:
         (_matrices, (_random(2, 4, 4), _random(2, 4, 3))),
         (_bytes, (_BYTES, _BYTES.flip(1).clamp(min=1))),
         (_losses, (_random(3, 4), _random(3, 4))),
+        (_masks, (_random(4, 6), torch.tensor([True, False, False, True]))),
+        (_slopes, (_random(4, 6),)),
     ],
-    ids=["scatters", "paddings", "fold", "pools", "pools of NaN and equals", "matrices", "bytes", "losses"],
+    ids=[
+        "scatters",
+        "paddings",
+        "fold",
+        "pools",
+        "pools of NaN and equals",
+        "matrices",
+        "bytes",
+        "losses",
+        "masks",
+        "slopes",
+    ],
 )
 def test_as_eager(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     module = _Module(function).eval()

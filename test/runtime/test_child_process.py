@@ -38,6 +38,13 @@ def test_ends() -> None:
     assert ended(python("raise SystemExit(3)")) == ("", False, "status 3")
 
 
+def test_what_does_not_come_to_an_end() -> None:
+    limit = (
+        "from devscope.runtime import child_process\nchild_process.MOST_SECONDS = 1\nchild_process.limit_time()"
+    )
+    assert ended(python(f"{limit}\nwhile True: pass")) == ("", True, "signal 24")
+
+
 def test_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "")
     with pytest.raises(DevscopeError, match="helper processes cannot be started"):
