@@ -67,18 +67,22 @@ def row_groups(ops: Sequence[Any], linalg: Any) -> list["RowGroup"]:
             if _is_quiet(op):
                 continue
             nest = _nest(op, linalg)
-            if nest is not None and group.take(nest) and (waiting is None or group.take_before_last(waiting)):
+            if nest is None:  # may use what is waiting, too
+                group, waiting = RowGroup(code), None
+                groups.append(group)
+                continue
+            if group.take(nest) and (waiting is None or group.take_before_last(waiting)):
                 waiting = None
                 continue
-            if nest is not None and op.name == "linalg.fill" and waiting is None and group.nests:
+            if op.name == "linalg.fill" and waiting is None and group.nests:
                 waiting = nest
                 continue
-            if waiting is not None and group.nests and group.nests[-1] is nest:
+            if waiting is not None and group.nests[-1] is nest:
                 group.nests.pop()
             group = RowGroup(code)
             groups.append(group)
-            for each in (waiting, nest):
-                if each is not None and not group.take(each):
+            for each in (nest,) if waiting is None else (waiting, nest):
+                if not group.take(each):
                     group = RowGroup(code)
                     groups.append(group)
                     group.take(each)
