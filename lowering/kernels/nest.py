@@ -73,7 +73,7 @@ class Nest:
         return self.operands[self.inputs :]
 
     def replace(self, old: Any, new: Any, count: int | None = None) -> None:
-        """Use another buffer of the same type, in the first ``count`` operands or in all."""
+        """Use another buffer of the same shape and elements, in the first ``count`` operands or all."""
         for number, operand in enumerate(self.operands[:count]):
             if operand.value == old:
                 operand.value = self.op.operands[number] = new

@@ -232,13 +232,13 @@ class RowGroup:
         last = self.nests[-1]
         for result in {o.value: o for o in last.results}.values():
             earlier = [nest for nest in self.nests[:-1] if result.value in _used(nest)]
-            type_ = result.value.type
+            type_ = ir.MemRefType(result.value.type)
             size = mlir_util.static_bytes(type_)
             if not earlier or (size is not None and size < least) or not is_on_stack(type_, self.rows):
                 continue
             if not all(_is_whole(nest, result.value) for nest in (earlier[0], last)):
                 continue
-            build = Builder(self.nests[0].op)
+            build, type_ = Builder(self.nests[0].op), mlir_util.buffer_type(type_.shape, type_.element_type)
             row = self.code.add(build.grouped("memref.alloc", [build.dynamic_sizes(result.value), []], [type_]))
             for nest in earlier:
                 nest.replace(result.value, row)

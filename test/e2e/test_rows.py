@@ -25,3 +25,31 @@ def test_a_fill_stays_in_front_of_what_adds_to_it() -> None:
         sums, soft = program(a, 2, 3)
     np.testing.assert_array_equal(sums, np.repeat(a.sum(axis=1)[:, None] + 1, 3, axis=1))
     np.testing.assert_allclose(soft, np.full((2, 3), 1 / 3, np.float32), rtol=1e-6)
+
+
+def test_steps_that_write_a_slice_keep_rows() -> None:
+    text = """
+func.func @main(%x: tensor<?x?x16xf32>) -> tensor<?x?x16xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = tensor.dim %x, %c0 : tensor<?x?x16xf32>
+  %m = tensor.dim %x, %c1 : tensor<?x?x16xf32>
+  %room = tensor.empty(%n, %m) : tensor<?x?x16xf32>
+  %all = scf.forall (%i) in (%n) shared_outs(%out = %room) -> tensor<?x?x16xf32> {
+    %part = tensor.extract_slice %x[%i, 0, 0] [1, %m, 16] [1, 1, 1] : tensor<?x?x16xf32> to tensor<?x16xf32>
+    %to = tensor.extract_slice %out[%i, 0, 0] [1, %m, 16] [1, 1, 1] : tensor<?x?x16xf32> to tensor<?x16xf32>
+    %soft = linalg.softmax dimension(1) ins(%part : tensor<?x16xf32>) outs(%to : tensor<?x16xf32>)
+      -> tensor<?x16xf32>
+    %once = linalg.exp ins(%soft : tensor<?x16xf32>) outs(%to : tensor<?x16xf32>) -> tensor<?x16xf32>
+    scf.forall.in_parallel {
+      tensor.parallel_insert_slice %once into %out[%i, 0, 0] [1, %m, 16] [1, 1, 1]
+        : tensor<?x16xf32> into tensor<?x?x16xf32>
+    }
+  }
+  return %all : tensor<?x?x16xf32>
+}
+"""
+    x = np.random.default_rng(0).standard_normal((3, 9, 16)).astype(np.float32)
+    soft = np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
+    with devscope.compile(text, cache=False) as program:
+        np.testing.assert_allclose(program(x), np.exp(soft), rtol=1e-5)
