@@ -173,13 +173,13 @@ static int32_t wait_for_one(uint32_t count, void *const *events) {
   return event->status;
 }
 
-static int32_t drop(void *event) {
+static int32_t drop_event(void *event) {
   ((Event *)event)->dropped++;
   return 0;
 }
 
 static int32_t wait_apart(Event *event, Leave *leave, int32_t *status) {
-  return devscope_wait_apart(wait_for_one, drop, event, leave, status);
+  return devscope_wait_apart(wait_for_one, drop_event, event, leave, status);
 }
 
 static Event first, second;
