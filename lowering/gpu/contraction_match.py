@@ -15,13 +15,12 @@ from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.kernels.contraction_match import WIDE_SUMS
+from devscope.lowering.kernels.contraction_match import WIDE_SUMS, sums_products
 from devscope.lowering.windows import sum_of_loops
 
 LEAST_WORK = 4096
 """Multiplications below which a work-item for each result is as fast, and compiled sooner."""
 
-_EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 
 Index = Sequence[tuple[int, int]]
 """A sum of loops times factors."""
@@ -94,7 +93,7 @@ def match(op: Any, linalg: Any) -> Contraction | None:
         return None
     if not all(mlir_util.is_memref(operand.type) for operand in op.operands):
         return None
-    extend = _sums_products(op)
+    extend = sums_products(op)
     if extend is None:
         return None
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
@@ -118,26 +117,6 @@ def sums_of_loops(map_: Any) -> list[Index] | None:
     indices = [sum_of_loops(result) for result in map_.results]
     known = [index for index in indices if index is not None]
     return list(known) if len(known) == len(indices) else None
-
-
-def _sums_products(op: Any) -> str | None:
-    """How ``op`` extends the elements whose products it adds to its result; None if it does something else."""
-    block = mlir_util.entry_block(op)
-    *steps, end = mlir_util.children(op)
-    products = [step for step in steps if step.name in ("arith.mulf", "arith.muli")]
-    additions = [step for step in steps if step.name in ("arith.addf", "arith.addi")]
-    extensions = [step for step in steps if step.name in _EXTENSIONS]
-    if len(steps) != 2 + len(extensions) or len(products) != 1 or len(additions) != 1:
-        return None
-    names = {step.name for step in extensions}
-    sources = {step.results[0]: step.operands[0] for step in extensions}
-    factors = [sources.get(value, value) for value in products[0].operands]
-    if len(names) > 1 or set(factors) != set(list(block.arguments)[:2]):
-        return None
-    added = {products[0].results[0], block.arguments[2]}
-    if set(additions[0].operands) != added or end.operands[0] != additions[0].results[0]:
-        return None
-    return names.pop() if names else "arith.extf"
 
 
 def _grouped(operands: Sequence[Operand], loops: int, extend: str) -> Contraction | None:

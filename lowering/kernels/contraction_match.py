@@ -26,6 +26,8 @@ LEAST_WORK = 4096
 WIDE_SUMS = {"f16": "f32", "bf16": "f32"}
 """The types that sums are computed in, where it is not that of the result."""
 
+_EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
+
 
 class Place(Enum):
     """Where a kernel reads an operand: in panels that it packs, in a constant's (`packed_constants`), or in the
@@ -137,8 +139,8 @@ def match(op: Any, linalg: Any) -> Contraction | None:
         Operand(value, {ir.AffineDimExpr(loop).position: axis for axis, loop in enumerate(map_.results)})
         for value, map_ in zip(op.operands, maps, strict=True)
     )
-    extensions = {inner.name for inner in mlir_util.children(op)} & {"arith.extsi", "arith.extui"}
-    if len(extensions) > 1:
+    extension = sums_products(op)
+    if extension is None:
         return None
     found = linalg.infer_contraction_dimensions(op)
     batch, rows, columns, sums = (list(group) for group in (found.batch, found.m, found.n, found.k))
@@ -155,7 +157,6 @@ def match(op: Any, linalg: Any) -> Contraction | None:
     }
     inside = {loop for group in loops.values() for loop in group}
     outer = [loop for group in (batch, rows, columns, sums) for loop in group if loop not in inside]
-    extension = extensions.pop() if extensions else "arith.extf"
     element = WIDE_SUMS.get(c.element, c.element)
     made = Contraction(a, b, c, loops, outer, element, extension, not inside.issuperset(sums))
     for operand, lines in ((a, ("m", "k")), (b, ("n", "k"))):
@@ -165,6 +166,26 @@ def match(op: Any, linalg: Any) -> Contraction | None:
             return None
     work = _product([made.operand_of(loop).extent(loop) for loop in (*batch, *rows, *columns, *sums)])
     return made if work is None or work >= LEAST_WORK else None
+
+
+def sums_products(op: Any) -> str | None:
+    """How ``op`` extends the elements whose products it adds to its result; None if it does something else."""
+    block = mlir_util.entry_block(op)
+    *steps, end = mlir_util.children(op)
+    products = [step for step in steps if step.name in ("arith.mulf", "arith.muli")]
+    additions = [step for step in steps if step.name in ("arith.addf", "arith.addi")]
+    extensions = [step for step in steps if step.name in _EXTENSIONS]
+    if len(steps) != 2 + len(extensions) or len(products) != 1 or len(additions) != 1:
+        return None
+    names = {step.name for step in extensions}
+    sources = {step.results[0]: step.operands[0] for step in extensions}
+    factors = [sources.get(value, value) for value in products[0].operands]
+    if len(names) > 1 or set(factors) != set(list(block.arguments)[:2]):
+        return None
+    added = {products[0].results[0], block.arguments[2]}
+    if set(additions[0].operands) != added or end.operands[0] != additions[0].results[0]:
+        return None
+    return names.pop() if names else "arith.extf"
 
 
 def _one_loop(loops: Sequence[int], operands: Sequence[Operand], *innermost: int | None) -> Group:

@@ -11,6 +11,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
+from devscope.lowering.kernels.contraction_match import sums_products
 from devscope.lowering.windows import sum_of_loops
 
 _SIGNED = {"arith.extsi": "cast_signed", "arith.extui": "cast_unsigned"}
@@ -37,7 +38,12 @@ def normalise_contractions(module: Any) -> None:
 
 def _normalise(op: Any, linalg: Any) -> None:
     cast = _cast(op)
-    if cast is None or any(isinstance(_element(value), ir.ComplexType) for value in op.operands):
+    # Upstream takes for a contraction whatever is done to elements and to products, too.
+    if (
+        cast is None
+        or sums_products(op) is None
+        or any(isinstance(_element(value), ir.ComplexType) for value in op.operands)
+    ):
         return
     maps = [ir.AffineMapAttr(attribute).value for attribute in linalg.get_indexing_maps(op)]
     operands = list(op.operands)
