@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from devscope.frontends.torch.tables import Table
+from devscope.frontends.torch.tables import MASKS, Table
 
 aten: Any = torch.ops.aten
 TABLE = Table()
@@ -36,19 +36,16 @@ def _rrelu(
 @TABLE.of(aten.index.Tensor)
 def _index(x: _Tensor, indices: list[_Tensor | None]) -> Any:
     """What a mask takes is at the places where it is true; torch-mlir's passes do not end for one."""
-    masks = [(dim, index) for dim, index in enumerate(indices) if index is not None and index.dtype in _MASKS]
-    if not masks:
+    given = [(dim, index) for dim, index in enumerate(indices) if index is not None]
+    if not any(index.dtype in MASKS for _, index in given):
         return NotImplemented
+    dim, mask = given[0]
+    if len(given) == 1 and mask.dim():
+        return x.flatten(dim, dim + mask.dim() - 1).index_select(dim, mask.flatten().nonzero()[:, 0])
     places: list[_Tensor | None] = []
     for index in indices:
-        places += index.nonzero().unbind(1) if index is not None and index.dtype in _MASKS else [index]
-    (dim, mask), *others = masks
-    if others or mask.dim() == 0 or any(index is not None for index in indices if index is not mask):
-        return torch.ops.aten.index.Tensor(x, places)
-    return x.flatten(dim, dim + mask.dim() - 1).index_select(dim, mask.flatten().nonzero()[:, 0])
-
-
-_MASKS = (torch.bool, torch.uint8)
+        places += index.nonzero().unbind(1) if index is not None and index.dtype in MASKS else [index]
+    return torch.ops.aten.index.Tensor(x, places)
 
 
 @TABLE.of(aten.masked_select.default)

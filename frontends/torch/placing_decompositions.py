@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from devscope.frontends.torch.tables import Table
+from devscope.frontends.torch.tables import MASKS, Table
 
 aten: Any = torch.ops.aten
 TABLE = Table()
@@ -40,7 +40,7 @@ def _index_put(x: _Tensor, indices: list[Any], source: _Tensor, accumulate: bool
     """Of one index of integers, of one dimension or none."""
     given = [dim for dim, index in enumerate(indices) if index is not None]
     index = indices[given[0]] if len(given) == 1 else None
-    if index is None or accumulate or index.dtype in (torch.bool, torch.uint8) or index.dim() > 1:
+    if index is None or accumulate or index.dtype in MASKS or index.dim() > 1:
         return NotImplemented
     dim = given[0]
     shape = [*x.shape[:dim], *index.shape, *x.shape[dim + 1 :]]

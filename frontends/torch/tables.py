@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 Decomposition = Callable[..., Any]
+
+MASKS = (torch.bool, torch.uint8)
+"""The types of indices that are masks."""
 
 
 class Table(dict[Any, Decomposition]):

@@ -16,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from devscope.frontends.torch.matrix_decompositions import least_squares
 from devscope.frontends.torch.packed_sequences import PACK, PAD, RECURRENT, Packed
+from devscope.frontends.torch.tables import MASKS
 
 _Tensor = torch.Tensor
 _LOCK = RLock()
@@ -109,16 +110,13 @@ def _dimensions(x: _Tensor, index: Any) -> tuple[list[Any], list[int]] | None:
     parts: list[Any] = list(index) if isinstance(index, tuple) else [index]
     for part in parts:
         known = isinstance(part, torch.Tensor | slice | int | type(...)) or part is None
-        if not known or isinstance(part, bool) or (isinstance(part, torch.Tensor) and part.dtype in _MASKS):
+        if not known or isinstance(part, bool) or (isinstance(part, torch.Tensor) and part.dtype in MASKS):
             return None
     if any(part is ... for part in parts):
         place = next(at for at, part in enumerate(parts) if part is ...)
         missing = x.dim() - sum(part is not None and part is not ... for part in parts)
         parts[place : place + 1] = [slice(None)] * missing
     return parts, [sum(part is not None for part in parts[:at]) for at in range(len(parts))]
-
-
-_MASKS = (torch.bool, torch.uint8)
 
 
 def _take(x: _Tensor, index: Any) -> Any:

@@ -46,7 +46,7 @@ def split(text: str, is_inlined: bool = False, exported: Collection[str] = ()) -
     if is_inlined and (len(text) < 2 * _PART or _OWN_GLOBAL.search(text)):
         return [text]
     definitions = [_Definition(found) for found in _DEFINITION.finditer(text)]
-    kept = {quoted for name in exported for quoted in (name, f'"{name}"')}
+    kept = _as_written(exported)
     copied = {d.name for d in definitions if is_inlined and d.size < _SHORT and d.name not in kept}
     groups = list(_groups([d for d in definitions if d.name not in copied], is_inlined))
     groups.sort(key=_size, reverse=True)
@@ -76,6 +76,11 @@ def split(text: str, is_inlined: bool = False, exported: Collection[str] = ()) -
         return _DEFINITION.sub(written, text)
 
     return [part(number) for number in range(count)]
+
+
+def _as_written(names: Collection[str]) -> set[str]:
+    """In IR and in assembly, which have some of them in quotes."""
+    return {written for name in names for written in (name, f'"{name}"')}
 
 
 def _size(group: Sequence[_Definition]) -> int:
@@ -110,7 +115,7 @@ class Parts:
         exported: Collection[str] = (),
     ) -> None:
         self._make_machine, self._parse, self._optimize = make_machine, parse, optimize
-        self._exported = {quoted for name in exported for quoted in (name, f'"{name}"')}
+        self._exported = _as_written(exported)
         self._results: list[str | RuntimeError] = [RuntimeError("its thread failed") for _ in texts]
         self._threads = [
             Thread(target=self._compile, args=(number, text, f".L{prefix}{number}_"))

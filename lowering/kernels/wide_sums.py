@@ -27,12 +27,11 @@ def call_wide_sums(module: Any, schedules: Schedules, library: KernelLibrary, pa
 
 def widen_sums(module: Any) -> list[Any]:
     """Change operations on buffers that add to a result of such a type; gives them."""
-    found = [op for op in mlir_util.walk(module.operation) if _addition(op) is not None]
-    for op in found:
-        addition = _addition(op)
-        assert addition is not None
+    additions = ((op, _addition(op)) for op in mlir_util.walk(module.operation))
+    found = [(op, addition) for op, addition in additions if addition is not None]
+    for op, addition in found:
         _widen(op, addition)
-    return found
+    return [op for op, _ in found]
 
 
 def _addition(op: Any) -> Any | None:
