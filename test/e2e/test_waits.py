@@ -70,14 +70,14 @@ class Recorder:
         return self._wait(count, events)
 
     def ask(self, event: int, *rest: Any) -> int:
-        """A wait of which signals are heard asks again and again."""
-        if self.waited[-1:] != [event]:
-            self._note(event)
+        self._note(event)
         return self._ask(event, *rest)
 
     def _note(self, event: int) -> None:
-        self.waited.append(event)
-        self.launched_before.append(len(self.launched))
+        """A wait of which signals are heard asks again and again; after a while another thread waits."""
+        if self.waited[-1:] != [event]:
+            self.waited.append(event)
+            self.launched_before.append(len(self.launched))
 
 
 @contextmanager
