@@ -34,6 +34,13 @@ _WITHOUT_LOWERING = """
 _LAUNCHES = LAUNCHES | {"device.in", "device.out"}
 #: Accesses to an element of a tensor, whose indices are the last operands, and the position of the tensor.
 _ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
+#: Accesses to several elements of a tensor or a buffer.
+_VECTOR_ACCESSES = """
+    vector.load vector.store vector.maskedload vector.maskedstore vector.gather vector.scatter
+    vector.expandload vector.compressstore vector.transfer_read vector.transfer_write
+"""
+_IN_BYTES = frozenset({8, 16, 32, 64, 128})
+"""Widths of integers that vectors have as memory has them."""
 _RESERVED = "devscope_"
 _LONGEST = 10_000
 """Of a symbol; SPIR-V has room for 260,000 bytes of the name of a kernel, which is longer."""
@@ -78,6 +85,7 @@ def _is_used(module: ModuleOp, name: str) -> bool:
 def check_module(module: Any, target: str) -> None:
     """Raise LoweringError, located, for the first operation, else type, of ``module`` that cannot be compiled."""
     dialects, refused = set(_DIALECTS.split()), set(_WITHOUT_LOWERING.split())
+    vector_accesses = set(_VECTOR_ACCESSES.split())
     _, *ops = mlir_util.walk(module.operation)
     for op in ops:
         name = op.name
@@ -88,6 +96,8 @@ def check_module(module: Any, target: str) -> None:
             _check_dim(op)
         elif name in _ACCESSES:
             _check_indices(op, *list(op.operands)[_ACCESSES[name] :])
+        elif name in vector_accesses:
+            _check_vector(op)
     for type_, op in mlir_util.types(ops):
         _check_type(type_, op, target)
 
@@ -112,6 +122,20 @@ def _check_indices(access: Any, tensor: Any, *indices: Any) -> None:
         position = _constant(index)
         if position is not None and (position < 0 or (size >= 0 and position >= size)):
             raise LoweringError(f"index {position} is outside of {tensor.type}", decode_location(access.location))
+
+
+def _check_vector(access: Any) -> None:
+    """MLIR reads and writes vectors of i1 with a bit for each element, of which memory has bytes."""
+    types = [value.type for value in [*access.operands, *access.results]]
+    shaped = next(type_ for type_ in types if isinstance(type_, ir.RankedTensorType | ir.MemRefType))
+    element = shaped.element_type
+    is_one = all(math.prod(type_.shape) == 1 for type_ in types if isinstance(type_, ir.VectorType))
+    if isinstance(element, ir.IntegerType) and element.width not in _IN_BYTES and not is_one:
+        raise LoweringError(
+            f"'{access.name}': vectors of {element} are packed in memory, elements of {shaped} are not",
+            decode_location(access.location),
+            ["keep such elements as i8 in memory: arith.extui before, arith.trunci behind"],
+        )
 
 
 def _constant(index: Any) -> int | None:

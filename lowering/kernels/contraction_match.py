@@ -3,7 +3,7 @@
 The loops of a contraction are those of a batch (in both operands and the result), rows (m: in A and the result),
 columns (n: in B and the result) and sums (k: in A and B), as upstream infers them. A kernel has one of each. Loops
 of one kind through which elements are at equal distances in both buffers are one loop; others are made around the
-call.
+call, and so are those of the result alone, which upstream has no name for.
 """
 
 from collections.abc import Mapping, Sequence
@@ -144,6 +144,7 @@ def match(op: Any, linalg: Any) -> Contraction | None:
         return None
     found = linalg.infer_contraction_dimensions(op)
     batch, rows, columns, sums = (list(group) for group in (found.batch, found.m, found.n, found.k))
+    copies = [loop for loop in c.axes if loop not in a.axes and loop not in b.axes]
     innermost = c.innermost()
     if innermost in rows:  # the kernel's columns are what stands side by side in the result
         a, b, rows, columns = b, a, columns, rows
@@ -156,7 +157,8 @@ def match(op: Any, linalg: Any) -> Contraction | None:
         "k": _one_loop(sums, [a, b], *(x.innermost() for x in (a, b))),
     }
     inside = {loop for group in loops.values() for loop in group}
-    outer = [loop for group in (batch, rows, columns, sums) for loop in group if loop not in inside]
+    all_loops = [*copies, *batch, *rows, *columns, *sums]
+    outer = [loop for loop in all_loops if loop not in inside]
     element = WIDE_SUMS.get(c.element, c.element)
     made = Contraction(a, b, c, loops, outer, element, extension, not inside.issuperset(sums))
     for operand, lines in ((a, ("m", "k")), (b, ("n", "k"))):
@@ -164,7 +166,7 @@ def match(op: Any, linalg: Any) -> Contraction | None:
             loops[name][-1] for name in lines if loops[name]
         ]:
             return None
-    work = _product([made.operand_of(loop).extent(loop) for loop in (*batch, *rows, *columns, *sums)])
+    work = _product([made.operand_of(loop).extent(loop) for loop in all_loops])
     return made if work is None or work >= LEAST_WORK else None
 
 

@@ -30,7 +30,8 @@ DTYPES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Case:
-    """``spec``: as `numpy.einsum` has it, letters are loops. ``dynamic``: those whose sizes are not known.
+    """``spec``: as `numpy.einsum` has it, letters are loops, some maybe of the result alone. ``dynamic``: those
+    whose sizes are not known.
 
     ``adds``: to an argument, else the sums begin with zero.
     """
@@ -102,8 +103,12 @@ class Case:
 
     def expected(self, a: Array, b: Array, c: Array) -> Array:
         wide = np.int64 if self.elements[2].startswith("i") else np.float64
-        start = c.astype(wide) if self.adds else 0
-        return np.asarray(np.einsum(self.spec, a.astype(wide), b.astype(wide)) + start).astype(c.dtype)
+        start = c.astype(wide) if self.adds else np.zeros(c.shape, wide)
+        inputs, result = self.spec.split("->")
+        copies = [axis for axis, loop in enumerate(result) if loop not in inputs]
+        summed = "".join(loop for loop in result if loop in inputs)
+        found = np.einsum(f"{inputs}->{summed}", a.astype(wide), b.astype(wide))
+        return np.asarray(np.expand_dims(found, copies) + start).astype(c.dtype)
 
 
 def check(cases: Sequence[Case], default: str = "cpu:0") -> None:
@@ -133,6 +138,7 @@ def test_layouts() -> None:
         *("bmk,bkn->bmn", "mbk,bnk->mbn", "bkm,kn->bmn", "mk,bkn->bnm", "bdmk,bdkn->bdmn", "bmdk,bndk->bdmn"),
         *("mpk,kn->mpn", "pmk,nk->mpn", "mk,knq->mnq", "mk,kqn->mnq", "mkr,krn->mn", "mkr,rkn->mn", "mkr,nkr->mn"),
         *("bmpkr,bkrnq->bmpnq", "mpkr,rnkq->mnpq", "k,kn->n", "mk,k->m", "bmk,bk->bm", "mk,kn->mn"),
+        *("mk,kn->mpn", "mk,kn->pmn", "bmk,bkn->bmnp"),
     ]
     check([*layouts, *(Case(spec, sizes) for spec in specs)])
 
@@ -179,7 +185,7 @@ def test_on_a_device() -> None:
     types = [("f64", ""), ("i32", ""), ("i64", ""), ("f16", "f32"), ("f16", ""), ("i8", "i32")]
     check(
         [
-            *(Case(spec, sizes) for spec in specs),
+            *(Case(spec, sizes) for spec in (*specs, "mk,kn->qmn")),
             *(Case("mk,kn->mn", MNK, *pair, adds=False) for pair in types),
             Case("mk,kn->mn", {"m": 37, "n": 320, "k": 530}),
             *(Case(spec, {"m": m, "n": 70, "k": 530}) for m in (1, 3) for spec in ("mk,kn->mn", "mk,nk->mn")),
@@ -411,6 +417,33 @@ def test_epilogues() -> None:
             result = executable.run(f"case_{number}", *data.values())
             expected = EPILOGUES[name][1](data["a"] @ data["b"], **data)
             np.testing.assert_allclose(result, expected, rtol=2e-4, atol=2e-4, err_msg=name)
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_masks_have_a_byte_for_each_element(target: str) -> None:
+    source = f"""
+        func.func @main(%a: tensor<?x{K}xf32>, %b: tensor<{K}x{N}xf32>, %mask: tensor<?x{N}xi1>)
+            -> tensor<?x{N}xf32> {{
+          %zero = arith.constant 0.0 : f32
+          %hidden = arith.constant -5.0 : f32
+          %0 = arith.constant 0 : index
+          %m = tensor.dim %a, %0 : tensor<?x{K}xf32>
+          %empty = tensor.empty(%m) : tensor<?x{N}xf32>
+          %zeros = linalg.fill ins(%zero : f32) outs(%empty : tensor<?x{N}xf32>) -> tensor<?x{N}xf32>
+          %product = linalg.matmul ins(%a, %b : tensor<?x{K}xf32>, tensor<{K}x{N}xf32>)
+            outs(%zeros : tensor<?x{N}xf32>) -> tensor<?x{N}xf32>
+          %others = linalg.fill ins(%hidden : f32) outs(%empty : tensor<?x{N}xf32>) -> tensor<?x{N}xf32>
+          %seen = linalg.map {{ arith.select }}
+            ins(%mask, %product, %others : tensor<?x{N}xi1>, tensor<?x{N}xf32>, tensor<?x{N}xf32>)
+            outs(%empty : tensor<?x{N}xf32>)
+          return %seen : tensor<?x{N}xf32>
+        }}
+    """
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape, dtype=np.float32) for shape in ((M, K), (K, N)))
+    mask = rng.random((M, N)) < 0.5
+    with devscope.compile(source, default=target, cache=False) as executable:
+        np.testing.assert_allclose(executable(a, b, mask), np.where(mask, a @ b, -5), rtol=1e-4, atol=1e-4)
 
 
 def test_an_epilogue_that_loops_of_the_kernel_cannot_go_through() -> None:

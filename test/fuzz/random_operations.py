@@ -453,9 +453,14 @@ def compare(g: Generator, block: Block) -> None:
 def select(g: Generator, block: Block) -> None:
     x, type_ = g.tensor(block, lambda _: True, g.tensor_type)
     y = g.value(block, type_)[0]
-    test = g.value(block, scalar("i1"))[0]
+    mask = Type("i1", type_.shape) if type_.shape and g.chance(0.5) else scalar("i1")
+    test = g.value(block, mask)[0]
+    types = f"{mask}, {type_}" if mask.shape else f"{type_}"
     g.emit(
-        block, type_, f"arith.select {test}, {x}, {y}{g.scope()} : {type_}", lambda e: e[x] if e[test] else e[y]
+        block,
+        type_,
+        f"arith.select {test}, {x}, {y}{g.scope()} : {types}",
+        lambda e: np.where(e[test], e[x], e[y]),
     )
 
 

@@ -245,11 +245,46 @@ LOWERING_ERRORS = {
         "4:8: error: 'tensor.reshape' on opencl:0 takes a shape that is a tensor on the host",
         "leave it to the host",
     ),
-    "a global that changes": (
-        "ml_program.global private mutable @n(dense<0.0> : tensor<4xf32>) : tensor<4xf32>\n"
-        + main(f"%0 = ml_program.global_load @n : {T4}\n  return %0 : {T4}"),
-        "1:1: error: target 'cpu' cannot lower operation 'ml_program.global'",
+    "a global of any size that changes": (
+        "ml_program.global private mutable @n(dense<0.0> : tensor<4xf32>) : tensor<?xf32>\n"
+        + main(
+            "%0 = ml_program.global_load @n : tensor<?xf32>\n"
+            f"  ml_program.global_store @n = %0 : tensor<?xf32>\n  return %x : {T4}"
+        ),
+        "1:1: error: the global 'n' has type tensor<?xf32>",
+        "a dense tensor of static shape",
+    ),
+    "a global that nobody knows and that changes": (
+        f"ml_program.global private mutable @n(#ml_program.extern : {T4}) : {T4}\n"
+        + main(f"ml_program.global_store @n = %x : {T4}\n  return %x : {T4}"),
+        "1:1: error: what the global 'n' is at first is not in the program",
         "",
+    ),
+    "a global that two public functions change": (
+        f"ml_program.global private mutable @n : {T4}\n"
+        + main(f"ml_program.global_store @n = %x : {T4}\n  return %x : {T4}")
+        + main(f"%0 = ml_program.global_load @n : {T4}\n  return %0 : {T4}")
+        .replace("@main", "@other")
+        .removeprefix(SCOPES),
+        "1:1: error: the global 'n' is used by the public functions @main and @other",
+        "make the others private",
+    ),
+    "a global that work in parallel changes": (
+        f"ml_program.global private mutable @n : {T4}\n"
+        + main(
+            "%c1 = arith.constant 1 : index\n"
+            "  scf.parallel (%i) = (%c1) to (%c1) step (%c1) {\n"
+            f"    ml_program.global_store @n = %x : {T4}\n"
+            f"  }}\n  return %x : {T4}"
+        ),
+        "6:3: error: 'scf.parallel' writes the global 'n'",
+        "store behind it",
+    ),
+    "a global and branches": (
+        f"ml_program.global private mutable @n : {T4}\n"
+        + main(f"ml_program.global_store @n = %x : {T4}\n  cf.br ^end\n^end:\n  return %x : {T4}"),
+        "4:1: error: @main uses globals that the program writes, and branches",
+        "only control flow of 'scf'",
     ),
     "a parallel reduction on the device": (
         main(
@@ -364,6 +399,13 @@ LOWERING_ERRORS = {
         + "  %0 = call @g(%a) : (f32) -> f32\n  return %0 : f32\n}\n",
         "11:8: error: kernels cannot call, and a recursive function cannot be inlined: 'g' -> 'g'",
         "write it as a loop",
+    ),
+    "packed vectors": (
+        "func.func @f(%x: tensor<8xi1>) -> i1 {\n  %c = arith.constant 0 : index\n  %no = arith.constant false\n"
+        "  %v = vector.transfer_read %x[%c], %no : tensor<8xi1>, vector<8xi1>\n"
+        "  %0 = vector.extract %v[1] : i1 from vector<8xi1>\n  return %0 : i1\n}\n",
+        "4:8: error: 'vector.transfer_read': vectors of i1 are packed in memory, elements of tensor<8xi1> are not",
+        "keep such elements as i8 in memory",
     ),
     "no code generator": (
         TANH.replace('"opencl"', '"rocm"'),
