@@ -218,6 +218,7 @@ OPERATIONS: dict[str, Facts] = {
     "stablehlo.dynamic_iota": _on_host(0),
     "stablehlo.real_dynamic_slice": _on_host(1, 2, 3),
     "stablehlo.dynamic_pad": _on_host(2, 3, 4),
+    "stablehlo.dynamic_conv": _on_host(2),
     # Data in another place of the same memory.
     "linalg.transpose": Facts(moves=True, elements_of=0),
     "linalg.broadcast": Facts(moves=True, elements_of=0),

@@ -46,7 +46,7 @@ class Text:
 
     def full(self, extents: Sequence[int], of: str, number: Number) -> Array:
         """An array of one number. Dynamic extents are those of the batch."""
-        value = _literal(number, of)
+        value = literal(number, of)
         type_ = tensor(extents, of)
         if -1 not in extents:
             return Array(self, self.add(f"stablehlo.constant dense<{value}> : {type_}"), tuple(extents), of)
@@ -54,7 +54,7 @@ class Text:
             parts = commas(f"{part} : {of[8:-1]}" for part in value[1:-1].split(", "))
             scalar = self.add(f"complex.constant [{parts}] : {of}")
         else:
-            scalar = self.add(f"arith.constant {value} : {of}")
+            scalar = self.add(f"arith.constant {value}{'' if of == 'i1' else f' : {of}'}")
         room = self.room(extents, of)
         name = self.add(f"linalg.fill ins({scalar} : {of}) outs({room} : {type_}) -> {type_}")
         return Array(self, name, tuple(extents), of)
@@ -139,13 +139,18 @@ class Text:
         names = [f"{name}#{n}" for n in range(len(carried))] if len(carried) > 1 else [name]
         return [Array(self, n, v.extents, v.of) for n, v in zip(names, carried, strict=True)]
 
+    def index(self, operation: str, *numbers: str | int) -> str:
+        """The name of what ``arith`` computes of two numbers, or names of indices."""
+        names = [self.add(f"arith.constant {n} : index") if isinstance(n, int) else n for n in numbers]
+        return self.add(f"arith.{operation} {commas(names)} : index")
+
     def number(self, index: str) -> Array:
         """An index as an array of no dimensions."""
         wide = self.add(f"arith.index_cast {index} : index to i64")
         return Array(self, self.add(f"tensor.from_elements {wide} : tensor<i64>"), (), "i64")
 
 
-def _literal(number: Number, of: str) -> str:
+def literal(number: Number, of: str) -> str:
     if of == "i1":
         return "true" if number else "false"
     if of[0] in "iu":
@@ -201,6 +206,17 @@ class Array:
 
     def __truediv__(self, other: Array | Number) -> Array:
         return self._binary("divide", other)
+
+    def __matmul__(self, other: Array) -> Array:
+        """Of the last two dimensions."""
+        rank = len(self.extents)
+        extents = [*self.extents[:-1], other.extents[-1]]
+        batch = f"batching_dims = {list(range(rank - 2))} x {list(range(rank - 2))}, " if rank > 2 else ""
+        return self._new(
+            f"stablehlo.dot_general {self.name}, {other.name}, {batch}contracting_dims = [{rank - 1}] x [{rank - 2}]"
+            f" : ({self.type}, {other.type}) -> {tensor(extents, self.of)}",
+            extents,
+        )
 
     def __neg__(self) -> Array:
         return self._new(f"stablehlo.negate {self.name} : {self.type}")
@@ -279,6 +295,10 @@ class Array:
     def sum(self, *axes: int) -> Array:
         return self.reduce("add", axes, 0)
 
+    def any(self) -> Array:
+        """Whether one of a mask is true."""
+        return self.reduce("or", range(len(self.extents)), 0)
+
     def most(self, *axes: int) -> Array:
         """The maximum of what is not negative."""
         return self.reduce("maximum", axes, 0)
@@ -343,6 +363,19 @@ class Array:
         """With other numbers at an index of a dimension, which ``value`` lacks."""
         axis %= len(self.extents)
         where = self._region(axis, place, 1)
+        return self._new(
+            f"tensor.insert_slice {value.name} into {self.name}{where} : {value.type} into {self.type}"
+        )
+
+    def some(self, axis: int, first: str, count: int) -> Array:
+        """So many places of a dimension, from an index on."""
+        axis %= len(self.extents)
+        return self._slice(axis, first, count, [*self.extents[:axis], count, *self.extents[axis + 1 :]])
+
+    def put_some(self, axis: int, first: str, value: Array) -> Array:
+        """With other numbers there."""
+        axis %= len(self.extents)
+        where = self._region(axis, first, value.extents[axis])
         return self._new(
             f"tensor.insert_slice {value.name} into {self.name}{where} : {value.type} into {self.type}"
         )

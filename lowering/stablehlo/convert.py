@@ -39,7 +39,10 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.dynamic_reshape": "shapes.expand_dynamic_reshape",
     "stablehlo.dynamic_gather": "shapes.expand_dynamic_gather",
     "stablehlo.dynamic_update_slice": "shapes.expand_dynamic_update_slice",
+    "stablehlo.dynamic_pad": "shapes.expand_dynamic_pad",
     "stablehlo.reverse": "shapes.expand_reverse",
+    "stablehlo.convolution": "convolutions.expand_convolution",
+    "stablehlo.dynamic_conv": "convolutions.expand_convolution",
     "stablehlo.slice": "shapes.fold_empty_slice",
     "stablehlo.concatenate": "shapes.concatenate_by_copies",
     "stablehlo.reduce": "shapes.fold_empty_reduce",
@@ -123,7 +126,7 @@ def _expand(module: Any) -> None:
 _OPTIONAL = frozenset(
     f"stablehlo.{name}"
     for name in [
-        *["compare", "slice", "reduce", "reverse", "rng", "select_and_scatter", "reduce_window"],
+        *["compare", "slice", "reduce", "reverse", "rng", "select_and_scatter", "reduce_window", "convolution"],
         *["concatenate", "dynamic_broadcast_in_dim", "dynamic_update_slice"],
     ]
 )

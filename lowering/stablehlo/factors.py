@@ -7,6 +7,10 @@ from __future__ import annotations
 
 from devscope.lowering.stablehlo.arrays import Array
 
+EPSILON = {"f32": 2.0**-24, "f64": 2.0**-53}
+TINY = {"f32": 1e-30, "f64": 1e-290}
+"""Products of numbers of matrices scaled to 1 that count as 0."""
+
 
 def places(a: Array, axis: int, i: str) -> tuple[Array, Array]:
     """Which places of a dimension are ``i``, and which come after it; of the shape ``[..., extent]``."""
@@ -57,20 +61,6 @@ def lu(a: Array) -> tuple[Array, Array, Array, Array]:
     return a, pivots, order, info
 
 
-def order_of_pivots(pivots: Array, m: int) -> Array:
-    """The order of ``m`` rows after swaps with ``pivots`` (i64, from 0), one after the other."""
-    text = pivots.text
-    rows = text.iota(m).in_batch()
-
-    def step(i: str, order: Array) -> list[Array]:
-        is_chosen = rows.compare("EQ", pivots.at(-1, i).spread(-1, m))
-        before = order.at(-1, i)
-        after = is_chosen.where(order, text.full(order.extents, "i64", 0)).sum(-1)
-        return [is_chosen.where(before.spread(-1, m), order).put(-1, i, after)]
-
-    return text.loop(pivots.extents[-1], [rows], step)[0]
-
-
 def norm(a: Array, axis: int) -> Array:
     """The Euclidean norms along a dimension, of numbers whose squares may be too large or too small."""
     size = a.abs()
@@ -93,9 +83,9 @@ def qr(a: Array) -> tuple[Array, Array]:
     def step(i: str, a: Array, taus: Array) -> list[Array]:
         is_own, below = places(a, -2, i)
         column = a.at(-1, i)
-        vector, beta, tau = _reflection(column, column.at(-1, i), is_own, below)
+        vector, beta, tau = reflection(column, column.at(-1, i), is_own, below)
         right = places(a, -1, i)[1].spread(-2, m)
-        a = right.where(_reflected(a, vector, tau.conj()), a)
+        a = right.where(reflected(a, vector, tau.conj()), a)
         column = is_own.where(beta.spread(-1, m), below.where(vector, column))
         return [a.put(-1, i, column), taus.put(-1, i, tau)]
 
@@ -104,7 +94,7 @@ def qr(a: Array) -> tuple[Array, Array]:
     return a, taus
 
 
-def _reflection(column: Array, alpha: Array, is_own: Array, below: Array) -> tuple[Array, Array, Array]:
+def reflection(column: Array, alpha: Array, is_own: Array, below: Array) -> tuple[Array, Array, Array]:
     """``larfg``: the vector of a reflection that takes what is below of a column to 0, what it makes of ``alpha``,
     and its factor, which is 0 where there is nothing below."""
     text, m, zeros = column.text, column.extents[-1], column.text.full(column.extents, column.of, 0)
@@ -121,7 +111,7 @@ def _reflection(column: Array, alpha: Array, is_own: Array, below: Array) -> tup
     return is_own.where(text.full(column.extents, column.of, 1), vector), beta, tau
 
 
-def _reflected(a: Array, vector: Array, tau: Array) -> Array:
+def reflected(a: Array, vector: Array, tau: Array) -> Array:
     *_, m, n = a.extents
     wide = vector.spread(-1, n)
     dots = (wide.conj() * a).sum(-2)
@@ -142,7 +132,7 @@ def product_of_reflections(a: Array, taus: Array, columns: int) -> Array:
         extents = [*batch, m]
         ones, zeros = text.full(extents, a.of, 1), text.full(extents, a.of, 0)
         vector = is_own.where(ones, below.where(a.at(-1, place), zeros))
-        return [_reflected(q, vector, taus.at(-1, place))]
+        return [reflected(q, vector, taus.at(-1, place))]
 
     return text.loop(count, [start], step)[0]
 
@@ -153,3 +143,20 @@ def identity(a: Array, columns: int) -> Array:
     same = text.iota(m).spread(-1, columns).compare("EQ", text.iota(columns).spread(0, m))
     extents = [m, columns]
     return same.where(text.full(extents, a.of, 1), text.full(extents, a.of, 0)).in_batch()
+
+
+def scaled(a: Array) -> tuple[Array, Array]:
+    """With 1 as the largest number, and what it was; NaN where one is not finite."""
+    text = a.text
+    most = a.abs().most(-1, -2) if not a.is_complex else a.real().abs().maximum(a.imag().abs()).most(-1, -2)
+    scale = most.compare("EQ", 0).where(1, most)
+    scale = scale.compare("LT", float("inf")).where(scale, text.full(scale.extents, scale.of, float("nan")))
+    *_, m, n = a.extents
+    divisor = scale.spread(-1, m).spread(-1, n)
+    return a / divisor.with_imag(0, a.of), scale
+
+
+def spoilt(a: Array, scale: Array) -> Array:
+    """NaN where the scale is."""
+    *_, m, n = a.extents
+    return a + (scale - scale).spread(-1, m).spread(-1, n).with_imag(0, a.of)

@@ -11,12 +11,18 @@ import math
 from collections.abc import Callable, Sequence
 
 from devscope.lowering.stablehlo.arrays import Array, Text
-from devscope.lowering.stablehlo.factors import identity, norm, product_of_reflections, qr
+from devscope.lowering.stablehlo.factors import (
+    EPSILON,
+    TINY,
+    identity,
+    norm,
+    product_of_reflections,
+    qr,
+    scaled,
+    spoilt,
+)
 
 _SWEEPS = 30
-_EPSILON = {"f32": 2.0**-24, "f64": 2.0**-53}
-_TINY = {"f32": 1e-30, "f64": 1e-290}
-"""Products of numbers of matrices scaled to 1 that count as 0."""
 
 
 def eigh(a: Array, lower: bool) -> tuple[Array, Array]:
@@ -25,11 +31,11 @@ def eigh(a: Array, lower: bool) -> tuple[Array, Array]:
     One triangle is read. All is NaN where a number is not finite.
     """
     text, n, real = a.text, a.extents[-1], a.real_of
-    a, scale = _scaled(_hermitian(a, lower))
+    a, scale = scaled(hermitian(a, lower))
     a = _even(_even(a, -1), -2)
     size = a.extents[-1]
     half, partner = size // 2, _partners(size)
-    limit = norm(norm(a, -1), -1) * _EPSILON[real]
+    limit = norm(norm(a, -1), -1) * EPSILON[real]
     met = (
         text.iota(size).take(0, partner).spread(-1, size).compare("EQ", text.iota(size).spread(0, size)).in_batch()
     )
@@ -37,7 +43,7 @@ def eigh(a: Array, lower: bool) -> tuple[Array, Array]:
     def turn(_: str, a: Array, vectors: Array, is_off: Array) -> list[Array]:
         values, other = a.diagonal(range(size)).real(), a.diagonal(range(half, size))
         cosine, sine = _rotation(values.part(-1, 0, half), values.part(-1, half, size), other)
-        is_off = is_off | _any(other.abs().compare("GT", limit.spread(-1, half)))
+        is_off = is_off | other.abs().compare("GT", limit.spread(-1, half)).any()
         a = _rotated(a, cosine, sine, partner)
         a = _rotated(a.transpose(), cosine, sine.conj(), partner).transpose()
         a = met.where(0, a)
@@ -48,7 +54,7 @@ def eigh(a: Array, lower: bool) -> tuple[Array, Array]:
     a, vectors = _sweeps(text, size, [a, identity(a, size)], turn)
     values = a.diagonal(range(n)).real() * scale.spread(-1, n)
     values, vectors = _sorted(values, vectors.part(-1, 0, n).part(-2, 0, n), "LT")
-    return values, _spoilt(vectors, scale)
+    return values, spoilt(vectors, scale)
 
 
 def svd(a: Array, full: bool) -> tuple[Array, Array, Array]:
@@ -61,19 +67,19 @@ def svd(a: Array, full: bool) -> tuple[Array, Array, Array]:
         left, values, right = svd(a.conj().transpose(), full)
         return right.conj().transpose(), values, left.conj().transpose()
     text, (m, n), real = a.text, a.extents[-2:], a.real_of
-    a, scale = _scaled(a)
+    a, scale = scaled(a)
     a = _even(a, -1)
     size = a.extents[-1]
     half, partner = size // 2, _partners(size)
-    tolerance = 4 * math.sqrt(m) * _EPSILON[real]
+    tolerance = 4 * math.sqrt(m) * EPSILON[real]
 
     def turn(_: str, a: Array, vectors: Array, is_off: Array) -> list[Array]:
         squares = (a.abs() * a.abs()).sum(-2)
         first, second = squares.part(-1, 0, half), squares.part(-1, half, size)
         other = (a.part(-1, 0, half).conj() * a.part(-1, half, size)).sum(-2)
         cosine, sine = _rotation(first, second, other)
-        counts = first.compare("GT", _TINY[real]) & second.compare("GT", _TINY[real])
-        is_off = is_off | _any(counts & other.abs().compare("GT", first.sqrt() * second.sqrt() * tolerance))
+        counts = first.compare("GT", TINY[real]) & second.compare("GT", TINY[real])
+        is_off = is_off | (counts & other.abs().compare("GT", first.sqrt() * second.sqrt() * tolerance)).any()
         order = _moves(size)
         a = _rotated(a, cosine, sine, partner).take(-1, order)
         return [a, _rotated(vectors, cosine, sine, partner).take(-1, order), is_off]
@@ -90,10 +96,10 @@ def svd(a: Array, full: bool) -> tuple[Array, Array, Array]:
         sign = sign.join(-1, text.full([*a.extents[:-2], m - n], "i1", 0))
     left = sign.spread(-2, m).where(-left, left)
     right = both.part(-2, m, m + n).conj().transpose()
-    return _spoilt(left, scale), values * scale.spread(-1, n), _spoilt(right, scale)
+    return spoilt(left, scale), values * scale.spread(-1, n), spoilt(right, scale)
 
 
-def _hermitian(a: Array, lower: bool) -> Array:
+def hermitian(a: Array, lower: bool) -> Array:
     """One triangle, and its mirror image in place of the other."""
     text, n = a.text, a.extents[-1]
     rows, columns = text.iota(n).spread(-1, n), text.iota(n).spread(0, n)
@@ -102,23 +108,6 @@ def _hermitian(a: Array, lower: bool) -> Array:
     if not a.is_complex:
         return a
     return rows.compare("EQ", columns).in_batch().where(a.real().with_imag(0, a.of), a)
-
-
-def _scaled(a: Array) -> tuple[Array, Array]:
-    """With 1 as the largest number, and what it was; NaN where one is not finite."""
-    text = a.text
-    most = a.abs().most(-1, -2) if not a.is_complex else a.real().abs().maximum(a.imag().abs()).most(-1, -2)
-    scale = most.compare("EQ", 0).where(1, most)
-    scale = scale.compare("LT", float("inf")).where(scale, text.full(scale.extents, scale.of, float("nan")))
-    *_, m, n = a.extents
-    divisor = scale.spread(-1, m).spread(-1, n)
-    return a / divisor.with_imag(0, a.of), scale
-
-
-def _spoilt(a: Array, scale: Array) -> Array:
-    """NaN where the scale is."""
-    *_, m, n = a.extents
-    return a + (scale - scale).spread(-1, m).spread(-1, n).with_imag(0, a.of)
 
 
 def _even(a: Array, axis: int) -> Array:
@@ -146,7 +135,7 @@ def _rotation(first: Array, second: Array, other: Array) -> tuple[Array, Array]:
     """What makes ``[[first, other], [conj(other), second]]`` diagonal: a factor for each column and for its partner."""
     text, of = other.text, other.of
     size = other.abs()
-    is_zero = ~size.compare("GT", _TINY[other.real_of])
+    is_zero = ~size.compare("GT", TINY[other.real_of])
     divisor = is_zero.where(1, size)
     tau = (second - first) / (divisor * 2)
     ones = text.full(tau.extents, tau.of, 1)
@@ -161,10 +150,6 @@ def _rotation(first: Array, second: Array, other: Array) -> tuple[Array, Array]:
 def _rotated(a: Array, cosine: Array, sine: Array, partner: Sequence[int]) -> Array:
     rows = a.extents[-2]
     return a * cosine.spread(-2, rows) + a.take(-1, partner) * sine.spread(-2, rows)
-
-
-def _any(mask: Array) -> Array:
-    return mask.reduce("or", range(len(mask.extents)), 0)
 
 
 def _sweeps(

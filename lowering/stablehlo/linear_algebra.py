@@ -1,11 +1,14 @@
-"""Cholesky's factor and triangular systems: a column, or a row, at a time, of all matrices of a batch at once."""
+"""Cholesky's factor and triangular systems: a column, or a row, at a time; exponentials by a series.
+
+All matrices of a batch are worked on at once.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from devscope.lowering.stablehlo.arrays import Array, Text
-from devscope.lowering.stablehlo.factors import places
+from devscope.lowering.stablehlo.factors import identity, places
 from devscope.lowering.stablehlo.templates import enum, expand, flag
 
 
@@ -61,3 +64,43 @@ def triangular_solve(a: Array, b: Array, left: bool, lower: bool, unit: bool, tr
 
     last = text.add(f"arith.constant {n - 1} : index")
     return text.loop(n, [text.full(b.extents, b.of, 0)], step)[0]
+
+
+_LARGEST_NORM = 0.25
+_TERMS = {"f32": 10, "f64": 14}
+"""Of exponentials of matrices of that norm at most, to the last digit."""
+
+
+def exponential(a: Array) -> Array:
+    """``e`` to the power of matrices ``[..., n, n]``: Taylor's series of halves, squared as often as they were halved.
+
+    As Bader, Blanes, Casas: Computing the matrix exponential with an optimized Taylor polynomial approximation, 2019,
+    but for the polynomial. Numbers that are not finite make their matrix NaN.
+    """
+    text, n = a.text, a.extents[-1]
+    norm = a.abs().sum(-2).most(-1)
+    a = a + (norm - norm).spread(-1, n).spread(-1, n).with_imag(0, a.of)
+    norm = norm.compare("LT", float("inf")).where(norm, text.full(norm.extents, norm.of, 0))
+
+    def is_large(_: Array, norm: Array, __: Array) -> Array:
+        return norm.compare("GT", _LARGEST_NORM).any()
+
+    def halve(a: Array, norm: Array, times: Array) -> list[Array]:
+        half = norm.compare("GT", _LARGEST_NORM).where(0.5, text.full(norm.extents, norm.of, 1))
+        times = times + half.compare("LT", 1).convert("i64")
+        return [a * half.spread(-1, n).spread(-1, n).with_imag(0, a.of), norm * half, times]
+
+    a, _, times = text.loop_while([a, norm, text.full(norm.extents, "i64", 0)], is_large, halve)
+    one = identity(a, n)
+    found = one
+    for term in range(_TERMS[a.real_of], 0, -1):
+        found = one + a @ found / term
+
+    def is_left(_: Array, times: Array) -> Array:
+        return times.compare("GT", 0).any()
+
+    def square(found: Array, times: Array) -> list[Array]:
+        counts = times.compare("GT", 0).spread(-1, n).spread(-1, n)
+        return [counts.where(found @ found, found), times - 1]
+
+    return text.loop_while([found, times], is_left, square)[0]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from devscope.lowering.interop.bindings import ir
-from devscope.lowering.stablehlo import factors, jacobi
+from devscope.lowering.stablehlo import factors, jacobi, schur
 from devscope.lowering.stablehlo.arrays import Array, Text
-from devscope.lowering.stablehlo.linear_algebra import cholesky, triangular_solve
+from devscope.lowering.stablehlo.linear_algebra import cholesky, exponential, triangular_solve
+from devscope.lowering.stablehlo.scatter import COMBINERS, along_rows
 from devscope.lowering.stablehlo.templates import element, shape
 
 Routine = Callable[[Any], str]
@@ -122,6 +124,89 @@ def _svd(full: bool) -> Routine:
     return expanded
 
 
+def _gehrd(op: Any) -> str:
+    _, (a,) = _given(op)
+    options = ir.DictAttr(op.attributes["mhlo.backend_config"])
+    if [ir.IntegerAttr(options[name]).value for name in ("low", "high")] != [1, a.extents[-1]]:
+        raise ValueError("a part of a matrix")
+    packed, taus, _ = schur.hessenberg(a)
+    return _finish(op, [packed, taus, _failed(a)])
+
+
+def _sytrd(op: Any) -> str:
+    """Of the upper triangle as of the lower one of what is turned around."""
+    _, (a,) = _given(op)
+    is_lower, n = _options(op)["uplo"] == "L", a.extents[-1]
+
+    def turned(value: Array, *axes: int) -> Array:
+        for axis in () if is_lower else axes:
+            value = value.take(axis, range(value.extents[axis])[::-1])
+        return value
+
+    packed, taus, _ = schur.hessenberg(jacobi.hermitian(turned(a, -1, -2), True))
+    kept = turned(packed, -1, -2)
+    rows, columns = a.text.iota(n).spread(-1, n), a.text.iota(n).spread(0, n)
+    is_other = rows.compare("LT" if is_lower else "GT", columns).in_batch()
+    diagonal, below = packed.diagonal(range(n)).real(), schur.subdiagonal(packed).real()
+    given = [turned(diagonal, -1), turned(below, -1), turned(taus, -1)]
+    return _finish(op, [is_other.where(a, kept), *given, _failed(a)])
+
+
+def _gees(op: Any) -> str:
+    _, (a,) = _given(op)
+    if _options(op)["sort"] != "N":
+        raise ValueError("an order of eigenvalues")
+    small, scale = factors.scaled(a)
+    n = a.extents[-1]
+    t, z, is_undone = schur.schur(small)
+    values = [part * scale.spread(-1, n) for part in schur.eigenvalues(t)]
+    if a.is_complex:
+        values = [values[0].with_imag(values[1], a.of)]
+    t = t * scale.spread(-1, n).spread(-1, n).with_imag(0, a.of)
+    none = a.text.full((), "i64", 0).in_batch()
+    return _finish(op, [t, factors.spoilt(z, scale), *values, none, is_undone.convert("i32")])
+
+
+def _geev(op: Any) -> str:
+    _, (a,) = _given(op)
+    options = _options(op)
+    values, sides, is_undone = _eigen(a, options["compute_left"] == "V", options["compute_right"] == "V")
+    parts = [values] if a.is_complex else [values.real(), values.imag()]
+    return _finish(op, [*parts, *sides, is_undone.convert("i32")])
+
+
+def _eigen(a: Array, left: bool, right: bool) -> tuple[Array, list[Array], Array]:
+    """Eigenvalues, the vectors of both sides, those that are not wanted of no meaning, and which matrices are not done.
+
+    All is complex; vectors of real eigenvalues of real matrices have imaginary parts of 0.
+    """
+    n = a.extents[-1]
+    of = a.of if a.is_complex else f"complex<{a.of}>"
+    small, scale = factors.scaled(a)
+    t, z, is_undone = schur.schur(small)
+    real, imaginary = (part * scale.spread(-1, n) for part in schur.eigenvalues(t))
+    t, z = schur.complex_form(t, z, of)
+    sides = [t, t]
+    if left:
+        back = range(n)[::-1]
+        around = t.conj().transpose().take(-1, back).take(-2, back)
+        sides[0] = schur.eigenvectors(around, z.take(-1, back)).take(-1, back)
+    if right:
+        sides[1] = schur.eigenvectors(t, z)
+    if not a.is_complex:
+        is_real = imaginary.compare("EQ", 0).spread(-2, n)
+        sides = [is_real.where(side.real().with_imag(0, of), side) for side in sides]
+        sides = [side / factors.norm(side, -2).spread(-2, n).with_imag(0, of) for side in sides]
+    return real.with_imag(imaginary, of), [factors.spoilt(side, scale) for side in sides], is_undone
+
+
+def _right_eigen(op: Any) -> str:
+    """Eigenvalues and right vectors."""
+    _, (a,) = _given(op)
+    values, (_, vectors), _ = _eigen(a, False, True)
+    return _finish(op, [values, vectors])
+
+
 def _triangular(lower: bool) -> Routine:
     def expanded(op: Any) -> str:
         _, (a, b) = _given(op)
@@ -135,7 +220,12 @@ def _cholesky(op: Any) -> str:
     return _finish(op, [cholesky(a, True)])
 
 
-_REAL_NAMES: Mapping[str, str] = {"ungqr": "orgqr", "heevd": "syevd"}
+def _exponential(op: Any) -> str:
+    _, (a,) = _given(op)
+    return _finish(op, [exponential(a)])
+
+
+_REAL_NAMES: Mapping[str, str] = {"ungqr": "orgqr", "heevd": "syevd", "hetrd": "sytrd"}
 """Of routines that are called otherwise for complex numbers."""
 
 _OF_LAPACK: Mapping[str, Routine] = {
@@ -146,6 +236,10 @@ _OF_LAPACK: Mapping[str, Routine] = {
     "orgqr": _orgqr,
     "syevd": _syevd,
     "gesdd": _gesdd,
+    "geev": _geev,
+    "gees": _gees,
+    "gehrd": _gehrd,
+    "sytrd": _sytrd,
 }
 
 _BY_NAME: Mapping[str, Routine] = {
@@ -155,8 +249,11 @@ _BY_NAME: Mapping[str, Routine] = {
     "Eigh": _eigh,
     "devscope.svd": _svd(False),
     "devscope.full_svd": _svd(True),
+    "devscope.eig": _right_eigen,
     "devscope.cholesky": _cholesky,
+    "devscope.exponential": _exponential,
     "devscope.solve_lower": _triangular(True),
     "devscope.solve_upper": _triangular(False),
+    **{f"devscope.scatter_{name}": partial(along_rows, name) for name in COMBINERS},
 }
 """XLA's, and those of the frontends."""

@@ -50,6 +50,31 @@ def expand_scatter(op: Any) -> None:
     scatter(op, list(op.operands), count, places)
 
 
+COMBINERS = {"set": "", "sum": "add", "prod": "multiply", "amax": "maximum", "amin": "minimum"}
+"""What `along_rows` makes of an old element and a new one: operations of StableHLO; none for the new one."""
+
+
+def along_rows(name: str, op: Any) -> str:
+    """The text of a scatter of ``op``'s first operand, b x m x n, by indices and updates of b x k x n.
+
+    ``name`` is one of `COMBINERS`.
+    """
+    given, of, combine = op.operands[0].type, element(op.operands[0].type), COMBINERS[name]
+    single = tensor([], of)
+    made = f"%made = stablehlo.{combine} %old, %new : {single}" if combine else ""
+    places = (
+        "update_window_dims = [], inserted_window_dims = [1], input_batching_dims = [0, 2], "
+        "scatter_indices_batching_dims = [0, 2], scatter_dims_to_operand_dims = [1], index_vector_dim = 3"
+    )
+    return (
+        f'%scattered = "stablehlo.scatter"(%0, %1, %2) <{{scatter_dimension_numbers = #stablehlo.scatter<{places}>}}> ({{\n'
+        f"^bb0(%old: {single}, %new: {single}):\n{made}\n"
+        f"stablehlo.return {'%made' if combine else '%new'} : {single}\n}}) : "
+        f"({commas(value.type for value in op.operands)}) -> {given}\n"
+        f'"devscope.return"(%scattered) : ({given}) -> ()'
+    )
+
+
 def scatter(op: Any, operands: list[Any], count: int, places: Places) -> None:
     """Replace ``op`` by scattering; ``operands`` are the inputs, indices and updates."""
     inputs, indices, updates = operands[:count], operands[count], operands[count + 1 :]
@@ -66,7 +91,7 @@ def scatter(op: Any, operands: list[Any], count: int, places: Places) -> None:
     # A dimension of the operand along which different updates write different elements, and that of the updates.
     apart = {**in_batch, **{dim: place for dim, place in in_window.items() if dim not in mapped}}
     apart = {dim: place for dim, place in sorted(apart.items())}
-    serial: list[int | str] = [dim for dim in [*scattered, *window] if dim not in apart.values()]
+    serial = [dim for dim in [*scattered, *window] if dim not in apart.values()]
     rest = [dim for dim in range(len(extents)) if dim not in apart]
 
     lines: list[str] = []
@@ -74,12 +99,6 @@ def scatter(op: Any, operands: list[Any], count: int, places: Places) -> None:
     extents_of(emit, "n", "%0", inputs[0].type)
     extents_of(emit, "m", f"%{count + 1}", updates[0].type)
     emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
-    if any(extents[dim] <= 0 for dim in rest):  # nowhere is a place then
-        serial.insert(0, "_room")
-        emit("%m_room0 = arith.constant 1 : index")
-        for k, dim in enumerate(rest):
-            emit(f"%m_room{k + 1} = arith.minui %m_room{k}, %n{dim} : index")
-        emit(f"%m_room = arith.addi %m_room{len(rest)}, %zero : index")
     wide = tensor(index_extents, "i64")
     emit(f"%where = stablehlo.convert %{count} : ({indices.type}) -> {wide}")
     outs = [f"%out{n}" for n in range(count)]
@@ -109,7 +128,7 @@ def scatter(op: Any, operands: list[Any], count: int, places: Places) -> None:
         )
         carried = inner
     _update(emit, op, operands, places, carried, parts, rest, scattered, in_window)
-    final = [f"%new{n}" for n in range(count)]
+    final = [f"%new#{n}" for n in range(count)]
     for depth in reversed(range(len(serial))):
         emit(f"scf.yield {commas(final)} : {commas(parts)}\n}}")
         final = [f"%l{depth}#{n}" for n in range(count)]
@@ -133,13 +152,14 @@ def _update(
     scattered: list[int],
     in_window: dict[int, int],
 ) -> None:
-    """One element of each operand, by one of each update."""
+    """One element of each operand, by one of each update, if its window is inside."""
     count = len(carried)
     indices, updates, mapped, vector = operands[count], operands[count + 1 :], places.mapped, places.vector
-    index_extents, rank = shape(indices.type), len(shape(updates[0].type))
+    extents, index_extents, rank = shape(operands[0].type), shape(indices.type), len(shape(updates[0].type))
     wide = tensor(index_extents, "i64")
     emit("%true = arith.constant true")
     inside = "%true"
+    conditions: list[str] = []
     starts: dict[int, str] = {}
     for k, dim in enumerate(mapped):
         at = [f"%u{d}" for d in scattered]
@@ -148,23 +168,27 @@ def _update(
             at.insert(vector, f"%k{k}")
         emit(f"%wide{k} = tensor.extract %where[{commas(at)}] : {wide}")
         emit(f"%s{dim} = arith.index_cast %wide{k} : i64 to index")
+        starts[dim] = f"%s{dim}"
         if places.wraps:
             emit(f"%below{k} = arith.cmpi slt, %s{dim}, %zero : index")
             emit(f"%around{k} = arith.addi %s{dim}, %n{dim} : index")
             emit(f"%w{k} = arith.select %below{k}, %around{k}, %s{dim} : index")
+            starts[dim] = f"%w{k}"
         size = f"%m{in_window[dim]}" if dim in in_window else "%one"
         emit(f"%last{k} = arith.subi %n{dim}, {size} : index")
-        start = f"%w{k}" if places.wraps else f"%s{dim}"
-        emit(f"%low{k} = arith.cmpi sge, {start}, %zero : index")
-        emit(f"%high{k} = arith.cmpi sle, {start}, %last{k} : index")
-        emit(f"%both{k} = arith.andi %low{k}, %high{k} : i1")
-        emit(f"%inside{k} = arith.andi {inside}, %both{k} : i1")
+        emit(f"%low{k} = arith.cmpi sge, {starts[dim]}, %zero : index")
+        emit(f"%high{k} = arith.cmpi sle, {starts[dim]}, %last{k} : index")
+        conditions += [f"%low{k}", f"%high{k}"]
+    for dim in rest:
+        if dim not in starts and dim not in in_window and extents[dim] <= 0:
+            emit(f"%any{dim} = arith.cmpi sgt, %n{dim}, %zero : index")
+            conditions.append(f"%any{dim}")
+    for k, condition in enumerate(conditions):
+        emit(f"%inside{k} = arith.andi {inside}, {condition} : i1")
         inside = f"%inside{k}"
-        # Reads stay inside, too.
-        emit(f"%a{k} = arith.maxsi {start}, %zero : index")
-        emit(f"%b{k} = arith.minsi %a{k}, %last{k} : index")
-        starts[dim] = f"%b{k}"
     at = []
+    results = commas(parts)
+    emit(f"%new:{count} = scf.if {inside} -> ({results}) {{")
     for dim in rest:
         if dim in starts and dim in in_window:
             emit(f"%p{dim} = arith.addi {starts[dim]}, %u{in_window[dim]} : index")
@@ -181,6 +205,7 @@ def _update(
     olds = [(f"%old{n}", of) for n, of in enumerate(kinds)]
     news = [(f"%add{n}", of) for n, of in enumerate(kinds)]
     values = applied(op, emit, "applied", [*news, *olds] if places.new_first else [*olds, *news])
-    for n, (value, of) in enumerate(zip(values, kinds, strict=True)):
-        emit(f"%kept{n} = arith.select {inside}, {value}, %old{n} : {of}")
-        emit(f"%new{n} = tensor.insert %kept{n} into {carried[n]}[{commas(at)}] : {parts[n]}")
+    for n, value in enumerate(values):
+        emit(f"%put{n} = tensor.insert {value} into {carried[n]}[{commas(at)}] : {parts[n]}")
+    emit(f"scf.yield {commas(f'%put{n}' for n in range(count))} : {results}\n}} else {{")
+    emit(f"scf.yield {commas(carried)} : {results}\n}}")

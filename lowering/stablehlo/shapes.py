@@ -19,6 +19,7 @@ from devscope.lowering.stablehlo.templates import (
     shape,
     tensor,
 )
+from devscope.lowering.stablehlo.windows import HELD, padded_extent
 
 _LONG_ROW = 64
 """Elements of one operand that lie side by side in a concatenation, from which on copies are worth it."""
@@ -182,8 +183,11 @@ class _Elements:
             else f"{name}_a = arith.constant {axis} : index\n{name} = tensor.dim {value}, {name}_a : {type_}"
         )
 
-    def build(self, sizes: list[str], body: list[str], at: list[str]) -> None:
-        """``sizes``: the names of the extents of the result; ``body`` computes the indices ``at``."""
+    def build(self, sizes: list[str], body: list[str], at: list[str], inside: str = "") -> None:
+        """``sizes``: the names of the extents of the result; ``body`` computes the indices ``at``.
+
+        Where ``inside`` is false the element is the second operand.
+        """
         rank, of, source = len(self.extents), element(self.result), self.op.operands[0].type
         dynamic = commas(sizes[axis] for axis in range(rank) if self.extents[axis] < 0)
         self.lines.append(f"%room = tensor.empty({dynamic}) : {self.result}")
@@ -194,9 +198,14 @@ class _Elements:
         )
         self.lines += [f"%d{axis} = linalg.index {axis} : index" for axis in range(rank)]
         self.lines += body
-        self.lines.append(
-            f"%v = tensor.extract %0[{commas(at)}] : {source}\nlinalg.yield %v : {of}\n}} -> {self.result}"
-        )
+        read = f"tensor.extract %0[{commas(at)}] : {source}"
+        if inside:
+            self.lines.insert(0, f"%other = tensor.extract %1[] : tensor<{of}>")
+            read = (
+                f"scf.if {inside} -> {of} {{\n%own = {read}\nscf.yield %own : {of}\n}} "
+                f"else {{ scf.yield %other : {of} }}"
+            )
+        self.lines.append(f"%v = {read}\nlinalg.yield %v : {of}\n}} -> {self.result}")
         self.lines.append(f'"devscope.return"(%out) : ({self.result}) -> ()')
         expand(
             self.op, "\n".join(["%zero = arith.constant 0 : index\n%one = arith.constant 1 : index", *self.lines])
@@ -215,6 +224,24 @@ def expand_reverse(op: Any) -> None:
         )
         at.append(f"%r{axis}" if axis in turned else f"%d{axis}")
     made.build([f"%n{axis}" for axis in range(rank)], body, at)
+
+
+def expand_dynamic_pad(op: Any) -> None:
+    """Padding whose amounts, also negative ones, are values."""
+    made, source = _Elements(op), op.operands[0].type
+    body, at, inside = [], [], []
+    for axis in range(len(made.extents)):
+        made.size("%0", source, axis, f"%n{axis}")
+        for number, name in ((2, "p"), (3, "high"), (4, "holes")):
+            made.index_of(f"%{number}", op.operands[number].type, axis, f"%{name}{axis}")
+        made.lines.append(f"%h{axis} = arith.addi %holes{axis}, %one : index")
+        padded_extent(made.lines.append, axis, f"%n{axis}")
+        body.append(f"%i{axis} = arith.subi %d{axis}, %p{axis} : index{HELD.format(axis=axis)}")
+        if axis:
+            body.append(f"%in{axis} = arith.andi {inside[-1]}, %z{axis} : i1")
+        inside.append(f"%in{axis}" if axis else "%z0")
+        at.append(f"%q{axis}")
+    made.build([f"%padded{axis}" for axis in range(len(at))], body, at, inside[-1] if inside else "")
 
 
 def expand_dynamic_update_slice(op: Any) -> None:

@@ -55,7 +55,7 @@ def expand_sort(op: Any) -> None:
     types = [value.type for value in op.operands]
 
     def less(emit: Emit, tag: str, pairs: list[tuple[str, str]]) -> str:
-        found = _key(op, "stays")
+        found = _key(op)
         if found is not None:
             at, ascending = found
             later, earlier = pairs[at // 2]
@@ -85,7 +85,7 @@ def expand_topk(op: Any) -> None:
 
     def less(emit: Emit, tag: str, pairs: list[tuple[str, str]]) -> str:
         (b, a), (b_at, a_at) = pairs
-        found = _key(op, "comes")
+        found = _key(op)
         if found is not None:
             forth = _before(emit, f"{tag}f", b, a, of, found[1])
             back = _before(emit, f"{tag}b", a, b, of, found[1])
@@ -167,7 +167,7 @@ _CMPF = {1: None, 2: False, 3: False, 4: True, 5: True, 8: None, 9: False, 10: F
 """Whether a predicate of ``arith.cmpf`` has small ones first."""
 
 
-def _key(op: Any, meaning: str) -> tuple[int, bool] | None:
+def _key(op: Any) -> tuple[int, bool] | None:
     """The place of what the body compares if that is two floats alone, and whether small ones come first."""
     block = op.regions[0].blocks[0]
     *body, end = [inner.operation for inner in block.operations]

@@ -154,16 +154,21 @@ _WINDOW = """
 %f{axis} = arith.subi %b{axis}, %p{axis} : index
 """
 
-_PLACE = """
-%o{axis} = arith.muli %k{axis}, %g{axis} : index
-%i{axis} = arith.addi %f{axis}, %o{axis} : index
+HELD = """
 %x{axis} = arith.cmpi ult, %i{axis}, %long{axis} : index
 %q{axis} = arith.divui %i{axis}, %h{axis} : index
 %r{axis} = arith.remui %i{axis}, %h{axis} : index
 %y{axis} = arith.cmpi eq, %r{axis}, %zero : index
 %z{axis} = arith.andi %x{axis}, %y{axis} : i1
 """
-"""A place in front of the first is a large number."""
+"""Whether place ``%i`` of a dilated base holds an element, ``%z``, and which, ``%q``. One in front of the first is a
+large number."""
+
+_PLACE = f"""
+%o{{axis}} = arith.muli %k{{axis}}, %g{{axis}} : index
+%i{{axis}} = arith.addi %f{{axis}}, %o{{axis}} : index
+{HELD}
+"""
 
 
 def expand_dynamic_reduce_window(op: Any) -> None:
@@ -221,7 +226,7 @@ def _reduce_windows(op: Any, lines: list[str], block: Any) -> None:
     emit("%zero = arith.constant 0 : index\n%one = arith.constant 1 : index")
     extents_of(emit, "n", "%0", inputs[0])
     for axis in range(rank):
-        _window_count(emit, axis)
+        window_count(emit, axis, f"%n{axis}", f"%w{axis}")
     outs = shape(results[0])
     sizes = commas(f"%m{axis}" for axis in range(rank) if outs[axis] < 0)
     for number, type_ in enumerate(results):
@@ -242,16 +247,19 @@ def _reduce_windows(op: Any, lines: list[str], block: Any) -> None:
     expand(op, "\n".join(lines), blocks=[block])
 
 
-def _window_count(emit: Any, axis: int) -> None:
-    """The extent of the dilated base, ``%long``, and how many windows there are, ``%m``."""
-    emit(
-        f"%less{axis} = arith.subi %n{axis}, %one : index\n%wide{axis} = arith.muli %less{axis}, %h{axis} : index"
-    )
+def padded_extent(emit: Any, axis: int, size: str) -> None:
+    """The extent of the dilated base, ``%long``, and with padding, ``%padded``; without it is ``size``."""
+    emit(f"%less{axis} = arith.subi {size}, %one : index\n%wide{axis} = arith.muli %less{axis}, %h{axis} : index")
     emit(f"%more{axis} = arith.addi %wide{axis}, %one : index")
     emit(f"%long{axis} = arith.maxsi %more{axis}, %zero : index")
     emit(f"%lower{axis} = arith.addi %long{axis}, %p{axis} : index")
     emit(f"%padded{axis} = arith.addi %lower{axis}, %high{axis} : index")
-    emit(f"%lw{axis} = arith.subi %w{axis}, %one : index\n%dw{axis} = arith.muli %lw{axis}, %g{axis} : index")
+
+
+def window_count(emit: Any, axis: int, size: str, window: str) -> None:
+    """How many windows there are, ``%m``, of extent ``window``."""
+    padded_extent(emit, axis, size)
+    emit(f"%lw{axis} = arith.subi {window}, %one : index\n%dw{axis} = arith.muli %lw{axis}, %g{axis} : index")
     emit(f"%rest{axis} = arith.subi %padded{axis}, %dw{axis} : index")  # one more than there are steps
     emit(
         f"%round{axis} = arith.addi %rest{axis}, %s{axis} : index\n%top{axis} = arith.subi %round{axis}, %one : index"

@@ -51,6 +51,27 @@ func.func @windows(%x: tensor<?x3xf32>, %i: tensor<?x3xi32>, %extents: tensor<2x
        tensor<2xi32>, tensor<2x2xi32>) -> (tensor<?x?xf32>, tensor<?x?xi32>)
   return %0#0, %0#1 : tensor<?x?xf32>, tensor<?x?xi32>
 }
+func.func @pad(%x: tensor<?x?xf32>, %v: tensor<f32>, %low: tensor<2xi32>, %high: tensor<2xi32>,
+               %holes: tensor<2xi32>) -> tensor<?x?xf32> {
+  %0 = stablehlo.dynamic_pad %x, %v, %low, %high, %holes
+    : (tensor<?x?xf32>, tensor<f32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x?xf32>
+  return %0 : tensor<?x?xf32>
+}
+func.func @grouped(%x: tensor<?x?x?x4xui8>, %w: tensor<6x3x?x2xui8>, %padding: tensor<2x2xi32>)
+    -> tensor<?x6x?x?xui8> {
+  %0 = "stablehlo.dynamic_conv"(%x, %w, %padding) {
+    dimension_numbers = #stablehlo.conv<[b, 0, 1, f]x[o, 0, 1, i]->[b, f, 0, 1]>, feature_group_count = 2 : i64,
+    batch_group_count = 1 : i64, window_strides = array<i64: 2, 1>, lhs_dilation = array<i64: 1, 2>,
+    rhs_dilation = array<i64: 2, 1>, window_reversal = array<i1: true, false>
+  } : (tensor<?x?x?x4xui8>, tensor<6x3x?x2xui8>, tensor<2x2xi32>) -> tensor<?x6x?x?xui8>
+  return %0 : tensor<?x6x?x?xui8>
+}
+func.func @of_batches(%x: tensor<?x3x?xf32>, %w: tensor<?x3x?xf32>) -> tensor<?x?x?xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0]x[o, i, 0]->[b, f, 0], window = {pad = [[1, 0]]}
+    {batch_group_count = 2 : i64, feature_group_count = 1 : i64}
+    : (tensor<?x3x?xf32>, tensor<?x3x?xf32>) -> tensor<?x?x?xf32>
+  return %0 : tensor<?x?x?xf32>
+}
 """
 
 
@@ -123,3 +144,63 @@ def test_total_order(program: Any) -> None:
     first, second = np.meshgrid(ordered, ordered, indexing="ij")
     places = np.arange(len(ordered))
     np.testing.assert_array_equal(program.run("total_order", first, second), places[:, None] < places)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "holes", "shape"),
+    [((1, 0), (2, 3), (0, 2), (3, 4)), ((-1, 2), (0, -3), (1, 0), (4, 5)), ((2, 1), (0, 1), (3, 1), (0, 2))],
+)
+def test_padding_that_is_a_value(program: Any, low: Any, high: Any, holes: Any, shape: Any) -> None:
+    x = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+    expected = _padded(x, (*zip(low, high, strict=True),), tuple(n + 1 for n in holes), 7)
+    given = [np.array(value, np.int32) for value in (low, high, holes)]
+    np.testing.assert_array_equal(program.run("pad", x, np.float32(7), *given), expected)
+
+
+@pytest.mark.parametrize(
+    ("size", "padding"), [((9, 4), ((0, 0), (1, 2))), ((7, 5), ((2, 1), (-1, 0))), ((2, 3), ((0, 0), (0, 0)))]
+)
+def test_convolutions_of_images_of_any_size(program: Any, size: Any, padding: Any) -> None:
+    """In two groups, of windows that are turned along the first axis, of unsigned numbers, which wrap."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 256, (2, *size, 4), np.uint8)
+    w = rng.integers(0, 256, (6, 3, 2, 2), np.uint8)
+    wide = _padded(x.astype(np.int64), ((0, 0), *padding, (0, 0)), (1, 1, 2, 1), 0)
+    filters = w[:, ::-1].astype(np.int64)
+    groups = [
+        _convolved(wide[..., 2 * g : 2 * g + 2], filters[3 * g : 3 * g + 3], (2, 1), (2, 1)) for g in range(2)
+    ]
+    expected = np.concatenate(groups, axis=1).astype(np.uint8)
+    np.testing.assert_array_equal(program.run("grouped", x, w, np.array(padding, np.int32)), expected)
+
+
+def test_convolutions_of_groups_of_a_batch(program: Any) -> None:
+    rng = np.random.default_rng(4)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((6, 3, 8), (4, 3, 3)))
+    wide, filters = np.pad(x, ((0, 0), (0, 0), (1, 0))), np.swapaxes(w, 1, 2)[:, None]
+    images = np.swapaxes(wide, 1, 2)[:, None]
+    parts = [_convolved(images[3 * g : 3 * g + 3], filters[2 * g : 2 * g + 2], (1, 1), (1, 1)) for g in range(2)]
+    found = program.run("of_batches", x, w)
+    np.testing.assert_allclose(found, np.concatenate(parts, axis=1)[:, :, 0], rtol=1e-5, atol=1e-5)
+
+
+def _padded(x: Any, padding: Any, dilations: Any, value: Any) -> Any:
+    """Amounts that are negative cut off."""
+    made = np.full([max((n - 1) * by + 1, 0) for n, by in zip(x.shape, dilations, strict=True)], value, x.dtype)
+    made[tuple(slice(None, None, by) for by in dilations)] = x
+    made = np.pad(made, [(max(a, 0), max(b, 0)) for a, b in padding], constant_values=value)
+    return made[tuple(slice(max(-a, 0), made.shape[axis] - max(-b, 0)) for axis, (a, b) in enumerate(padding))]
+
+
+def _convolved(x: Any, w: Any, strides: Any, dilations: Any) -> Any:
+    """``[batch, height, width, features]`` and ``[filters, height, width, features]``."""
+    counts = [
+        max(0, (size - (window - 1) * by - 1) // stride + 1)
+        for size, window, by, stride in zip(x.shape[1:3], w.shape[1:3], dilations, strides, strict=True)
+    ]
+    result = np.zeros((len(x), len(w), *counts), x.dtype)
+    for row, column in np.ndindex(*counts):
+        for i, j in np.ndindex(*w.shape[1:3]):
+            pixel = x[:, row * strides[0] + i * dilations[0], column * strides[1] + j * dilations[1]]
+            result[:, :, row, column] += pixel @ w[:, i, j].T
+    return result

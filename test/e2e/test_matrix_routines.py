@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 import devscope
 from devscope.lowering import mlir_util
@@ -51,6 +52,32 @@ func.func @values(%x: tensor<5x3xf64>) -> tensor<3xf64> {
   %0:5 = stablehlo.custom_call @lapack_dgesdd_ffi(%x) {mhlo.backend_config = {mode = 78 : ui8}}
     : (tensor<5x3xf64>) -> (tensor<5x3xf64>, tensor<3xf64>, tensor<5x3xf64>, tensor<3x3xf64>, tensor<i32>)
   return %0#1 : tensor<3xf64>
+}
+func.func @exponential(%x: tensor<?x3x3xf64>) -> tensor<?x3x3xf64> {
+  %0 = stablehlo.custom_call @devscope.exponential(%x) : (tensor<?x3x3xf64>) -> tensor<?x3x3xf64>
+  return %0 : tensor<?x3x3xf64>
+}
+func.func @geev(%x: tensor<?x5x5xf64>)
+    -> (tensor<?x5xf64>, tensor<?x5xf64>, tensor<?x5x5xcomplex<f64>>, tensor<?x5x5xcomplex<f64>>, tensor<?xi32>) {
+  %0:5 = stablehlo.custom_call @lapack_dgeev_ffi(%x)
+      {mhlo.backend_config = {compute_left = 86 : ui8, compute_right = 86 : ui8}} : (tensor<?x5x5xf64>)
+    -> (tensor<?x5xf64>, tensor<?x5xf64>, tensor<?x5x5xcomplex<f64>>, tensor<?x5x5xcomplex<f64>>, tensor<?xi32>)
+  return %0#0, %0#1, %0#2, %0#3, %0#4
+    : tensor<?x5xf64>, tensor<?x5xf64>, tensor<?x5x5xcomplex<f64>>, tensor<?x5x5xcomplex<f64>>, tensor<?xi32>
+}
+func.func @gees(%x: tensor<4x4xcomplex<f32>>)
+    -> (tensor<4x4xcomplex<f32>>, tensor<4x4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<i32>, tensor<i32>) {
+  %0:5 = stablehlo.custom_call @lapack_cgees_ffi(%x) {mhlo.backend_config = {mode = 86 : ui8, sort = 78 : ui8}}
+    : (tensor<4x4xcomplex<f32>>)
+    -> (tensor<4x4xcomplex<f32>>, tensor<4x4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<i32>, tensor<i32>)
+  return %0#0, %0#1, %0#2, %0#3, %0#4
+    : tensor<4x4xcomplex<f32>>, tensor<4x4xcomplex<f32>>, tensor<4xcomplex<f32>>, tensor<i32>, tensor<i32>
+}
+func.func @sytrd(%x: tensor<4x4xf64>)
+    -> (tensor<4x4xf64>, tensor<4xf64>, tensor<3xf64>, tensor<3xf64>, tensor<i32>) {
+  %0:5 = stablehlo.custom_call @lapack_dsytrd_ffi(%x) {mhlo.backend_config = {uplo = 85 : ui8}}
+    : (tensor<4x4xf64>) -> (tensor<4x4xf64>, tensor<4xf64>, tensor<3xf64>, tensor<3xf64>, tensor<i32>)
+  return %0#0, %0#1, %0#2, %0#3, %0#4 : tensor<4x4xf64>, tensor<4xf64>, tensor<3xf64>, tensor<3xf64>, tensor<i32>
 }
 """
 
@@ -127,6 +154,60 @@ def test_singular_values_alone(program: Any) -> None:
     np.testing.assert_allclose(program.run("values", x), np.linalg.svd(x)[1], rtol=1e-12)
 
 
+def test_eigenvalues_and_vectors_of_both_sides(program: Any) -> None:
+    """Of matrices with pairs of complex eigenvalues, with equal ones, without enough vectors, of small numbers."""
+    rng = np.random.default_rng(4)
+    x = rng.standard_normal((8, 5, 5))
+    basis = np.linalg.qr(x[1])[0]
+    x[1] = basis @ np.diag([3.0, 3, -1, -1, 0]) @ basis.T
+    x[2], x[3], x[4] = np.roll(np.eye(5), 1, 0), np.eye(5, k=1), np.zeros((5, 5))
+    x[5], x[6], x[7] = np.triu(x[5]), 1e-200 * x[6], np.kron(np.eye(3), [[0, 1], [-1, 0]])[:5, :5]
+    real, imaginary, left, right, info = program.run("geev", x)
+    values = (real + 1j * imaginary)[:, None]
+    scale = np.maximum(np.abs(x).max((1, 2), keepdims=True), 1e-300)
+    np.testing.assert_allclose(x / scale @ right, right * (values / scale), atol=1e-13)
+    left = np.conj(np.swapaxes(left, 1, 2))
+    np.testing.assert_allclose(left @ (x / scale), np.swapaxes(values / scale, 1, 2) * left, atol=1e-13)
+    np.testing.assert_allclose(np.linalg.norm(right, axis=1), 1, atol=1e-14)
+    np.testing.assert_array_equal(real[1] * 0, imaginary[1])
+    assert (right.imag * (imaginary == 0)[:, None] == 0).all()
+    np.testing.assert_allclose(sorted(np.abs(values[0, 0])), sorted(np.abs(np.linalg.eigvals(x[0]))), atol=1e-13)
+    np.testing.assert_array_equal(info, 0)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 5), (1, 5, 5)])
+def test_eigenvalues_of_nothing_and_of_what_is_not_a_number(program: Any, shape: tuple[int, ...]) -> None:
+    real, _, _, right, _ = program.run("geev", np.full(shape, np.nan))
+    assert real.shape == shape[:2]
+    assert np.isnan(real).all()
+    assert np.isnan(right).all()
+
+
+def test_schur_of_complex_matrices(program: Any) -> None:
+    rng = np.random.default_rng(5)
+    x = (rng.standard_normal((4, 4)) + 1j * rng.standard_normal((4, 4))).astype(np.complex64)
+    t, z, values, _, info = program.run("gees", x)
+    np.testing.assert_array_equal(np.tril(t, -1), 0)
+    np.testing.assert_array_equal(np.diagonal(t), values)
+    np.testing.assert_allclose(z @ t @ np.conj(z.T), x, atol=1e-5)
+    np.testing.assert_allclose(np.conj(z.T) @ z, np.eye(4), atol=1e-6)
+    assert info == 0
+
+
+def test_tridiagonal_form_of_an_upper_triangle(program: Any) -> None:
+    x = np.random.default_rng(6).standard_normal((4, 4))
+    packed, diagonal, above, taus, info = program.run("sytrd", x)
+    np.testing.assert_array_equal(np.tril(packed, -1), np.tril(x, -1))
+    np.testing.assert_array_equal(np.diagonal(packed), diagonal)
+    q = np.eye(4)
+    for i in reversed(range(3)):
+        v = np.concatenate([packed[:i, i + 1], [1], np.zeros(3 - i)])
+        q = q @ (np.eye(4) - taus[i] * np.outer(v, v))
+    tridiagonal = np.diag(diagonal) + np.diag(above, 1) + np.diag(above, -1)
+    np.testing.assert_allclose(q @ tridiagonal @ q.T, np.triu(x) + np.triu(x, 1).T, atol=1e-13)
+    assert info == 0
+
+
 @pytest.mark.parametrize("result", ["tensor<4x4xf32>", "tensor<?x3xf32>"])
 def test_results_of_other_types_are_refused(result: str) -> None:
     text = f"""func.func @f(%x: tensor<3x3xf32>) -> {result} {{
@@ -145,3 +226,11 @@ def test_values_of_an_expansion_have_the_types_of_the_results() -> None:
         text = f'"devscope.return"(%0, %0, %0) : ({given}, {given}, {given}) -> ()'
         with pytest.raises(ValueError, match=r"values of tensor<2x5x3xf64>, .* for results"):
             expand(op, text)
+
+
+def test_exponentials_are_right_for_matrices_of_any_norm(program: Any) -> None:
+    x = np.random.default_rng(5).standard_normal((5, 3, 3))
+    x[1:3] *= [[[1e-9]], [[20]]]
+    x[3] = np.diag([-1e5, 0, 3])  # halved 19 times
+    x[4, 0, 0] = np.nan
+    np.testing.assert_allclose(program.run("exponential", x), expm(x), rtol=1e-9, atol=1e-300)

@@ -95,6 +95,15 @@ func.func @products(%x: tensor<5x2xi32>, %one: tensor<2xi32>) -> (tensor<5x2xi32
   } -> tensor<5x2xi32>, tensor<2xi32>
   return %0#0, %0#1 : tensor<5x2xi32>, tensor<2xi32>
 }
+func.func @columns(%x: tensor<?x?xf32>, %none: tensor<?xf32>) -> (tensor<?x?xf32>, tensor<?xf32>) {
+  %0:2 = tm_tensor.scan dimension(0) inclusive(true) ins(%x : tensor<?x?xf32>)
+      outs(%x, %none : tensor<?x?xf32>, tensor<?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %s = arith.addf %a, %b : f32
+    tm_tensor.yield %s : f32
+  } -> tensor<?x?xf32>, tensor<?xf32>
+  return %0#0, %0#1 : tensor<?x?xf32>, tensor<?xf32>
+}
 func.func @sees(%q: tensor<2x?x8xf32>, %k: tensor<2x?x8xf32>, %v: tensor<2x?x6xf32>, %m: tensor<2x?x?xi1>)
     -> tensor<2x?x6xf32> {
   %one = arith.constant 1 : index
@@ -122,15 +131,17 @@ def program(request: pytest.FixtureRequest) -> Any:
         yield executable
 
 
-@pytest.mark.parametrize("columns", [0, 1, 3])
-def test_scatter_folds_in_order_wraps_and_leaves_out(program: Any, columns: int) -> None:
+@pytest.mark.parametrize(("columns", "times"), [(0, 1), (1, 1), (3, 1), (1500, 100)])
+def test_scatter_folds_in_order_wraps_and_leaves_out(program: Any, columns: int, times: int) -> None:
     rng = np.random.default_rng(columns)
-    x, u = (rng.standard_normal((n, columns)).astype(np.float32) for n in (4, 6))
-    places = [1, -1, 1, 4, -5, 1]
+    x, u = (rng.standard_normal((n, columns)).astype(np.float32) for n in (4, 6 * times))
+    x[1:2, :1], u[1:2, :2] = np.nan, -np.inf
+    places = rng.permutation([1, -1, 1, 4, -5, 1] * times)
     expected = x.copy()
     for place, update in zip(places, u, strict=True):
         if -4 <= place < 4:
-            expected[place] = 2 * expected[place] + update
+            with np.errstate(over="ignore", invalid="ignore"):
+                expected[place] = 2 * expected[place] + update
     got = program.run("accumulate", x, np.array(places)[:, None], u)
     np.testing.assert_allclose(got, expected, rtol=1e-6)
 
@@ -200,6 +211,15 @@ def test_inclusive_scan(program: Any, length: int) -> None:
     np.testing.assert_array_equal(last, sums[:, -1] if length > 1 else np.full(3, 7.0))
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(0, 3), (1, 5), (3, 0), (70, 2700)])
+def test_scan_of_columns(program: Any, rows: int, columns: int) -> None:
+    x = np.random.default_rng(rows).standard_normal((rows, columns)).astype(np.float32)
+    x[:1, :1] = np.nan
+    sums, last = program.run("columns", x, np.full(columns, 7, np.float32))
+    np.testing.assert_array_equal(sums, np.cumsum(x, 0))
+    np.testing.assert_array_equal(last, sums[-1] if rows > 1 else np.full(columns, 7.0))
+
+
 def test_exclusive_scan_begins_with_the_accumulator(program: Any) -> None:
     x, one = np.array([[1, 2], [3, 4], [5, 6], [7, 8], [9, 0]], np.int32), np.array([1, 10], np.int32)
     products, last = program.run("products", x, one)
@@ -216,7 +236,7 @@ def softmax(x: Any) -> Any:
         return np.where(sums == 0, 0, powers / sums)
 
 
-@pytest.mark.parametrize(("rows", "columns"), [(5, 7), (1, 1), (3, 0)])
+@pytest.mark.parametrize(("rows", "columns"), [(5, 7), (5, 40), (1, 1), (3, 0)])
 def test_attention_of_what_is_seen(program: Any, rows: int, columns: int) -> None:
     rng = np.random.default_rng(rows)
     q, k, v = (rng.standard_normal((2, *s)).astype(np.float32) for s in ((rows, 8), (columns, 8), (columns, 6)))

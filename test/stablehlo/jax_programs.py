@@ -289,6 +289,28 @@ def dots(r: Random) -> Program:
 
 
 def convolutions(r: Random) -> Program:
+    return _convolution(r)[:2]
+
+
+def dynamic_convolutions(r: Random) -> tuple[Callable[..., Any], list[Any], list[str]]:
+    """Of images, and of some windows, whose extents are known when the program runs."""
+    f, args, layouts = _convolution(r)
+    named = ["NDHW", r.pick(("", "", "DHW"))]
+    shapes = [
+        ", ".join(
+            letter.lower() + str(number) if letter in names else str(extent)
+            for letter, extent in zip(layout, x.shape, strict=True)
+        )
+        for number, (names, layout, x) in enumerate(zip(named, layouts, args, strict=True))
+    ]
+    if args[0].dtype != "int32" and r.chance(0.4):
+        place = r.integer(0, 2)
+        return jax.grad(lambda a, b: jnp.sum(f(a, b) ** 2), place), args, shapes
+    return f, args, shapes
+
+
+def _convolution(r: Random) -> tuple[Callable[..., Any], list[Any], tuple[str, str]]:
+    """With the layouts of both."""
     dtype = r.pick(("float32", "float32", "float64", "bfloat16", "int32"))
     nd = r.pick((1, 2, 2, 2, 3))
     groups, g_in, g_out = r.pick((1, 1, 1, 2, 3)), r.pick((1, 2, 3)), r.pick((1, 2))
@@ -317,7 +339,11 @@ def convolutions(r: Random) -> Program:
     ]
     if not all(size_ok):
         rd = [1] * nd
-    return (lambda a, b: lax.conv_general_dilated(a, b, strides, padding, ld, rd, (ls, rs, os), groups)), [x, w]
+    return (
+        (lambda a, b: lax.conv_general_dilated(a, b, strides, padding, ld, rd, (ls, rs, os), groups)),
+        [x, w],
+        (ls, rs),
+    )
 
 
 def reduces(r: Random) -> Program:
@@ -773,13 +799,14 @@ def composites(r: Random) -> Program:
 def nets(r: Random) -> Program:
     b, n, m, o = (r.pick((1, 2, 4, 5, 8)) for _ in range(4))
     dtype = r.pick(("float32", "float32", "float64", "bfloat16"))
+    wide = "float64" if dtype == "float64" else "float32"  # of losses: as exact as what they are compared as
     act = r.pick([jnp.tanh, jax.nn.relu, jax.nn.gelu, jax.nn.silu, jax.nn.softmax, jax.nn.elu])
     x, w, v = r.array((b, n), dtype, scale=1), r.array((n, m), dtype, scale=0.5), r.array((m, o), dtype, scale=0.5)
     kind = r.integer(0, 5)
     if kind == 0:
         return (lambda a, p, q: jax.nn.log_softmax(act(a @ p) @ q)), [x, w, v]
     if kind == 1:
-        return jax.grad(lambda p, q, a: jnp.sum(jnp.square((act(a @ p) @ q).astype("float32"))), (0, 1)), [w, v, x]
+        return jax.grad(lambda p, q, a: jnp.sum(jnp.square((act(a @ p) @ q).astype(wide))), (0, 1)), [w, v, x]
     if kind == 2:
         k = r.array((3, 3, 2, 3), "float32", scale=0.5)
         img = r.array((b, 6, 6, 2), "float32", scale=1)
@@ -799,7 +826,7 @@ def nets(r: Random) -> Program:
     labels = r.rng.integers(0, o, b).astype("int32")
 
     def loss(p, q, a, wanted):
-        logits = jax.nn.log_softmax((act(a @ p) @ q).astype("float32"))
+        logits = jax.nn.log_softmax((act(a @ p) @ q).astype(wide))
         return -jnp.mean(jnp.take_along_axis(logits, wanted[:, None], 1))
 
     return jax.value_and_grad(loss, (0, 1)), [w, v, x, labels]
@@ -894,5 +921,6 @@ FAMILIES: dict[str, Callable[[Random], Any]] = {
         nets,
         linear_algebra,
         dynamic,
+        dynamic_convolutions,
     )
 }
