@@ -290,7 +290,7 @@ class Builder:
     def at_begin_of_task(self) -> "Builder":
         """One at the beginning of the body of the parallel loop or of the function around."""
         op = self._before
-        while op.parent.name not in ("scf.parallel", "func.func"):
+        while op.parent.name not in ("scf.parallel", "scf.forall", "func.func"):
             op = op.parent
         return Builder(children(op.parent)[0])
 

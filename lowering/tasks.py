@@ -5,6 +5,8 @@ writes into a struct on its stack. (MLIR's ways to threads need more: ``convert-
 whose threads disturb those of others, ``async-parallel-for`` coroutines and their runtime.)
 """
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -25,11 +27,28 @@ def outline_tasks(module: Any, prefix: str = "devscope_task") -> None:
         return
     mlir_util.append(module, f"func.func private @{_RUN}(({_POINTER}, i64) -> (), {_POINTER}, i64)")
     constants = mlir_util.constants(module.operation)
-    for number, loop in enumerate(loops):  # outer ones first, which takes inner ones along
-        _outline(module, loop, constants, f"{prefix}_{number}")
+    # Outer ones first, which takes inner ones along.
+    tasks = [_outline(module, loop, constants, f"{prefix}_{number}") for number, loop in enumerate(loops)]
+    _merge(tasks)
 
 
-def _outline(module: Any, loop: Any, constants: dict[Any, Any], name: str) -> None:
+def _merge(tasks: Sequence[tuple[Any, Any]]) -> None:
+    """Leave one of equal functions; ``tasks`` are these, and the operations that name them, inner ones last."""
+    lengths = [len(mlir_util.children(function)) for function, _ in tasks]
+    often = {length for length, count in Counter(lengths).items() if count > 1}
+    known: dict[str, Any] = {}
+    for (function, constant), length in zip(reversed(tasks), reversed(lengths), strict=True):
+        if length not in often:  # to write its text takes longer
+            continue
+        one = known.setdefault(mlir_util.text_but_name(function), function)
+        if one is not function:
+            name = mlir_util.symbol_name(one)
+            constant.attributes["value"] = ir.FlatSymbolRefAttr.get(name, function.context)
+            function.erase()
+
+
+def _outline(module: Any, loop: Any, constants: dict[Any, Any], name: str) -> tuple[Any, Any]:
+    """Returns the function, and the operation that names it where the loop was."""
     function = loop.parent
     while function.name != "func.func":
         function = function.parent
@@ -61,8 +80,8 @@ def _outline(module: Any, loop: Any, constants: dict[Any, Any], name: str) -> No
             f"%c{number} = llvm.load %p{number} : {_POINTER} -> {type_}",
             f"%v{number} = builtin.unrealized_conversion_cast %c{number} : {type_} to {value.type}",
         ]
-    made = mlir_util.append(module, "\n".join([*body, "return }"]), loop.location)
-    *inside, end = mlir_util.children(made)
+    task = mlir_util.append(module, "\n".join([*body, "return }"]), loop.location)
+    *inside, end = mlir_util.children(task)
     index, values = inside[0].results[0], [op.results[0] for op in inside[3::3]]
     mapping = dict(zip([mlir_util.entry_block(loop).arguments[0], *captured], [index, *values], strict=True))
     *ops, reduce = mlir_util.children(loop)
@@ -88,6 +107,7 @@ def _outline(module: Any, loop: Any, constants: dict[Any, Any], name: str) -> No
     for declaration in made[:2]:
         declaration.erase()
     loop.erase()
+    return task, made[2]
 
 
 def _captured(loop: Any) -> list[Any]:

@@ -31,6 +31,7 @@ from devscope.lowering.kernels.calls import call_kernels
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.nests import lower_nests
 from devscope.lowering.kernels.packed_constants import PackedConstants
+from devscope.lowering.kernels.parallel_loops import lower_parallel_loops
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.lowering.mlir_util import RunPasses
@@ -163,6 +164,8 @@ def _to_llvm(module: Any, schedules: Schedules, kernels: _Kernels, run_passes: R
         if not is_whole_copy(op) or (bytes_ is not None and bytes_ >= _MANY_BYTES):
             copy_as_linalg(op)
     if is_parallel:
+        run_passes(module.operation, pipeline("cpu/to_parallel"))
+        lower_parallel_loops(module, library.loops)
         run_passes(module.operation, pipeline("cpu/one_after_the_other"))
     poll_in_scalar_loops(module)
     lower_nests(module, library.loops)

@@ -1,11 +1,11 @@
 """Convolutions over an image with holes, as transposed ones are, without products by the zeros in the holes.
 
 Of a result's elements along an axis, those at ``phase + n * holes`` read the same part of the window: each phase
-is a convolution of the image without holes.
+is a convolution of the image without holes. Phases of the same sizes are computed by one call of a kernel.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
 
@@ -16,11 +16,13 @@ from devscope.lowering.kernels.windowed import Windowed
 
 
 @dataclass(frozen=True)
-class Phase:
-    """``found`` has a result of its own, which is to be copied to ``place``, a part of the whole one."""
+class Shift:
+    """How much later than in the first phase of the same sizes another one begins: elements of the filters and of
+    the result, and indices of what is read, by axis of the image."""
 
-    found: Windowed
-    place: Any
+    filters: int = 0
+    result: int = 0
+    image: Mapping[int, int] = field(default_factory=dict[int, int])
 
 
 @dataclass(frozen=True)
@@ -32,15 +34,16 @@ class _Part:
     size: int
 
 
-def phases(found: Windowed) -> list[Phase] | None:
-    """What ``found`` is made of, with buffers in front of it; None without holes, or if sizes are not known."""
+def phases(found: Windowed) -> list[tuple[Windowed, list[Shift]]] | None:
+    """What ``found`` is made of, over views in front of it: for phases of the same sizes, the first one, and the
+    shifts of all. None without holes, or if sizes are not known."""
     with_holes = [number for number, axis in enumerate(found.axes) if axis.place.holes > 1]
     if not with_holes or found.weights is None or not _is_static(found.result) or not _is_static(found.weights):
         return None
     choices = [list(_phases(found, number)) for number in with_holes]
     if any(part is None for parts in choices for part in parts):
         return None
-    made: list[Phase] = []
+    made: dict[tuple[int, ...], tuple[Windowed, list[Shift]]] = {}
     for chosen in product(*choices):
         axes = list(found.axes)
         results: list[tuple[_Part, int]] = []
@@ -51,13 +54,25 @@ def phases(found: Windowed) -> list[Phase] | None:
             results.append((result, axes[number].place.holes))
             windows.append((window, axes[number].place.holes))
             axes[number] = replace(axes[number], place=place)
-        place = _part_of(found, found.result, results)
-        type_ = ir.MemRefType(place.type)
-        own = mlir_util.Builder(found.op).alloc(mlir_util.buffer_type(type_.shape, type_.element_type))
         image = replace(found.image, axes=tuple(axis.place for axis in axes))
-        weights = _part_of(found, found.weights, windows)
-        made.append(Phase(replace(found, image=image, axes=axes, weights=weights, result=own), place))
-    return made
+        weights, result = (_part_of(found, *each) for each in ((found.weights, windows), (found.result, results)))
+        phase = replace(found, image=image, axes=axes, weights=weights, result=result)
+        sizes = tuple(part.size for part, _ in (*results, *windows))
+        first, shifts = made.setdefault(sizes, (phase, []))
+        shifts.append(_shift(first, phase, with_holes))
+        if first is not phase:
+            for view in (weights, result):
+                view.owner.operation.erase()
+    return list(made.values())
+
+
+def _shift(first: Windowed, phase: Windowed, with_holes: list[int]) -> Shift:
+    filters, result = (
+        _offset(there) - _offset(here)
+        for here, there in ((first.weights, phase.weights), (first.result, phase.result))
+    )
+    lows = {number: (first.axes[number].place.low, phase.axes[number].place.low) for number in with_holes}
+    return Shift(filters, result, {number: sum(here) - sum(there) for number, (here, there) in lows.items()})
 
 
 def _phases(found: Windowed, number: int) -> Iterator[tuple[ImageAxis, _Part, _Part] | None]:
@@ -98,6 +113,10 @@ def _part_of(found: Windowed, buffer: Any, parts: list[tuple[_Part, int]]) -> An
     result = f"memref<{'x'.join(map(str, sizes))}x{type_.element_type}, strided<{moved}, offset: {begin}>>"
     text = f"%part = memref.subview %0 {offsets} {sizes} {steps} : {type_} to {result}"
     return mlir_util.insert(found.op, text, [buffer])[0].results[0]
+
+
+def _offset(view: Any) -> int:
+    return ir.MemRefType(view.type).get_strides_and_offset()[1]
 
 
 def _is_static(buffer: Any) -> bool:

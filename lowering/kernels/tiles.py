@@ -57,6 +57,18 @@ def move_tile(element: str, bytes_: int, streams: bool, whole_lines: bool = Fals
     return "\n".join(lines)
 
 
+def fetch_tile(element: str, tile: int) -> str:
+    """If ``%streams``, ask for lines of ``tile`` rows of ``%source`` from ``%fetched`` on, ``%source_i`` apart."""
+    lines = ["scf.if %streams {"]
+    for row in range(tile):
+        place = f"%fetched{row}" if row else "%fetched"
+        if row:
+            before = f"%fetched{row - 1}" if row > 1 else "%fetched"
+            lines.append(f"{place} = arith.addi {before}, %source_i : index")
+        lines.append(f"memref.prefetch %source[{place}], read, locality<3>, data : memref<?x{element}>")
+    return "\n".join([*lines, "}"])
+
+
 def _load_pieces(element: str, piece: int, group: int) -> list[str]:
     """Of one group of columns: ``%r``, by group and row, has the pieces of all rows that are ``piece`` apart."""
     of = [f"vector<{size}x{element}>" for size in (piece, 2 * piece)]

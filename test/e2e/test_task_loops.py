@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import ml_dtypes
@@ -384,16 +386,20 @@ func.func @main(%x: tensor<?x130x33xf32>) -> (tensor<?x33xf32>, tensor<?x33xi64>
 """
 
 
-def test_choices_along_other_axes_and_of_all() -> None:
-    made = devscope.compile(LAST_AXES, default="opencl:0")
-    rng = np.random.default_rng(5)
-    for extent in (1, 7, 40):
-        x = rng.integers(-40, 40, (extent, 130, 33)).astype(np.float32)
-        values, places, best, place = made(x)
-        np.testing.assert_array_equal(values, x.max(axis=1))
-        np.testing.assert_array_equal(places, x.argmax(axis=1))
-        assert best == x.max()
-        assert place == x.max(axis=1).argmax()
+@pytest.mark.parametrize(("device", "extents"), [("opencl:0", (1, 7, 40)), ("cuda:0", (1, 3))])
+def test_choices_along_other_axes_and_of_all(
+    device: str, extents: Sequence[int], cuda: Callable[[], AbstractContextManager[object]]
+) -> None:
+    with cuda() if device == "cuda:0" else nullcontext():
+        made = devscope.compile(LAST_AXES, default=device)
+        rng = np.random.default_rng(5)
+        for extent in extents:
+            x = rng.integers(-40, 40, (extent, 130, 33)).astype(np.float32)
+            values, places, best, place = made(x)
+            np.testing.assert_array_equal(values, x.max(axis=1))
+            np.testing.assert_array_equal(places, x.argmax(axis=1))
+            assert best == x.max()
+            assert place == x.max(axis=1).argmax()
 
 
 @pytest.mark.parametrize("element", ["i32", "i8", "f32"])
