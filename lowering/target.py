@@ -165,12 +165,13 @@ class KernelTarget(Target):
     the background is there when kernels are compiled. ``choose_kernels``: from which schedules operations become
     calls of kernels of the library, or, where there are schedules alone, of kernels in which work-items share it;
     rows of the user's come first. ``lanes`` of these work-items give each other numbers without memory. What has
-    neither becomes a grid of work-items.
+    neither becomes a grid of work-items. ``alignment``: of buffers, in bytes, whatever their elements are.
     """
 
     compile_kernels: Callable[[Any, RunPasses, Options], DeviceBinary]
     choose_kernels: Callable[[Options, Sequence[Row]], DeviceKernels | Schedules | None] = _no_kernels
     lanes: int = 1
+    alignment: int = 1
     grids: Sequence[Rule[GridSchedule]] = (Rule(GridSchedule()),)
     floats: Collection[str] = ("f16", "f32", "f64")
     integer_bits: int = 64

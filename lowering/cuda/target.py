@@ -94,6 +94,7 @@ TARGET = KernelTarget(
     floats=("f16", "bf16", "f32", "f64"),
     choose_kernels=_choose_kernels,
     lanes=32,
+    alignment=256,
     check_options=_check_options,
     prepare=shared_emitter,
 )

@@ -4,7 +4,7 @@ The functions of the library become launchers, whose parallel loops are outlined
 on the host is done by one work-item, in a workgroup of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,18 +85,30 @@ def _without_blocks(functions: Any, called: set[str], run_passes: RunPasses) -> 
 
 
 def _do_in_tasks(root: Any) -> None:
-    """Let one task do each loop in ``root`` that is beside parallel ones, such as one that fills a table."""
+    """Let one task do the loops in ``root`` that are beside parallel ones, such as those that fill a table."""
+    alone: list[Any] = []
     for op in mlir_util.children(root):
-        if op.name not in ("scf.for", "scf.if"):
-            continue
         if any(inner.name == "scf.parallel" for inner in mlir_util.walk(op)):
-            _do_in_tasks(op)
+            _do_in_one_task(alone)
+            alone = []
+            if op.name in ("scf.for", "scf.if"):
+                _do_in_tasks(op)
         elif op.name == "scf.for" and not len(op.results):
-            build = Builder(op)
-            zero, one = build.constant(0), build.constant(1)
-            loop = build.grouped("scf.parallel", [[zero], [one], [one], []], regions=1)
-            block = ir.Block.create_at_start(loop.regions[0], [build.index], [op.location])
-            op.move_before(ir.Operation.create("scf.reduce", loc=op.location, ip=ir.InsertionPoint(block)))
+            alone.append(op)
+    _do_in_one_task(alone)
+
+
+def _do_in_one_task(loops: Sequence[Any]) -> None:
+    """Move ``loops``, in order and with nothing that changes memory between them, to where the last one is."""
+    if not loops:
+        return
+    build, location = Builder(loops[-1]), loops[-1].location
+    zero, one = build.constant(0), build.constant(1)
+    loop = build.grouped("scf.parallel", [[zero], [one], [one], []], regions=1)
+    block = ir.Block.create_at_start(loop.regions[0], [build.index], [location])
+    end = ir.Operation.create("scf.reduce", loc=location, ip=ir.InsertionPoint(block))
+    for op in loops:
+        op.move_before(end)
 
 
 def _mark_tasks(functions: Any) -> None:

@@ -17,6 +17,7 @@ from devscope.lowering.checks.indices import note_in_kernel
 from devscope.lowering.checks.labels import Checks
 from devscope.lowering.constants import ConstantTable
 from devscope.lowering.copies import copy_as_linalg, is_whole_copy
+from devscope.lowering.gpu.chunks import choose_chunks, lower_in_chunks
 from devscope.lowering.gpu.device_kernels import TASKS, DeviceKernels, call_library
 from devscope.lowering.gpu.launchers import Launchers
 from devscope.lowering.gpu.local_memory import allocate_at_begin, mark_local_memory
@@ -103,6 +104,7 @@ def _call_tiles(module: Any, schedules: Schedules, taken: set[str], lanes: int) 
     call_reductions(module, schedules, launchers)
     call_tile_transposes(module, schedules, launchers)
     widen_sums(module)
+    choose_chunks(module, schedules)
     return launchers
 
 
@@ -141,7 +143,7 @@ def _outline_kernels(
     for function, grid in kernels.values():
         if library is not None and lower_in_tasks(function, library):
             grid = GridSchedule(1)
-        else:
+        elif not lower_in_chunks(function, target.alignment):
             run_passes(function, pipeline("gpu/to_parallel_loops"))
             join_loops(function)
         do_in_one_task(function)  # work without a parallel loop, such as a full reduction, scalar stores

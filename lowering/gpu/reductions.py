@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count
-from math import prod
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -23,6 +22,7 @@ from devscope.lowering.gpu.launchers import REDUCTION, Launchers
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.accumulators import filled_before
+from devscope.lowering.kernels.nest import product_of
 from devscope.lowering.kernels.split_reductions import split_reductions
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.memory.effects import mark_written
@@ -52,9 +52,7 @@ class _Reduction:
         return Extent(operand.extent(loop), f"operand{number}", operand.axis(loop) or 0, str(operand.type))
 
     def size(self, loops: Sequence[int]) -> int | None:
-        extents = [extent.known for loop in loops if (extent := self.extent(loop)) is not None]
-        known = [extent for extent in extents if extent is not None]
-        return prod(known) if len(known) == len(extents) else None
+        return product_of(extent.known for loop in loops if (extent := self.extent(loop)) is not None)
 
 
 def call_reductions(module: Any, schedules: Schedules, launchers: Launchers) -> None:

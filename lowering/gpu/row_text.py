@@ -28,7 +28,7 @@ from devscope.lowering.gpu.index_text import Extent, Text
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.best_elements import Best, best_of
 from devscope.lowering.kernels.contraction_operands import zero
-from devscope.lowering.kernels.nest import Nest, Operand
+from devscope.lowering.kernels.nest import Nest, Operand, product_of
 from devscope.lowering.kernels.nest_bodies import neutral_text
 from devscope.lowering.kernels.rows import RowGroup
 from devscope.lowering.kernels.vector_bodies import EXTREMA
@@ -86,9 +86,7 @@ class _Step:
         return self.around.index(loop) if loop in self.around else 100 * (self.number + 1) + loop
 
     def length(self) -> int | None:
-        extents = [self.nest.static_extent(loop) for loop in self.loops]
-        known = [extent for extent in extents if extent is not None]
-        return prod(known) if len(known) == len(extents) else None
+        return product_of(self.nest.static_extent(loop) for loop in self.loops)
 
     def is_aligned(self, operand: Operand) -> bool:
         """Whether a work-item has the elements of ``operand`` that it has iterations of."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import cached_property
 from math import lcm
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from devscope.lowering.kernels.epilogue import Epilogue
 from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block, block_extents
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary
+from devscope.lowering.kernels.phases import Shift
 from devscope.lowering.kernels.squares import transposed
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.windowed import FLAT, converted, element_of, strides_of, zero
@@ -38,6 +40,7 @@ class Call:
         self, plan: Plan, row: Row, result: Any, adds: bool, follows: Epilogue | None, packed: Any | None
     ) -> None:
         self.plan, self.found, self.row, self.adds, self.follows = plan, plan.found, row, adds, follows
+        self.shifts = plan.shifts or [Shift()]
         self.result = result if follows is None else follows.result
         self.extras = [] if follows is None else list(follows.operands)
         self.packed = packed
@@ -51,7 +54,9 @@ class Call:
         numbers, batch = self.row.numbers, self.plan.batch
         loops = [*self.plan.chain, *([] if batch is None else [batch])]
         pixels, few = self.found.size(loops), _FEW * self.rows
-        return few if pixels is None else min(max(few, pixels // numbers["tasks"]), numbers["pixels"])
+        if pixels is None:
+            return few
+        return min(max(few, len(self.shifts) * pixels // numbers["tasks"]), numbers["pixels"])
 
     @staticmethod
     def _parts(text: IndexText, blocks: Index, panels: Index, work: Index) -> Index:
@@ -74,24 +79,23 @@ class Call:
         batch = 1 if plan.batch is None else caller.extent(plan.batch)
         most = caller.mul(*(self.blocks[loop] for loop in plan.chain))
         blocks = caller.mul(batch, *(caller.ceildiv(extents[loop], self.blocks[loop]) for loop in plan.chain))
-        work = caller.mul(batch, pixels, filters, steps)
+        blocks = caller.mul(len(self.shifts), blocks)
+        work = caller.mul(len(self.shifts), batch, pixels, filters, steps)
         parts = self._parts(caller, blocks, caller.ceildiv(filters, self.columns), work)
         caller.add_index("%parts", parts)
         slots = caller.min(caller.mul(blocks, parts), numbers["tasks"])
         caller.add_index("%slots", slots)
         if self.packed is None:
             panels = caller.mul(caller.ceildiv(filters, self.columns), self.columns)
-            caller.add_scratch("%packed_w", found.element, caller.mul(panels, steps))
+            caller.add_scratch("%packed_w", found.element, caller.mul(len(self.shifts), panels, steps))
             for loop in (*plan.sums, plan.filter):
                 caller.add_index(f"%w_stride{loop}", f"%strides1#{found.axes_of_weights[loop]}")
         image = self._image(caller.extent, lambda loop: self.blocks.get(loop, 1))
-        if not image.in_place:
-            _, size = image.strides(caller)
-            self.memory.add(caller, "%packed_x", found.element, caller.add(size, 2 * self.lanes), slots)
+        self.memory.add_image(caller, image, slots)
         room = self._room(caller, most)
         caller.add_index("%room_rows", room)
         self.memory.add(caller, "%rooms", found.element, caller.mul(room, self.columns), slots)
-        caller.add_scratch("%table", "index", caller.add(most, steps, steps))
+        caller.add_scratch("%table", "index", caller.add(most, steps, most if plan.shifts else 0))
         offsets: list[Index] = [f"%offset{number}" for number in range(3)]
         for loop in plan.outer:
             at = caller.new()
@@ -110,12 +114,17 @@ class Call:
         else:
             caller.add_value("%W", self.packed)
         sizes = [batch, pixels, filters] if plan.filters_last else [batch, filters, pixels]
-        c = self._add_view(caller, "%C", RESULT, offsets[RESULT], sizes, [*found.axes_of_result.values()], True)
+        if plan.shifts:
+            caller.add_flat("%C", RESULT, offsets[RESULT], written=True)
+            c = self._flat_result
+        else:
+            axes = [*found.axes_of_result.values()]
+            c = self._add_view(caller, "%C", RESULT, offsets[RESULT], sizes, axes, True)
         types = [
             self._add_view(caller, f"%extra{n}", RESULT + 1 + n, f"%offset{RESULT + 1 + n}", sizes, axes, False)
             for n, (_, axes) in enumerate(self.extras)
         ]
-        values = self._values(caller.text_of_parameters(), c, types)
+        values = self._values(caller.text_of_parameters(), c, types, sizes)
         place = op if self.follows is None else self.follows.op
         caller.call(place, library.symbol(self.row.template, values), library, len(plan.outer))
 
@@ -136,6 +145,10 @@ class Call:
         if places[2] is not None and strides_of(caller.buffers[number])[places[2]] == 1:
             strides[2] = 1
         return caller.add_view(name, number, offset, sizes, strides, written)
+
+    @property
+    def _flat_result(self) -> str:
+        return FLAT.format(element_of(self.result))
 
     @property
     def _tile(self) -> int:
@@ -159,7 +172,9 @@ class Call:
         chain = self.plan.chain
         return self._image(lambda loop: f"%n{loop}", lambda loop: f"%block{loop}" if loop in chain else 1)
 
-    def _values(self, parameters: str, c_type: str, extra_types: list[str]) -> dict[str, object]:
+    def _values(
+        self, parameters: str, c_type: str, extra_types: list[str], sizes: list[Index]
+    ) -> dict[str, object]:
         of, rows, columns = self.found.element, self.rows, self.columns
         c = element_of(self.result)
         w = element_of(self.found.weights)
@@ -170,11 +185,10 @@ class Call:
         ]
         lines_of_room = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>"
         turned = ""
-        if not self.plan.filters_last:
+        if not self.plan.filters_last and not self.plan.shifts:
             turned = f"%turned = memref.alloca() {{alignment = 64 : i64}} : {self._turned}"
         return {
             "PARAMETERS": parameters,
-            "C": c_type,
             "RESULT": c,
             "ZERO": zero(c),
             "SUM": of,
@@ -188,17 +202,15 @@ class Call:
             "ROOM": lines_of_room,
             "FILTERS": "%N" if self.plan.filters_last else "%M",
             "CONSTANTS": "\n".join(constants),
-            "SIZES": self._sizes(),
-            "PIXEL": self._pixel(),
-            "STEP": self._step(),
-            "PACK_W": self._pack_filters() if self.packed is None else "",
+            "SIZES": self._sizes(c_type, sizes),
+            "PROLOGUE": self._prologue(),
             "TURNED": turned,
             "MEMORY": self._memory(),
             "LOCATE": self._locate(c_type),
             "POINTERS": self._pointers(),
             "READ_A": self._read_pixels(),
             "READ_B": self._read_filters(),
-            "END": self._end(c_type, extra_types),
+            "END": self._end_of_phase() if self.plan.shifts else self._end(c_type, extra_types),
         }
 
     @property
@@ -206,11 +218,31 @@ class Call:
         return f"memref<{self.lanes}x{self.lanes}x{self.found.element}>"
 
     def _counts(self, text: IndexText) -> list[Index]:
-        """Blocks along each of batch and pixels."""
-        return ["%batch", *(text.ceildiv(f"%n{loop}", f"%block{loop}") for loop in self.plan.chain)]
+        """Phases, and blocks along each of batch and pixels."""
+        blocks = [text.ceildiv(f"%n{loop}", f"%block{loop}") for loop in self.plan.chain]
+        return [len(self.shifts), "%batch", *blocks]
 
-    def _sizes(self) -> IndexText:
+    def _of_phase(self, text: IndexText, phase: Index, values: Sequence[int]) -> Index:
+        """The one of ``values`` for ``phase``."""
+        made: Index = values[0]
+        for number, value in enumerate(values):
+            if value != values[0]:
+                is_it = text.define(f"arith.cmpi eq, {text.value(phase)}, {text.value(number)} : index")
+                made = text.define(f"arith.select {is_it}, {text.value(value)}, {text.value(made)} : index")
+        return made
+
+    def _stride_of_result(self, loop: int) -> int:
+        """Where there are phases."""
+        stride = strides_of(self.found.result)[self.found.axes_of_result[loop]]
+        assert stride is not None
+        return stride
+
+    def _sizes(self, c_type: str, sizes: list[Index]) -> IndexText:
+        """Lines for extents of the result, of blocks and of sums."""
         text, plan = IndexText("q"), self.plan
+        for axis, (name, size) in enumerate(zip(("%batch", "%M", "%N"), sizes, strict=True)):
+            extent = size if plan.shifts else text.define(f"memref.dim %C, {text.value(axis)} : {c_type}")
+            text.name(name, extent)
         text.name("%pixels", text.mul(*(f"%block{loop}" for loop in plan.chain)))
         text.name("%K", text.mul(*(f"%n{loop}" for loop in plan.sums)))
         text.name("%blocks", text.mul(*self._counts(text)))
@@ -219,84 +251,100 @@ class Call:
     def _memory(self) -> IndexText:
         """Lines for what each task has: where its part of the image and its sums are."""
         text = IndexText("y")
-        if not self.image.in_place:
-            size = text.add(self.image.strides(text)[1], 2 * self.lanes)
-            text.name("%x_room", self.memory.begin(text, "%packed_x", size))
+        self.memory.begin_image(text, self.image)
         text.name("%room_begin", self.memory.begin(text, "%rooms", text.mul("%room_rows", self.columns)))
         return text
 
     def _strides(self, text: IndexText) -> dict[int, Index]:
         return self.image.strides_in_place() if self.image.in_place else self.image.strides(text)[0]
 
-    def _pixel(self) -> IndexText:
-        """Lines that store the offset of pixel ``%p`` of a block."""
-        text, chain = IndexText("t"), self.plan.chain
-        names = text.decode("%p", [f"%block{loop}" for loop in chain])
-        offset = self.image.offset(text, dict(zip(chain, names, strict=True)), self._strides(text))
-        text.lines.append(f"memref.store {text.value(offset)}, %table[%p] : memref<?xindex>")
+    def _prologue(self) -> IndexText:
+        """Lines that fill the table, and pack the filters if they are not: what comes before the tasks."""
+        text = IndexText("t")
+        if self.packed is not None:
+            self._fill_table(text)
+            return text
+        filters = "%N" if self.plan.filters_last else "%M"
+        panels = text.ceildiv(filters, self.columns)
+        all_panels = text.mul(panels, len(self.shifts))
+        tasks = text.value(text.min(all_panels, "%slots"))
+        last = text.value(text.add(tasks, 1))
+        text.lines.append(f"scf.parallel (%task) = (%0) to ({last}) step (%1) {{")
+        has_table = text.define(f"arith.cmpi eq, %task, {tasks} : index")
+        text.lines.append(f"scf.if {has_table} {{")
+        self._fill_table(text)
+        text.lines.append("} else {")
+        with text.loop("%task", all_panels, tasks) as panel:
+            self._pack_filters(text, panel, panels, filters)
+        text.lines += ["}", "scf.reduce", "}"]
         return text
 
-    def _step(self) -> IndexText:
-        """Lines that store the offset of step ``%k`` in a block of the image, and in the filters."""
-        text, sums = IndexText("t"), self.plan.sums
-        names = text.decode("%k", [f"%n{loop}" for loop in sums])
-        indices = dict(zip(sums, names, strict=True))
-        offset = self.image.offset(text, indices, self._strides(text))
-        entry = text.add("%pixels", "%k")
-        text.lines.append(f"memref.store {text.value(offset)}, %table[{entry}] : memref<?xindex>")
-        if self.packed is None:
-            offset = text.add(*(text.mul(at, f"%w_stride{loop}") for loop, at in indices.items()))
-            entry = text.add(entry, "%K")
+    def _fill_table(self, text: IndexText) -> None:
+        """Lines that store the offset in a block of the image of each of its pixels and of each step and, if there
+        are phases, the pixel's offset in the result."""
+        chain, sums = self.plan.chain, self.plan.sums
+        with text.loop(0, "%pixels") as pixel:
+            names = text.decode(pixel, [f"%block{loop}" for loop in chain])
+            indices = dict(zip(chain, names, strict=True))
+            offset = self.image.offset(text, indices, self._strides(text))
+            text.lines.append(f"memref.store {text.value(offset)}, %table[{pixel}] : memref<?xindex>")
+            if self.plan.shifts:
+                offset = text.add(*(text.mul(at, self._stride_of_result(loop)) for loop, at in indices.items()))
+                entry = text.add("%pixels", "%K", pixel)
+                text.lines.append(f"memref.store {text.value(offset)}, %table[{entry}] : memref<?xindex>")
+        with text.loop(0, "%K") as step:
+            names = text.decode(step, [f"%n{loop}" for loop in sums])
+            offset = self.image.offset(text, dict(zip(sums, names, strict=True)), self._strides(text))
+            entry = text.add("%pixels", step)
             text.lines.append(f"memref.store {text.value(offset)}, %table[{entry}] : memref<?xindex>")
-        return text
 
-    def _pack_filters(self) -> IndexText:
-        """Lines that pack panels: [filters / columns][k][columns]."""
-        text, found, columns, of = IndexText("w"), self.found, self.columns, self.found.element
+    def _pack_filters(self, text: IndexText, panel: str, panels: Index, filters: str) -> None:
+        """Lines that pack one of all panels: [phases][filters / columns][k][columns]."""
+        found, columns, of = self.found, self.columns, self.found.element
         assert found.w is not None
         w = element_of(found.weights)
-        filters = "%N" if self.plan.filters_last else "%M"
         source, stored = FLAT.format(w), f"vector<{columns}x{of}>"
-        panels = text.ceildiv(filters, columns)
-        tasks = text.value(text.min(panels, "%slots"))
-        text.lines.append(f"scf.parallel (%task) = (%0) to ({tasks}) step (%1) {{")
-        with text.loop("%task", panels, tasks) as panel:
-            first = text.mul(panel, columns)
-            begin = text.mul(first, "%K")
-            behind = text.mul(first, f"%w_stride{self.plan.filter}")
-            left = text.min(text.sub(filters, first), columns)
-            mask = text.define(f"vector.create_mask {left} : vector<{columns}xi1>")
-            with text.loop(0, "%K") as k:
-                entry = text.add(k, "%pixels", "%K")
-                at = text.add(behind, text.define(f"memref.load %table[{entry}] : memref<?xindex>"))
-                to = text.add(begin, text.mul(k, columns))
-                if strides_of(found.weights)[found.axes_of_weights[self.plan.filter]] == 1:
-                    read, made = text.new(), text.new()
-                    text.lines.append(
-                        f"{read} = vector.maskedload %W[{at}], {mask}, %no_w : {source}, vector<{columns}xi1>, "
-                        f"vector<{columns}x{w}> into vector<{columns}x{w}>"
-                    )
-                    text.lines += converted(made, read, w, of, str(columns), found.w)
-                    text.lines.append(f"vector.store {made}, %packed_w[{to}] : memref<?x{of}>, {stored}")
-                else:
-                    with text.loop(0, left) as number:
-                        each = text.add(at, text.mul(number, f"%w_stride{self.plan.filter}"))
-                        element = text.define(f"memref.load %W[{each}] : {source}")
-                        read, made = text.define(f"vector.broadcast {element} : {w} to vector<1x{w}>"), text.new()
-                        text.lines += converted(made, read, w, of, "1", found.w)
-                        place = text.add(to, number)
-                        text.lines.append(
-                            f"vector.store {made}, %packed_w[{place}] : memref<?x{of}>, vector<1x{of}>"
-                        )
-        text.lines += ["scf.reduce", "}"]
-        return text
+        to = text.mul(panel, columns, "%K")
+        at: Index = 0
+        number: Index = panel
+        if len(self.shifts) > 1:
+            phase, number = text.decode(panel, [len(self.shifts), panels])
+            at = self._of_phase(text, phase, [shift.filters for shift in self.shifts])
+        first = text.mul(number, columns)
+        at = text.add(at, text.mul(first, f"%w_stride{self.plan.filter}"))
+        left = text.min(text.sub(filters, first), columns)
+        mask = text.define(f"vector.create_mask {left} : vector<{columns}xi1>")
+        with ExitStack() as loops:
+            step: Index = 0
+            for loop in self.plan.sums:
+                index = loops.enter_context(text.loop(0, f"%n{loop}"))
+                step = text.add(text.mul(step, f"%n{loop}"), index)
+                at = text.add(at, text.mul(index, f"%w_stride{loop}"))
+            to = text.add(to, text.mul(step, columns))
+            if strides_of(found.weights)[found.axes_of_weights[self.plan.filter]] == 1:
+                read, made = text.new(), text.new()
+                text.lines.append(
+                    f"{read} = vector.maskedload %W[{at}], {mask}, %no_w : {source}, vector<{columns}xi1>, "
+                    f"vector<{columns}x{w}> into vector<{columns}x{w}>"
+                )
+                text.lines += converted(made, read, w, of, str(columns), found.w)
+                text.lines.append(f"vector.store {made}, %packed_w[{to}] : memref<?x{of}>, {stored}")
+            else:
+                with text.loop(0, left) as filter_:
+                    each = text.add(at, text.mul(filter_, f"%w_stride{self.plan.filter}"))
+                    element = text.define(f"memref.load %W[{each}] : {source}")
+                    read, made = text.define(f"vector.broadcast {element} : {w} to vector<1x{w}>"), text.new()
+                    text.lines += converted(made, read, w, of, "1", found.w)
+                    place = text.add(to, filter_)
+                    text.lines.append(f"vector.store {made}, %packed_w[{place}] : memref<?x{of}>, vector<1x{of}>")
 
     def _locate(self, c_type: str) -> IndexText:
         """Lines for block ``%block``: ``%b``, its first pixel ``%p0`` and their ``%count``, and its part of the
         image, packed if that is necessary."""
         text, chain, image = IndexText("l"), self.plan.chain, self.image
-        batch, *indices = text.decode("%block", self._counts(text))
+        phase, batch, *indices = text.decode("%block", self._counts(text))
         text.name("%b", batch)
+        text.name("%panels_begin", text.mul(phase, "%panels", self.columns, "%K"))
         first: dict[int, Index] = {
             loop: text.mul(at, f"%block{loop}") for loop, at in zip(chain, indices, strict=True)
         }
@@ -311,6 +359,13 @@ class Call:
         if self.plan.batch is not None:
             first[self.plan.batch] = "%b"
         begins = image.begins(text, first)
+        for number in self.shifts[0].image:
+            shift = self._of_phase(text, phase, [each.image[number] for each in self.shifts])
+            begins[number] = text.add(begins[number], shift)
+        if self.plan.shifts:
+            at = self._of_phase(text, phase, [each.result for each in self.shifts])
+            places = [text.mul(index, self._stride_of_result(loop)) for loop, index in first.items()]
+            text.name("%c_begin", text.add(at, *places))
         if image.in_place:
             # A cast of a view begins where its buffer does.
             x = element_of(self.found.image.value)
@@ -320,7 +375,7 @@ class Call:
         else:
             text.name("%x_block", "%x_room")
             image.pack(text, "%x_block", lambda loop: here.get(loop, 1), begins)
-        if not self.plan.filters_last:
+        if not self.plan.filters_last and not self.plan.shifts:
             end = text.add("%p0", "%count")
             text.lines.append(
                 f"%part = memref.subview %C[0, 0, 0] [%batch, %M, {end}] [1, 1, 1] : {c_type} to {c_type}"
@@ -377,6 +432,38 @@ class Call:
                 text.name("%at", text.add(begin, line))
                 sums = text.define(f"vector.load %turned[{line}, %0] : {self._turned}, vector<{lanes}x{of}>")
                 self._end_line(text, sums, lanes, "%part", c_type, extra_types)
+        return text
+
+    def _end_of_phase(self) -> IndexText:
+        """Lines that write the sums of a room to where the pixels of a phase are."""
+        text, of, columns = IndexText("d"), self.found.element, self.columns
+        room = f"memref<?x{columns}x{of}, strided<[{columns}, 1], offset: ?>>"
+
+        def begin_of(pixel: Index) -> tuple[Index, str]:
+            """Its row in the room, and where it is in the result."""
+            entry = text.add("%pixels", "%K", pixel)
+            offset = text.define(f"memref.load %table[{entry}] : memref<?xindex>")
+            return text.sub(pixel, "%room_begins"), offset
+
+        filters = text.min(text.sub("%N" if self.plan.filters_last else "%M", "%j"), columns)
+        if self.plan.filters_last:
+            mask = text.define(f"vector.create_mask {filters} : vector<{columns}xi1>")
+            line, vector = text.add("%c_begin", "%j"), f"vector<{columns}x{of}>"
+            with text.loop("%tile", "%tile_end") as pixel:
+                row, offset = begin_of(pixel)
+                sums = text.define(f"vector.load %room[{row}, %0] : {room}, {vector}")
+                text.lines.append(
+                    f"vector.maskedstore %C[{text.add(line, offset)}], {mask}, {sums} : {self._flat_result}, "
+                    f"vector<{columns}xi1>, {vector}"
+                )
+            return text
+        with text.loop(0, filters) as filter_:
+            stride = self._stride_of_result(self.plan.filter)
+            plane = text.add("%c_begin", text.mul(text.add("%j", filter_), stride))
+            with text.loop("%tile", "%tile_end") as pixel:
+                row, offset = begin_of(pixel)
+                sum_ = text.define(f"memref.load %room[{row}, {filter_}] : {room}")
+                text.lines.append(f"memref.store {sum_}, %C[{text.add(plane, offset)}] : {self._flat_result}")
         return text
 
     def _turn(self, text: IndexText, pixel: str, filter_: str) -> None:

@@ -1,7 +1,7 @@
 """Convolutions with a loop of filters, as products of an image's pixels and filters: their loops for a kernel."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from devscope.lowering import mlir_util
 from devscope.lowering.kernels.accumulators import zeros_before
@@ -9,15 +9,15 @@ from devscope.lowering.kernels.convolution_calls import Call
 from devscope.lowering.kernels.epilogue import epilogue_of
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.packed_constants import PackedConstants
-from devscope.lowering.kernels.phases import Phase, phases
+from devscope.lowering.kernels.phases import Shift, phases
 from devscope.lowering.kernels.table import Row, Schedules
 from devscope.lowering.kernels.windowed import Windowed, element_of, strides_of
 
 KIND = "convolution"
 
 
-def plan(found: Windowed) -> "Plan | None":
-    """How ``found`` is a product of matrices; None if it is none."""
+def plan(found: Windowed, shifts: Sequence[Shift] = ()) -> "Plan | None":
+    """How ``found`` is a product of matrices; None if it is none. ``shifts``: see `Plan`."""
     if found.w is None or found.weights is None or not found.combine.startswith("arith.add"):
         return None
     result, weights = found.axes_of_result, found.axes_of_weights
@@ -32,11 +32,11 @@ def plan(found: Windowed) -> "Plan | None":
     if set(sums) != {axis.inner for axis in found.axes if axis.inner is not None} or not sums:
         return None
     last = by_axis[-1]
-    if strides_of(found.result)[-1] != 1 or last in groups:
+    if (strides_of(found.result)[-1] != 1 and not shifts) or last in groups:
         return None
     # Pixels that are side by side in the result are one axis of a matrix.
     chain = [pixels[-1]]
-    whole = mlir_util.is_whole_buffer(found.result.type)
+    whole = bool(shifts) or mlir_util.is_whole_buffer(found.result.type)
     while whole and len(pixels) > len(chain) and result[pixels[-len(chain) - 1]] == result[chain[0]] - 1:
         chain.insert(0, pixels[-len(chain) - 1])
     if last not in (*filters, chain[-1]):
@@ -49,12 +49,15 @@ def plan(found: Windowed) -> "Plan | None":
         number = found.axis_with(loop)
         if number is not None and (found.axes[number].place.checked or found.axes[number].place.holes != 1):
             return None
-    return Plan(found, chain, filter_, batch, outer, sums)
+    return Plan(found, chain, filter_, batch, outer, sums, shifts)
 
 
 @dataclass
 class Plan:
-    """``chain``: pixels as one axis of a matrix. ``outer``: loops around the call. ``sums``: as in the filters."""
+    """``chain``: pixels as one axis of a matrix. ``outer``: loops around the call. ``sums``: as in the filters.
+
+    ``shifts``: of phases that are computed together, whose pixels are apart; none if it is not one.
+    """
 
     found: Windowed
     chain: list[int]
@@ -62,6 +65,7 @@ class Plan:
     batch: int | None
     outer: list[int]
     sums: list[int]
+    shifts: Sequence[Shift] = field(default=())
 
     @property
     def filters_last(self) -> bool:
@@ -81,7 +85,10 @@ class Plan:
         found, op = self.found, self.found.op
         fill = zeros_before(op, found.result)
         if fill is not None and element_of(found.result) == found.element and (parts := phases(found)) is not None:
-            self._call_phases(parts, row, library)
+            for phase, shifts in parts:
+                made = plan(phase, shifts)
+                assert made is not None
+                Call(made, row, phase.result, False, None, None).insert(op, library)
             for old in (fill, op):
                 old.erase()
             return
@@ -101,14 +108,6 @@ class Plan:
         for old in (follows, fill, op):
             if old is not None:
                 old.erase()
-
-    def _call_phases(self, parts: Sequence[Phase], row: Row, library: KernelLibrary) -> None:
-        op = self.found.op
-        for part in parts:
-            made = plan(part.found)
-            assert made is not None
-            Call(made, row, part.found.result, False, None, None).insert(op, library)
-            mlir_util.Builder(op).op("memref.copy", [part.found.result, part.place])
 
     def places(self, axes: Sequence[int]) -> tuple[bool, bool, bool] | None:
         """Whether an operand with these axes of the result differs by batch, pixel and filter; None if some of

@@ -1,7 +1,7 @@
 """Operations of linalg on buffers that index each operand by single loops, and in which order to do those."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -12,6 +12,14 @@ from devscope.lowering.kernels.nest_bodies import combiners
 from devscope.lowering.mlir_util import Builder
 
 Numbers = Mapping[str, int]
+
+
+def product_of(extents: Iterable[int | None]) -> int | None:
+    """None if one is not known."""
+    found = list(extents)
+    known = [extent for extent in found if extent is not None]
+    return prod(known) if len(known) == len(found) else None
+
 
 TASK = -1
 """What indexes the first axis of a buffer that each task has a part of."""

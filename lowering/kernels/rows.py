@@ -17,7 +17,7 @@ from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
-from devscope.lowering.kernels.nest import Nest, copy_nest, match
+from devscope.lowering.kernels.nest import Nest, copy_nest, match, product_of
 from devscope.lowering.kernels.nest_bodies import uses
 from devscope.lowering.kernels.row_passes import ROWS, SCRATCH, is_on_stack
 from devscope.lowering.kernels.table import Schedules
@@ -82,7 +82,7 @@ def row_groups(ops: Sequence[Any], linalg: Any) -> list["RowGroup"]:
             group = RowGroup(code)
             groups.append(group)
             for each in (nest,) if waiting is None else (waiting, nest):
-                if not group.take(each):
+                if not group.take(each) and group.nests[-1] is not each:  # what has no rows is alone
                     group = RowGroup(code)
                     groups.append(group)
                     group.take(each)
@@ -252,7 +252,7 @@ class RowGroup:
             extents = [nest.static_extent(loop) for loop in range(len(nest.parallel))]
             around = set(nest.results[0].dims[: self.rows])
             sizes = {
-                name: _product(extent for loop, extent in enumerate(extents) if (loop in around) == is_row)
+                name: product_of(extent for loop, extent in enumerate(extents) if (loop in around) == is_row)
                 for name, is_row in (("rows", True), ("columns", False))
             }
             element = str(ir.MemRefType(nest.results[0].value.type).element_type)
@@ -261,7 +261,7 @@ class RowGroup:
     def row_count(self) -> int | None:
         """None where it is not known."""
         first = self.nests[0]
-        return _product(first.static_extent(loop) for loop in first.results[0].dims[: self.rows])
+        return product_of(first.static_extent(loop) for loop in first.results[0].dims[: self.rows])
 
     def pays(self) -> bool:
         if len(self.nests) < 2:
@@ -278,13 +278,6 @@ class RowGroup:
         if rows is not None and rows < _LEAST_ROWS:
             return False
         return any(count > 1 and _is_long(value, self.rows) for value, count in seen.items())
-
-
-def _product(extents: Iterable[int | None]) -> int | None:
-    """None if one is not known."""
-    found = list(extents)
-    known = [extent for extent in found if extent is not None]
-    return prod(known) if len(known) == len(found) else None
 
 
 def _is_whole(nest: Nest, value: Any) -> bool:

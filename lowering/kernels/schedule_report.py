@@ -10,6 +10,9 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.diagnostics import decode_location
 from devscope.lowering.kernels.table import Choice, Schedules
 
+NOTED = "devscope.noted"
+"""On an operation that is there until kernels are outlined, by the row that was chosen for it."""
+
 
 class ScheduleReport:
     """Of a bufferised module, when kernels have been called. ``str()`` has a line for each operation::
@@ -56,7 +59,8 @@ def named_sizes(sizes: Mapping[str, int | None]) -> str:
 def _operations(module: Any) -> Iterator[Any]:
     ops = mlir_util.walk(module.operation)
     inside = ("linalg.index", "linalg.yield")
-    return (op for op in ops if op.name.startswith("linalg.") and op.name not in inside)
+    found = (op for op in ops if op.name.startswith("linalg.") and op.name not in inside)
+    return (op for op in found if NOTED not in op.attributes)
 
 
 def _loops(op: Any) -> str:

@@ -4,17 +4,16 @@ They become calls of ``transpose.mlir``, which goes by tiles: as many elements e
 """
 
 from collections.abc import Iterator
-from math import prod
 from typing import Any
 
 from devscope.lowering import mlir_util
 from devscope.lowering.interop import bindings
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.library import KernelLibrary
-from devscope.lowering.kernels.nest import Nest, collapse_loops, copy_nest, match
+from devscope.lowering.kernels.nest import Nest, collapse_loops, copy_nest, match, product_of
 from devscope.lowering.kernels.streams import NEVER
 from devscope.lowering.kernels.table import Row, Schedules
-from devscope.lowering.kernels.tiles import ELEMENTS, LINE, move_tile
+from devscope.lowering.kernels.tiles import ELEMENTS, LINE, fetch_tile, move_tile
 from devscope.lowering.memory.effects import mark_written
 
 KIND = "transpose"
@@ -68,24 +67,28 @@ def sizes_of(nest: Nest) -> dict[str, int | None]:
     """``b``: matrices; ``m``, ``n``: their rows and columns."""
     m, n = nest.results[0].contiguous(), nest.operands[0].contiguous()
     extents = {loop: nest.static_extent(loop) for loop in range(len(nest.parallel))}
-    others = [extent for loop, extent in extents.items() if loop not in (m, n)]
-    known = [extent for extent in others if extent is not None]
+    others = (extent for loop, extent in extents.items() if loop not in (m, n))
     assert m is not None
     assert n is not None
-    return {"b": prod(known) if len(known) == len(others) else None, "m": extents[m], "n": extents[n]}
+    return {"b": product_of(others), "m": extents[m], "n": extents[n]}
 
 
 def _replace(nest: Nest, element: str, row: Row, library: KernelLibrary) -> None:
     op, numbers = nest.op, row.numbers
     bytes_ = mlir_util.element_bytes(ir.MemRefType(nest.results[0].value.type).element_type)
     tile, streams = LINE // bytes_, numbers["stream"] < NEVER
+    rows = {name.upper(): -(-numbers[name] // tile) * tile for name in ("rows", "streamed_rows", "columns")}
+    ahead = numbers.get("ahead", 0)
     values = {
         "TYPE": element,
         "BYTES": bytes_,
         "TILE": tile,
-        **{name.upper(): -(-numbers[name] // tile) * tile for name in ("rows", "streamed_rows", "columns")},
+        **rows,
+        "PAGED_ROWS": numbers.get("paged_lines", 0) * tile or rows["STREAMED_ROWS"],
+        "AHEAD": ahead * tile,
         "GRAIN": numbers["grain"],
         "STREAMS": f"%streams = arith.{'andi %is_even, %large : i1' if streams else 'constant false'}",
+        "FETCH": fetch_tile(element, tile) if streams and ahead else "",
         "MOVE": move_tile(element, bytes_, streams=streams, whole_lines=tile <= numbers["whole_lines"]),
     }
     symbol = library.symbol("transpose", values)

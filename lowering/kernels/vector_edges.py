@@ -1,5 +1,6 @@
-"""Transfers of vectors across the end of a buffer, for code generators without masks: element by element there."""
+"""Transfers of vectors across the end of a buffer, for code generators without masks: in pieces there."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -92,7 +93,19 @@ def _first_lanes(op: Any, count: int) -> str:
 
 
 def _masked(op: Any, bounds: list[Any]) -> str:
-    """A load or store of some elements: of all at once where the mask, with these `_bounds`, has all."""
+    """A load or store of some elements: by pieces where the mask has these `_bounds`."""
+    last = len(op.operands) - 1
+    has_pieces = op.name == _STORE or (op.name != _GATHER and _is_uniform(op.operands[last]))
+    if not bounds or not has_pieces:
+        return _by_elements(op, bounds)
+    memref, vector = op.operands[0].type, f"%{last}"
+    at = [f"%{1 + axis}" for axis in range(ir.MemRefType(memref).rank)]
+    begin = f"%{last + 2}" if len(bounds) > 1 else None
+    transfer = _store_some if op.name == _STORE else _load_some
+    return transfer(vector, op.operands[last].type, f"%{last + 1}", begin, "%0", memref, at)
+
+
+def _by_elements(op: Any, bounds: list[Any]) -> str:
     is_store, is_gather = op.name == _STORE, op.name == _GATHER
     memref, count = op.operands[0].type, len(op.operands)
     vector_type, mask_type = op.operands[count - 1].type, op.operands[count - 2].type
@@ -132,36 +145,150 @@ def _masked(op: Any, bounds: list[Any]) -> str:
               }} {keeps}
               {ends}
             }}"""
-    text += f"""
+    return f"""{text}
         %end = arith.minsi %{count}, %lanes : index
-        %begin = arith.maxsi {f"%{count + 1}" if len(bounds) > 1 else "%zero"}, %zero : index"""
-    by_elements = f"""
+        %begin = arith.maxsi {f"%{count + 1}" if len(bounds) > 1 else "%zero"}, %zero : index
         {read} scf.for %lane = %begin to %end step %one {carried} {{
           {lines}
           {yields}
         }}"""
-    if is_gather:
-        return text + by_elements
-    whole = f"%0[{', '.join(at)}] : {memref}, {vector_type}"
-    text += """
-        %has_last = arith.cmpi eq, %end, %lanes : index
-        %has_first = arith.cmpi eq, %begin, %zero : index
-        %has_all = arith.andi %has_last, %has_first : i1"""
-    if is_store:
-        return f"""{text}
-            scf.if %has_all {{
-              vector.store %{count - 1}, {whole}
-            }} else {{
-              {by_elements}
-            }}"""
-    return f"""{text}
-        %made = scf.if %has_all -> ({vector_type}) {{
-          %all = vector.load {whole}
-          scf.yield %all : {vector_type}
+
+
+def _load_some(
+    none: str, type_: Any, end: str, begin: str | None, buffer: str, memref: Any, at: Sequence[str]
+) -> str:
+    """Lines for lanes ``begin`` (None: the first one) to ``end`` of a vector that is at ``at`` of ``buffer``; the
+    others are those of ``none``, which are all equal.
+
+    Elements are loaded as pieces of 1, 2, 4 and so on, as many as there are of each: 0 or 1, the last ones first.
+    """
+    (lanes,), element = ir.VectorType(type_).shape, ir.VectorType(type_).element_type
+    lines, made = [_range(type_, end, begin)], none
+    for size in reversed(_halves(lanes)):
+        place = f"{buffer}[{', '.join([*at[:-1], f'%at{size}'])}] : {memref}"
+        wide = f"%wide{size} = vector.broadcast %piece{size} : {element} to {type_}"
+        load = f"%piece{size} = memref.load {place}"
+        if size > 1:
+            piece, order = f"vector<{size}x{element}>", [min(lane, size - 1) for lane in range(lanes)]
+            wide = f"%wide{size} = vector.shuffle %piece{size}, %piece{size} {order} : {piece}, {piece}"
+            load = f"%piece{size} = vector.load {place}, {piece}"
+        order = [*range(size), *range(lanes, 2 * lanes - size)]
+        lines.append(f"""
+          {_piece(size, at[-1])}
+          %read{size} = scf.if %has{size} -> ({type_}) {{
+            {load}
+            {wide}
+            %with{size} = vector.shuffle %wide{size}, {made} {order} : {type_}, {type_}
+            scf.yield %with{size} : {type_}
+          }} else {{
+            scf.yield {made} : {type_}
+          }}""")
+        made = f"%read{size}"
+    for size in _halves(lanes) if begin is not None else ():
+        order = [*range(size), *range(lanes, 2 * lanes - size)]
+        lines.append(f"""
+          %up{size} = vector.shuffle {none}, {made} {order} : {type_}, {type_}
+          {_choose(size, f"%moved{size}", f"%up{size}", made, type_)}""")
+        made = f"%moved{size}"
+    some = "\n".join(lines[1:])
+    return f"""{lines[0]}
+        %made = scf.if %has_all -> ({type_}) {{
+          %all = vector.load {buffer}[{", ".join(at)}] : {memref}, {type_}
+          scf.yield %all : {type_}
         }} else {{
-          {by_elements}
-          scf.yield %read : {vector_type}
+          {some}
+          scf.yield {made} : {type_}
         }}"""
+
+
+def _store_some(
+    vector: str, type_: Any, end: str, begin: str | None, buffer: str, memref: Any, at: Sequence[str]
+) -> str:
+    """Lines that store lanes ``begin`` to ``end`` of ``vector``, in pieces as those of `_load_some`."""
+    (lanes,), element = ir.VectorType(type_).shape, ir.VectorType(type_).element_type
+    lines, left = [_range(type_, end, begin)], vector
+    for size in _halves(lanes) if begin is not None else ():
+        lines.append(f"""
+          %down{size} = {_down(left, size, lanes, type_)}
+          {_choose(size, f"%moved{size}", f"%down{size}", left, type_)}""")
+        left = f"%moved{size}"
+    for size in _halves(lanes):
+        place = f"{buffer}[{', '.join([*at[:-1], f'%at{size}'])}] : {memref}"
+        if size > 1:
+            order = list(range(size))
+            store = f"""%piece{size} = vector.shuffle {left}, {left} {order} : {type_}, {type_}
+            vector.store %piece{size}, {place}, vector<{size}x{element}>"""
+        else:
+            store = f"""%piece{size} = vector.extract {left}[0] : {element} from {type_}
+            memref.store %piece{size}, {place}"""
+        lines.append(f"""
+          {_piece(size, at[-1])}
+          scf.if %has{size} {{
+            {store}
+          }}
+          %rest{size} = {_down(left, size, lanes, type_)}
+          %left{size} = arith.select %has{size}, %rest{size}, {left} : {type_}""")
+        left = f"%left{size}"
+    some = "\n".join(lines[1:])
+    return f"""{lines[0]}
+        scf.if %has_all {{
+          vector.store {vector}, {buffer}[{", ".join(at)}] : {memref}, {type_}
+        }} else {{
+          {some}
+        }}"""
+
+
+def _range(type_: Any, end: str, begin: str | None) -> str:
+    """Lines for ``%begin`` and ``%count`` of the lanes from ``begin`` to ``end``, and whether these are all."""
+    (lanes,) = ir.VectorType(type_).shape
+    return f"""
+        %zero = arith.constant 0 : index
+        %lanes = arith.constant {lanes} : index
+        %end = arith.minsi {end}, %lanes : index
+        %begin = arith.maxsi {begin or "%zero"}, %zero : index
+        %range = arith.subi %end, %begin : index
+        %count = arith.maxsi %range, %zero : index
+        %has_all = arith.cmpi eq, %count, %lanes : index"""
+
+
+def _halves(lanes: int) -> list[int]:
+    """Powers of two that numbers below ``lanes`` are sums of, the largest first."""
+    return [1 << bit for bit in reversed(range((lanes - 1).bit_length()))]
+
+
+def _piece(size: int, at: str) -> str:
+    """Lines for whether there is a piece of ``size``, and for its place behind the larger ones."""
+    return f"""
+        %bit{size} = arith.constant {size} : index
+        %part{size} = arith.andi %count, %bit{size} : index
+        %has{size} = arith.cmpi ne, %part{size}, %zero : index
+        %larger{size} = arith.constant {-2 * size} : index
+        %before{size} = arith.andi %count, %larger{size} : index
+        %first{size} = arith.addi {at}, %begin : index
+        %at{size} = arith.addi %first{size}, %before{size} : index"""
+
+
+def _choose(size: int, made: str, moved: str, other: str, type_: Any) -> str:
+    """Lines for ``made``: ``moved``, by ``size`` lanes, if ``%begin`` has that bit, or ``other``."""
+    return f"""
+        %step{size} = arith.constant {size} : index
+        %in_begin{size} = arith.andi %begin, %step{size} : index
+        %moves{size} = arith.cmpi ne, %in_begin{size}, %zero : index
+        {made} = arith.select %moves{size}, {moved}, {other} : {type_}"""
+
+
+def _down(vector: str, distance: int, lanes: int, type_: Any) -> str:
+    """A vector whose lanes are those of ``vector`` from ``distance`` on; nobody reads the last ones."""
+    order = [min(lane + distance, lanes - 1) for lane in range(lanes)]
+    return f"vector.shuffle {vector}, {vector} {order} : {type_}, {type_}"
+
+
+def _is_uniform(value: Any) -> bool:
+    """Whether all elements of a vector are known to be equal."""
+    if _made_by(value, "vector.broadcast") is not None:
+        return True
+    made = _made_by(value, "arith.constant")
+    return made is not None and ir.DenseElementsAttr(made.attributes["value"]).is_splat
 
 
 def _expansion(op: Any) -> str:
@@ -185,50 +312,32 @@ def _expansion(op: Any) -> str:
     at = [f"%{first + n}" for n in range(rank)]
     buffer = "%0" if is_read else "%1"
     element = ir.VectorType(vector_type).element_type
-    inside = ", ".join([*at[:axis], "%behind", *at[axis + 1 :]])
     lines = f"""
+        %axis = arith.constant {axis} : index
+        %extent = memref.dim {buffer}, %axis : {memref}
+        %rest = arith.subi %extent, {at[axis]} : index"""
+    if is_read:
+        lines += f"\n%none = vector.broadcast %{first + rank} : {element} to {vector_type}"
+    if is_piece:
+        vector, transfer = ("%none", _load_some) if is_read else ("%0", _store_some)
+        return lines + transfer(vector, vector_type, "%rest", None, buffer, memref, at)
+    inside = ", ".join([*at[:axis], "%behind", *at[axis + 1 :]])
+    lines += f"""
         %zero = arith.constant 0 : index
         %one = arith.constant 1 : index
-        %axis = arith.constant {axis} : index
         %lanes = arith.constant {lanes} : index
-        %extent = memref.dim {buffer}, %axis : {memref}
-        %rest = arith.subi %extent, {at[axis]} : index
-        %some = arith.minsi %rest, %lanes : index
-        %fits = arith.cmpi eq, %some, %lanes : index
-    """
+        %some = arith.minsi %rest, %lanes : index"""
     if is_read:
-        pad = f"%{first + rank}"
-        by_elements = f"""
-            %none = vector.broadcast {pad} : {element} to {vector_type}
+        return f"""{lines}
             %read = scf.for %lane = %zero to %some step %one iter_args(%so_far = %none) -> ({vector_type}) {{
               %behind = arith.addi {at[axis]}, %lane : index
               %element = memref.load {buffer}[{inside}] : {memref}
               %with = vector.insert %element, %so_far[%lane] : {element} into {vector_type}
               scf.yield %with : {vector_type}
-            }}
-        """
-        if not is_piece:
-            return lines + by_elements
-        return f"""{lines}
-            %made = scf.if %fits -> ({vector_type}) {{
-              %all = vector.load {buffer}[{", ".join(at)}] : {memref}, {vector_type}
-              scf.yield %all : {vector_type}
-            }} else {{
-              {by_elements}
-              scf.yield %read : {vector_type}
             }}"""
-    by_elements = f"""
+    return f"""{lines}
         scf.for %lane = %zero to %some step %one {{
           %behind = arith.addi {at[axis]}, %lane : index
           %element = vector.extract %0[%lane] : {element} from {vector_type}
           memref.store %element, {buffer}[{inside}] : {memref}
-        }}
-    """
-    if not is_piece:
-        return lines + by_elements
-    return f"""{lines}
-        scf.if %fits {{
-          vector.store %0, {buffer}[{", ".join(at)}] : {memref}, {vector_type}
-        }} else {{
-          {by_elements}
         }}"""

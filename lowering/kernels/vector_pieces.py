@@ -4,7 +4,7 @@ A block of elements becomes the pieces of its rows, which loops and branches car
 left over is a number. SPIR-V has no others, and no arrays of vectors that loops carry.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from math import prod
 from typing import Any
@@ -16,12 +16,16 @@ from devscope.lowering.mlir_util import Builder
 _MOST = 16
 """Elements of a piece: a power of two."""
 
+_BYTES = 64
+"""Of a piece, at most: Intel's driver for CPUs gives a wider one that a loop carries a place on the stack that is
+aligned to 2 GiB."""
+
 
 @cache
-def _split(count: int) -> tuple[tuple[int, int], ...]:
-    """Where the pieces of ``count`` elements begin, and their sizes."""
+def _split(count: int, most: int) -> tuple[tuple[int, int], ...]:
+    """Where the pieces of ``count`` elements begin, and their sizes, ``most`` or less."""
     found: list[tuple[int, int]] = []
-    begin, size = 0, _MOST
+    begin, size = 0, most
     while begin < count:
         while size > count - begin:
             size //= 2
@@ -30,32 +34,27 @@ def _split(count: int) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
-def _has_pieces(type_: Any) -> bool:
-    if not isinstance(type_, ir.VectorType):
-        return False
-    shape = ir.VectorType(type_).shape
-    return len(shape) != 1 or len(_split(shape[0])) != 1 or shape[0] == 1
-
-
 def _vector(size: int, element: Any) -> Any:
     return element if size == 1 else ir.VectorType.get_unchecked([size], element, context=element.context)
-
-
-def _piece_types(type_: Any) -> list[Any]:
-    if not _has_pieces(type_):
-        return [type_]
-    *outer, count = ir.VectorType(type_).shape
-    row = [_vector(size, ir.VectorType(type_).element_type) for _, size in _split(count)]
-    return row * prod(outer)
 
 
 def _is_vector(value: Any) -> bool:
     return isinstance(value.type, ir.VectorType)
 
 
+def _widest(function: Any) -> int:
+    """Bytes of the widest elements of vectors: pieces of all are of as many elements, as masks and what is made
+    longer or shorter have to be."""
+    types = {value.type for op in mlir_util.walk(function) for value in op.results if _is_vector(value)}
+    elements = {ir.VectorType(type_).element_type for type_ in types}
+    return max(
+        (mlir_util.element_bytes(each) for each in elements if not isinstance(each, ir.IndexType)), default=1
+    )
+
+
 def take_vectors_apart(function: Any) -> None:
     """Rewrite what ``function`` computes with vectors."""
-    apart = _Apart()
+    apart = _Apart(min(_MOST, _BYTES // _widest(function)))
     for block in mlir_util.blocks_of(function):
         apart.block(block)
     for op in reversed(apart.done):
@@ -70,25 +69,50 @@ class _Apart:
     many of their arguments are replaced. Nothing is erased until all is made: values are known by their addresses.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._pieces: dict[Any, list[Any]] = {}
         self.done: list[Any] = []
         self.blocks: list[tuple[Any, int]] = []
+
+    def _split(self, count: int) -> tuple[tuple[int, int], ...]:
+        return _split(count, self._most)
+
+    def _parts(self, type_: Any) -> tuple[tuple[int, int], ...]:
+        (count,) = ir.VectorType(type_).shape
+        return self._split(count)
+
+    def _has_pieces(self, type_: Any) -> bool:
+        if not isinstance(type_, ir.VectorType):
+            return False
+        shape = ir.VectorType(type_).shape
+        return len(shape) != 1 or len(self._split(shape[0])) != 1 or shape[0] == 1
+
+    def _piece_types(self, type_: Any) -> list[Any]:
+        if not self._has_pieces(type_):
+            return [type_]
+        *outer, count = ir.VectorType(type_).shape
+        row = [_vector(size, ir.VectorType(type_).element_type) for _, size in self._split(count)]
+        return row * prod(outer)
 
     def block(self, block: Any) -> None:
         for each in list(block.operations):
             op = each.operation
             values = (*op.operands, *op.results)
             if op.name in ("scf.for", "scf.if"):
-                self._structured(op, any(_has_pieces(value.type) for value in op.results))
+                self._structured(op, any(self._has_pieces(value.type) for value in op.results))
             elif op.name == "scf.yield":
                 self._yield(op)
-            elif any(_has_pieces(value.type) for value in values):
+            elif any(self._has_pieces(value.type) for value in values):
                 self._operation(op)
             else:
                 for region in op.regions:
                     for inner in region.blocks:
                         self.block(inner)
+
+    def _parts_of_result(self, op: Any) -> Iterator[tuple[tuple[int, int], Any]]:
+        type_ = op.results[0].type
+        return zip(self._parts(type_), self._piece_types(type_), strict=True)
 
     def _of(self, value: Any) -> list[Any]:
         return self._pieces.get(value, [value])
@@ -101,7 +125,7 @@ class _Apart:
             return
         operands, carried = list(op.operands), len(op.results) if op.name == "scf.for" else 0
         fixed, initial = operands[: len(operands) - carried], operands[len(operands) - carried :]
-        types = [type_ for result in op.results for type_ in _piece_types(result.type)]
+        types = [type_ for result in op.results for type_ in self._piece_types(result.type)]
         first = [piece for value in initial for piece in self._of(value)]
         made = Builder(op).op(op.name, [*fixed, *first], types, dict(op.attributes.items()), len(op.regions))
         self._name(op.results, list(made.results))
@@ -110,15 +134,17 @@ class _Apart:
             block = new.blocks[0]
             arguments = list(block.arguments)[1:] if carried else []
             parts = [
-                block.add_argument(type_, op.location) for each in arguments for type_ in _piece_types(each.type)
+                block.add_argument(type_, op.location)
+                for each in arguments
+                for type_ in self._piece_types(each.type)
             ]
             self._name(arguments, parts)
             for argument in arguments:
-                if not _has_pieces(argument.type):
+                if not self._has_pieces(argument.type):
                     argument.replace_all_uses_with(self._pieces.pop(argument)[0])
             self.block(block)
         for result in op.results:
-            if not _has_pieces(result.type):
+            if not self._has_pieces(result.type):
                 result.replace_all_uses_with(self._pieces.pop(result)[0])
         self.done.append(op)
         if carried:
@@ -127,10 +153,10 @@ class _Apart:
     def _name(self, values: Sequence[Any], pieces: list[Any]) -> None:
         left = iter(pieces)
         for value in values:
-            self._pieces[value] = [next(left) for _ in _piece_types(value.type)]
+            self._pieces[value] = [next(left) for _ in self._piece_types(value.type)]
 
     def _yield(self, op: Any) -> None:
-        if any(_has_pieces(value.type) for value in op.operands):
+        if any(self._has_pieces(value.type) for value in op.operands):
             Builder(op).op("scf.yield", [piece for value in op.operands for piece in self._of(value)])
             self.done.append(op)
 
@@ -139,7 +165,7 @@ class _Apart:
         rule = _RULES.get(op.name, _Apart.elementwise)
         made = rule(self, build, op)
         for number, result in enumerate(op.results):
-            if _has_pieces(result.type):
+            if self._has_pieces(result.type):
                 self._pieces[result] = made
             else:
                 result.replace_all_uses_with(made[number])
@@ -147,7 +173,7 @@ class _Apart:
 
     def elementwise(self, build: Builder, op: Any) -> list[Any]:
         attributes = dict(op.attributes.items())
-        types = _piece_types(op.results[0].type)
+        types = self._piece_types(op.results[0].type)
         splat = attributes.get("value") if op.name == "arith.constant" else None
         made: list[Any] = []
         known: dict[Any, Any] = {}
@@ -166,7 +192,7 @@ class _Apart:
         return made
 
     def broadcast(self, build: Builder, op: Any) -> list[Any]:
-        (source,), types = list(op.operands), _piece_types(op.results[0].type)
+        (source,), types = list(op.operands), self._piece_types(op.results[0].type)
         if _is_vector(source):
             row = self._of(source)
             return row * (len(types) // len(row))
@@ -194,7 +220,7 @@ class _Apart:
 
     def _element(self, build: Builder, value: Any, position: int) -> Any:
         (count,) = ir.VectorType(value.type).shape
-        parts = _split(count) if _has_pieces(value.type) else ((0, count),)
+        parts = self._split(count) if self._has_pieces(value.type) else ((0, count),)
         for piece, (begin, size) in zip(self._of(value), parts, strict=True):
             if begin <= position < begin + size:
                 return _extract(build, piece, position - begin) if _is_vector(piece) else piece
@@ -203,13 +229,13 @@ class _Apart:
     def extract(self, build: Builder, op: Any) -> list[Any]:
         value, place = op.operands[0], list(ir.DenseI64ArrayAttr(op.attributes["static_position"]))
         pieces, (*outer, count) = self._of(value), ir.VectorType(value.type).shape
-        in_row = len(_split(count))
+        in_row = len(self._split(count))
         if len(place) <= len(outer):
             size = in_row * prod(outer[len(place) :])
             begin = _linear(place, outer[: len(place)]) * size
             return pieces[begin : begin + size]
         begin = _linear(place[:-1], outer) * in_row
-        for piece, (first, size) in zip(pieces[begin : begin + in_row], _split(count), strict=True):
+        for piece, (first, size) in zip(pieces[begin : begin + in_row], self._split(count), strict=True):
             if first <= place[-1] < first + size:
                 made = _extract(build, piece, place[-1] - first) if size > 1 else piece
                 return [made]
@@ -219,14 +245,14 @@ class _Apart:
         new, value = list(op.operands)
         place = list(ir.DenseI64ArrayAttr(op.attributes["static_position"]))
         pieces, (*outer, count) = list(self._of(value)), ir.VectorType(value.type).shape
-        in_row = len(_split(count))
+        in_row = len(self._split(count))
         if len(place) <= len(outer):
             size = in_row * prod(outer[len(place) :])
             begin = _linear(place, outer[: len(place)]) * size
             pieces[begin : begin + size] = self._of(new)
             return pieces
         begin = _linear(place[:-1], outer) * in_row
-        for number, (first, size) in enumerate(_split(count), begin):
+        for number, (first, size) in enumerate(self._split(count), begin):
             if first <= place[-1] < first + size:
                 at = {"static_position": ir.DenseI64ArrayAttr.get([place[-1] - first], op.context)}
                 old = pieces[number]
@@ -239,7 +265,7 @@ class _Apart:
 
     def from_elements(self, build: Builder, op: Any) -> list[Any]:
         elements, made = iter(list(op.operands)), list[Any]()
-        for type_ in _piece_types(op.results[0].type):
+        for type_ in self._piece_types(op.results[0].type):
             if isinstance(type_, ir.VectorType):
                 parts = [next(elements) for _ in range(ir.VectorType(type_).shape[0])]
                 made.append(build.value("vector.from_elements", parts, type_))
@@ -250,14 +276,14 @@ class _Apart:
     def load(self, build: Builder, op: Any) -> list[Any]:
         buffer, *at = list(op.operands)
         made: list[Any] = []
-        for (begin, size), type_ in zip(_parts(op.results[0].type), _piece_types(op.results[0].type), strict=True):
+        for (begin, size), type_ in self._parts_of_result(op):
             name = "vector.load" if size > 1 else "memref.load"
             made.append(build.value(name, [buffer, *_behind(build, at, begin)], type_))
         return made
 
     def store(self, build: Builder, op: Any) -> list[Any]:
         value, buffer, *at = list(op.operands)
-        for (begin, size), piece in zip(_parts(value.type), self._of(value), strict=True):
+        for (begin, size), piece in zip(self._parts(value.type), self._of(value), strict=True):
             name = "vector.store" if size > 1 else "memref.store"
             build.op(name, [piece, buffer, *_behind(build, at, begin)])
         return []
@@ -266,7 +292,7 @@ class _Apart:
         (buffer,), at, padding, _ = mlir_util.operand_groups(op)
         axis = _axis(op)
         made: list[Any] = []
-        for (begin, _), type_ in zip(_parts(op.results[0].type), _piece_types(op.results[0].type), strict=True):
+        for (begin, _), type_ in self._parts_of_result(op):
             vector = type_ if isinstance(type_, ir.VectorType) else _one(type_)
             groups = [[buffer], _behind(build, at, begin, axis), padding, []]
             read = build.grouped(op.name, groups, [vector], dict(op.attributes.items())).results[0]
@@ -276,7 +302,7 @@ class _Apart:
     def write(self, build: Builder, op: Any) -> list[Any]:
         (value,), (buffer,), at, _ = mlir_util.operand_groups(op)
         axis = _axis(op)
-        for (begin, _), piece in zip(_parts(value.type), self._of(value), strict=True):
+        for (begin, _), piece in zip(self._parts(value.type), self._of(value), strict=True):
             vector = _as_vector(build, piece)
             groups = [[vector], [buffer], _behind(build, at, begin, axis), []]
             build.grouped(op.name, groups, [], dict(op.attributes.items()))
@@ -284,7 +310,7 @@ class _Apart:
 
     def create_mask(self, build: Builder, op: Any) -> list[Any]:
         made: list[Any] = []
-        for (begin, size), type_ in zip(_parts(op.results[0].type), _piece_types(op.results[0].type), strict=True):
+        for (begin, size), type_ in self._parts_of_result(op):
             end = build.value("arith.subi", [op.operands[0], build.constant(begin)], build.index)
             if size == 1:
                 signed_greater = {"predicate": ir.IntegerAttr.get(ir.IntegerType.get_signless(64, op.context), 4)}
@@ -296,7 +322,7 @@ class _Apart:
     def constant_mask(self, build: Builder, op: Any) -> list[Any]:
         (end,) = list(ir.DenseI64ArrayAttr(op.attributes["mask_dim_sizes"]))
         made: list[Any] = []
-        for (begin, size), type_ in zip(_parts(op.results[0].type), _piece_types(op.results[0].type), strict=True):
+        for (begin, size), type_ in self._parts_of_result(op):
             lanes = min(max(end - begin, 0), size)
             if size == 1:
                 made.append(build.constant(lanes, type_))
@@ -308,7 +334,7 @@ class _Apart:
     def masked_load(self, build: Builder, op: Any) -> list[Any]:
         buffer, *at, mask, others = list(op.operands)
         made: list[Any] = []
-        pieces = zip(_parts(others.type), self._of(mask), self._of(others), strict=True)
+        pieces = zip(self._parts(others.type), self._of(mask), self._of(others), strict=True)
         for (begin, _), flags, other in pieces:
             vectors = [_as_vector(build, each) for each in (flags, other)]
             read = build.value(op.name, [buffer, *_behind(build, at, begin), *vectors], vectors[1].type)
@@ -317,7 +343,7 @@ class _Apart:
 
     def masked_store(self, build: Builder, op: Any) -> list[Any]:
         buffer, *at, mask, value = list(op.operands)
-        for (begin, _), flags, piece in zip(_parts(value.type), self._of(mask), self._of(value), strict=True):
+        for (begin, _), flags, piece in zip(self._parts(value.type), self._of(mask), self._of(value), strict=True):
             vectors = [_as_vector(build, each) for each in (flags, piece)]
             build.op(op.name, [buffer, *_behind(build, at, begin), *vectors])
         return []
@@ -333,7 +359,7 @@ class _Apart:
 
     def step(self, build: Builder, op: Any) -> list[Any]:
         made: list[Any] = []
-        for (begin, size), type_ in zip(_parts(op.results[0].type), _piece_types(op.results[0].type), strict=True):
+        for (begin, size), type_ in self._parts_of_result(op):
             parts = [build.constant(begin + lane) for lane in range(size)]
             made.append(parts[0] if size == 1 else build.value("vector.from_elements", parts, type_))
         return made
@@ -343,12 +369,12 @@ class _Apart:
         pieces: list[tuple[Any, int]] = []  # with where each begins among the lanes of both
         begin = 0
         for value in op.operands:
-            for (first, _), piece in zip(_parts(value.type), self._of(value), strict=True):
+            for (first, _), piece in zip(self._parts(value.type), self._of(value), strict=True):
                 pieces.append((piece, begin + first))
-            begin += sum(size for _, size in _parts(value.type))
+            begin += sum(size for _, size in self._parts(value.type))
         return [
             self._lanes_of(build, pieces, lanes[first : first + size])
-            for first, size in _parts(op.results[0].type)
+            for first, size in self._parts(op.results[0].type)
         ]
 
     def _lanes_of(self, build: Builder, pieces: Sequence[tuple[Any, int]], lanes: Sequence[int]) -> Any:
@@ -389,8 +415,8 @@ class _Apart:
         for one, other in zip(*map(self._of, op.operands), strict=True):
             (size,) = ir.VectorType(one.type).shape
             order = [lane + side for lane in range(size) for side in (0, size)]
-            for begin in range(0, 2 * size, min(_MOST, 2 * size)):
-                part = order[begin : begin + min(_MOST, 2 * size)]
+            for begin in range(0, 2 * size, min(self._most, 2 * size)):
+                part = order[begin : begin + min(self._most, 2 * size)]
                 made.append(_shuffle(build, one, other, part))
         return made
 
@@ -398,7 +424,7 @@ class _Apart:
         value = op.operands[0]
         (begin,) = (ir.IntegerAttr(each).value for each in ir.ArrayAttr(op.attributes["offsets"]))
         (size,) = ir.VectorType(op.results[0].type).shape
-        for piece, (first, count) in zip(self._of(value), _parts(value.type), strict=True):
+        for piece, (first, count) in zip(self._of(value), self._parts(value.type), strict=True):
             if first <= begin and begin + size <= first + count:
                 lanes = list(range(begin - first, begin - first + size))
                 made = piece if size == count else _shuffle(build, piece, piece, lanes)
@@ -411,11 +437,6 @@ class _Apart:
             operands = [_as_vector(build, piece), *so_far]
             so_far = [build.value(op.name, operands, op.results[0].type, dict(op.attributes.items()))]
         return so_far
-
-
-def _parts(type_: Any) -> Sequence[tuple[int, int]]:
-    (count,) = ir.VectorType(type_).shape
-    return _split(count)
 
 
 def _one(element: Any) -> Any:

@@ -113,10 +113,7 @@ class Call:
             blocks = caller.mul(blocks, caller.ceildiv(caller.extent(loop), self.blocks.get(loop, 1)))
         slots = caller.min(blocks, numbers["tasks"])
         caller.add_index("%slots", slots)
-        image = self._image(caller.extent)
-        if not image.in_place:
-            _, size = image.strides(caller)
-            self.memory.add(caller, "%packed_x", found.element, caller.add(size, 2 * self.lanes), slots)
+        self.memory.add_image(caller, self._image(caller.extent), slots)
         place = found.op if self.follows is None else self.follows.op
         caller.call(place, library.symbol(self.row.template, self._values(caller.text_of_parameters())), library)
 
@@ -190,9 +187,7 @@ class Call:
     def _memory(self) -> IndexText:
         """Lines for where a task packs its part of the image."""
         text = IndexText("y")
-        if not self.image.in_place:
-            size = text.add(self.image.strides(text)[1], 2 * self.lanes)
-            text.name("%x_room", self.memory.begin(text, "%packed_x", size))
+        self.memory.begin_image(text, self.image)
         return text
 
     def _locate(self) -> IndexText:

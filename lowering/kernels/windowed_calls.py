@@ -8,6 +8,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.contraction_operands import element_bytes
+from devscope.lowering.kernels.image_blocks import ImageBlock
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary, Parameter
 from devscope.lowering.kernels.windowed import FLAT, Windowed, element_of
@@ -38,6 +39,20 @@ class TaskMemory:
         type_ = f"memref<?x{self._on_stack[name]}>"
         text.lines.append(f"{name} = memref.alloca({text.value(size)}) {{alignment = 64 : i64}} : {type_}")
         return 0
+
+    def add_image(self, caller: Caller, image: ImageBlock, slots: Index) -> None:
+        """A part of the image, packed if that is necessary."""
+        if not image.in_place:
+            self.add(caller, "%packed_x", image.found.element, _room(caller, image), slots)
+
+    def begin_image(self, text: IndexText, image: ImageBlock) -> None:
+        if not image.in_place:
+            text.name("%x_room", self.begin(text, "%packed_x", _room(text, image)))
+
+
+def _room(text: IndexText, image: ImageBlock) -> Index:
+    """Elements: whole vectors are stored behind the last."""
+    return text.add(image.strides(text)[1], 2 * image.lanes)
 
 
 IMAGE, FILTERS, RESULT = range(3)

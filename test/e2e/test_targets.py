@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import devscope
 from devscope.runtime.executable import Executable
@@ -16,6 +17,7 @@ def compiled() -> Executable:
     return devscope.compile(PROGRAM, devices={"opencl:1": "opencl:0"}, cache=False)
 
 
+@pytest.mark.not_emulated
 def test_one_slot_and_several_binaries(tmp_path: Path) -> None:
     x = np.linspace(-1, 1, 37, dtype=np.float32)
     with compiled() as executable:

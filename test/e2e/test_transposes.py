@@ -21,7 +21,16 @@ SMALL = """
 [[transpose]]
 template = "transpose"
 element = "any"
-numbers = { rows = 40, streamed_rows = 16, whole_lines = 32, columns = 50, grain = 3000, stream = 4000 }
+
+[transpose.numbers]
+rows = 40
+streamed_rows = 16
+paged_lines = 2
+ahead = 1
+whole_lines = 32
+columns = 50
+grain = 3000
+stream = 4000
 """
 
 
@@ -61,6 +70,7 @@ def test_transposes(element: str, tmp_path: Path) -> None:
     run = devscope.compile(program(element), schedules=tmp_path / "small.toml", threads=2)
     bytes_ = TYPES[element](0).itemsize
     for sizes in [
+        (4096 // bytes_, 150, 1, 1),
         (64, 80, 3, 2),
         (131, 70, 17, 64),
         (16, 16, 64, 33),

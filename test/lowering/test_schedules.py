@@ -285,6 +285,20 @@ def test_every_legal_number_computes_the_same(tmp_path: Path) -> None:
             np.testing.assert_allclose(result, expected, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize(("element", "dtype"), [("f64", np.float64), ("i64", np.int64)])
+def test_wide_rows_on_a_device(element: str, dtype: type, tmp_path: Path) -> None:
+    """Of elements of 64 bits, a vector of so many columns is wider than any register."""
+    rows = [row for row in built_in_rows("opencl-cpu") if (row.template, row.element) == ("contraction", element)]
+    path = tmp_path / "wide.toml"
+    path.write_text(row_toml(replace(rows[-1], numbers={**rows[-1].numbers, "columns": 32})))
+    rng = np.random.default_rng(0)
+    a, b, c = (rng.integers(-9, 9, shape).astype(dtype) for shape in ((40, 50), (50, 60), (40, 60)))
+    with devscope.compile(
+        PRODUCT.replace("f32", element), default="opencl:0", schedules=path, cache=False
+    ) as executable:
+        np.testing.assert_array_equal(executable(a, b, c), c + a @ b)
+
+
 TILES = "rows = 32, columns = 32, depth = 8, thread_rows = 4, thread_columns = 2"
 WRONG_TILES = {
     TILES.replace("32, d", "48, d"): "numbers.columns must be a power of two, not 48",

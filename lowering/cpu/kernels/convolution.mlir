@@ -16,17 +16,8 @@ func.func private @${NAME}(${PARAMETERS}) {
   %lanes = arith.constant ${LANES} : index
   %tile_rows = arith.constant ${TILE} : index
   %most_steps = arith.constant ${STEPS} : index
-  %batch = memref.dim %C, %0 : ${C}
-  %M = memref.dim %C, %1 : ${C}
-  %N = memref.dim %C, %2 : ${C}
   ${SIZES}
-  scf.for %p = %0 to %pixels step %1 {
-    ${PIXEL}
-  }
-  scf.for %k = %0 to %K step %1 {
-    ${STEP}
-  }
-  ${PACK_W}
+  ${PROLOGUE}
   %at_once = arith.cmpi sle, %K, %most_steps : index
   // One sum of nothing is a sum, too: without a k there is one step, of length 0.
   %end = arith.maxsi %K, %1 : index
@@ -49,7 +40,8 @@ func.func private @${NAME}(${PARAMETERS}) {
       ${LOCATE}
       %last_pixel = arith.subi %count, %1 : index
       scf.for %j = %first_filter to %end_of_filters step %columns {
-        %panel = arith.muli %j, %K : index
+        %panel_behind = arith.muli %j, %K : index
+        %panel = arith.addi %panels_begin, %panel_behind : index
         scf.for %k0 = %0 to %end step %most_steps {
           %k_rest = arith.subi %K, %k0 : index
           %steps = arith.minsi %k_rest, %most_steps : index

@@ -3,7 +3,9 @@
 //
 // A unit of work is some rows of a matrix by ${COLUMNS} columns of it, and goes by tiles of ${TILE} by ${TILE} elements.
 // The last tiles overlap those before them. %large: whether lines of the target go to memory past the caches. Those of a
-// tile do if the tile begins where a line does, so tiles are shifted by as many rows as that takes.
+// tile do if the tile begins where a line does, so tiles are shifted by as many rows as that takes. What is read then is
+// fetched ${AHEAD} elements before. Where rows of the target begin at the same place of pages, memory does little of them at
+// once, so longer pieces of them are written.
 func.func private @${NAME}(
     %source: memref<?x${TYPE}>, %source_offset: index, %source_b: index, %source_i: index,
     %target: memref<?x${TYPE}>, %target_offset: index, %target_b: index, %target_j: index,
@@ -13,7 +15,10 @@ func.func private @${NAME}(
   %bytes = arith.constant ${BYTES} : index
   %line = arith.constant 64 : index
   %tile = arith.constant ${TILE} : index
-  %few_rows = arith.constant ${STREAMED_ROWS} : index
+  %streamed_rows = arith.constant ${STREAMED_ROWS} : index
+  %paged_rows = arith.constant ${PAGED_ROWS} : index
+  %page = arith.constant 4096 : index
+  %ahead = arith.constant ${AHEAD} : index
   %many_rows = arith.constant ${ROWS} : index
   %columns = arith.constant ${COLUMNS} : index
   %grain = arith.constant ${GRAIN} : index
@@ -35,6 +40,10 @@ func.func private @${NAME}(
   %missing_elements = arith.divui %missing, %bytes : index
   %shift = arith.select %streams, %missing_elements, %zero : index
   %is_shifted = arith.cmpi ne, %shift, %zero : index
+  %distance_bytes = arith.muli %target_j, %bytes : index
+  %odd_distance = arith.remui %distance_bytes, %page : index
+  %is_paged = arith.cmpi eq, %odd_distance, %zero : index
+  %few_rows = arith.select %is_paged, %paged_rows, %streamed_rows : index
   %rows = arith.select %streams, %few_rows, %many_rows : index
 
   %strips = arith.ceildivui %M, %rows : index
@@ -98,6 +107,9 @@ func.func private @${NAME}(
         scf.for %j = %j0 to %j1 step %tile {
           %jj = arith.minui %j, %last_j : index
           %from_j = arith.addi %from, %jj : index
+          %next_j = arith.addi %jj, %ahead : index
+          %fetched_j = arith.minui %next_j, %last_j : index
+          %from_fetched = arith.addi %from, %fetched_j : index
           %to_row = arith.muli %jj, %target_j : index
           %to_j = arith.addi %to, %to_row : index
           scf.for %i = %zero to %all step %tile {
@@ -113,6 +125,8 @@ func.func private @${NAME}(
             %out_rest = arith.remsi %out_odd, %tile : index
             %is_line = arith.cmpi eq, %out_rest, %zero : index
             %stream = arith.andi %streams, %is_line : i1
+            %fetched = arith.addi %from_fetched, %from_row : index
+            ${FETCH}
             ${MOVE}
           }
         }
