@@ -38,7 +38,7 @@ class Rule:
       or what follows the dot of either;
     * ``location``: a name in its location (module path, ``named_scope``, node, MLIR's ``loc("name")``), or a
       position, ``"model.py:12"``, ``"model.py:10-20"``. A glob fits a whole name and any part of one between
-      ``/`` and ``.``: ``"layer1"`` is all of ``jit(f)/layer1/dot_general``;
+      ``/`` and ``.``: ``"layer1"`` is all of ``jit(f)/layer1/dot_general``, and ``"layer1.*"`` the same;
     * ``match``: as ``op`` or as ``location``;
     * ``function``: the name of the function that it stands in.
 
@@ -229,7 +229,9 @@ def _limit(key: str, value: Any) -> float:
 
 @cache
 def _glob(pattern: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:^|(?<=[/.]))(?:{_regex(pattern)})(?=$|[/.])", re.DOTALL)
+    whole = pattern.removesuffix(".*").removesuffix("/*")  # what is in a scope, and the scope itself
+    globs = "|".join(map(_regex, dict.fromkeys(filter(None, (pattern, whole)))))
+    return re.compile(rf"(?:^|(?<=[/.]))(?:{globs})(?=$|[/.])", re.DOTALL)
 
 
 def _regex(pattern: str) -> str:

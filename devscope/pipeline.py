@@ -32,6 +32,7 @@ from devscope.lowering.entries import (
     public_functions,
     require_entries,
 )
+from devscope.lowering.global_state import keep_globals
 from devscope.lowering.input_forms import bring_into_form, is_in_form
 from devscope.lowering.interop.bindings import without_dialect_modules
 from devscope.lowering.interop.session import Session
@@ -117,15 +118,16 @@ def plan_source(
     parsed = source if isinstance(source, ParsedSource) else parse_source(source)
     session = Session(make_planning_context(), parsed.context)
     placed = _read_hints(parsed, options)
-    module = session.to_xdsl(parsed.module)
+    globals_ = keep_globals(parsed.module)
     dtypes: Dtypes = {}
     source_names = SourceNames(parsed.texts)
     names: dict[str, Names] | None = None
-    if not is_in_form(session.imported, parsed.module):
-        dtypes = declared_dtypes(module)
-        names = entry_names(module, source_names.name)
+    if not is_in_form(parsed.module):
+        ends = session.ends_to_xdsl(parsed.module)
+        dtypes = declared_dtypes(ends)
+        names = entry_names(ends, source_names.name)
         bring_into_form(parsed.module, session.run_passes, options.needs_kinds)
-        module = session.to_xdsl(parsed.module)
+    module = session.to_xdsl(parsed.module)
     placed += _place(module, parsed, options)
     partition = None
     if backends or options.partition == "search":
@@ -154,6 +156,7 @@ def plan_source(
     if parsed.imported is not None:
         names |= {name: given for name, given in parsed.imported.names.items() if name in names}
         dtypes = {**dtypes, **parsed.imported.dtypes}
+    names |= _names_of_globals(names, globals_)
     state = _state(module, parsed, names)
     plan = plan_module(module, plan_options, source_names)
     plan.said = [*suspects, *placed, *plan.said]
@@ -179,6 +182,18 @@ def plan_source(
         placed,
         parsed.has_hints,
     )
+
+
+def _names_of_globals(
+    names: Mapping[str, Names], globals_: Mapping[str, tuple[str, list[str]]]
+) -> dict[str, Names]:
+    """Names of arguments and results where the last are globals, which `keep_globals` has made state."""
+    found: dict[str, Names] = {}
+    for function, (initial, kept) in globals_.items():
+        inputs, outputs = names[function]
+        found[function] = [*inputs[: -len(kept)], *kept], [*outputs[: -len(kept)], *kept]
+        found[initial] = [], kept
+    return found
 
 
 def _state(module: ModuleOp, parsed: ParsedSource, names: Mapping[str, Names]) -> dict[str, StateSpec]:
@@ -220,10 +235,10 @@ def offers_of(source: Any, options: CompileOptions) -> Offers:
     parsed = parse_source(source)
     session = Session(make_planning_context(), parsed.context)
     _read_hints(parsed, options)
-    module = session.to_xdsl(parsed.module)
-    if not is_in_form(session.imported, parsed.module):
+    keep_globals(parsed.module)
+    if not is_in_form(parsed.module):
         bring_into_form(parsed.module, session.run_passes, options.needs_kinds)
-        module = session.to_xdsl(parsed.module)
+    module = session.to_xdsl(parsed.module)
     _place(module, parsed, options)
     for one in backends:
         run_passes_of(one.backend, Phase.BEFORE_PARTITIONING, module)

@@ -11,7 +11,7 @@ from typing import Any
 from devscope.dialects.device import SCOPE_ATTR
 from devscope.dialects.location import KIND_MARK
 from devscope.lowering import mlir_util
-from devscope.lowering.interop.bindings import ir
+from devscope.lowering.interop.bindings import ir, not_text
 from devscope.lowering.mlir_util import Builder, RunPasses
 from devscope.lowering.stablehlo.small_types import only_passes_types
 
@@ -37,8 +37,14 @@ _MARK = "devscope.affine:"
 _MARKED = re.compile(rf'loc\("{_MARK}(\d+)"')
 
 
-def is_in_form(names: Set[str], module: Any) -> bool:
-    """Whether ``module``, of operations of these names, is as `bring_into_form` leaves it."""
+def is_in_form(module: Any) -> bool:
+    """Whether ``module`` is as `bring_into_form` leaves it."""
+    try:
+        names = {op.name for op in mlir_util.walk(module.operation)}
+    except RuntimeError as error:
+        if not not_text(error):
+            raise
+        return True  # the import says which name it is
     if not names.isdisjoint({_GLOBAL} | _AFFINE | _SHAPES | _REWRITES.keys()) or has_stablehlo(names):
         return False
     return not only_passes_types(module)

@@ -27,7 +27,7 @@ from devscope.lowering.kernels.schedule_report import ScheduleReport
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.legal import check_names
 from devscope.lowering.memory.link_functions import hidden_launches, link_functions, merge_modules
-from devscope.lowering.memory.plan import MemoryOptions, memory_of_devices, plan_memory
+from devscope.lowering.memory.plan import MemoryOptions, count_state, memory_of_devices, plan_memory
 from devscope.lowering.pipelines import pipeline
 from devscope.lowering.results import mark_results
 from devscope.lowering.runtime_calls import lower_to_runtime_calls, mark_flushes
@@ -169,6 +169,8 @@ def _compile(
 
             shared = share_memory(module, spaces, slot_pairs(names, memory_options.shared))
         arenas = plan_memory(module, spaces, roots, memory_options.planned)
+        for name, spec in state.items():
+            count_state(arenas, spaces, list(mlir_util.entry_block(functions[name]).arguments)[-len(spec.names) :])
         mark_results(module, roots.values())
         observe("memory", module)
         memory = memory_of_devices(arenas, names, constants.arrays, memory_options.limits)

@@ -8,7 +8,7 @@ is. Its ``memref.dealloc`` has the number. It frees nothing, but tells LLVM, whi
 their own, until when a place holds this buffer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,7 +62,7 @@ class Arena:
     that are live at one moment. ``values``: how many buffers were planned; ``others``: how many allocations were
     not, because size or lifetime are known at run time only. ``at_peak``: the buffers that are live at that time.
     ``globals``: the symbols of the constants in this memory; ``constants``: their bytes, but for small ones of the
-    host, which are in its code.
+    host, which are in its code. ``state``: the bytes of what calls leave for later ones, and of what they find.
     """
 
     spec: ArenaSpec
@@ -74,6 +74,7 @@ class Arena:
     at_peak: list[Buffer] = field(default_factory=list[Buffer])
     globals: set[str] = field(default_factory=set[str])
     constants: int = 0
+    state: int = 0
 
     @property
     def planned(self) -> int:
@@ -84,6 +85,7 @@ class Arena:
             "planned": self.planned,
             "lower_bound": self.lower_bound,
             "constants": self.constants,
+            "state": self.state,
             "values": self.values,
             "unplanned": self.others,
         }
@@ -136,6 +138,13 @@ def _number_places(arena: Arena, functions: Sequence[Placed]) -> None:
         _mark(buffer.alloc.op, buffer.free.op, len(places), ALONE, size)
         places.append([ALONE, size])
         arena.alone += size
+
+
+def count_state(arenas: Mapping[int, Arena], spaces: Mapping[str, int], arguments: Iterable[Any]) -> None:
+    """Count state, given the ``arguments`` that it is to functions: a call finds a buffer, and leaves another."""
+    for value in arguments:
+        if mlir_util.is_memref(value.type):
+            arenas[spaces[space_text(value)]].state += 2 * (mlir_util.static_bytes(value.type) or 0)
 
 
 def _look_at_rest(module: Any, arenas: Mapping[int, Arena], spaces: Mapping[str, int]) -> None:
@@ -208,12 +217,13 @@ def memory_of_devices(
 
 
 def _total(arena: Arena) -> int:
-    return arena.planned + arena.constants
+    return arena.planned + arena.constants + arena.state
 
 
 def _error(name: str, needed: Arena, limit: int) -> PlanError:
     live = sorted(needed.at_peak, key=lambda buffer: -(buffer.bytes or 0))
     parts = f"{_exact(needed.planned)} for values, {_exact(needed.constants)} of constants"
+    parts += f", {_exact(needed.state)} of state" if needed.state else ""
     notes: list[str] = [f"{parts}; at least {_exact(needed.lower_bound)} of values are live at one moment"]
     notes += [_note(buffer) for buffer in live[:_SHOWN]]
     if len(live) > _SHOWN:

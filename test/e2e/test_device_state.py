@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import devscope
-from devscope.errors import ExecutionError, InputError, LoweringError
+from devscope.errors import ExecutionError, InputError, LoweringError, PlanError
 
 T = "tensor<1024xf32>"
 TEXT = f"""
@@ -71,6 +71,16 @@ def test_it_is_not_copied_to_the_host_or_from_it(exe: Any) -> None:
         assert (moved.copies, moved.bytes) == (5, 5 * X.nbytes)
     assert not any(counters.driver_allocations.values())
     assert not any(counters.live.values())
+
+
+def test_it_is_counted(exe: Any) -> None:
+    memory = exe.memory()
+    assert (memory["cpu:0"]["state"], memory["opencl:0"]["state"]) == (0, 2 * 2 * X.nbytes)
+    on_host = devscope.compile(TEXT.replace("opencl", "cpu"), cache=False)
+    assert on_host.memory()["cpu:0"]["state"] == 2 * 2 * X.nbytes
+    with pytest.raises(PlanError, match="'opencl:0' needs") as raised:
+        devscope.compile(TEXT, memory_limits={"opencl:0": 3 * X.nbytes}, cache=False)
+    assert any("16.0 KiB (16384 bytes) of state" in note.text for note in raised.value.notes)
 
 
 def test_a_call_that_fails_leaves_it_as_it_was(exe: Any) -> None:

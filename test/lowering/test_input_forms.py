@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from devscope.lowering.input_forms import bring_into_form
+from devscope.lowering.entries import declared_dtypes, entry_names
+from devscope.lowering.input_forms import bring_into_form, is_in_form
 from devscope.lowering.interop.session import Session
+from devscope.passes.device_plan.report.source_names import SourceNames
 
 GLOBALS = """
 ml_program.global private @read(dense<1.0> : tensor<4xf32>) : tensor<4xf32>
@@ -36,6 +38,35 @@ def in_form(source: str) -> str:
         bring_into_form(module, session.run_passes)
     assert module.operation.verify()
     return module.operation.get_asm(enable_debug_info=True, use_local_scope=True)
+
+
+ENDS = """
+func.func @main(%x: tensor<2xui8>, %flag: i1) -> (tensor<2xf32>, tensor<2xui8>, tensor<2xf32>) {
+  cf.cond_br %flag, ^one, ^two
+^one:
+  %unused = stablehlo.add %x, %x : tensor<2xui8>
+  cf.br ^two
+^two:
+  %a:2 = "unknown.first"(%x) ({
+    "unknown.end"() : () -> ()
+  }) : (tensor<2xui8>) -> (tensor<2xf32>, tensor<2xf32>)
+  %b = "unknown.second"(%a#1) : (tensor<2xf32>) -> tensor<2xf32>
+  return %b, %x, %a#1 : tensor<2xf32>, tensor<2xui8>, tensor<2xf32>
+}
+func.func private @other(tensor<2xf32>) -> tensor<2xf32>
+"""
+
+
+def test_ends_of_functions_are_enough_to_know_entries() -> None:
+    session = Session()
+    module = session.parse(ENDS)
+    assert not is_in_form(module)
+    ends, whole = session.ends_to_xdsl(module), session.to_xdsl(module)
+    assert "stablehlo" not in str(ends)
+    assert declared_dtypes(ends) == declared_dtypes(whole)
+    name_of = SourceNames({"<input>": ENDS}).name
+    expected = {"main": (["x", "flag"], ["b", "x", "result2"])}
+    assert entry_names(ends, name_of) == entry_names(whole, name_of) == expected
 
 
 def test_globals_that_are_read_as_values_are_inlined() -> None:

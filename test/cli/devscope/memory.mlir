@@ -11,9 +11,9 @@ func.func @main(%x: tensor<32x32xf32>) -> tensor<32x32xf32> {
   %0 = linalg.transpose ins(%x : tensor<32x32xf32>) outs(%e : tensor<32x32xf32>) permutation = [1, 0]
   return %0 : tensor<32x32xf32>
 }
-// TABLE:      device    planned  lower bound  constants  values  unplanned
-// TABLE-NEXT: cpu:0           0            0          0       0          1
-// TABLE-NEXT: opencl:0    8,192        8,192          0       2          0
+// TABLE:      device    planned  lower bound  constants  state  values  unplanned
+// TABLE-NEXT: cpu:0           0            0          0      0       0          1
+// TABLE-NEXT: opencl:0    8,192        8,192          0      0       2          0
 
 // LIMIT: memory.mlir:{{[0-9]+}}:{{[0-9]+}}: error: 'opencl:0' needs 8.0 KiB (8192 bytes) of memory, its limit is 7.0 KiB (7168 bytes)
 // LIMIT: note: 8.0 KiB (8192 bytes) for values, 0 bytes of constants; at least 8.0 KiB (8192 bytes) of values are live at one moment
