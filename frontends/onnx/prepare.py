@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import onnx
@@ -82,8 +82,19 @@ def folded(model: Any, outside: Collection[str]) -> Any:
     del result.graph.node[:]
     result.graph.node.extend(folding.nodes(model.graph.node))
     present = {tensor.name for tensor in result.graph.initializer}
-    used = {name for node in result.graph.node for name in node.input} | {one.name for one in result.graph.output}
+    used = {name for node in all_nodes(result.graph) for name in node.input} | {
+        one.name for one in result.graph.output
+    }
     for name, array in folding.known.items():
         if name in used and name not in present:
             result.graph.initializer.append(numpy_helper.from_array(array, name))
     return inferred(result)
+
+
+def all_nodes(graph: Any) -> Iterator[Any]:
+    """Those of a graph, and of the graphs in them."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            if attribute.type == onnx.AttributeProto.GRAPH:
+                yield from all_nodes(attribute.g)

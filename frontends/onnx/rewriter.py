@@ -98,6 +98,13 @@ class Writer:
         self.nodes.append(helper.make_node(kind, inputs, [name], f"{self.node.name}.{count}", **attributes))
         return name
 
+    def several(self, kind: str, *inputs: str, count: int, **attributes: Any) -> list[str]:
+        """A node with ``count`` results, and their names."""
+        name = f"{self.node.name}.{len(self.nodes)}"
+        names = [f"{name}.{number}" for number in range(count)]
+        self.nodes.append(helper.make_node(kind, inputs, names, name, **attributes))
+        return names
+
     def constant(self, array: Any, dtype: Any = np.float32) -> str:
         return self.graph.constant(np.asarray(array, dtype))
 

@@ -6,7 +6,7 @@ from outside, and every operator in between is written out, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,14 @@ import onnx
 from onnx import TensorProto
 
 from devscope.frontends.onnx import quantised as _quantised
-from devscope.frontends.onnx.prepare import inferred
+from devscope.frontends.onnx import suppression as _suppression
+from devscope.frontends.onnx.prepare import all_nodes, inferred
 from devscope.frontends.onnx.quantised import MOVES, moved
 from devscope.frontends.onnx.rewriter import REWRITES, Graph, Writer, rewrites
 from devscope.frontends.onnx.types import Refused
 
 #: Each registers the operators that it writes out.
-MODULES = (_quantised,)
+MODULES = (_quantised, _suppression)
 
 
 @rewrites("InstanceNormalization")
@@ -162,7 +163,7 @@ def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[
         raise Refused(f"'{found[0]}', a result, is quantised, of shapes known at run time only")
     del result.graph.node[:]
     result.graph.node.extend(nodes)
-    used = {name for node in _all_nodes(result.graph) for name in node.input}
+    used = {name for node in all_nodes(result.graph) for name in node.input}
     kept = [tensor for tensor in result.graph.initializer if tensor.name in used]
     del result.graph.initializer[:]
     result.graph.initializer.extend(kept)
@@ -170,11 +171,3 @@ def rewritten(model: Any, outside: Mapping[str, memoryview]) -> tuple[Any, dict[
     del result.graph.value_info[:]
     result.graph.value_info.extend(known)
     return inferred(result), {name: data for name, data in graph.outside.items() if name in used}
-
-
-def _all_nodes(graph: Any) -> Iterator[Any]:
-    for node in graph.node:
-        yield node
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                yield from _all_nodes(attribute.g)

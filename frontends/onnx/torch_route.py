@@ -12,10 +12,9 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-import onnx
-
 from devscope.errors import DevscopeError
 from devscope.frontends.onnx.devices import located
+from devscope.frontends.onnx.prepare import all_nodes, folded
 from devscope.frontends.onnx.types import Imported, Refused, element_of
 from devscope.runtime.child_process import crashed, ending, python_module
 
@@ -71,7 +70,6 @@ _MODES = ("plain", "folded", "functions")
 
 def import_with_torch(model: Any, outside: Mapping[str, memoryview]) -> Imported:
     """The module of a model, the function ``main``. Raises `Refused`."""
-    from devscope.frontends.onnx.prepare import folded
     from devscope.frontends.onnx.rewrites import rewritten
 
     model, outside = rewritten(model, outside)
@@ -108,19 +106,9 @@ def _check(model: Any) -> None:
         element = element_of(number) if number else "f32"
         if element not in _RIGHT_TYPES:
             raise Refused(f"'{info.name}' has elements of type {element} and dimensions known at run time only")
-    for node in _nodes(model.graph):
+    for node in all_nodes(model.graph):
         if why := _wrong(node):
             raise Refused(f"{node.op_type} of shapes known at run time only: torch-mlir's {why}")
-
-
-def _nodes(graph: Any) -> list[Any]:
-    found: list[Any] = []
-    for node in graph.node:
-        found.append(node)
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                found += _nodes(attribute.g)
-    return found
 
 
 def _dtypes(model: Any) -> tuple[list[str], list[str]]:

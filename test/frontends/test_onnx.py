@@ -307,6 +307,40 @@ def test_written_out_for_dimensions_of_any_size(case: str) -> None:
             np.testing.assert_allclose(exe(x), want, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize(("shape", "centred"), [((2, 3, 40), 0), (("b", "c", "n"), 1)])
+def test_suppression_of_boxes(shape: tuple[Any, ...], centred: int) -> None:
+    """Equal scores, boxes without an area and turned ones included, and a part of the result."""
+    from onnx.reference import ReferenceEvaluator
+
+    nodes = [
+        node("NonMaxSuppression", "boxes scores most overlap least", "y", center_point_box=centred),
+        node("Slice", "y one two one", "a"), node("Cast", "a", "z", to=FLOAT),
+    ]  # fmt: skip
+    weights = {
+        "overlap": np.float32([0.3]),
+        "least": np.float32([-0.5]),
+        "one": np.array([1]),
+        "two": np.array([2]),
+    }
+    inputs = [info("boxes", shape[0], shape[2], 4), info("scores", *shape), info("most", 1, type=INT64)]
+    outputs = [info("y", "k", 3, type=INT64), info("z", "k", 1)]
+    model = model_of(nodes, inputs, outputs, weights, 19)
+    reference = ReferenceEvaluator(model)
+    source = imported(model)
+    assert isinstance(source, DeferredSource)
+    source = source.read()
+    programs = [devscope.compile(source, default=target, cache=False) for target in ("cpu:0", "opencl:0")]
+    batch, kinds, count = (2, 3, 40) if shape[0] == 2 else (1, 2, 25)
+    boxes = RNG.integers(0, 9, (batch, count, 4)).astype(np.float32)
+    scores = RNG.integers(-4, 9, (batch, kinds, count)).astype(np.float32) / 4
+    for most in (0, 4, 2**40):
+        given = {"boxes": boxes, "scores": scores, "most": np.array([most])}
+        wants = reference.run(None, given)
+        for exe in programs:
+            for got, want in zip(exe(*given.values()), wants, strict=True):
+                np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("type", ["INT4", "UINT4", "FLOAT4E2M1", "FLOAT8E4M3FN"])
 @pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
 def test_large_weights_of_few_bits(type: str, target: str) -> None:
