@@ -62,8 +62,7 @@ def load_dialect(context: Any) -> None:
 
     Raises InputError for bindings without IRDL: their contexts can let unknown dialects pass.
     """
-    from devscope.dialects.device import Device
-    from devscope.dialects.irdl_export import export_dialect
+    from devscope.dialects.irdl_file import IRDL_FILE
 
     if context.is_dialect_loaded("device"):
         return
@@ -78,7 +77,7 @@ def load_dialect(context: Any) -> None:
             f"'{package}' cannot load dialects", notes=["set context.allow_unregistered_dialects = True"]
         ) from None
     with context, bindings.Location.unknown():
-        irdl.load_dialects(bindings.Module.parse(export_dialect(Device)))
+        irdl.load_dialects(bindings.Module.parse(IRDL_FILE.read_text(encoding="utf-8")))
         # IRDL has no traits; without these, no region of device.region and device.launch would verify.
         bindings.IsTerminatorTrait.attach("device.yield")
         bindings.NoTerminatorTrait.attach("device.launch")

@@ -111,6 +111,17 @@ def _block_diag(blocks: Sequence[_Tensor]) -> Any:
     return torch.cat(rows)
 
 
+@TABLE.of(aten.as_strided_scatter.default)
+def _as_strided_scatter(
+    x: _Tensor, source: _Tensor, size: Sequence[Any], stride: Sequence[Any], offset: Any = None
+) -> Any:
+    """Of contiguous memory, as all tensors of a functional graph have it."""
+    places = torch.full((), offset or 0)
+    for extent, step in zip(size, stride, strict=True):
+        places = places[..., None] + step * torch.arange(extent)
+    return x.reshape(-1).index_put([places.reshape(-1)], source.reshape(-1)).reshape(x.shape)
+
+
 # Windows.
 
 

@@ -31,6 +31,9 @@ torch_dialect: Any = importlib.import_module("torch_mlir._mlir_libs._torchMlir")
 _OWN = "torch.devscope."
 _HERE = os.path.dirname(__file__)
 _FRAME = re.compile(r'File "([^"]+)", line ([0-9]+), in ')
+_INDEX = re.compile(r"\['?([^'\]]+)'?\]")
+_VARIABLE = re.compile(r"^(L\.(self|fn)(?![^.])|[LG])\.?")
+"""Where ``torch.compile`` finds a module: in a local variable, or a global one; itself is ``self`` or ``fn``."""
 _OWN_FRAMES = re.compile(r"[/\\]torch[/\\](nn|_|functional|utils|fx|export|autograd|masked)")
 
 
@@ -207,4 +210,7 @@ def module_path(node: Any) -> str:
     """The path of the module that a node is of, as ``named_modules`` has it; empty for the outermost."""
     stack = node.meta.get("nn_module_stack") or {}
     path = next((path for path, _ in reversed(list(stack.values()))), "")
-    return "" if path.startswith("_empty_nn_module_stack") else path
+    if path.startswith("_empty_nn_module_stack"):
+        return ""
+    # Of ``torch.compile``: ``L['self'].layers.0``, and ``G['nets'][1].head`` for ``nets.1.head``.
+    return _VARIABLE.sub("", _INDEX.sub(r".\1", path)) if _INDEX.search(path) else path

@@ -6,18 +6,36 @@ Where PyTorch raises an error, since a matrix is singular or not positive defini
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from devscope.frontends.torch import matrix_operations as routines
-from devscope.frontends.torch.tables import Table
+from devscope.frontends.torch.tables import Decomposition, Table
 
 aten: Any = torch.ops.aten
 TABLE = Table()
 _Tensor = torch.Tensor
 _LARGEST = 64
 """Columns: each is some ten operations."""
+
+
+def _of_reals(*overloads: Any) -> Callable[[Decomposition], Decomposition]:
+    """Decorates the decomposition of ``overloads`` for real matrices, of which the first argument is one."""
+
+    def register(function: Decomposition) -> Decomposition:
+        def of_any(a: _Tensor, *others: Any, **options: Any) -> Any:
+            return function(a, *others, **options) if is_real(a) else NotImplemented
+
+        TABLE.of(*overloads)(of_any)
+        return function
+
+    return register
+
+
+def is_real(a: _Tensor) -> bool:
+    return a.dtype in (torch.float32, torch.float64)
 
 
 def _is_small(a: _Tensor) -> bool:
@@ -41,18 +59,13 @@ def _solved(a: _Tensor, b: _Tensor) -> _Tensor:
     return both[..., size:]
 
 
+@_of_reals(aten.linalg_solve.default)
 def _solve(a: _Tensor, b: _Tensor, *, left: bool = True) -> Any:
-    if not _is_real(a):
-        return NotImplemented
     solved = _solved if _is_small(a) else _solved_by_routines
     is_vector = b.dim() == 1 or (b.dim() == a.dim() - 1 and b.shape == a.shape[:-1])
     if is_vector:
         return solved(a, b[..., None])[..., 0]
     return solved(a, b) if left else solved(a.mT, b.mT).mT
-
-
-def _is_real(a: _Tensor) -> bool:
-    return a.dtype in (torch.float32, torch.float64)
 
 
 def _in_batches(a: _Tensor, b: _Tensor) -> tuple[_Tensor, _Tensor]:
@@ -73,26 +86,24 @@ def _unit(packed: _Tensor) -> _Tensor:
     return packed.tril(-1) + torch.eye(rows, columns, dtype=packed.dtype)
 
 
+@_of_reals(aten.linalg_solve_ex.default)
 def _solve_ex(a: _Tensor, b: _Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
-    found = _solve(a, b, left=left)
-    return found if found is NotImplemented else (found, _no_errors(a))
+    return _solve(a, b, left=left), _no_errors(a)
 
 
+@_of_reals(aten.linalg_inv.default, aten.inverse.default)
 def _inverse(a: _Tensor) -> Any:
-    if not _is_real(a):
-        return NotImplemented
     solved = _solved if _is_small(a) else _solved_by_routines
     return solved(a, torch.eye(a.shape[-1], dtype=a.dtype).expand(a.shape))
 
 
+@_of_reals(aten.linalg_inv_ex.default)
 def _inverse_ex(a: _Tensor, *, check_errors: bool = False) -> Any:
-    found = _inverse(a)
-    return found if found is NotImplemented else (found, _no_errors(a))
+    return _inverse(a), _no_errors(a)
 
 
+@_of_reals(aten.linalg_cholesky.default)
 def _cholesky(a: _Tensor, *, upper: bool = False) -> Any:
-    if not _is_real(a):
-        return NotImplemented
     a = a.mT if upper else a  # only that half is looked at
     if not _is_small(a):
         found = routines.cholesky(a)
@@ -106,18 +117,17 @@ def _cholesky(a: _Tensor, *, upper: bool = False) -> Any:
     return found.mT if upper else found
 
 
+@_of_reals(aten.linalg_cholesky_ex.default)
 def _cholesky_ex(a: _Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
-    found = _cholesky(a, upper=upper)
-    return found if found is NotImplemented else (found, _no_errors(a))
+    return _cholesky(a, upper=upper), _no_errors(a)
 
 
 def _no_errors(a: _Tensor) -> _Tensor:
     return torch.zeros(a.shape[:-2], dtype=torch.int32)
 
 
+@_of_reals(aten.linalg_solve_triangular.default)
 def _triangular(a: _Tensor, b: _Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
-    if not _is_real(a):
-        return NotImplemented
     if not left:
         return _triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT
     if unitriangular:
@@ -127,33 +137,45 @@ def _triangular(a: _Tensor, b: _Tensor, *, upper: bool, left: bool = True, unitr
     return routines.solve_upper(a, b) if upper else routines.solve_lower(a, b)
 
 
+@_of_reals(aten.cholesky_solve.default)
 def _cholesky_solve(b: _Tensor, factor: _Tensor, upper: bool = False) -> Any:
-    if not _is_real(factor):
-        return NotImplemented
     factor = factor.mT if upper else factor
     return _triangular(factor.mT, _triangular(factor, b, upper=False), upper=True)
+
+
+@_of_reals(aten.cholesky_inverse.default)
+def _cholesky_inverse(factor: _Tensor, upper: bool = False) -> Any:
+    unit = torch.eye(factor.shape[-1], dtype=factor.dtype).expand(factor.shape)
+    return _cholesky_solve(unit, factor, upper)
 
 
 # Factors.
 
 
+@_of_reals(aten._linalg_eigh.default)
 def _eigh(a: _Tensor, uplo: str = "L", compute_v: bool = True) -> Any:
-    if not _is_real(a):
-        return NotImplemented
     vectors, values = routines.eigh(a if uplo.upper() == "L" else a.mT)
     return values, vectors if compute_v else a.new_empty([0])
 
 
+@_of_reals(aten.linalg_eig.default)
+def _eig(a: _Tensor) -> Any:
+    return routines.eig(a)
+
+
+@_of_reals(aten.linalg_eigvals.default, aten._linalg_eigvals.default)
+def _eigvals(a: _Tensor) -> Any:
+    return routines.eig(a)[0]
+
+
+@_of_reals(aten._linalg_svd.default)
 def _svd(a: _Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None) -> Any:
-    if not _is_real(a):
-        return NotImplemented
     left, values, right = (routines.full_svd if full_matrices and compute_uv else routines.svd)(a)
     return (left, values, right) if compute_uv else (a.new_empty([0]), values, a.new_empty([0]))
 
 
+@_of_reals(aten.linalg_qr.default)
 def _qr(a: _Tensor, mode: str = "reduced") -> Any:
-    if not _is_real(a):
-        return NotImplemented
     rows, columns = a.shape[-2:]
     packed, taus = routines.qr(a)
     found = packed[..., : rows if mode == "complete" else min(rows, columns), :].triu()
@@ -165,28 +187,33 @@ def _qr(a: _Tensor, mode: str = "reduced") -> Any:
     return _householder_product(packed[..., :count], taus), found
 
 
+@_of_reals(aten.geqrf.default)
 def _geqrf(a: _Tensor) -> Any:
-    return routines.qr(a) if _is_real(a) else NotImplemented
+    return routines.qr(a)
 
 
+@_of_reals(aten.linalg_householder_product.default)
 def _householder_product(a: _Tensor, taus: _Tensor) -> Any:
-    return routines.reflections(a, taus) if _is_real(a) else NotImplemented
+    return routines.reflections(a, taus)
 
 
+@_of_reals(aten.linalg_lu_factor_ex.default)
 def _lu_factor_ex(a: _Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
-    if not _is_real(a) or not pivot:
+    if not pivot:
         return NotImplemented
     packed, pivots, _ = routines.lu(a)
     return packed, pivots + 1, _no_errors(a)
 
 
+@_of_reals(aten.linalg_lu_factor.default)
 def _lu_factor(a: _Tensor, *, pivot: bool = True) -> Any:
     found = _lu_factor_ex(a, pivot=pivot)
     return found if found is NotImplemented else found[:2]
 
 
+@_of_reals(aten.linalg_lu.default)
 def _lu(a: _Tensor, *, pivot: bool = True) -> Any:
-    if not _is_real(a) or not pivot:
+    if not pivot:
         return NotImplemented
     packed, _, order = routines.lu(a)
     rows, columns = a.shape[-2:]
@@ -203,24 +230,20 @@ def _parts_of_determinant(a: _Tensor) -> Any:
     return packed, pivots, packed.diagonal(dim1=-2, dim2=-1), (1 - 2 * (swaps % 2)).to(a.dtype)
 
 
+@_of_reals(aten._linalg_det.default)
 def _determinant(a: _Tensor) -> Any:
-    if not _is_real(a):
-        return NotImplemented
     packed, pivots, diagonal, sign = _parts_of_determinant(a)
     return diagonal.prod(-1) * sign, packed, pivots + 1
 
 
+@_of_reals(aten._linalg_slogdet.default)
 def _logarithm_of_determinant(a: _Tensor) -> Any:
-    if not _is_real(a):
-        return NotImplemented
     packed, pivots, diagonal, sign = _parts_of_determinant(a)
     return diagonal.sign().prod(-1) * sign, diagonal.abs().log().sum(-1), packed, pivots + 1
 
 
 def least_squares(a: _Tensor, b: _Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """The shortest of all solutions, as LAPACK's ``gelsy`` and ``gelsd`` have it."""
-    if not _is_real(a):
-        return NotImplemented
     is_vector = b.dim() == a.dim() - 1
     b = b[..., None] if is_vector else b
     rows, columns = a.shape[-2:]
@@ -235,33 +258,14 @@ def least_squares(a: _Tensor, b: _Tensor, rcond: float | None = None, *, driver:
     return found[..., 0] if is_vector else found, residuals, counts.sum(-1), spectrum
 
 
-def _matrix_exp(a: _Tensor) -> Any:
-    """A Taylor series of the matrix, halved as often as its norm wants it, squared as often."""
-    if not _is_real(a):
-        return NotImplemented
-    size: Any = a.shape[-1]
-    most, terms = (16, 10) if a.dtype == torch.float32 else (20, 14)
-    norm = a.abs().sum(-2).amax(-1)
-    times = torch.ceil(torch.log2(norm.clamp(min=2.0**-8))).add(2).clamp(0, most)
-    small = a * torch.exp2(-times)[..., None, None]
-    one = torch.eye(size, dtype=a.dtype)
-    found = one + small / terms
-    for term in range(terms - 1, 0, -1):
-        found = one + small @ found / term
-    for step in range(most):
-        found = torch.where((times > step)[..., None, None], found @ found, found)
-    return found
-
-
+@_of_reals(aten.linalg_slogdet.default, aten.slogdet.default)
 def _slogdet(a: _Tensor) -> Any:
-    found = _logarithm_of_determinant(a)
-    return found if found is NotImplemented else found[:2]
+    return _logarithm_of_determinant(a)[:2]
 
 
+@_of_reals(aten.linalg_pinv.atol_rtol_tensor)
 def _pinv(a: _Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = False) -> Any:
     """PyTorch's, by singular values, also where the matrix is symmetric."""
-    if not _is_real(a):
-        return NotImplemented
     left, values, right = routines.svd(a)
     eps = torch.finfo(a.dtype).eps * max(a.shape[-2:])
     relative: Any = eps if rtol is None and atol is None else 0.0 if rtol is None else rtol
@@ -274,24 +278,4 @@ def _pinv(a: _Tensor, *, atol: Any = None, rtol: Any = None, hermitian: bool = F
     return right.mT @ (inverse[..., None] * left.mT)
 
 
-TABLE[aten.linalg_pinv.atol_rtol_tensor] = _pinv
-TABLE[aten.linalg_slogdet.default] = TABLE[aten.slogdet.default] = _slogdet
-TABLE[aten._linalg_eigh.default] = _eigh
-TABLE[aten._linalg_svd.default] = _svd
-TABLE[aten.linalg_qr.default] = _qr
-TABLE[aten.geqrf.default] = _geqrf
-TABLE[aten.linalg_householder_product.default] = _householder_product
-TABLE[aten.linalg_lu.default] = _lu
-TABLE[aten.linalg_lu_factor.default] = _lu_factor
-TABLE[aten.linalg_lu_factor_ex.default] = _lu_factor_ex
-TABLE[aten._linalg_det.default] = _determinant
-TABLE[aten._linalg_slogdet.default] = _logarithm_of_determinant
-TABLE[aten.linalg_matrix_exp.default] = TABLE[aten.matrix_exp.default] = _matrix_exp
-TABLE[aten.linalg_solve_triangular.default] = _triangular
-TABLE[aten.cholesky_solve.default] = _cholesky_solve
-TABLE[aten.linalg_solve.default] = _solve
-TABLE[aten.linalg_solve_ex.default] = _solve_ex
-TABLE[aten.linalg_inv.default] = TABLE[aten.inverse.default] = _inverse
-TABLE[aten.linalg_inv_ex.default] = _inverse_ex
-TABLE[aten.linalg_cholesky.default] = _cholesky
-TABLE[aten.linalg_cholesky_ex.default] = _cholesky_ex
+_of_reals(aten.linalg_matrix_exp.default, aten.matrix_exp.default)(routines.exponential)

@@ -60,6 +60,15 @@ def _shapes_of_eigh(a: _Tensor) -> tuple[_Tensor, ...]:
     return torch.empty_like(a), a.new_empty(a.shape[:-1])
 
 
+def _eager_eig(a: _Tensor) -> tuple[_Tensor, ...]:
+    return tuple(torch.linalg.eig(a))
+
+
+def _shapes_of_eig(a: _Tensor) -> tuple[_Tensor, ...]:
+    of = torch.promote_types(a.dtype, torch.complex64)
+    return a.new_empty(a.shape[:-1], dtype=of), a.new_empty(a.shape, dtype=of)
+
+
 def _eager_svd(a: _Tensor) -> tuple[_Tensor, ...]:
     return tuple(torch.linalg.svd(a, full_matrices=False))
 
@@ -95,6 +104,9 @@ def _solve_upper(a: _Tensor, b: _Tensor) -> _Tensor:
 eigh = _define("eigh(Tensor a) -> (Tensor, Tensor)", _eager_eigh, _shapes_of_eigh)
 """Eigenvectors, and eigenvalues, ascending, of symmetric matrices of which the lower triangle is read."""
 
+eig = _define("eig(Tensor a) -> (Tensor, Tensor)", _eager_eig, _shapes_of_eig)
+"""Eigenvalues and eigenvectors, both complex."""
+
 svd = _define("svd(Tensor a) -> (Tensor, Tensor, Tensor)", _eager_svd, _shapes_of_thin_svd)
 full_svd = _define("full_svd(Tensor a) -> (Tensor, Tensor, Tensor)", _eager_full_svd, _shapes_of_full_svd)
 
@@ -108,6 +120,7 @@ lu = _define("lu(Tensor a) -> (Tensor, Tensor, Tensor)", _eager_lu, _shapes_of_l
 """Both factors in one matrix, the row that each was swapped with, from 0, and the order of rows that makes."""
 
 cholesky = _define("cholesky(Tensor a) -> Tensor", torch.linalg.cholesky, _as_first)
+exponential = _define("exponential(Tensor a) -> Tensor", torch.linalg.matrix_exp, _as_first)
 solve_lower = _define("solve_lower(Tensor a, Tensor b) -> Tensor", _solve_lower, _as_second)
 solve_upper = _define("solve_upper(Tensor a, Tensor b) -> Tensor", _solve_upper, _as_second)
 
@@ -121,14 +134,34 @@ def _eager_require(condition: _Tensor, x: _Tensor) -> _Tensor:
 require = _define("require(Tensor condition, Tensor x) -> Tensor", _eager_require, _as_second)
 """``x``; an error if the condition does not hold."""
 
+
+def _define_scatter(reduce: str) -> Any:
+    def eager(x: _Tensor, index: _Tensor, source: _Tensor) -> _Tensor:
+        if reduce == "set":
+            return x.scatter(1, index, source)
+        return x.scatter_reduce(1, index, source, reduce)
+
+    def like(x: _Tensor, index: _Tensor, source: _Tensor) -> _Tensor:
+        del index, source
+        return torch.empty_like(x)
+
+    return _define(f"scatter_{reduce}(Tensor x, Tensor index, Tensor source) -> Tensor", eager, like)
+
+
+SCATTERS = {reduce: _define_scatter(reduce) for reduce in ("set", "sum", "prod", "amax", "amin")}
+"""Scatters of a batch of matrices along their rows, with an index for each element of ``source``."""
+
 ROUTINES = {
+    **{f"scatter_{reduce}": f"devscope.scatter_{reduce}" for reduce in SCATTERS},
     "eigh": "Eigh",
+    "eig": "devscope.eig",
     "svd": "devscope.svd",
     "full_svd": "devscope.full_svd",
     "qr": "Qr",
     "reflections": "ProductOfElementaryHouseholderReflectors",
     "lu": "LuDecomposition",
     "cholesky": "devscope.cholesky",
+    "exponential": "devscope.exponential",
     "solve_lower": "devscope.solve_lower",
     "solve_upper": "devscope.solve_upper",
     "require": "devscope.require",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from devscope.frontends.torch.tables import MASKS, Table
 
@@ -38,7 +39,7 @@ def _index(x: _Tensor, indices: list[_Tensor | None]) -> Any:
     """What a mask takes is at the places where it is true; torch-mlir's passes do not end for one."""
     given = [(dim, index) for dim, index in enumerate(indices) if index is not None]
     if not any(index.dtype in MASKS for _, index in given):
-        return NotImplemented
+        return _at_places(x, given)
     dim, mask = given[0]
     if len(given) == 1 and mask.dim():
         return x.flatten(dim, dim + mask.dim() - 1).index_select(dim, mask.flatten().nonzero()[:, 0])
@@ -48,10 +49,51 @@ def _index(x: _Tensor, indices: list[_Tensor | None]) -> Any:
     return torch.ops.aten.index.Tensor(x, places)
 
 
+def _at_places(x: _Tensor, given: list[tuple[int, _Tensor]]) -> Any:
+    """What several indices of one unknown length take, of dimensions side by side: torch-mlir lacks it."""
+    (first, one), (last, _) = given[0], given[-1]
+    length: Any = one.shape[0] if one.dim() == 1 else 0
+    is_alike = all(index.dim() == 1 and statically_known_true(index.shape[0] == length) for _, index in given)
+    if isinstance(length, int) or len(given) < 2 or last - first >= len(given) or not is_alike:
+        return NotImplemented
+    place = torch.zeros_like(one, dtype=torch.int64)
+    for dim, index in given:
+        place = place * x.shape[dim] + torch.where(index < 0, index + x.shape[dim], index)
+    return x.flatten(first, last).index_select(first, place)
+
+
 @TABLE.of(aten.masked_select.default)
 def _masked_select(x: _Tensor, mask: _Tensor) -> Any:
     x, mask = torch.broadcast_tensors(x, mask)
     return x.flatten().index_select(0, mask.flatten().nonzero()[:, 0])
+
+
+def _runs(x: _Tensor) -> tuple[_Tensor, _Tensor, _Tensor]:
+    """The first of equal neighbours, each; the number of the run that an element is in; lengths of runs."""
+    begins = torch.cat([torch.ones_like(x[:1], dtype=torch.bool), x[1:] != x[:-1]])
+    run = begins.cumsum(0) - 1
+    places = begins.nonzero()[:, 0]
+    lengths = torch.zeros_like(run).scatter_add(0, run, torch.ones_like(run))
+    return x.index_select(0, places), run, lengths.index_select(0, run.index_select(0, places))
+
+
+@TABLE.of(aten._unique2.default)
+def _unique(
+    x: _Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> tuple[_Tensor, _Tensor, _Tensor]:
+    ordered, order = x.flatten().sort()
+    values, run, counts = _runs(ordered)
+    return values, torch.zeros_like(run).scatter(0, order, run).reshape(x.shape), counts
+
+
+@TABLE.of(aten.unique_consecutive.default)
+def _unique_consecutive(
+    x: _Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    if dim is not None and x.dim() != 1:
+        return NotImplemented
+    values, run, counts = _runs(x.flatten())
+    return values, run.reshape(x.shape), counts
 
 
 # Sums of bags: the bag of each index is known from where bags begin.
@@ -136,6 +178,15 @@ def _logcumsumexp(x: _Tensor, dim: int) -> Any:
     index = torch.arange(x.shape[dim])
     wide = torch.where(index[:, None] >= index[None, :], moved[..., None, :], -math.inf)
     return torch.logsumexp(wide, -1).movedim(-1, dim)
+
+
+@TABLE.of(aten.sort.default)
+def _sort_of_any(x: _Tensor, dim: int = -1, descending: bool = False) -> Any:
+    """torch-mlir takes true for less than false."""
+    if x.dtype is not torch.bool:
+        return NotImplemented
+    values, indices = aten.sort.default(x.to(torch.uint8), dim, descending)
+    return values.to(torch.bool), indices
 
 
 @TABLE.of(aten.sort.stable)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
+from devscope.frontends.torch.matrix_operations import SCATTERS
 from devscope.frontends.torch.tables import MASKS, Table
 
 aten: Any = torch.ops.aten
@@ -14,11 +17,36 @@ TABLE = Table()
 _Tensor = torch.Tensor
 
 
-def _counting_from_the_first_dimension(overload: Any) -> None:
-    """torch-mlir's lowering of ``overload`` ends the process where the dimension is negative."""
+def _along_dimension(overload: Any, only: str = "") -> None:
+    """Scatters in which updates that differ in another dimension go to different elements.
 
-    def scatter(x: _Tensor, dim: int, *others: Any, **named: Any) -> Any:
-        return NotImplemented if dim >= 0 else overload(x, dim + max(x.dim(), 1), *others, **named)
+    torch-mlir makes a list of all updates and their places of them, and its lowering of ``overload`` ends the
+    process where the dimension is negative. ``only``: what the operation does with updates, if it does not say.
+    """
+
+    def scatter(x: _Tensor, dim: int, index: _Tensor, source: Any, *how: Any, **named: Any) -> Any:
+        if dim < 0:
+            return overload(x, dim + max(x.dim(), 1), index, source, *how, **named)
+        if 0 in index.shape:
+            return x.clone()
+        reduce = only or how[0]
+        sizes: list[Any] = [*x.shape[:dim], *x.shape[dim + 1 :]]
+        if (
+            reduce not in SCATTERS
+            or not named.get("include_self", True)
+            or x.dim() == 0
+            or x.dtype.is_complex
+            or x.dtype == torch.bool
+            or not all(isinstance(size, int) for size in sizes)
+            or sizes != [*index.shape[:dim], *index.shape[dim + 1 :]]
+        ):
+            return NotImplemented
+        if not isinstance(source, torch.Tensor):
+            source = torch.full(index.shape, source, dtype=x.dtype)
+        source = source[tuple(slice(size) for size in index.shape)]
+        before, behind = math.prod(sizes[:dim]), math.prod(sizes[dim:])
+        x_rows, indices, rows = (y.reshape(before, y.shape[dim], behind) for y in (x, index, source))
+        return SCATTERS[reduce](x_rows, indices, rows).reshape(x.shape)
 
     TABLE[overload] = scatter
 
@@ -81,6 +109,31 @@ def _pad(x: _Tensor, pad: list[Any], value: Any = 0) -> Any:
     return aten.constant_pad_nd.default(x, [max(width, 0) for width in pad], value)
 
 
+def _pad_with_own(x: _Tensor, pad: list[Any], part: Callable[[_Tensor, int, Any, int], _Tensor]) -> Any:
+    """Slices of ``x`` around it, by dimension: torch-mlir computes for each element which one it is.
+
+    ``part`` makes them: of a tensor, along a dimension, from a place inwards (from the end if that is negative).
+    """
+    if not all(isinstance(width, int) and width >= 0 for width in pad):
+        return NotImplemented
+    for step, (low, high) in enumerate(zip(pad[::2], pad[1::2], strict=True)):
+        dim = x.dim() - 1 - step
+        before, behind = part(x, dim, 0, low), part(x, dim, -1, high)
+        parts = [each for each, width in ((before, low), (x, 1), (behind, high)) if width]
+        x = torch.cat(parts, dim) if len(parts) > 1 else x
+    return x if any(pad) else x.clone()
+
+
+def _mirrored(x: _Tensor, dim: int, edge: int, width: int) -> _Tensor:
+    first = 1 if edge == 0 else x.shape[dim] - 1 - width
+    return x.narrow(dim, first, width).flip(dim)
+
+
+def _repeated(x: _Tensor, dim: int, edge: int, width: int) -> _Tensor:
+    sizes = [width if d == dim else -1 for d in range(x.dim())]
+    return x.narrow(dim, 0 if edge == 0 else x.shape[dim] - 1, 1).expand(sizes)
+
+
 def _adaptive_windows(size: int, count: int) -> tuple[_Tensor, _Tensor]:
     """The places that each of ``count`` windows over ``size`` elements has, and which are inside: count x longest.
 
@@ -125,12 +178,17 @@ def _adaptive_max_pool(x: _Tensor, counts: list[Any]) -> Any:
     return values, first
 
 
-for _overload in (aten.scatter.src, aten.scatter.value, aten.scatter_add.default, aten.scatter_reduce.two):
-    _counting_from_the_first_dimension(_overload)
+_along_dimension(aten.scatter.src, "set")
+_along_dimension(aten.scatter.value, "set")
+_along_dimension(aten.scatter_add.default, "sum")
+_along_dimension(aten.scatter_reduce.two)
 TABLE[aten.scatter.reduce] = TABLE[aten.scatter.value_reduce] = _scatter_and_reduce
 TABLE[aten.index_copy.default] = _index_copy
 TABLE[aten.index_put.default] = _index_put
 TABLE[aten.constant_pad_nd.default] = _pad
+for _rank in (1, 2, 3):
+    TABLE[getattr(aten, f"reflection_pad{_rank}d").default] = partial(_pad_with_own, part=_mirrored)
+    TABLE[getattr(aten, f"replication_pad{_rank}d").default] = partial(_pad_with_own, part=_repeated)
 for _overload in (
     aten.adaptive_max_pool1d.default,
     aten.adaptive_max_pool2d.default,

@@ -11,10 +11,11 @@ from unittest import mock
 
 import torch
 import torch.nn.functional as F
+from torch.distributions import Distribution
 from torch.nn.modules import transformer
 from torch.overrides import TorchFunctionMode
 
-from devscope.frontends.torch.matrix_decompositions import least_squares
+from devscope.frontends.torch.matrix_decompositions import is_real, least_squares
 from devscope.frontends.torch.packed_sequences import PACK, PAD, RECURRENT, Packed
 from devscope.frontends.torch.tables import MASKS
 
@@ -176,8 +177,9 @@ _return_types: Any = torch.return_types
 
 def _lstsq(a: _Tensor, b: _Tensor, rcond: Any = None, *, driver: Any = None) -> Any:
     """Whether there are residuals depends on data."""
-    found = least_squares(a, b, rcond, driver=driver)
-    return torch.linalg.lstsq(a, b) if found is NotImplemented else _return_types.linalg_lstsq(found)
+    if not is_real(a):
+        return torch.linalg.lstsq(a, b, rcond, driver=driver)
+    return _return_types.linalg_lstsq(least_squares(a, b, rcond, driver=driver))
 
 
 _TRACED[torch.linalg.lstsq] = _lstsq
@@ -300,5 +302,7 @@ def _is_causal(mask: Any, is_causal: bool | None = None, size: int | None = None
 @contextmanager
 def traced_functions() -> Generator[None]:
     """While it is entered, what cannot be traced is computed in a way that can."""
-    with _LOCK, _Mode(), mock.patch.object(transformer, "_detect_is_causal_mask", _is_causal):
+    causal = mock.patch.object(transformer, "_detect_is_causal_mask", _is_causal)
+    valid = mock.patch.object(Distribution, "_validate_args", False)
+    with _LOCK, _Mode(), causal, valid:
         yield

@@ -1,15 +1,16 @@
-"""Views that join dimensions of unknown size, in a form that torch-mlir lowers.
+"""Views of several dimensions of unknown size, in a form that torch-mlir lowers.
 
 Its lowering of ``aten.view`` takes one dimension of unknown size for the whole of what is joined, and others for 1
-(``ConvertAtenViewOp`` in TorchToLinalg/DataMovement.cpp): ``[?, ?, 8] -> [?, 8]`` becomes ``[?, 1, 8]``. Its
-lowering of ``prims.collapse`` does not have to guess.
+(``ConvertAtenViewOp`` in TorchToLinalg/DataMovement.cpp): ``[?, ?, 8] -> [?, 8]`` becomes ``[?, 1, 8]``; and in
+``[?, 16] -> [?, 8]`` it finds that 16 is not 8. Its lowering of ``prims.collapse`` does not have to guess.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
@@ -19,56 +20,57 @@ _COLLAPSE: Any = torch.ops.prims.collapse.default
 _VIEWS = (aten.view.default, aten._unsafe_view.default, aten.reshape.default)
 
 
+class _Group(NamedTuple):
+    """Dimensions of a view's source, from ``first`` on, that have the elements of some of its result."""
+
+    first: int
+    source: Sequence[Any]
+    result: Sequence[Any]
+
+    @property
+    def is_guessed(self) -> bool:
+        unknown = sum(not isinstance(size, int) for size in self.source)
+        return len(self.source) > 1 and (unknown > 1 or (unknown == 1 and len(self.result) > 1))
+
+
 def flatten_joined_dimensions(graph: Any) -> None:
-    """Put ``prims.collapse`` before views, or in their place, that join several dimensions of unknown size."""
-    views = [node for node in graph.nodes if node.op == "call_function" and node.target in _VIEWS]
-    for node in views:
-        source = node.args[0].meta.get("val")
-        result = node.meta.get("val")
+    """Put ``prims.collapse`` before views, or in their place, of whose dimensions torch-mlir would have to guess
+    which are joined."""
+    for node in [node for node in graph.nodes if node.op == "call_function" and node.target in _VIEWS]:
+        source, result = node.args[0].meta.get("val"), node.meta.get("val")
         if not isinstance(source, torch.Tensor) or not isinstance(result, torch.Tensor):
             continue
-        joined = _joined(source.shape, result.shape)
+        joined = [group for group in _groups(source.shape, result.shape) if group.is_guessed]
         value: Any = node.args[0]
         with graph.inserting_before(node):
-            for first, last in reversed(joined):  # so that the numbers of those before stay
-                shown = value.meta["val"]
-                value = graph.call_function(_COLLAPSE, (value, first, last))
-                value.meta.update({key: kept for key, kept in node.meta.items() if key != "val"})
-                size = math.prod(shown.shape[first : last + 1])
-                value.meta["val"] = shown.new_empty((*shown.shape[:first], size, *shown.shape[last + 1 :]))
-        if joined and len(value.meta["val"].shape) == len(result.shape):
+            for group in reversed(joined):  # so that the numbers of those before stay
+                shape, last = value.meta["val"].shape, group.first + len(group.source) - 1
+                value = graph.call_function(_COLLAPSE, (value, group.first, last))
+                value.meta.update({key: kept for key, kept in node.meta.items() if key != "tensor_meta"})
+                sizes = (*shape[: group.first], math.prod(group.source), *shape[last + 1 :])
+                value.meta["val"] = source.new_empty(sizes)
+        if joined and _is_same(value.meta["val"].shape, result.shape):
             node.replace_all_uses_with(value)
             graph.erase_node(node)
         elif joined:
             node.args = (value, *node.args[1:])
 
 
-def _joined(source: Sequence[Any], result: Sequence[Any]) -> list[tuple[int, int]]:
-    """The first and last of the dimensions that become one of the result, if two of them are of unknown size.
+def _is_same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return len(one) == len(other) and all(statically_known_true(a == b) for a, b in zip(one, other, strict=True))
 
-    Nothing where it cannot be said which dimensions of the result are those of the source.
-    """
-    found: list[tuple[int, int]] = []
+
+def _groups(source: Sequence[Any], result: Sequence[Any]) -> list[_Group]:
+    """The least groups of dimensions that are of as many elements in both; none where that cannot be said."""
+    found: list[_Group] = []
     i = j = 0
     while i < len(source) and j < len(result):
-        joined = _prefix(source[i:], result[j])
-        if joined:
-            if sum(not isinstance(size, int) for size in source[i : i + joined]) > 1:
-                found.append((i, i + joined - 1))
-            i, j = i + joined, j + 1
-            continue
-        split = _prefix(result[j:], source[i])
-        if not split:
+        counts = product(range(1, len(source) - i + 1), range(1, len(result) - j + 1))
+        for m, n in sorted(counts, key=sum):
+            if statically_known_true(math.prod(source[i : i + m]) == math.prod(result[j : j + n])):
+                break
+        else:
             return []
-        i, j = i + 1, j + split
+        found.append(_Group(i, source[i : i + m], result[j : j + n]))
+        i, j = i + m, j + n
     return found
-
-
-def _prefix(sizes: Sequence[Any], total: Any) -> int:
-    """How many of the first sizes have this product; 0 for none."""
-    product: Any = 1
-    for count, size in enumerate(sizes, 1):
-        product = product * size
-        if statically_known_true(product == total):
-            return count
-    return 0

@@ -172,6 +172,8 @@ def test_what_jax_has_for_processors_only() -> None:
     x = np.array([[2, 1], [1, 3]], np.float32)
     values = devscope.run(lambda x: jnp.linalg.eigvalsh(x), x, cache=False)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(x), rtol=1e-5)
+    values, vectors = devscope.run(lambda x: jnp.linalg.eig(x), x * [[1], [-1]], cache=False)
+    np.testing.assert_allclose(x * [[1], [-1]] @ vectors, vectors * values, atol=1e-5)
 
 
 def test_examples_by_name_and_without_data() -> None:

@@ -37,7 +37,7 @@ class Factors(nn.Module):
         self.parts = nn.ModuleList(Factors(0) for _ in range(depth))
 
     def forward(self, x: Any) -> Any:
-        return self.parts[0](x) if self.parts else torch.linalg.eig(x)
+        return self.parts[0](x) if self.parts else torch.linalg.ldl_factor_ex(x)
 
 
 class Plain(nn.Module):
@@ -189,7 +189,7 @@ def test_exported_programs_and_files(module: Any, tmp_path: Path) -> None:
     [
         (nn.Linear(2, 2), None, "give example_arguments"),
         (lambda x: x.add_(1), (tensor(2),), "writes to its argument 'x'"),
-        (Factors(), (tensor(3, 3),), "no lowering for aten.linalg_eig \\(in parts.0, .*test_torch.py:"),
+        (Factors(), (tensor(3, 3),), "no lowering for aten.linalg_ldl_factor_ex \\(in parts.0, .*test_torch.py:"),
         (lambda x: x if x.sum() > 0 else -x, (tensor(2),), "PyTorch cannot trace '<lambda>'"),
         (nn.Dropout(), (tensor(2),), "native_dropout draws random numbers.*call eval"),
         (lambda x: {"y": slice(x)}, (tensor(2),), "PyTorch|slice"),
@@ -264,6 +264,29 @@ def test_dimensions_of_unknown_size_that_are_joined() -> None:
     for size in ((4, 16), (3, 35)):
         x = torch.from_numpy(np.random.default_rng(size[0]).standard_normal((*size, 8)).astype(np.float32))
         np.testing.assert_allclose(exe(x), module(x).detach().numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_dimensions_of_unknown_size_that_are_joined_and_split_at_once() -> None:
+    class Masked(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+
+        def forward(self, x: Any, mask: Any) -> Any:
+            parts = (x * mask.T[..., None]).view(x.shape[0], -1, 2, 2).transpose(0, 1)
+            x = x.transpose(0, 1)
+            return parts, self.attention(x, x, x, key_padding_mask=mask == 0)[0]
+
+    module, batch, length = Masked().eval(), torch.export.Dim("batch", min=2), torch.export.Dim("length", min=2)
+    shapes = {"x": {0: length, 1: batch}, "mask": {0: batch, 1: length}}
+    given = (torch.zeros(7, 4, 8), torch.ones(4, 7))
+    with devscope.compile(module, given, dynamic_shapes=shapes, default="cpu:0", cache=False) as exe:
+        for size in ((7, 4), (35, 3)):
+            x = torch.from_numpy(np.random.default_rng(size[0]).standard_normal((*size, 8)).astype(np.float32))
+            mask = torch.ones(size[1], size[0])
+            mask[0, size[0] // 2 :] = 0
+            for one, other in zip(exe(x, mask), module(x, mask), strict=True):
+                np.testing.assert_allclose(one, other.detach().numpy(), rtol=1e-4, atol=1e-4)
 
 
 def test_one_tensor_as_two_examples() -> None:

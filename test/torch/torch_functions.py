@@ -224,6 +224,9 @@ plain(
         F.pixel_shuffle(x, 2),
         F.pad(x, (1, 2, 0, 1), mode="circular"),
         F.pad(x[0], (2, 1), mode="replicate"),
+        F.pad(x, (0, 3, 2, 1), mode="replicate"),
+        F.pad(x, (3, 0, 1, 2), mode="reflect"),
+        F.pad(x[None], (1, 1, 0, 2, 3, 1), mode="reflect"),
         F.pad(x, (-1, 1, 2, -2), value=3.0),
     ),
     floats(1, 4, 7, 9),
@@ -656,3 +659,33 @@ class Graph(nn.Module):
 
 
 module(floats(5, 4), ints(5, 2, 9), name="GraphAttention")(Graph)
+
+
+def _distinct(x: Any, y: Any, z: Any) -> Any:
+    runs = torch.unique_consecutive(x[0], return_inverse=True, return_counts=True)
+    return (
+        torch.unique(x, return_inverse=True, return_counts=True),
+        torch.unique(y),
+        torch.unique(z),
+        runs,
+        z.sort(),
+    )
+
+
+plain(
+    _distinct,
+    ints(6, 4, 5),
+    lambda: torch.tensor([1.0, math.nan, -0.0, 0.0, 1.0, math.nan]),
+    bits(9),
+    name="Unique",
+)
+
+
+def _diagonals(x: Any) -> Any:
+    square, tall = (x > 0).float(), x[:, :3].clone()
+    square.fill_diagonal_(0)
+    tall.fill_diagonal_(2)
+    return square, tall, torch.cholesky_inverse(x.tril() + 3 * torch.eye(6))
+
+
+plain(_diagonals, floats(6, 6), name="FilledDiagonals")

@@ -80,7 +80,10 @@ class Factors(nn.Module):
         square = x @ x.mT + 6 * torch.eye(6)
         values, vectors = torch.linalg.eigh(square)
         u, s, v = torch.linalg.svd(tall, full_matrices=False)
+        found, sides = torch.linalg.eig(x)
         return (
+            torch.linalg.eigvals(x).abs().sort()[0],
+            (x.to(sides.dtype) @ sides - sides * found).abs() < 1e-4,
             values,
             (vectors * values) @ vectors.mT,
             s,
@@ -108,6 +111,7 @@ class Solved(nn.Module):
             torch.linalg.pinv(tall),
             torch.linalg.pinv(tall, rtol=0.5),
             torch.matrix_exp(tall[:4] * 0.5),
+            torch.matrix_exp(-x @ x.mT),
             torch.linalg.matrix_rank(tall),
             torch.linalg.cond(tall),
         )

@@ -402,3 +402,100 @@ class CharacterCNN(nn.Module):
         h, t = self.highway(y).chunk(2, 1)
         t = torch.sigmoid(t)
         return t * F.relu(h) + (1 - t) * y
+
+
+@module(floats(2, 9, 16))
+class SparseExperts(nn.Module):
+    """Each expert computes the tokens that were sent to it, however many they are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(16, 4, bias=False)
+        self.experts = nn.ModuleList(
+            nn.Sequential(nn.Linear(16, 32), nn.SiLU(), nn.Linear(32, 16)) for _ in range(4)
+        )
+
+    def forward(self, x: Any) -> Any:
+        tokens = x.view(-1, x.shape[-1])
+        logits = self.gate(tokens)
+        weights, chosen = torch.topk(F.softmax(logits, dim=1, dtype=torch.float), 2, dim=-1)
+        weights /= weights.sum(dim=-1, keepdim=True)
+        found = torch.zeros_like(tokens)
+        sent = F.one_hot(chosen, num_classes=4).permute(2, 1, 0)
+        for number, expert in enumerate(self.experts):
+            rank, place = torch.where(sent[number])
+            current = expert(tokens[None, place].reshape(-1, tokens.shape[-1])) * weights[place, rank, None]
+            found.index_add_(0, place, current.to(tokens.dtype))
+        return found.view(x.shape), logits
+
+
+@module(floats(2, 3, 64, 64))
+class DetectionTransformer(nn.Module):
+    """DETR: the same queries for all images of a batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.backbone = nn.Sequential(nn.Conv2d(3, 16, 7, 4, 3), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1))
+        self.transformer = nn.Transformer(32, 4, 1, 1, 64, batch_first=True)
+        self.queries = nn.Parameter(torch.randn(10, 32))
+        self.rows, self.columns = nn.Parameter(torch.rand(50, 16)), nn.Parameter(torch.rand(50, 16))
+        self.classes, self.boxes = nn.Linear(32, 5), nn.Linear(32, 4)
+
+    def forward(self, x: Any) -> Any:
+        h = self.backbone(x)
+        height, width = h.shape[-2:]
+        columns = self.columns[:width].unsqueeze(0).repeat(height, 1, 1)
+        rows = self.rows[:height].unsqueeze(1).repeat(1, width, 1)
+        places = torch.cat([columns, rows], dim=-1).flatten(0, 1).unsqueeze(0)
+        queries = self.queries.unsqueeze(0).repeat(x.shape[0], 1, 1)
+        y = self.transformer(places + 0.1 * h.flatten(2).permute(0, 2, 1), queries)
+        return {"pred_logits": self.classes(y), "pred_boxes": self.boxes(y).sigmoid()}
+
+
+def _padded(batch: int, length: int) -> Any:
+    def make() -> Any:
+        lengths = torch.randint(length // 2, length + 1, (batch, 1))
+        return (torch.arange(length) < lengths).long()
+
+    return make
+
+
+@module(
+    ints(60, 2, 12),
+    _padded(2, 12),
+    dynamic={"ids": {0: BATCH, 1: LENGTH}, "mask": {0: BATCH, 1: LENGTH}},
+    others=[(ints(60, 3, 7), _padded(3, 7)), (ints(60, 1, 20), _padded(1, 20))],
+)
+class SentenceEncoder(nn.Module):
+    """Sentences of any number and length."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.places = nn.Embedding(60, 16, padding_idx=0), nn.Embedding(128, 16)
+        layer = nn.TransformerEncoderLayer(16, 4, 32, activation="gelu", batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+
+    def forward(self, ids: Any, mask: Any) -> Any:
+        x = self.words(ids) + self.places(torch.arange(ids.size(1)).unsqueeze(0))
+        h = self.encoder(x, src_key_padding_mask=mask == 0)
+        m = mask.unsqueeze(-1).float()
+        return F.normalize((h * m).sum(1) / m.sum(1).clamp(min=1e-9), dim=-1)
+
+
+@module(floats(3, 7), floats(3, 2))
+class ActorOfDistributions(nn.Module):
+    """A policy with a squashed normal distribution, and values as a categorical one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.policy = nn.Sequential(nn.Linear(7, 16), nn.Tanh(), nn.Linear(16, 4))
+        self.value = nn.Linear(7, 51)
+
+    def forward(self, state: Any, noise: Any) -> Any:
+        mean, log_std = self.policy(state).chunk(2, dim=-1)
+        normal = torch.distributions.Normal(mean, log_std.clamp(-20, 2).exp())
+        u = normal.mean + normal.stddev * noise
+        squashed = 2 * (math.log(2) - u - F.softplus(-2 * u))
+        values = torch.distributions.Categorical(logits=self.value(state))
+        expected = (values.probs * torch.linspace(-10, 10, 51)).sum(-1)
+        return torch.tanh(u), (normal.log_prob(u) - squashed).sum(-1), values.entropy(), expected

@@ -45,6 +45,7 @@ def products(place):
     ("place", "devices"),
     [
         ({"layers.0": "opencl:0"}, ["opencl:0"] * 2 + ["cpu:0"] * 3),
+        ({"layers.0.*": "opencl:0"}, ["opencl:0"] * 2 + ["cpu:0"] * 3),
         ({"layers.*.first": "opencl:0"}, ["opencl:0", "cpu:0", "opencl:0", "cpu:0", "cpu:0"]),
         ({"layers.1.second": "opencl:0"}, ["cpu:0"] * 3 + ["opencl:0", "cpu:0"]),
         ({"aten.linear": "opencl:0"}, ["opencl:0"] * 5),
@@ -57,6 +58,41 @@ def test_rules(place, devices):
     network = Network().eval()
     found = devscope.compile(network, (X,), place=place)(X)
     np.testing.assert_allclose(found, network(X).detach().numpy(), rtol=1e-5, atol=1e-6)
+
+
+NETWORKS = [Network().eval(), Network().eval()]
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (NETWORKS[0].layers, {"0", "0.first", "0.second", "1", "1.first", "1.second"}),
+        (NETWORKS[0].layers[0], {"", "first", "second"}),
+        (
+            lambda x: NETWORKS[1].head(NETWORKS[0].layers[0](x)),
+            {
+                *("NETWORKS.0.layers.0", "NETWORKS.0.layers.0.first", "NETWORKS.0.layers.0.second"),
+                "NETWORKS.1.head",
+            },
+        ),
+    ],
+)
+def test_paths_of_modules_under_torch_compile(monkeypatch, function, expected):
+    from devscope import torch_backend
+    from devscope.frontends.torch.fx import module_path
+
+    paths = set()
+    read = torch_backend.read_graph
+
+    def note(module, constants):
+        paths.update(module_path(node) for node in module.graph.nodes if node.op == "call_function")
+        return read(module, constants)
+
+    monkeypatch.setattr(torch_backend, "read_graph", note)
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(function, backend="devscope", options={"fallback": "error", "cache": False})(X)
+    assert paths == expected
 
 
 def test_a_pragma_wins_over_rules():
