@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from devscope.compile_options import CompileOptions, checked_limits, require_use_of_machine
 from devscope.errors import ArgumentError, DevscopeWarning, InputError, Note, OptionError, option_note
 from devscope.frontends import Examples, ImportedSource, given_back, imported, is_function, is_onnx_model
+from devscope.gc_pause import gc_paused
 from devscope.runtime.threads import thread_count
 from devscope.source import read_once, source_digest
 
@@ -107,6 +108,7 @@ def _settings(
     return options, mapping, cache, threads
 
 
+@gc_paused()
 def executable_for(
     source: Source | Any,
     options: CompileOptions,
@@ -163,10 +165,10 @@ def build(
 
 
 def _build(source: Source | Any, options: CompileOptions, admit: Admission | None = None) -> Program:
-    from devscope.gc_pause import gc_paused
+    from devscope.dataclass_code import dataclass_code_kept
 
     # The imports alone make so many objects that collections take a tenth of the time.
-    with gc_paused():
+    with gc_paused(), dataclass_code_kept():
         # Parsed before the rest of the compiler is loaded: memory use peaks while MLIR copies constants out of the
         # file, which it has mapped.
         from devscope.parsed_source import parse_source

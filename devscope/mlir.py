@@ -33,9 +33,9 @@ __all__ = ["add_pass", "add_plan_pass", "irdl_file", "load_dialect", "run_pass"]
 
 def irdl_file() -> Path:
     """The ``device`` dialect in IRDL, for ``mlir-opt --irdl-file`` and whatever else reads it."""
-    from devscope import dialects
+    from devscope.dialects.irdl_file import IRDL_FILE
 
-    return Path(dialects.__path__[0]) / "device.irdl.mlir"
+    return IRDL_FILE
 
 
 def add_plan_pass(pm: Any, context: Any = None, **options: Any) -> None:

@@ -86,7 +86,7 @@ def memory_text(devices: Mapping[str, Mapping[str, int]], width: int) -> str:
     """The part of a program's report on memory as a table."""
     from devscope.cli.tables import Column, table_text
 
-    titles = ("planned", "lower bound", "constants", "values", "unplanned")
+    titles = ("planned", "lower bound", "constants", "state", "values", "unplanned")
     columns = [Column("device"), *(Column(title, right=True) for title in titles)]
     keys = [title.replace(" ", "_") for title in titles]
     rows = [(name, *(f"{found[key]:,}" for key in keys)) for name, found in devices.items()]

@@ -234,6 +234,9 @@ def product_instructions(cpu: str, features: str) -> Sequence[str]:
         return ()
     import llvmlite.binding as llvm
 
+    if not cpu and not features:
+        here = llvm.get_host_cpu_features()
+        return [name for name in _PRODUCTS if here.get(name.replace("_", ""))]
     machine, *_ = _machine(cpu, features, 1, exact=False)
     return [
         name

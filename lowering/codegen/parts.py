@@ -2,9 +2,12 @@
 
 import ctypes
 import re
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from threading import Thread
 from typing import Any
+
+from devscope.runtime.threads import thread_count
 
 _PART = 32_000
 """Characters of LLVM IR that a thread is worth."""
@@ -12,10 +15,8 @@ _MOST_PARTS = 4
 _SHORT = 2_000
 """Characters of a function that every part that calls it has for itself."""
 
-_DEFINITION = re.compile(
-    r"^define (?:(?:private|internal|(?:linkonce|weak)(?:_odr)?) )?([^\n]*) (\{\n.*?^\}\n)",
-    re.MULTILINE | re.DOTALL,
-)
+_HEAD = re.compile(r"^define (?:(?:private|internal|(?:linkonce|weak)(?:_odr)?) )?([^\n]*) (?=\{\n)", re.MULTILINE)
+_END = "\n}\n"
 _NAME = r'@("[^"]*"|[-\w.$]+)'
 _USE = re.compile(_NAME)
 _CALL = re.compile(rf"\bcall [^\n]*?{_NAME}\(")
@@ -25,15 +26,25 @@ _LABEL = re.compile(r"^\s*\.(?:ascii|asciz|string)\b.*\n|(\.L)", re.MULTILINE)
 
 
 class _Definition:
-    def __init__(self, found: re.Match[str]) -> None:
-        self.start = found.start()
-        self.head, self.body = found.groups()
+    """``before``: the text between the definition in front and this one, which ends at ``end``."""
+
+    def __init__(self, text: str, position: int, found: re.Match[str], has_calls: bool) -> None:
+        self.before = text[position : found.start()]
+        self.end = text.index(_END, found.end()) + len(_END)
+        self.head, self.body = found[1], text[found.end() : self.end]
         name = _USE.search(self.head)
         assert name
         self.name = name[1]
-        self.size = len(found[0])
+        self.size = self.end - found.start()
         self.uses = set(_USE.findall(self.body))
-        self.calls = set(_CALL.findall(self.body))
+        self.calls = set(_CALL.findall(self.body)) if has_calls else set[str]()
+
+
+def _definitions(text: str, has_calls: bool) -> list[_Definition]:
+    found: list[_Definition] = []
+    for head in _HEAD.finditer(text):
+        found.append(_Definition(text, found[-1].end if found else 0, head, has_calls))
+    return found
 
 
 def split(text: str, is_inlined: bool = False, exported: Collection[str] = ()) -> list[str]:
@@ -45,7 +56,7 @@ def split(text: str, is_inlined: bool = False, exported: Collection[str] = ()) -
     """
     if is_inlined and (len(text) < 2 * _PART or _OWN_GLOBAL.search(text)):
         return [text]
-    definitions = [_Definition(found) for found in _DEFINITION.finditer(text)]
+    definitions = _definitions(text, is_inlined)
     kept = _as_written(exported)
     copied = {d.name for d in definitions if is_inlined and d.size < _SHORT and d.name not in kept}
     groups = list(_groups([d for d in definitions if d.name not in copied], is_inlined))
@@ -61,11 +72,10 @@ def split(text: str, is_inlined: bool = False, exported: Collection[str] = ()) -
     for one in definitions:
         for used in one.uses & place.keys():
             users.setdefault(used, set()).update([place[one.name]] if one.name in place else range(count))
-    by_start = {one.start: one for one in definitions}
+    rest = text[definitions[-1].end if definitions else 0 :]
 
     def part(number: int) -> str:
-        def written(found: re.Match[str]) -> str:
-            one = by_start[found.start()]
+        def written(one: _Definition) -> str:
             if one.name in copied:
                 return f"define private {one.head} {one.body}"
             if place[one.name] != number:
@@ -73,7 +83,7 @@ def split(text: str, is_inlined: bool = False, exported: Collection[str] = ()) -
             is_local = one.name not in kept and users.get(one.name, set()) <= {number}
             return f"define {'internal ' if is_inlined and is_local else ''}{one.head} {one.body}"
 
-        return _DEFINITION.sub(written, text)
+        return "".join(one.before + written(one) for one in definitions) + rest
 
     return [part(number) for number in range(count)]
 
@@ -99,7 +109,7 @@ def _groups(definitions: Sequence[_Definition], is_inlined: bool) -> Iterator[li
 
 
 class Parts:
-    """Modules that are compiled while the caller does something else.
+    """Modules that are compiled while the caller does something else, on all cores but the caller's.
 
     ``make_machine`` gives LLVM's target machine. ``prefix``: letters of labels that no other assembly of the same
     object has. ``exported``: the functions that other objects may call.
@@ -117,15 +127,23 @@ class Parts:
         self._make_machine, self._parse, self._optimize = make_machine, parse, optimize
         self._exported = _as_written(exported)
         self._results: list[str | RuntimeError] = [RuntimeError("its thread failed") for _ in texts]
-        self._threads = [
-            Thread(target=self._compile, args=(number, text, f".L{prefix}{number}_"))
-            for number, text in enumerate(texts)
-        ]
-        for thread in self._threads:
+        self._waiting = deque((number, text, f".L{prefix}{number}_") for number, text in enumerate(texts))
+        self._threads: list[Thread] = []
+        for _ in range(min(len(texts), thread_count(taken=1))):
+            thread = Thread(target=self._work)
             try:
                 thread.start()
             except RuntimeError:  # there can be no more of them
-                thread.run()
+                break
+            self._threads.append(thread)
+
+    def _work(self) -> None:
+        while True:
+            try:
+                part = self._waiting.popleft()
+            except IndexError:
+                return
+            self._compile(*part)
 
     def _compile(self, number: int, text: str, label: str) -> None:
         import llvmlite.binding as llvm
@@ -146,11 +164,11 @@ class Parts:
 
     def as_module(self) -> str:
         """LLVM IR text of a module that is their assembly. Raises RuntimeError if LLVM refuses them."""
+        self._work()  # the caller's core is free now
+        for thread in self._threads:
+            thread.join()
         text = ""
-        for number, thread in enumerate(self._threads):
-            if thread.is_alive():
-                thread.join()
-            result = self._results[number]
+        for result in self._results:
             if isinstance(result, RuntimeError):
                 raise result
             text += result

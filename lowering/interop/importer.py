@@ -55,19 +55,18 @@ class Importer:
         self.incompatible = UnregisterIncompatible(hidden.is_registered)
         self.op_class: Callable[[str], _OpClass] = cache(self._learn)
         """What is known of the operations of a name."""
-        self.names: set[str] = set()
-        """Of all operations that were imported."""
         self._context = context
 
-    def module(self, module: Any) -> ModuleOp:
+    def module(self, module: Any, whole: bool = True) -> ModuleOp:
         """The xDSL twin of ``module``, an ``ir.Module``, which stays as it is.
 
-        Raises `ParseError` for what cannot be carried over faithfully.
+        Unless it is ``whole``, functions have nothing but their arguments, the last operation and what makes its
+        operands, of operands that are stand-ins. Raises `ParseError` for what cannot be carried over faithfully.
         """
         with gc_paused():
             started = _Import(self)
             try:
-                result = started.run(module.operation)
+                result = started.run(module.operation, whole)
             except RuntimeError as error:
                 if not not_text(error):
                     raise
@@ -77,7 +76,6 @@ class Importer:
         return result
 
     def _learn(self, name: str) -> _OpClass:
-        self.names.add(name)
         if name in ORIGINALS:
             cls = self._context.get_op(ORIGINALS[name])
             return _OpClass(cls, frozenset(), None, hidden=False, registered=True)
@@ -110,17 +108,20 @@ class _Import:
         self.current: Any = None
         """The operation that is imported."""
 
-    def run(self, root: Any) -> Operation:
+    def run(self, root: Any, whole: bool) -> Operation:
         self.current = root
+        inside = children if whole else _ends
         result = self._operation(root, {})
         # A body is filled after the block that holds its operation (the list grows on the way): nesting costs no
         # stack, and values exist when they are used.
         for parent, blocks in self._unfilled:
             only = next(iter(blocks.values())) if len(blocks) == 1 else None
-            for inner in children(parent):
+            for inner in inside(parent):
                 block = blocks[inner.block] if only is None else only
                 self.current = inner
                 append(block, self._operation(inner, blocks))
+        if not whole:
+            return result
         for value, placeholder in self._forward.items():
             placeholder.replace_all_uses_with(self._values[value])
         self._importer.incompatible.run(result, self._samples)
@@ -202,6 +203,17 @@ class _Import:
             cast = UnrealizedConversionCastOp.create(result_types=[self._types(value.type)])
             found = self._forward[value] = cast.results[0]
         return found
+
+
+def _ends(op: Any) -> list[Any]:
+    """What is directly in a module; of a function, its last operation, behind what makes its operands."""
+    found = children(op)
+    if op.name == "builtin.module" or not found:
+        return found
+    if op.name != "func.func":
+        return []
+    owners = (operand.owner for operand in found[-1].operands)
+    return [*dict.fromkeys(owner.operation for owner in owners if not isinstance(owner, ir.Block)), found[-1]]
 
 
 def _ambiguous(op: Any, name: str) -> ParseError:

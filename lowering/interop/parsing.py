@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from devscope.dialects.device import Device
-from devscope.dialects.irdl_export import export_dialect
+from devscope.dialects.irdl_file import IRDL_FILE
 from devscope.dialects.scope_attribute import RESULTS
 from devscope.errors import DevscopeError, Note, ParseError, SourceLocation
 from devscope.lowering.interop import bindings
@@ -30,7 +29,9 @@ def make_mlir_context() -> Any:
     bindings.register_stablehlo(context)
     bindings.register_tm_tensor(context)
     with context, ir.Location.unknown():
-        bindings.load("_mlir_libs._mlirDialectsIRDL").load_dialects(ir.Module.parse(export_dialect(Device)))
+        bindings.load("_mlir_libs._mlirDialectsIRDL").load_dialects(
+            ir.Module.parse(IRDL_FILE.read_text(encoding="utf-8"))
+        )
         # IRDL has no traits; without these, no region of device.region and device.launch would verify.
         ir.IsTerminatorTrait.attach("device.yield")
         ir.NoTerminatorTrait.attach("device.launch")

@@ -1,6 +1,5 @@
 """One MLIR context and all that devscope asks of it: parse, import, export, run passes."""
 
-from collections.abc import Set
 from typing import Any
 
 from xdsl.context import Context
@@ -33,8 +32,6 @@ class Session:
         hidden = HiddenProperties(self.context)
         self._importer = Importer(bridge, hidden, self.xdsl_context)
         self._bridge, self._hidden = bridge, hidden
-        self.imported: Set[str] = self._importer.names
-        """The names of the operations in all modules that were imported."""
 
     def parse(self, text: str | bytes, filename: str = "<input>") -> Any:
         """The verified ``ir.Module`` of MLIR text or bytecode; locations in text name ``filename``.
@@ -53,6 +50,13 @@ class Session:
         """
         self._check_owner(module)
         return self._importer.module(module)
+
+    def ends_to_xdsl(self, module: Any) -> ModuleOp:
+        """As `to_xdsl`, but functions have their arguments and what they return alone: enough to know their types,
+        and the names and places of these values. It does not verify. Raises `ParseError`.
+        """
+        self._check_owner(module)
+        return self._importer.module(module, whole=False)
 
     def to_mlir(self, module: ModuleOp, verify: bool = True) -> Any:
         """The MLIR twin of ``module``, a new ``ir.Module``, verified unless ``verify`` is false.

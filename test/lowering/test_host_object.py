@@ -125,6 +125,9 @@ def test_host_code_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not {"a task", "long", "short", "main"} & (symbols.defined | symbols.imported)
     assert symbols.imported == {"look", "run", "far"}
     assert b".L1\0" in data
+    for threads in ("1", "3"):  # also less than parts, of which the caller compiles what is left
+        monkeypatch.setenv("DEVSCOPE_THREADS", threads)
+        assert compile_host_object(PARTS, ["main"]).data == data
 
 
 def test_globals_that_functions_share_keep_host_code_whole(monkeypatch: pytest.MonkeyPatch) -> None:
