@@ -46,6 +46,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "not_emulated: about what the emulator of CUDA has not, see docs/testing.md"
+    )
     config.addinivalue_line("markers", f"fuzz: draws random programs or data from ${SEED_VARIABLE}")
 
 

@@ -107,6 +107,8 @@ def everything_on_cuda(
     of_opencl = any(hasattr(request.module, name) for name in _OPENCL_ONLY)
     if of_opencl or any(word in request.function.__name__ for word in ("opencl", "ptx")):
         pytest.skip("about OpenCL's functions, or what it lacks")
+    if request.node.get_closest_marker("not_emulated"):
+        pytest.skip("about other processes, a driver's memory, its targets or its speed")
     with emulated_cuda(cache_directory / "emulated"):
         set_order(zlib.crc32(request.node.name.encode()) % 97)
         monkeypatch.setattr(devscope, "compile", on_cuda(devscope.compile))

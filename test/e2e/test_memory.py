@@ -44,6 +44,7 @@ def matrix(width: int) -> np.ndarray:
     return (np.random.default_rng(width).standard_normal((width, width)) / width).astype(np.float32)
 
 
+@pytest.mark.not_emulated
 def test_a_steady_state_allocates_nothing() -> None:
     x = matrix(64)
     with devscope.compile(HEAD + layers("main", 64, 5), cache=False) as executable:
@@ -61,6 +62,7 @@ def test_a_steady_state_allocates_nothing() -> None:
         assert planned["lower_bound"] <= planned["planned"] == 3 * 64 * 64 * 4
 
 
+@pytest.mark.not_emulated
 def test_entries_share_an_arena_that_grows() -> None:
     text = HEAD + layers("small", 16, 3) + layers("large", 64, 3)
     with devscope.compile(text, cache=False) as executable:
@@ -132,6 +134,7 @@ def bytes_with_large_pages() -> int:
     return total
 
 
+@pytest.mark.not_emulated
 def test_large_pages_of_memory_that_a_device_shares() -> None:
     x = np.ones(3 << 20, np.float32)
     with devscope.compile(

@@ -40,6 +40,7 @@ def test_load(name: str, tmp_path: Path) -> None:
             check_case(executable, case, rng)
 
 
+@pytest.mark.not_emulated
 def test_load_without_the_compiler(tmp_path: Path) -> None:
     program, given, found = tmp_path / "program.dsx", tmp_path / "given.npz", tmp_path / "found.npz"
     with devscope.compile(PROGRAMS / "constants_large.mlir", cache=False) as executable:

@@ -93,6 +93,7 @@ def compiled_code_reports(log: str) -> list[str]:
     return [text for text in reports if compiled.search(text) and not others.search(text)]
 
 
+@pytest.mark.not_emulated
 def test_memcheck(tmp_path: Path) -> None:
     if shutil.which("valgrind") is None:
         pytest.skip("this machine has no valgrind")
