@@ -22,6 +22,7 @@ from devscope.lowering.legal import check_module
 from devscope.lowering.mlir_util import RunPasses
 from devscope.lowering.pipelines import apply_schedule, pipeline
 from devscope.lowering.target import Options, Rule, Schedule, Target, choose
+from devscope.lowering.whole_windows import reduce_whole_windows
 from devscope.lowering.windows import cut_windows
 
 #: Operations that upstream decomposes into generics through an interface, not through a pass.
@@ -155,6 +156,7 @@ def _prepare_tensors(
         if _MARK in op.attributes:  # what is made from a marked operation keeps its attributes
             del op.attributes[_MARK]
     cut_windows(module)
+    reduce_whole_windows(module)
     guard_equal_operands(module)
     _choose_whole_tensors(module)
     if checks.indices:

@@ -10,6 +10,7 @@ import warnings
 from importlib import import_module
 from typing import Any
 
+from devscope.frontends.torch.assertions import drop_wrong_assertions
 from devscope.runtime.child_process import limit_time
 
 _PIPELINES = (
@@ -71,6 +72,7 @@ def _answer(text: bytes, resources: dict[str, str], functions: bool) -> tuple[st
                 passmanager.PassManager.parse(pipeline).run(module.operation)
             except Exception as error:
                 return "failed", _reason(str(error), model)
+    drop_wrong_assertions(module, import_module("torch_mlir.ir").WalkResult.ADVANCE)
     return "ok", module.operation.get_asm(enable_debug_info=True)
 
 

@@ -9,6 +9,7 @@
 | `decompositions` | what PyTorch's operations are decomposed into; `*_decompositions`: our part |
 | `fx` | the graph as a module of torch-mlir's dialect, whose weights are names |
 | `lowering`, `lowering_worker` | that module in linalg, made by another process |
+| `assertions` | what torch-mlir asserts and the program does not |
 
 Weights stay where PyTorch has them: the module has names for them, and the compiler views their memory.
 """

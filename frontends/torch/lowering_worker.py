@@ -10,6 +10,7 @@ import re
 import sys
 from typing import Any
 
+from devscope.frontends.torch.assertions import drop_wrong_assertions
 from devscope.runtime.child_process import limit_time
 
 ir: Any = importlib.import_module("torch_mlir.ir")  # its stubs are empty
@@ -54,7 +55,7 @@ def lower(module: Any) -> bytes | Refusal:
                 return _refusal(module, error)
         if left := _left(module):
             return f"torch-mlir has no lowering for {left[0].removeprefix('torch.')}", "", []
-        _drop_wrong_assertions(module)
+        drop_wrong_assertions(module, ir.WalkResult.ADVANCE)
         _check_limits(module)
         for op in module.body.operations:
             for name in [str(name) for name in op.operation.attributes if str(name).startswith("torch.")]:
@@ -99,20 +100,6 @@ def _number(value: int) -> Any:
 
 def _made(name: str, operands: list[Any], type_: Any, attributes: dict[str, Any] | None = None) -> Any:
     return ir.Operation.create(name, results=[type_], operands=operands, attributes=attributes or {}).result
-
-
-def _drop_wrong_assertions(module: Any) -> None:
-    """torch-mlir asserts that no reciprocal is one of zero, which is an infinity to PyTorch."""
-
-    def look(op: Any) -> Any:
-        if op.name == "cf.assert" and "tensor with zero element" in op.attributes["msg"].value:
-            wrong.append(op)
-        return ir.WalkResult.ADVANCE
-
-    wrong: list[Any] = []
-    module.operation.walk(look)
-    for op in wrong:
-        op.erase()
 
 
 def _refusal(module: Any, error: Any) -> Refusal:

@@ -28,6 +28,9 @@ _LEAST_ROWS = 8
 _LEAST_COLUMNS = 16
 """Of fewer of both, as far as they are known, loops over whole buffers are faster."""
 
+_LONG_ROW = 1 << 16
+"""Elements that are work for several threads."""
+
 
 def fuse_rows(
     module: Any,
@@ -177,11 +180,27 @@ class RowGroup:
             for value in _used(member):
                 if root(value) in written and values.setdefault(root(value), value) != value:
                     return False
-        if not common or not self._is_connected(nest, common):
+        if not common or not self._is_connected(nest, common) or self._is_worth_more(common):
             return False
         self.nests.append(nest)
         self.rows = common
         return True
+
+    def _is_worth_more(self, rows: int) -> bool:
+        """Whether this has rows enough for all threads, and longer ones would be few, or nobody knows how many."""
+        if rows == self.rows or all(all(nest.parallel) for nest in self.nests):
+            return False
+        count = self._size(self.nests[0], rows, inside=False)
+        if count is not None and count >= _LEAST_ROWS:
+            return False
+        return any((self._size(nest, rows, inside=True) or 0) >= _LONG_ROW for nest in self.nests)
+
+    @staticmethod
+    def _size(nest: Nest, rows: int, *, inside: bool) -> int | None:
+        """How many rows there are, or how often the loops in one run."""
+        around = nest.results[0].dims[:rows]
+        loops = [loop for loop in range(len(nest.parallel)) if (loop in around) != inside]
+        return product_of(nest.static_extent(loop) for loop in loops)
 
     def take_before_last(self, nest: Nest) -> bool:
         """Add an operation that stands in front of the last member."""
@@ -260,8 +279,7 @@ class RowGroup:
 
     def row_count(self) -> int | None:
         """None where it is not known."""
-        first = self.nests[0]
-        return product_of(first.static_extent(loop) for loop in first.results[0].dims[: self.rows])
+        return self._size(self.nests[0], self.rows, inside=False)
 
     def pays(self) -> bool:
         if len(self.nests) < 2:

@@ -193,3 +193,37 @@ def test_a_generic_operation(target: str) -> None:
     x = np.arange(8, dtype=np.float32)
     found = compiled(target).run("generic", x, np.ones(7, np.float32), np.ones(1, np.float32))
     assert found == [1 + math.fsum(x[:7])]
+
+
+WHOLE = """
+func.func @main(%x: tensor<?x{channels}x{size}xf32>) -> tensor<?x{channels}x{ones}xf32> {{
+  %c0 = arith.constant 0 : index
+  %first = arith.constant {first} : f32
+  %n = tensor.dim %x, %c0 : tensor<?x{channels}x{size}xf32>
+  %window = tensor.empty() : tensor<{size}xf32>
+  %e = tensor.empty(%n) : tensor<?x{channels}x{ones}xf32>
+  %f = linalg.fill ins(%first : f32) outs(%e : tensor<?x{channels}x{ones}xf32>) -> tensor<?x{channels}x{ones}xf32>
+  %y = math.absf %x : tensor<?x{channels}x{size}xf32>
+  %0 = linalg.pooling_{name} ins(%y, %window : tensor<?x{channels}x{size}xf32>, tensor<{size}xf32>)
+    outs(%f : tensor<?x{channels}x{ones}xf32>) -> tensor<?x{channels}x{ones}xf32>
+  return %0 : tensor<?x{channels}x{ones}xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu", "opencl"])
+@pytest.mark.parametrize("name", ["ncw_max", "nchw_max", "nchw_sum"])
+def test_windows_as_large_as_the_image(name: str, target: str) -> None:
+    """Also of what is computed, of NaN and infinities, and of no images."""
+    rank, rng = len(name.split("_")[0]) - 2, np.random.default_rng(7)
+    size, ones = "x".join(["9", "23"][-rank:]), "x".join("1" * rank)
+    first = "0xFF800000" if name.endswith("max") else "0.0"
+    text = WHOLE.format(name=name, channels=5, size=size, ones=ones, first=first)
+    program = devscope.compile(text, default=f"{target}:0", cache=False)
+    reduce = np.max if name.endswith("max") else np.sum
+    for images in (0, 1, 3):
+        x = rng.standard_normal((images, 5, *([9, 23][-rank:]))).astype(np.float32)
+        if images:
+            x[0, 0, 1], x[0, 1, 2], x[0, 2] = np.nan, -np.inf, 0
+        want = reduce(np.abs(x), axis=tuple(range(2, 2 + rank)), keepdims=True)
+        np.testing.assert_allclose(program(x), want, rtol=1e-5)

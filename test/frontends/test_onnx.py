@@ -245,6 +245,13 @@ def test_examples_fix_what_cannot_be_dynamic() -> None:
         devscope.run(model, [[[1.0], [2.0, 3.0]]])
 
 
+def test_reciprocals_of_zero_are_infinite() -> None:
+    model = model_of([helper.make_node("Reciprocal", ["x"], ["y"])], [info("x", "n", 3)], [info("y", "n", 3)])
+    x = np.array([[0.0, -0.0, 2.0], [np.inf, np.nan, -4.0]], np.float32)
+    with np.errstate(divide="ignore"):
+        np.testing.assert_array_equal(devscope.compile(model, cache=False)(x), 1 / x)
+
+
 def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
     return helper.make_node(kind, inputs.split(), outputs.split(), **attributes)
 
