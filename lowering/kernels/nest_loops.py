@@ -19,7 +19,7 @@ from devscope.lowering.kernels.vector_bodies import (
     is_vectorisable,
     load_vector,
 )
-from devscope.lowering.kernels.vector_loops import VectorLoop, can_reduce, lanes_of_loop
+from devscope.lowering.kernels.vector_loops import VectorLoop, can_reduce, lanes_of_loop, lanes_of_sums
 from devscope.lowering.mlir_util import Builder
 
 
@@ -109,9 +109,11 @@ class Emitter:
             return None
         if not self._sums and not all(order[-1] in result.dims for result in nest.results):
             return None
-        lanes = lanes_of_loop(
-            nest, order[-1], self._numbers.get("vector", 0), not self._is_inside and not self._adds_rows
-        )
+        is_alone = not self._is_inside and not self._adds_rows
+        if self._sums:
+            lanes = lanes_of_sums(nest, order[-1], self._numbers, is_alone)
+        else:
+            lanes = lanes_of_loop(nest, order[-1], self._numbers.get("vector", 0), is_alone)
         return VectorLoop(nest, order[-1], lanes, self._used) if lanes else None
 
     def _level(

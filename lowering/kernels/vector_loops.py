@@ -10,7 +10,7 @@ from typing import Any
 from devscope.lowering import mlir_util
 from devscope.lowering.interop.bindings import ir
 from devscope.lowering.kernels.control_flow import for_loop, if_then
-from devscope.lowering.kernels.nest import Nest
+from devscope.lowering.kernels.nest import Nest, Numbers
 from devscope.lowering.kernels.nest_bodies import combiners, has_neutral, neutral
 from devscope.lowering.kernels.vector_bodies import (
     as_vector,
@@ -24,6 +24,9 @@ from devscope.lowering.mlir_util import Builder
 _AT_ONCE = 4
 """Vectors of sums that do not wait for each other; rows that are added to a row of sums."""
 
+_FEW_OPS = 4
+"""Of the body of a loop of sums that memory is the limit of."""
+
 _BYTES = (4, 8)
 """Of elements: masked loads of smaller ones are calls on some processors."""
 
@@ -33,10 +36,26 @@ _SHORT = 512
 INTEGER_DIVISIONS = {"divsi", "divui", "remsi", "remui", "ceildivsi", "ceildivui", "floordivsi"}
 """Operations of arith that no processor has for vectors."""
 
+_EXTREMA = {"arith.maximumf", "arith.minimumf"}
+
 _REDUCTIONS = {"addf": "add", "addi": "add", "muli": "mul", "andi": "and", "ori": "or", "xori": "xor"}
 
 Indices = Mapping[int, Any]
 Loaded = Mapping[int, Any]
+
+
+def lanes_of_sums(nest: Nest, loop: int, numbers: Numbers, is_alone: bool) -> int:
+    """As `lanes_of_loop`, of a loop that sums up; by the numbers of a row, which has its own for light bodies."""
+    register = numbers.get("vector", 0)
+    if is_light(nest):
+        register, is_alone = min(register, numbers.get("summed", 0) or register), False
+    return lanes_of_loop(nest, loop, register, is_alone)
+
+
+def is_light(nest: Nest) -> bool:
+    """Whether memory is the limit of a loop of sums: extrema of floats take several instructions each."""
+    ops = mlir_util.children(nest.op)
+    return len(ops) <= _FEW_OPS and not any(op.name in _EXTREMA for op in ops)
 
 
 def lanes_of_loop(nest: Nest, loop: int, register: int, is_alone: bool) -> int:
@@ -109,7 +128,8 @@ class VectorLoop:
             ]
 
         if length is None or length >= 2 * lanes:
-            at_once = _AT_ONCE if length is None else min(_AT_ONCE, length // lanes)
+            at_once = 2 * _AT_ONCE if is_light(self._nest) else _AT_ONCE
+            at_once = at_once if length is None else min(at_once, length // lanes)
 
             def several(inside: Builder, index: Any, values: list[Any]) -> list[Any]:
                 made: list[Any] = []

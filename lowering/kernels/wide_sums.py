@@ -1,9 +1,11 @@
 """Sums of f16 and bf16 that no kernel computes are computed in f32, too, and rounded once.
 
 A long sum of bf16 stands still where an element is less than half of its last digit. What sums up is a buffer of
-f32 beside that of the result.
+f32 beside that of the result. Extrema are the same in f32, which vectors have: for narrow ones, and for chains of
+conversions, LLVM has no reductions.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 from devscope.lowering import mlir_util
@@ -16,26 +18,29 @@ from devscope.lowering.kernels.packed_constants import PackedConstants
 from devscope.lowering.kernels.table import Schedules
 from devscope.lowering.mlir_util import Builder
 
+_EXTREMA = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf")
+
 
 def call_wide_sums(module: Any, schedules: Schedules, library: KernelLibrary, packed: PackedConstants) -> None:
     """The same, and calls of kernels for contractions that there are now: parts of sums may be kernels'."""
-    if widened := widen_sums(module):
+    if widened := widen_sums(module, _EXTREMA):
         from devscope.lowering.kernels.contractions import call_contractions
 
         call_contractions([op for op in contractions_of(module) if op in widened], schedules, library, packed)
 
 
-def widen_sums(module: Any) -> list[Any]:
-    """Change operations on buffers that add to a result of such a type; gives them."""
-    additions = ((op, _addition(op)) for op in mlir_util.walk(module.operation))
-    found = [(op, addition) for op, addition in additions if addition is not None]
-    for op, addition in found:
-        _widen(op, addition)
+def widen_sums(module: Any, others: Collection[str] = ()) -> list[Any]:
+    """Change operations on buffers that add to a result of such a type, or do one of ``others``; gives them."""
+    combiners = {"arith.addf", *others}
+    combined = ((op, _combiner(op, combiners)) for op in mlir_util.walk(module.operation))
+    found = [(op, combiner) for op, combiner in combined if combiner is not None]
+    for op, combiner in found:
+        _widen(op, combiner)
     return [op for op, _ in found]
 
 
-def _addition(op: Any) -> Any | None:
-    """The operation by which the body of ``op`` adds to its one result, of a type that is too narrow for sums."""
+def _combiner(op: Any, names: Collection[str]) -> Any | None:
+    """The operation, of ``names``, that ``op`` combines its one result by, of a type that is too narrow for sums."""
     if not op.name.startswith("linalg.") or list(op.results) or not len(op.regions):
         return None
     *_, result = op.operands
@@ -50,14 +55,14 @@ def _addition(op: Any) -> Any | None:
     if len(last.results) == last.n_dims and last.is_permutation:
         return None  # every element is written once
     total, old = end.operands[0], block.arguments[len(inputs)]
-    if isinstance(total.owner, ir.Block) or total.owner.operation.name != "arith.addf":
+    if isinstance(total.owner, ir.Block) or total.owner.operation.name not in names:
         return None
-    addition = total.owner.operation
-    is_sum = len(list(old.uses)) == 1 and old in list(addition.operands) and len(list(total.uses)) == 1
-    return addition if is_sum else None
+    combiner = total.owner.operation
+    is_last = len(list(old.uses)) == 1 and old in list(combiner.operands) and len(list(total.uses)) == 1
+    return combiner if is_last else None
 
 
-def _widen(op: Any, addition: Any) -> None:
+def _widen(op: Any, combiner: Any) -> None:
     (*_, result), (*_, old) = op.operands, mlir_util.entry_block(op).arguments
     type_ = ir.MemRefType(result.type)
     narrow, wide = str(type_.element_type), WIDE_SUMS[str(type_.element_type)]
@@ -75,16 +80,17 @@ def _widen(op: Any, addition: Any) -> None:
         following, _converted("truncf", "%0", buffer, wide, "%1", type_, narrow, type_.rank), [sums, result]
     )
     op.operands[len(op.operands) - 1] = sums
-    build, f32 = Builder(addition), ir.Type.parse(wide, op.context)
-    (added,) = [value for value in addition.operands if value != old]
+    build, f32 = Builder(combiner), ir.Type.parse(wide, op.context)
+    (added,) = [value for value in combiner.operands if value != old]
     product = None if isinstance(added.owner, ir.Block) else added.owner.operation
+    is_product = product is not None and product.name == "arith.mulf" and len(list(added.uses)) == 1
     old.set_type(f32)
-    if product is not None and product.name == "arith.mulf" and len(list(added.uses)) == 1:
+    if product is not None and is_product and combiner.name == "arith.addf":
         factors = [build.value("arith.extf", [factor], f32) for factor in product.operands]
         more = build.value("arith.mulf", factors, f32)
     else:
         product, more = None, build.value("arith.extf", [added], f32)
-    mlir_util.replace_op(addition, [build.value("arith.addf", [old, more], f32)])
+    mlir_util.replace_op(combiner, [build.value(combiner.name, [old, more], f32)])
     if product is not None:
         product.erase()
 

@@ -1,8 +1,23 @@
-"""Passes over rows of buffers that other operations write before."""
+"""Passes over rows: of buffers that other operations write before, and of any length and type."""
 
+from typing import Any
+
+import ml_dtypes
 import numpy as np
+import pytest
 
 import devscope
+
+TYPES: dict[str, Any] = {
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f32": np.float32,
+    "f64": np.float64,
+    "i8": np.int8,
+    "i32": np.int32,
+    "i64": np.int64,
+}
+LENGTHS = (1, 3, 8, 31, 64, 65, 100, 257, 1000)
 
 PROGRAM = """
 func.func @main(%a: tensor<?x8xf32>, %n: index, %m: index) -> (tensor<?x?xf32>, tensor<?x?xf32>) {
@@ -53,3 +68,54 @@ func.func @main(%x: tensor<?x?x16xf32>) -> tensor<?x?x16xf32> {
     soft = np.exp(x) / np.exp(x).sum(axis=-1, keepdims=True)
     with devscope.compile(text, cache=False) as program:
         np.testing.assert_allclose(program(x), np.exp(soft), rtol=1e-5)
+
+
+def reductions(element: str, rows: str, columns: str) -> str:
+    """Sums, products of integers, and extrema of rows."""
+    kind, last = ("f", "f") if element in ("f16", "bf16", "f32", "f64") else ("i", "si")
+    names = {"add": f"add{kind}", "max": f"max{'imum' if kind == 'f' else ''}{last}"}
+    names |= {"min": f"min{'imum' if kind == 'f' else ''}{last}"}
+    matrix, row = f"tensor<{rows}x{columns}x{element}>", f"tensor<{rows}x{element}>"
+    lines = [
+        f"%{name} = linalg.reduce ins(%x : {matrix}) outs(%start : {row}) dimensions = [1]\n"
+        f"(%a: {element}, %b: {element}) {{\n%c = arith.{op} %b, %a : {element}\nlinalg.yield %c : {element}\n}}"
+        for name, op in names.items()
+    ]
+    values = ", ".join(f"%{name}" for name in names)
+    types = ", ".join([row] * len(names))
+    return (
+        f"func.func @main(%x: {matrix}, %start: {row}) -> ({types}) {{\n"
+        + "\n".join([*lines, f"return {values} : {types}"])
+        + "\n}"
+    )
+
+
+def check_reductions(program: devscope.Executable, element: str, rows: int, columns: int) -> None:
+    rng = np.random.default_rng()
+    dtype = TYPES[element]
+    x = rng.integers(-4, 5, (rows, columns)).astype(dtype)  # sums are exact
+    start = rng.integers(-4, 5, rows).astype(dtype)
+    if element.endswith(("f16", "f32", "f64")) and rows > 3 and columns:
+        x[1, columns // 2], x[2, -1], x[3, 0] = np.nan, np.inf, -np.inf
+    both = np.concatenate([x, start[:, None]], axis=1)
+    wide = both.astype(np.float64 if np.dtype(dtype).kind != "i" else np.int64)
+    expected = [wide.sum(axis=1), wide.max(axis=1), wide.min(axis=1)]
+    for found, numbers in zip(program(x, start), expected, strict=True):
+        rounded = numbers.astype(dtype).astype(wide.dtype)
+        np.testing.assert_array_equal(
+            np.asarray(found).astype(wide.dtype), rounded, f"{element}, {rows} x {columns}"
+        )
+
+
+@pytest.mark.parametrize("element", TYPES)
+def test_sums_and_extrema_of_rows(element: str) -> None:
+    with devscope.compile(reductions(element, "?", "?"), cache=False) as program:
+        for rows, columns in ((0, 5), (5, 0), (1, 4097), *((9, length) for length in LENGTHS)):
+            check_reductions(program, element, rows, columns)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_sums_and_extrema_of_rows_of_known_length(length: int) -> None:
+    for element in ("bf16", "f32", "f64"):
+        with devscope.compile(reductions(element, "33", str(length)), cache=False) as program:
+            check_reductions(program, element, 33, length)
