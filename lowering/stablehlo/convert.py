@@ -46,6 +46,14 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.slice": "shapes.fold_empty_slice",
     "stablehlo.concatenate": "shapes.concatenate_by_copies",
     "stablehlo.reduce": "shapes.fold_empty_reduce",
+    "stablehlo.add": "element_types.expand_add",
+    "stablehlo.maximum": "element_types.expand_extremum",
+    "stablehlo.minimum": "element_types.expand_extremum",
+    "stablehlo.cbrt": "element_types.expand_cube_root",
+    "stablehlo.bitcast_convert": "element_types.expand_bitcast",
+    "stablehlo.dot_general": "element_types.expand_dot",
+    "stablehlo.tuple": "element_types.expand_tuple",
+    "stablehlo.get_tuple_element": "element_types.expand_part_of_tuple",
     "tm_tensor.scatter": "tm_tensor.expand_scatter",
     "tm_tensor.sort": "tm_tensor.expand_sort",
     "tm_tensor.topk": "tm_tensor.expand_topk",
@@ -127,7 +135,8 @@ _OPTIONAL = frozenset(
     f"stablehlo.{name}"
     for name in [
         *["compare", "slice", "reduce", "reverse", "rng", "select_and_scatter", "reduce_window", "convolution"],
-        *["concatenate", "dynamic_broadcast_in_dim", "dynamic_update_slice"],
+        *["concatenate", "dynamic_broadcast_in_dim", "dynamic_update_slice", "bitcast_convert", "dot_general"],
+        *["add", "maximum", "minimum", "cbrt"],
     ]
 )
 """Those of which some forms are left."""

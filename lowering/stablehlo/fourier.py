@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from devscope.lowering import mlir_util
 from devscope.lowering.stablehlo.templates import (
     commas,
     element,
@@ -161,10 +162,11 @@ def _roots(turns: Any, n: int, sign: int) -> Any:
 def expand_fft(op: Any) -> None:
     kind, lengths = enum(op, "fft_type"), integers(op, "fft_length")
     extents, result = shape(op.operands[0].type), op.results[0].type
-    if 0 in extents or 0 in shape(result):
-        return
     if -1 in extents:
         _one_by_one(op, extents)
+        return
+    if 0 in shape(result):
+        mlir_util.replace_op(op, [mlir_util.Builder(op).value("tensor.empty", [], result)])
         return
     of = str(element(op.operands[0].type))
     real = of.removeprefix("complex<").rstrip(">")

@@ -189,10 +189,12 @@ def _retype(op: Any) -> None:
 
 def _bits_of(op: Any, type_: Any) -> Any:
     """The elements of a constant, as MLIR casts them."""
-    text = str(op.attributes["value"])
+    text, width = str(op.attributes["value"]), ir.FloatType(element(type_)).width
+    bits, byte = _with_element(type_, f"i{width}"), _with_element(type_, "i8")
+    extend = f"arith.extui %1 : {bits} to {byte}" if width < 8 else f"arith.bitcast %1 : {bits} to {byte}"
     module = ir.Module.parse(
-        f"%0 = arith.constant {text}\n%1 = arith.bitcast %0 : {type_} to {_with_element(type_, 'i8')}\n"
-        f'"devscope.keep"(%1) : ({_with_element(type_, "i8")}) -> ()',
+        f"%0 = arith.constant {text}\n%1 = arith.bitcast %0 : {type_} to {bits}\n%2 = {extend}\n"
+        f'"devscope.keep"(%2) : ({byte}) -> ()',
         op.context,
     )
     from devscope.lowering.interop.bindings import passmanager

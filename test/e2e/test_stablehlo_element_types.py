@@ -1,0 +1,127 @@
+"""Operations of StableHLO that mean something of their own for masks, complex numbers and floats of few bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import devscope
+
+PROGRAM = """
+func.func @either(%a: tensor<4xi1>, %b: tensor<4xi1>) -> (tensor<4xi1>, tensor<i1>) {
+  %0 = stablehlo.add %a, %b : tensor<4xi1>
+  %z = stablehlo.constant dense<false> : tensor<i1>
+  %1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xi1>, tensor<i1>) -> tensor<i1>
+  return %0, %1 : tensor<4xi1>, tensor<i1>
+}
+func.func @extrema(%a: tensor<?xcomplex<f32>>, %b: tensor<?xcomplex<f32>>)
+    -> (tensor<?xcomplex<f32>>, tensor<?xcomplex<f32>>) {
+  %0 = stablehlo.maximum %a, %b : tensor<?xcomplex<f32>>
+  %1 = stablehlo.minimum %a, %b : tensor<?xcomplex<f32>>
+  return %0, %1 : tensor<?xcomplex<f32>>, tensor<?xcomplex<f32>>
+}
+func.func @root(%a: tensor<3xcomplex<f64>>) -> tensor<3xcomplex<f64>> {
+  %0 = stablehlo.cbrt %a : tensor<3xcomplex<f64>>
+  return %0 : tensor<3xcomplex<f64>>
+}
+func.func @split(%a: tensor<3xcomplex<f64>>) -> tensor<3x2xcomplex<f32>> {
+  %0 = stablehlo.bitcast_convert %a : (tensor<3xcomplex<f64>>) -> tensor<3x2xcomplex<f32>>
+  return %0 : tensor<3x2xcomplex<f32>>
+}
+func.func @join(%a: tensor<3x2xcomplex<f32>>) -> tensor<3xcomplex<f64>> {
+  %0 = stablehlo.bitcast_convert %a : (tensor<3x2xcomplex<f32>>) -> tensor<3xcomplex<f64>>
+  return %0 : tensor<3xcomplex<f64>>
+}
+func.func @product(%a: tensor<3x4xf32>, %b: tensor<4x2xf32>) -> tensor<3x2xf32> {
+  %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0], algorithm = <lhs_precision_type = bf16,
+      rhs_precision_type = bf16, accumulation_type = f32, lhs_component_count = 1, rhs_component_count = 1,
+      num_primitive_operations = 3, allow_imprecise_accumulation = false>
+      : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
+  return %0 : tensor<3x2xf32>
+}
+func.func @spectrum(%x: tensor<2x0x6xf32>) -> tensor<2x0x4xcomplex<f32>> {
+  %0 = stablehlo.fft %x, type = RFFT, length = [6] : (tensor<2x0x6xf32>) -> tensor<2x0x4xcomplex<f32>>
+  return %0 : tensor<2x0x4xcomplex<f32>>
+}
+func.func @parts(%a: tensor<3xf32>, %b: tensor<2xi32>) -> (tensor<2xi32>, tensor<3xf32>) {
+  %0 = stablehlo.tuple %b : tuple<tensor<2xi32>>
+  %1 = stablehlo.tuple %a, %0 : tuple<tensor<3xf32>, tuple<tensor<2xi32>>>
+  %2 = stablehlo.get_tuple_element %1[1] : (tuple<tensor<3xf32>, tuple<tensor<2xi32>>>) -> tuple<tensor<2xi32>>
+  %3 = stablehlo.get_tuple_element %2[0] : (tuple<tensor<2xi32>>) -> tensor<2xi32>
+  %4 = stablehlo.get_tuple_element %1[0] : (tuple<tensor<3xf32>, tuple<tensor<2xi32>>>) -> tensor<3xf32>
+  return %3, %4 : tensor<2xi32>, tensor<3xf32>
+}
+func.func @few_bits() -> (tensor<3xf4E2M1FN>, tensor<2xf6E2M3FN>, tensor<2xf6E3M2FN>) {
+  %0 = stablehlo.constant dense<[0.5, -6.0, 3.0]> : tensor<3xf4E2M1FN>
+  %1 = stablehlo.constant dense<[7.5, -0.125]> : tensor<2xf6E2M3FN>
+  %2 = stablehlo.constant dense<-28.0> : tensor<2xf6E3M2FN>
+  return %0, %1, %2 : tensor<3xf4E2M1FN>, tensor<2xf6E2M3FN>, tensor<2xf6E3M2FN>
+}
+"""
+
+
+@pytest.fixture(scope="module", params=["cpu:0", "opencl:0"])
+def program(request: pytest.FixtureRequest) -> Any:
+    with devscope.compile(PROGRAM, default=request.param, cache=False) as executable:
+        yield executable
+
+
+def complexes(*shape: int, seed: int = 0) -> Any:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+
+
+def test_a_sum_of_masks_is_where_one_is(program: Any) -> None:
+    a, b = np.array([0, 0, 1, 1], bool), np.array([0, 1, 0, 1], bool)
+    both, some = program.run("either", a, b)
+    np.testing.assert_array_equal(both, a | b)
+    assert some
+
+
+@pytest.mark.parametrize("size", [0, 1, 7])
+def test_complex_numbers_are_ordered_by_real_parts_first(program: Any, size: int) -> None:
+    a = np.array([1.5 + 2.5j, 1.5 + 7.5j, 0 + 1.5j, 2j, complex(np.nan, 1), 3, complex(np.inf, -1)], np.complex64)
+    b = np.array(
+        [7.5 + 1.5j, 1.5 + 2.5j, -0.0 + 2.5j, 2j, 5, complex(1, np.nan), complex(np.inf, 1)], np.complex64
+    )
+    most, least = program.run("extrema", a[:size], b[:size])
+    np.testing.assert_array_equal(most, np.array([b[0], a[1], b[2], 2j, a[4], a[5], b[6]], np.complex64)[:size])
+    np.testing.assert_array_equal(least, np.array([a[0], b[1], a[2], 2j, a[4], b[5], a[6]], np.complex64)[:size])
+
+
+def test_cube_root_of_complex_numbers(program: Any) -> None:
+    a = np.array([3 + 4j, -8, 1j])
+    np.testing.assert_allclose(program.run("root", a), a ** (1 / 3), rtol=1e-14, atol=1e-15)
+
+
+def test_bits_of_complex_numbers(program: Any) -> None:
+    a = complexes(3)
+    narrow = a.view(np.complex64).reshape(3, 2)
+    np.testing.assert_array_equal(program.run("split", a), narrow)
+    np.testing.assert_array_equal(program.run("join", narrow), a)
+
+
+def test_products_with_an_algorithm(program: Any) -> None:
+    a, b = (complexes(*shape).real.astype(np.float32) for shape in ((3, 4), (4, 2)))
+    np.testing.assert_allclose(program.run("product", a, b), a @ b, rtol=1e-5, atol=1e-6)
+
+
+def test_spectra_of_nothing(program: Any) -> None:
+    assert program.run("spectrum", np.ones((2, 0, 6), np.float32)).shape == (2, 0, 4)
+
+
+def test_parts_of_tuples(program: Any) -> None:
+    a, b = np.arange(3, dtype=np.float32), np.array([7, 8], np.int32)
+    got = program.run("parts", a, b)
+    np.testing.assert_array_equal(got[0], b)
+    np.testing.assert_array_equal(got[1], a)
+
+
+def test_constants_of_few_bits(program: Any) -> None:
+    kinds = (ml_dtypes.float4_e2m1fn, ml_dtypes.float6_e2m3fn, ml_dtypes.float6_e3m2fn)
+    wanted = ([0.5, -6, 3], [7.5, -0.125], [-28, -28])
+    for got, kind, numbers in zip(program.run("few_bits"), kinds, wanted, strict=True):
+        assert np.asarray(got).view(kind).astype(float).tolist() == numbers
