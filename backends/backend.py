@@ -270,9 +270,13 @@ class Backend:
     def check_options(self, options: Options) -> None:
         """Raise OptionError for a value that the schema allows and the backend does not know."""
 
-    def version(self) -> str:
-        """Part of the key of compiled programs that are kept: what changes when its code does."""
-        return ""
+    def version(self) -> str | None:
+        """Part of the key of compiled programs that are kept: what changes when its code does.
+
+        None: of an installed package's backend, the state of the package's files; programs compiled with another
+        one are not kept.
+        """
+        return None
 
 
 @dataclass(frozen=True)

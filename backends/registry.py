@@ -7,13 +7,14 @@ A package offers one as an entry point of the group ``devscope.backends``, whose
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from xdsl.passes import ModulePass
 
 from devscope.analysis.patterns.language import Constant, Either, Pattern, Wildcard
+from devscope.analysis.symbols import Symbols, is_public
 from devscope.backends.backend import Backend, Options, Phase, Selected
 from devscope.dialects.target import (
     OptionSpec,
@@ -24,7 +25,8 @@ from devscope.dialects.target import (
     register_target_kind,
     target_kinds,
 )
-from devscope.errors import DevscopeError, OptionError
+from devscope.errors import LoweringError, OptionError, raised_as
+from devscope.fingerprint import package_fingerprint, package_of
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -37,6 +39,8 @@ _RESERVED = {"device", "merge", "name", "fallback"}
 """What no option may be called: text such as ``NAME:device=vanilla:1`` says these of a backend itself."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_WORD = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+_WORDS = "names are letters, digits, '_', '-' and '.', and begin with a letter"
 _registered: dict[str, Backend] = {}
 
 
@@ -45,7 +49,12 @@ def register_backend(backend: Backend | type[Backend]) -> Backend:
 
     The same one again changes nothing; another one of its name is refused.
     """
-    made = backend() if isinstance(backend, type) else backend
+    made = backend
+    if isinstance(backend, type):
+        with raised_as(OptionError, f"backend '{getattr(backend, 'name', backend.__name__)}' cannot be made"):
+            made = backend()
+    if not isinstance(made, Backend):
+        raise OptionError(f"{made!r} is no devscope.Backend")
     _check(made)
     known = _registered.get(made.name)
     if known is not None and type(known) is type(made):
@@ -65,13 +74,41 @@ def register_backend(backend: Backend | type[Backend]) -> Backend:
     return made
 
 
+def is_offered(backend: Backend) -> bool:
+    """Whether it is of the installed package that offers a backend of its name, from whichever module."""
+    point = _offered().get(backend.name)
+    return point is not None and package_of(type(backend).__module__) == package_of(point.module)
+
+
 def _is_offered_by_another(backend: Backend) -> bool:
     """Whether an installed package has another backend of this name, which may not be imported yet."""
-    point = _offered().get(backend.name)
-    return point is not None and (type(backend).__module__, type(backend).__qualname__) != (
-        point.module,
-        point.attr,
-    )
+    return backend.name in _offered() and not is_offered(backend)
+
+
+_KINDS: Sequence[tuple[str, type | tuple[type, ...], str]] = (
+    ("options", Mapping, "a dict of OptionSpec"),
+    ("device_type", str, "a text, such as 'cpu'"),
+    ("patterns", (list, tuple), "a list of Row"),
+    ("passes", Mapping, "a dict of lists, by phase"),
+    ("lowering", (list, tuple), "a list of texts"),
+    ("merge", bool, "True or False"),
+    ("programs", (list, tuple), "a list of texts"),
+)
+"""What attributes of a backend are."""
+
+
+def _check_kinds(backend: Backend) -> None:
+    found = [(name, getattr(backend, name), kind, legal) for name, kind, legal in _KINDS]
+    for phase, passes in backend.passes.items() if isinstance(backend.passes, Mapping) else ():  # pyright: ignore[reportUnnecessaryIsInstance]
+        found.append((f"passes[{phase!r}]", passes, (list, tuple), "a list of passes"))
+    for name in ("lowering", "programs"):
+        texts: Any = getattr(backend, name)
+        found += [
+            (f"{name}[...]", one, str, "a text") for one in (texts if isinstance(texts, list | tuple) else ())
+        ]
+    for name, value, kind, legal in found:
+        if not isinstance(value, kind):
+            raise OptionError(f"backend '{backend.name}': '{name}' is {value!r}", notes=[f"it is {legal}"])
 
 
 def _check(backend: Backend) -> None:
@@ -81,7 +118,10 @@ def _check(backend: Backend) -> None:
             f"{name!r} cannot be the name of a backend",
             notes=["names are lower-case letters, digits and '_', and begin with a letter"],
         )
+    _check_kinds(backend)
     for option, spec in backend.options.items():
+        if not isinstance(option, str) or not _WORD.fullmatch(option):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise OptionError(f"backend '{name}': {option!r} cannot be the name of an option", notes=[_WORDS])
         if option in _RESERVED:
             raise OptionError(
                 f"backend '{name}': an option cannot be called '{option}'",
@@ -121,6 +161,10 @@ def _check_patterns(backend: Backend) -> None:
             raise OptionError(
                 f"backend '{name}': {row!r} is no row of patterns", notes=["write Row(NAME, PATTERN)"]
             )
+        if not _WORD.fullmatch(row[0]):
+            raise OptionError(f"backend '{name}': {row[0]!r} cannot be the name of a pattern", notes=[_WORDS])
+        if row[2] is not None and not callable(row[2]):
+            raise OptionError(f"backend '{name}': the predicate of pattern '{row[0]}' is {row[2]!r}, no function")
         if row[0] in seen:
             raise OptionError(f"backend '{name}' has two patterns '{row[0]}'")
         seen.add(row[0])
@@ -166,15 +210,9 @@ def get_backend(name: str) -> Backend:
         raise OptionError(
             f"unknown backend '{name}'", notes=[f"installed: {', '.join(backend_names()) or 'none'}"]
         )
-    try:
+    note = f"it is '{point.value}' of {point.dist.name if point.dist else 'a package'}"
+    with raised_as(OptionError, f"backend '{name}' cannot be loaded", notes=[note]):
         loaded = point.load()
-    except DevscopeError:
-        raise
-    except Exception as error:
-        raise OptionError(
-            f"backend '{name}' cannot be loaded: {type(error).__name__}: {error}",
-            notes=[f"it is '{point.value}' of {point.dist.name if point.dist else 'a package'}"],
-        ) from error
     is_class = isinstance(loaded, type) and issubclass(loaded, Backend)
     if not is_class and not isinstance(loaded, Backend):
         raise OptionError(f"backend '{name}': '{point.value}' is no devscope.Backend")
@@ -203,11 +241,15 @@ def _select(text: str) -> Selected:
     backend = get_backend(name.strip())
     kind = get_target_kind(backend.name)
     options: dict[str, OptionValue] = {}
+    given: set[str] = set()
     device, fallback = f"{backend.device_type}:0", False
     for item in filter(None, (item.strip() for item in rest.split(","))):
-        key, equals, value = item.partition("=")
+        key, equals, value = (part.strip() for part in item.partition("="))
         if not equals:
             raise OptionError(f"'{item}' is not an option of a backend", notes=["write NAME:OPTION=VALUE,..."])
+        if key in given:
+            raise OptionError(f"option '{key}' of backend '{name}' is given twice")
+        given.add(key)
         if key == "device":
             if not re.fullmatch(re.escape(backend.device_type) + r":[0-9]+", value):
                 raise OptionError(f"backend '{name}' runs on devices such as {device}, not on '{value}'")
@@ -219,7 +261,8 @@ def _select(text: str) -> Selected:
         else:
             options[key] = _parsed(kind.options.get(key), value)
     kind.check_options(options)
-    backend.check_options(options)
+    with raised_as(OptionError, f"backend '{name}' cannot check its options"):
+        backend.check_options(options)
     return Selected(backend, options, device, fallback)
 
 
@@ -239,16 +282,38 @@ def run_passes_of(backend: Backend, phase: Phase, module: ModuleOp) -> None:
     from devscope.dialects.context import make_planning_context
 
     context = make_planning_context()
+    entries = _entries(module)
     for one in passes:
-        (one() if isinstance(one, type) else one).apply(context, module)
-    module.verify()
+        with raised_as(LoweringError, f"backend '{backend.name}': its pass '{one.name}' failed {phase.value}"):
+            (one() if isinstance(one, type) else one).apply(context, module)
+            module.verify()
+        if phase is Phase.AFTER_PARTITIONING_1 and _entries(module) != entries:
+            raise LoweringError(
+                f"backend '{backend.name}': its pass '{one.name}' changes what the program offers",
+                notes=["public functions that were planned keep their names and types"],
+            )
+
+
+def _entries(module: ModuleOp) -> dict[str, object]:
+    """The types of public functions."""
+    functions = Symbols(module).functions
+    return {name: op.function_type for name, op in functions.items() if op.body.blocks and is_public(op)}
+
+
+def version_of(backend: Backend) -> str | None:
+    """What changes when its code does; None if nothing tells."""
+    with raised_as(OptionError, f"backend '{backend.name}' cannot say its version"):
+        said = backend.version()
+    if said is None and is_offered(backend):
+        return package_fingerprint(type(backend).__module__)
+    return said
 
 
 def describe(backends: Sequence[Selected]) -> str:
     """What compiled programs depend on, of backends: for the key under which they are kept."""
     return repr(
         [
-            (one.name, sorted(one.options.items()), one.device, one.fallback, one.backend.version())
+            (one.name, sorted(one.options.items()), one.device, one.fallback, version_of(one.backend))
             for one in backends
         ]
     )

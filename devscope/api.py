@@ -146,7 +146,8 @@ def executable_for(
         program = store.load_program(key)
         if program is None:
             program = _build(source, options, admit)
-            store.store_program(key, program)
+            if options.names_backends_of(program):
+                store.store_program(key, program)
         elif check is not None:
             check(seen_entries(program.entries, states_of(program)), program.report.get("closed", ()))
     store_of_drivers = "default" if cache else None

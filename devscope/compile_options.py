@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,9 @@ from devscope.errors import DevscopeWarning, OptionError, option_note
 
 if TYPE_CHECKING:
     from devscope.analysis.placement import Placement
+    from devscope.backends.backend import Selected
     from devscope.lowering.kernels.table import Row
+    from devscope.runtime.program import Program
 
 LEGAL = {
     "arguments": ("host", "open"),
@@ -103,12 +105,14 @@ class CompileOptions:
             raise OptionError(
                 f"{self.chunks!r} is not a number of chunks", notes=["legal: 1 (as a whole) and more"]
             )
-        if isinstance(self.backends, str) or not all(isinstance(one, str) for one in self.backends):  # pyright: ignore[reportUnnecessaryIsInstance]
+        named: Any = self.backends
+        backends = tuple(named) if isinstance(named, Iterable) and not isinstance(named, str) else (None,)
+        if not all(isinstance(one, str) for one in backends):
             raise OptionError(
-                f"'backends' is {self.backends!r}, which is no list of names",
+                f"'backends' is {named!r}, which is no list of names",
                 notes=[option_note("such as", "backends", "blas")],
             )
-        object.__setattr__(self, "backends", tuple(self.backends))
+        object.__setattr__(self, "backends", backends)
         if isinstance(self.search_limit, str) or not self.search_limit > 0:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OptionError(f"'search_limit' is {self.search_limit!r}", notes=["it is in seconds, above 0"])
         if self.costs is not None:
@@ -205,8 +209,21 @@ class CompileOptions:
 
     @property
     def is_cacheable(self) -> bool:
-        """Whether `key` says all that a program depends on: not of functions that place operations."""
-        return self.placement is None or self.placement.key is not None
+        """Whether `key` says all that a program depends on: not of functions that place operations, and of
+        backends that are made in this process.
+        """
+        if self.placement is not None and self.placement.key is None:
+            return False
+        if not self.backends:
+            return True
+        from devscope.backends.registry import version_of
+
+        return all(version_of(one.backend) is not None for one in self._selected)
+
+    def names_backends_of(self, program: Program) -> bool:
+        """Whether `key` tells of all backends of a program, whose text may name others."""
+        named = {one.name for one in self._selected}
+        return all(one["backend"] in named for one in program.report.get("backends", ()))
 
     def key(self) -> str:
         mappings = sorted(self.targets.items()), sorted(self.memory_limits.items())
@@ -226,9 +243,17 @@ class CompileOptions:
     def _key_of_backends(self) -> str:
         if not self.backends:
             return ""
-        from devscope.backends.registry import describe, find_backends
+        from devscope.backends.registry import describe
 
-        return describe(find_backends(self.backends))
+        return describe(self._selected)
+
+    @property
+    def _selected(self) -> Sequence[Selected]:
+        if not self.backends:
+            return ()
+        from devscope.backends.registry import find_backends
+
+        return find_backends(self.backends)
 
 
 def _this_machine() -> str:

@@ -10,7 +10,8 @@ form used by MLIR and clang::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,3 +153,17 @@ class ExecutableFormatError(DevscopeError):
 
 class DevscopeWarning(UserWarning):
     """What devscope did otherwise than asked, and why, where that is no error; command lines print it."""
+
+
+@contextmanager
+def raised_as(
+    kind: type[DevscopeError], what: str, location: SourceLocation | None = None, notes: Sequence[str] = ()
+) -> Generator[None]:
+    """Whatever code of others raises is an error of a ``kind`` that says ``what`` failed, and where."""
+    try:
+        yield
+    except DevscopeError as error:
+        error.location = error.location or location
+        raise
+    except Exception as error:
+        raise kind(f"{what}: {type(error).__name__}: {error}", location, notes) from error

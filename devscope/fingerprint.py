@@ -3,10 +3,13 @@
 import hashlib
 import importlib.util
 import os
+from collections.abc import Iterable
 from functools import cache
+from typing import Any
 
 _PACKAGES = tuple(
-    f"devscope{name}" for name in ("", ".analysis", ".dialects", ".lowering", ".passes", ".rewriting", ".runtime")
+    f"devscope{name}"
+    for name in ("", ".analysis", ".backends", ".dialects", ".lowering", ".passes", ".rewriting", ".runtime")
 )
 # What decides on a program: the runtime itself is linked when one is loaded, but for its layout.
 _SUFFIXES = (".py", ".mlir", ".pipeline", ".toml", ".h")
@@ -23,15 +26,35 @@ def compiler_fingerprint() -> str:
     digest = hashlib.sha256()
     for package in _PACKAGES:
         for folder in _folders(package):
-            for path in _files(folder):
-                status = os.stat(path)
-                digest.update(f"{path}:{status.st_size}:{status.st_mtime_ns}\n".encode())
+            _add_files(digest, _files(folder, _SUFFIXES))
     for package in _DEPENDENCIES:
         for folder in _folders(package):
             status = os.stat(folder)  # pip makes the folder anew for every version
             digest.update(f"{folder}:{status.st_mtime_ns}\n".encode())
     digest.update(os.environ.get("DEVSCOPE_MLIR", "").encode())
     return digest.hexdigest()
+
+
+def package_of(module: str) -> str:
+    """The outermost package of a module."""
+    return module.partition(".")[0]
+
+
+def package_fingerprint(module: str) -> str:
+    """Digest of all files of the package that a module belongs to; of its own file if that is no package."""
+    package, digest = package_of(module), hashlib.sha256()
+    for folder in _folders(package):
+        _add_files(digest, _files(folder))
+    own = importlib.util.find_spec(package)
+    if own is not None and own.origin is not None and not own.submodule_search_locations:
+        _add_files(digest, [own.origin])
+    return digest.hexdigest()
+
+
+def _add_files(digest: Any, paths: Iterable[str]) -> None:
+    for path in paths:
+        status = os.stat(path)
+        digest.update(f"{path}:{status.st_size}:{status.st_mtime_ns}\n".encode())
 
 
 def _folders(package: str) -> list[str]:
@@ -43,6 +66,10 @@ def _folders(package: str) -> list[str]:
     return sorted(path for path in locations or () if os.path.isdir(path))
 
 
-def _files(folder: str) -> list[str]:
-    walk = os.walk(folder, followlinks=True)
-    return sorted(os.path.join(path, n) for path, _, names in walk for n in names if n.endswith(_SUFFIXES))
+def _files(folder: str, suffixes: str | tuple[str, ...] = "") -> list[str]:
+    """The files in a folder, at any depth, but for what Python makes of them."""
+    found: list[str] = []
+    for path, folders, names in os.walk(folder, followlinks=True):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        found += (os.path.join(path, name) for name in names if name.endswith(suffixes))
+    return sorted(found)

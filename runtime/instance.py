@@ -124,7 +124,9 @@ class Instance:
             leave(self._context)
         found = describe_error(error, self.specs, self._physical)
         if self._uses_backends:
-            found.__cause__ = raised_error()
+            found.__cause__ = cause = raised_error()
+            if cause is not None and not isinstance(cause, Exception):
+                raise cause  # KeyboardInterrupt and SystemExit are for the caller
         return found
 
     def keep_states(self) -> None:

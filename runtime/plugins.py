@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from devscope.errors import DeviceNotFoundError, DevscopeError
+from devscope.errors import DeviceNotFoundError, DevscopeError, OptionError, raised_as
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -27,6 +27,11 @@ GROUP = "devscope.runtimes"
 
 Function = int | Callable[..., object]
 """The address of a C function, or a Python function, see `devscope.backends.PythonCall`."""
+
+
+def python_symbol(backend: str, name: str) -> str:
+    """What programs call a Python function of a backend: no C function, and no other backend's, is called that."""
+    return f"python.{backend}.{name}"
 
 
 class Runtime:
@@ -100,7 +105,13 @@ _registered: dict[str, Runtime] = {}
 
 def register_runtime(runtime: Runtime | type[Runtime]) -> None:
     """Make a runtime known that no entry point offers."""
-    made = runtime() if isinstance(runtime, type) else runtime
+    made = runtime
+    if isinstance(runtime, type):
+        name = getattr(runtime, "name", runtime.__name__)
+        with raised_as(DeviceNotFoundError, f"the runtime of backend '{name}' cannot be made"):
+            made = runtime()
+    if not isinstance(made, Runtime):
+        raise OptionError(f"{made!r} is no devscope.runtime.plugins.Runtime")
     _registered[made.name] = made
 
 
@@ -119,14 +130,9 @@ def runtime_names() -> list[str]:
 def find_runtime(name: str) -> Runtime | None:
     """The runtime of a backend; None if no package has one. Raises DeviceNotFoundError for a broken one."""
     if name not in _registered and (point := _offered().get(name)) is not None:
-        try:
-            loaded = point.load()
-        except Exception as error:
-            raise DeviceNotFoundError(
-                f"the runtime of backend '{name}' cannot be loaded: {type(error).__name__}: {error}",
-                notes=[f"it is '{point.value}' of {point.dist.name if point.dist else 'a package'}"],
-            ) from error
-        register_runtime(loaded)
+        note = f"it is '{point.value}' of {point.dist.name if point.dist else 'a package'}"
+        with raised_as(DeviceNotFoundError, f"the runtime of backend '{name}' cannot be loaded", notes=[note]):
+            register_runtime(point.load())
     return _registered.get(name)
 
 
@@ -152,11 +158,13 @@ def use_threads(uses: Mapping[str, Sequence[str]], count: int) -> None:
     for backend in uses:
         runtime = find_runtime(backend)
         if runtime is not None:
-            runtime.use_threads(count)
+            with raised_as(DeviceNotFoundError, f"the runtime of backend '{backend}' cannot use threads"):
+                runtime.use_threads(count)
 
 
-def _address(runtime: Runtime, name: str) -> int:
+def _address(runtime: Runtime, symbol: str) -> int:
     notes = [runtime.advice] if runtime.advice else []
+    name = symbol.removeprefix(python_symbol(runtime.name, ""))
     try:
         function = runtime.function(name)
     except DevscopeError:
@@ -167,13 +175,20 @@ def _address(runtime: Runtime, name: str) -> int:
         ) from error
     if function is None:
         raise DeviceNotFoundError(f"backend '{runtime.name}' has no function '{name}'", notes=notes)
-    if isinstance(function, int):
-        return function
-    key = runtime.name, name
-    known = _trampolines.get(key)
-    if known is None or known[0] is not function:
-        known = _trampolines[key] = function, _TRAMPOLINE(_Python(function))
-    return ctypes.cast(known[1], ctypes.c_void_p).value or 0
+    if name != symbol:
+        if not callable(function):
+            raise DeviceNotFoundError(
+                f"backend '{runtime.name}': '{name}' is {function!r}, no Python function", notes=notes
+            )
+        known = _trampolines.get((runtime.name, name))
+        if known is None or known[0] is not function:
+            known = _trampolines[runtime.name, name] = function, _TRAMPOLINE(_Python(function))
+        return ctypes.cast(known[1], ctypes.c_void_p).value or 0
+    if not isinstance(function, int) or isinstance(function, bool) or function <= 0:
+        raise DeviceNotFoundError(
+            f"backend '{runtime.name}': '{name}' is {function!r}, not the address of a C function", notes=notes
+        )
+    return function
 
 
 # ------------------------------------------------------------------------------------------------ Python functions

@@ -45,9 +45,6 @@ class Blas(Backend):
         assert function.match is not None
         return _Call(function, function.match).code()
 
-    def version(self) -> str:
-        return "1"
-
 
 class _Call:
     """Text of a function over buffers that calls OpenBLAS."""

@@ -64,6 +64,3 @@ class Cublas(Backend):
     def codegen(self, function: Claimed) -> Code:
         assert function.match is not None
         return Call(function, function.match, bool(function.options.get("tf32"))).code()
-
-    def version(self) -> str:
-        return "1"

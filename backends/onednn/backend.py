@@ -55,9 +55,6 @@ class Onednn(Backend):
             return _softmax(function, match)
         return _Contraction(function, match).code()
 
-    def version(self) -> str:
-        return "1"
-
 
 def _sizes(function: Claimed, operand: int) -> list[Size]:
     """Of an operand or a result."""

@@ -4,6 +4,8 @@ text of the latter is written.
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -173,7 +175,7 @@ class CallText:
         return f"%v{len(self.lines) - 1}"
 
     def constant(self, number: int | float, type_: str) -> str:
-        shown = repr(float(number)) if type_.startswith(("f", "bf")) else str(int(number))
+        shown = _float_text(number, type_) if "f" in type_ else str(int(number))
         return self.new(f"arith.constant {shown} : {type_}")
 
     def address(self, value: int) -> str:
@@ -208,6 +210,16 @@ class CallText:
     def function(self, name: str) -> str:
         arguments = ", ".join(f"%a{number}: {type_}" for number, type_ in enumerate(self.types))
         return "\n".join([f"func.func private @{name}({arguments}) {{", *self.lines, "return", "}"])
+
+
+def _float_text(number: int | float, type_: str) -> str:
+    """As MLIR reads it: what is not finite by its bits."""
+    if math.isfinite(number):
+        return f"{number:.17e}"
+    formats = {"f16": ("<e", "<H"), "bf16": ("<f", "<I"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
+    written, read = formats[type_]
+    (bits,) = struct.unpack(read, struct.pack(written, number))
+    return f"0x{bits >> 16 if type_ == 'bf16' else bits:0{4 if '16' in type_ else struct.calcsize(read) * 2}X}"
 
 
 def _cell(text: CallText, argument: Argument) -> str:

@@ -26,6 +26,7 @@ from devscope.dialects.names import op_name
 from devscope.dialects.scope_attribute import ARGUMENTS, RESULTS, set_signature_attributes
 from devscope.dialects.target import get_target_kind
 from devscope.errors import BackendError, DevscopeError, LoweringError, Note, SourceLocation
+from devscope.lowering.claimed.code_check import problem_of
 from devscope.lowering.interop.session import Session
 from devscope.lowering.target import ClaimedTarget, find_target, register_target
 
@@ -73,10 +74,10 @@ class ClaimedFunction:
         ]
 
     def to_json(self) -> list[dict[str, str]]:
-        """The patterns that it is made of."""
+        """The patterns that it is made of; ``""`` if it stood in the program."""
         composites = (function.attributes.get(COMPOSITE_ATTR) for function in self.functions)
         names = [one.data.partition(".")[2] for one in composites if isinstance(one, StringAttr)]
-        return [{"backend": self.backend.name, "pattern": name, "function": self.name} for name in names]
+        return [{"backend": self.backend.name, "pattern": name, "function": self.name} for name in names or [""]]
 
     def describe(self) -> str:
         """For messages: ``backend 'blas', pattern 'matmul'``."""
@@ -236,6 +237,8 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
         ) from error
     if not isinstance(code, Code):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise wrong(claimed, f"gave {type(code).__name__} for what it claimed, which is no code")
+    if problem := problem_of(code):
+        raise wrong(claimed, problem)
     return code
 
 

@@ -31,7 +31,8 @@ from devscope.lowering.interop.bindings import ir
 from devscope.lowering.interop.session import Session
 from devscope.lowering.memory.link_functions import merge_modules
 from devscope.runtime.linker import CLOSE_BACKENDS
-from devscope.runtime.object_file import is_allowed, read_symbols
+from devscope.runtime.object_file import is_allowed, read_symbols, runtime_symbols
+from devscope.runtime.plugins import python_symbol
 
 LAUNCH = "devscope_launch"
 """The function of the runtime that enqueues a kernel."""
@@ -61,6 +62,13 @@ class HostParts:
     """Functions to call before the code is unloaded."""
     _declared: dict[str, str] = field(default_factory=dict[str, str])
     _defined: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    _owners: dict[str, ClaimedFunction] = field(default_factory=dict[str, ClaimedFunction])
+
+    def use_runtime(self, claimed: ClaimedFunction, name: str) -> None:
+        """Note that a function of the backend's `Runtime` is called; it has no name that means another one."""
+        if is_allowed(name):
+            raise wrong(claimed, f"calls '{name}', which is a function of C or of devscope: give it another name")
+        self.use(claimed, [name])
 
     def use(self, claimed: ClaimedFunction, names: Sequence[str]) -> None:
         for name in names:
@@ -78,6 +86,7 @@ class HostParts:
         known = self._declared.setdefault(symbol, type_)
         if known != type_:
             raise wrong(claimed, f"calls '{symbol}' as {type_}, and elsewhere as {known}")
+        self._owners[symbol] = claimed
 
     def add_object(self, claimed: ClaimedFunction, data: bytes, symbol: str) -> None:
         try:
@@ -89,15 +98,38 @@ class HostParts:
         if data in self.objects:
             return
         for name in symbols.defined:
+            self._owners[name] = claimed
+            if is_allowed(name) or name in runtime_symbols():
+                raise wrong(claimed, f"gave an object that defines '{name}', a function of C or of devscope")
             if name in self._defined:
                 raise wrong(claimed, f"gave two objects that define '{name}': name functions after Claimed.name")
             self._defined[name] = data
         self.objects.append(data)
 
+    def _check_imports(self) -> None:
+        """Objects call what programs may call, their backend's runtime and each other."""
+        known = {*self._defined, *(name for names in self.uses.values() for name in names)}
+        for symbol, data in self._defined.items():
+            denied = sorted(one for one in read_symbols(data).imported if not is_allowed(one) and one not in known)
+            if denied:
+                raise wrong(
+                    self._owners[symbol],
+                    f"gave an object that calls what is neither of C's functions on numbers and memory nor among "
+                    f"its 'calls': {', '.join(denied)}",
+                )
+
     def define(self, module: Any) -> None:
         """Put the functions over buffers into host code whose memory is planned."""
         if not self.definitions:
             return
+        for function in mlir_util.functions(module):
+            owner = self._owners.get(mlir_util.symbol_name(function))
+            if owner is not None and mlir_util.has_body(function):
+                name = mlir_util.symbol_name(function)
+                raise wrong(
+                    owner, f"uses '{name}', which is a function of the program: name it after Claimed.name"
+                )
+        self._check_imports()
         declared = {
             mlir_util.symbol_name(op) for op in mlir_util.children(module.operation) if "sym_name" in op.attributes
         }
@@ -191,7 +223,7 @@ def _definition(
                 parts.close.append(code.close)
             return _renamed(code, claimed, name, types, context)
         case PythonCall():
-            parts.use(claimed, [code.name])
+            parts.use(claimed, [python_symbol(claimed.backend.name, code.name)])
             return _python_text(parts, claimed, name, types, code.name)
         case DeviceBinary():
             raise wrong(claimed, "gave a device's binary for a target whose device type is 'cpu'")
@@ -205,7 +237,7 @@ def _definition(
 def link(parts: HostParts, claimed: ClaimedFunction, code: CCode, compile_ir: CompileIr) -> bool:
     """Link host code with the C function of ``code``, or with what it calls. Gives whether it returns a status."""
     if isinstance(code, LibraryCall):
-        parts.use(claimed, [code.symbol])
+        parts.use_runtime(claimed, code.symbol)
         return code.status
     match code:
         case CSource():
@@ -225,7 +257,10 @@ def link(parts: HostParts, claimed: ClaimedFunction, code: CCode, compile_ir: Co
 def _compiled(claimed: ClaimedFunction, what: str, compiler: Callable[[str], bytes], text: str) -> bytes:
     """Object code. Whatever stops a compiler, which may be the backend's own, is an error of the code."""
     try:
-        return compiler(text)
+        data: Any = compiler(text)
+        if not isinstance(data, bytes):
+            raise TypeError(f"the toolchain gave {type(data).__name__}, not bytes")
+        return data
     except Exception as error:
         reason = [error.message, *map(str, error.notes)] if isinstance(error, DevscopeError) else [str(error)]
         shown = " ".join(" ".join(reason).split())
@@ -294,18 +329,18 @@ def _argument(text: CallText, claimed: ClaimedFunction, argument: Argument) -> t
     raise wrong(claimed, f"gave a call with a {what} of value {value}, which is {type_}")
 
 
-def _python_text(parts: HostParts, claimed: ClaimedFunction, name: str, types: Sequence[Any], symbol: str) -> str:
+def _python_text(parts: HostParts, claimed: ClaimedFunction, name: str, types: Sequence[Any], python: str) -> str:
     """A call with a text of the types, and an array of the cells that `usual_arguments` says."""
     text = CallText(types)
     address = text.new(f"arith.index_cast {text.cells().address} : index to i64")
     data = text.new(f"llvm.inttoptr {address} : i64 to !llvm.ptr")
     described = ",".join(_described(types, len(claimed_outputs(claimed))))
     label = text.new(f"llvm.mlir.addressof @{name}_types : !llvm.ptr")
-    type_ = "(!llvm.ptr, !llvm.ptr) -> i32"
+    type_, symbol = "(!llvm.ptr, !llvm.ptr) -> i32", python_symbol(claimed.backend.name, python)
     parts.declare(claimed, symbol, type_)
     text.check(
         text.new(f"func.call @{symbol}({label}, {data}) : {type_}"),
-        f"backend '{claimed.backend.name}': the Python function '{symbol}' raised an exception",
+        f"backend '{claimed.backend.name}': the Python function '{python}' raised an exception",
     )
     length = len(described) + 1
     constant = f'llvm.mlir.global private constant @{name}_types("{described}\\00") : !llvm.array<{length} x i8>'

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from devscope.analysis.patterns.matcher import Match, Matcher, may_root
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.errors import LoweringError, SourceLocation
-from devscope.passes.device_partition.backends import Answer, PartitionBackend, Row, refusal, scope_of
+from devscope.errors import LoweringError, SourceLocation, raised_as
+from devscope.passes.device_partition.backends import PartitionBackend, Row, refusal, scope_of
 from devscope.passes.device_partition.graph import Graph, Limits, invalid, numbers
 
 Allowed = Callable[[frozenset[int]], str | None]
@@ -104,12 +104,21 @@ class Claims:
         reasons: dict[str, None] = {}
         seen: set[frozenset[int]] = set()
         matcher = Matcher(pattern, explain=True)
-        for found in matcher.matches(op):
+        where = source_location(op)
+        matches = matcher.matches(op)
+        while True:
+            with raised_as(LoweringError, f"the pattern '{backend.name}.{name}' failed", where):
+                found = next(matches, None)
+            if found is None:
+                break
             match = replace(found, options=backend.options)
             nodes = numbers(self.graph, match.ops)
             if nodes in seen:
                 continue
-            reason = self._against(backend, nodes) or allowed(nodes) or _asked(backend, name, predicate, match)
+            reason = self._against(backend, nodes) or allowed(nodes)
+            if reason is None:
+                with raised_as(LoweringError, f"the predicate of '{backend.name}.{name}' failed", where):
+                    reason = refusal(predicate, match)
             if reason is None:
                 seen.add(nodes)
                 self._matched.add((backend.name, node))
@@ -118,7 +127,6 @@ class Claims:
                 reasons[reason] = None
         if seen:
             return
-        where = source_location(op)
         for reason in reasons:
             self._refusals[Refusal(backend.name, name, op_name(op), where, reason)] = node
         miss = matcher.nearest
@@ -129,15 +137,3 @@ class Claims:
         if not nodes:
             return "all that it matches is constant"
         return invalid(self.graph, nodes, scope_of(backend), self._limits)
-
-
-def _asked(
-    backend: PartitionBackend, name: str, predicate: Callable[[Match], Answer] | None, match: Match
-) -> str | None:
-    try:
-        return refusal(predicate, match)
-    except Exception as error:
-        raise LoweringError(
-            f"the predicate of '{backend.name}.{name}' failed: {type(error).__name__}: {error}",
-            source_location(match.root),
-        ) from error

@@ -18,7 +18,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from devscope.analysis.captured_values import free_values
 from devscope.analysis.machine import Machine, nominal_machine
 from devscope.dialects.location import source_location
-from devscope.errors import LoweringError
+from devscope.errors import LoweringError, raised_as
 from devscope.passes.device_partition.candidates import NOBODY, Candidate
 from devscope.passes.device_partition.cost_file import CostRow
 from devscope.passes.device_partition.graph import Graph, is_transparent
@@ -148,17 +148,14 @@ def _asked(candidate: Candidate, number: int) -> float | None:
     backend, claim = candidate.spec.backend, candidate.claims[number]
     assert backend is not None
     match = replace(claim.match, options=backend.options)
-    try:
-        seconds = backend.cost(match)
-    except Exception as error:
-        message = f"the cost of '{claim.name}' failed: {type(error).__name__}: {error}"
-        raise LoweringError(message, source_location(match.root)) from error
-    if seconds is None:
-        return None
-    if math.isnan(seconds) or seconds < 0:
+    location = source_location(match.root)
+    with raised_as(LoweringError, f"the cost of '{claim.name}' failed", location):
+        said = backend.cost(match)
+        seconds = None if said is None else math.fsum((said,))
+    if seconds is not None and not seconds >= 0:
         message = f"the cost of '{claim.name}' is {seconds}, which is no time"
-        raise LoweringError(message, source_location(match.root), ["a cost is in seconds, 0 or more, or None"])
-    return float(seconds)
+        raise LoweringError(message, location, ["a cost is in seconds, 0 or more, or None"])
+    return seconds
 
 
 def _is_in(op: Operation, inside: set[Operation]) -> bool:

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -174,6 +175,10 @@ def no_compiler(_: str) -> bytes:
     raise RuntimeError("no cc")
 
 
+def named(name: str, body: str = "ret i32 0") -> Callable[[Claimed], LlvmIr]:
+    return lambda _: LlvmIr(f"declare i32 @absent()\ndefine i32 @{name}() {{ {body} }}", name)
+
+
 def raising(_: Claimed) -> Mlir:
     raise ValueError("not today")
 
@@ -192,6 +197,26 @@ def raising(_: Claimed) -> Mlir:
         (lambda _: LibraryCall("f", [Argument.pointer(9)]), "gave a call with value 9 of 3"),
         (lambda f: LlvmIr("define nonsense", f.name), "gave LLVM IR that cannot be compiled: LoweringError"),
         (lambda f: CSource("int f(", f.name, no_compiler), "gave C that cannot be compiled: RuntimeError: no cc"),
+        (lambda _: PythonCall(""), "gave PythonCall whose name is '', which is no name of a function"),
+        (lambda _: PythonCall("a b"), "whose name is 'a b', which is no name"),
+        (lambda _: LibraryCall("f", 5), "gave LibraryCall whose arguments are 5, no list"),
+        (lambda _: LibraryCall("f", [3]), "whose arguments have 3, which is no Argument"),
+        (lambda _: LibraryCall("f", [Argument("x")]), "have a 'x'; legal: pointer, scalar, size, constant"),  # type: ignore[arg-type]
+        (lambda _: LibraryCall("f", [Argument.size(0, 0, "u8")]), "a size of type 'u8'; legal: i8, "),
+        (lambda _: LibraryCall("f", [Argument.constant(256, "i8")]), "the constant 256, which is no i8"),
+        (lambda _: LibraryCall("f", [Argument.constant(1.5)]), "the constant 1.5, which is no i64"),
+        (lambda _: LibraryCall("expf"), "calls 'expf', which is a function of C or of devscope"),
+        (lambda _: Mlir(5), "gave Mlir whose text is 5, no text"),  # type: ignore[arg-type]
+        (lambda f: ObjectCode("o", f.name), "gave ObjectCode whose data is str, not bytes"),  # type: ignore[arg-type]
+        (lambda f: CSource("", f.name, None), "gave CSource whose toolchain is None, no function"),  # type: ignore[arg-type]
+        (lambda f: CSource("", f.name, lambda _: "o"), "the toolchain gave str, not bytes"),  # type: ignore[arg-type]
+        (named("tanhf"), "gave an object that defines 'tanhf', a function of C or of devscope"),
+        (named("malloc"), "gave an object that defines 'malloc', a function of C or of devscope"),
+        (named("devscope_entry_main"), "uses 'devscope_entry_main', which is a function of the program"),
+        (
+            named("here", "%s = call i32 @absent() ret i32 %s"),
+            "gave an object that calls what is neither of C's functions .* nor among its 'calls': absent",
+        ),
         (lambda _: DeviceBinary(b"", "main"), "gave a device's binary for a target whose device type is 'cpu'"),
     ],
 )
@@ -214,6 +239,101 @@ def test_what_is_missing_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(devscope.DevscopeError, match="backend 'toy' has no function 'nothing'") as raised:
         compiled(lambda _: PythonCall("nothing"), monkeypatch)
     assert "note: buy a toy" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "function", "said"),
+    [
+        (LibraryCall, "toy_matmul", toy.matmul, "not the address of a C function"),
+        (LibraryCall, "toy_number", 0, "'toy_number' is 0, not the address of a C function"),
+        (LibraryCall, "toy_number", True, "'toy_number' is True, not the address of a C function"),
+        (PythonCall, "toy_number", 5, "'toy_number' is 5, no Python function"),
+        (PythonCall, "toy_number", "text", "'toy_number' is 'text', no Python function"),
+    ],
+)
+def test_functions_that_are_of_another_kind(
+    code: type[LibraryCall | PythonCall], name: str, function: object, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are refused as a program is loaded: called, they would crash the process."""
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, asked: function if asked == name else None)
+    with pytest.raises(devscope.DevscopeError, match=said):
+        compiled(lambda _: code(name), monkeypatch)
+
+
+@pytest.mark.parametrize("name", ["tanh", "memcpy", "main", "devscope_alloc"])
+def test_python_functions_have_names_of_their_own(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One is not taken for a function of C, of devscope or of the program that is called the same."""
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, asked: toy.matmul if asked == name else None)
+    a, b, expected = product(3, 4, 5)
+    executable = compiled(lambda _: PythonCall(name), monkeypatch)
+    np.testing.assert_allclose(executable(a, b), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_what_is_no_error_reaches_the_caller(kind: type[BaseException], monkeypatch: pytest.MonkeyPatch) -> None:
+    def stopped(*_: object) -> None:
+        raise kind
+
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __: stopped)
+    a, b, _ = product(3, 4, 5)
+    executable = compiled(lambda _: PythonCall("stopped"), monkeypatch)
+    with pytest.raises(kind):
+        executable(a, b)
+
+
+@pytest.mark.parametrize(
+    ("number", "type_", "llvm", "as_float"),
+    [
+        (1e-7, "f32", "float", "fadd float %n, -0.0"),
+        (float("inf"), "f32", "float", "fadd float %n, -0.0"),
+        (float("-inf"), "f64", "double", "fptrunc double %n to float"),
+        (float("nan"), "f64", "double", "fptrunc double %n to float"),
+        (1e22, "f64", "double", "fptrunc double %n to float"),
+        (-2.5, "f16", "half", "fpext half %n to float"),
+        (255, "i8", "i8", "uitofp i8 %n to float"),
+        (True, "i1", "i1", "uitofp i1 %n to float"),
+        (2**63, "i64", "i64", "uitofp i64 %n to float"),
+        (-3, "i32", "i32", "sitofp i32 %n to float"),
+    ],
+)
+def test_constants_as_arguments(
+    number: float, type_: str, llvm: str, as_float: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def code(function: Claimed) -> LlvmIr:
+        body = f"%f = {as_float}\nstore float %f, ptr %o\nret i32 0"
+        text = f"define i32 @{function.name}({llvm} %n, ptr %o) {{ {body} }}"
+        return LlvmIr(text, function.name, [Argument.constant(number, type_), Argument.pointer(2)])
+
+    a, b, _ = product(1, 4, 1)
+    found = compiled(code, monkeypatch)(a, b)
+    np.testing.assert_array_equal(found, np.full((1, 1), abs(number), np.float32))
+
+
+@pytest.mark.parametrize("claimed", [True, False])
+def test_programs_of_backends_of_this_process_are_not_kept(
+    claimed: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Nothing tells when their code changes: neither where they are asked for, nor where a program names one."""
+    monkeypatch.setenv("DEVSCOPE_CACHE_DIR", str(tmp_path))
+    program, backends = toy.MATMUL, ["toy"]
+    if not claimed:
+        function = program.partition("{")[2].rpartition("}")[0]
+        type_ = "tensor<?x?xf32>"
+        program = (
+            f"func.func private @own(%a: {type_}, %b: {type_}) -> {type_} "
+            f'attributes {{device.compiler = "toy"}} {{ {function} }}\n'
+            f"func.func @main(%a: {type_}, %b: {type_}) -> {type_} {{\n"
+            f"  %0 = call @own(%a, %b) : ({type_}, {type_}) -> {type_}\n  return %0 : {type_}\n}}"
+        )
+        backends = []
+    a, b, _ = product(3, 4, 5)
+    for expected in (1.0, 2.0):
+        fill = lambda a, b, out, value=expected: out.fill(value)  # noqa: E731
+        monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __, fill=fill: fill)
+        monkeypatch.setattr(
+            toy.Toy, "code", lambda _, value=expected: PythonCall(f"fill{value:.0f}"), raising=False
+        )
+        assert (devscope.compile(program, backends=backends)(a, b) == expected).all()
 
 
 def test_options_reach_the_code(monkeypatch: pytest.MonkeyPatch) -> None:

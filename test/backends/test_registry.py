@@ -10,19 +10,26 @@ from typing import Any
 import pytest
 import toy
 from toy import registered_toy as registered_toy
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.passes import ModulePass
 
 import devscope
-from devscope.backends import Backend, Row, registry
+from devscope.backends import Backend, PythonCall, Row, registry
 from devscope.cli.main import main
 from devscope.dialects.target import OptionSpec
-from devscope.errors import OptionError
-from devscope.patterns import constant, wildcard
+from devscope.errors import DeviceNotFoundError, LoweringError, OptionError
+from devscope.patterns import constant, op, wildcard
 from devscope.runtime.drivers import cuda
-from devscope.runtime.plugins import LibraryRuntime
+from devscope.runtime.plugins import LibraryRuntime, Runtime, register_runtime
 
 
 def make(name: str = "made_up", **fields: Any) -> type[Backend]:
     return type("MadeUp", (Backend,), {"name": name, **fields})
+
+
+def failing(*_: object) -> None:
+    raise ValueError("boom")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +52,20 @@ def make(name: str = "made_up", **fields: Any) -> type[Backend]:
             make(patterns=(Row("a", constant(1.0) | wildcard()),)),
             "pattern 'a' cannot match: it takes no operation",
         ),
+        (make(options=None), "'options' is None"),
+        (make(options={"a b": OptionSpec(str)}), "'a b' cannot be the name of an option"),
+        (make(options={5: OptionSpec(str)}), "5 cannot be the name of an option"),
+        (make(patterns=5), "'patterns' is 5"),
+        (make(patterns=(Row("", op("a.b")),)), "'' cannot be the name of a pattern"),
+        (make(patterns=(Row("a b", op("a.b")),)), "'a b' cannot be the name of a pattern"),
+        (make(patterns=(Row("a", op("a.b"), 7),)), "the predicate of pattern 'a' is 7, no function"),
+        (make(passes=[]), "'passes' is []"),
+        (make(passes={"before_codegen": None}), "'passes['before_codegen']' is None"),
+        (make(lowering="canonicalize"), "'lowering' is 'canonicalize'"),
+        (make(lowering=[5]), "'lowering[...]' is 5"),
+        (make(programs=5), "'programs' is 5"),
+        (make(merge="yes"), "'merge' is 'yes'"),
+        (make(__init__=failing), "backend 'made_up' cannot be made: ValueError: boom"),
         (make("onednn"), "backend 'onednn' exists already: an installed package offers it"),
         (make(device_type="made_down"), "has devices of type 'made_down'"),
     ],
@@ -69,6 +90,9 @@ def test_the_same_twice() -> None:
         (["toy:flag=1"], "must be true or false"),
         (["toy:nothing=1"], "unknown option 'nothing'"),
         (["toy:device=opencl:0"], "runs on devices such as cpu:0"),
+        (["toy:unit=1,unit=2"], "option 'unit' of backend 'toy' is given twice"),
+        (5, "'backends' is 5, which is no list of names"),
+        (None, "'backends' is None, which is no list of names"),
         (["toy:fallback=maybe"], "'fallback' of backend 'toy' is true or false"),
         ("toy", "which is no list of names"),
     ],
@@ -76,6 +100,62 @@ def test_the_same_twice() -> None:
 def test_bad_choices(chosen: Any, said: str) -> None:
     with pytest.raises(OptionError, match=re.escape(said)):
         devscope.compile(toy.MATMUL, backends=chosen, cache=False)
+
+
+class Raising(ModulePass):
+    name = "raising"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        raise ValueError("boom")
+
+
+class Breaking(ModulePass):
+    """Leaves calls of functions that are not there."""
+
+    name = "breaking"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for one in op.body.block.ops:
+            one.properties["sym_name"] = StringAttr("other")
+
+
+class Emptying(ModulePass):
+    name = "emptying"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for one in list(op.body.block.ops):
+            one.detach()
+
+
+@pytest.mark.parametrize(
+    ("phase", "one", "said"),
+    [
+        ("before_partitioning", Raising, "its pass 'raising' failed before_partitioning: ValueError: boom"),
+        ("after_partitioning_0", Raising, "its pass 'raising' failed after_partitioning_0: ValueError: boom"),
+        ("after_partitioning_1", Raising, "its pass 'raising' failed after_partitioning_1: ValueError: boom"),
+        ("after_partitioning_0", Breaking, "its pass 'breaking' failed after_partitioning_0: VerifyException"),
+        ("after_partitioning_1", Emptying, "its pass 'emptying' changes what the program offers"),
+    ],
+)
+def test_passes_that_fail(phase: str, one: type, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toy.Toy, "passes", {phase: [one]})
+    with pytest.raises(LoweringError, match=said):
+        devscope.compile(toy.MATMUL, backends=["toy"], cache=False)
+
+
+def test_options_that_cannot_be_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(toy.Toy, "check_options", failing)
+    with pytest.raises(OptionError, match="backend 'toy' cannot check its options: ValueError: boom"):
+        devscope.compile(toy.MATMUL, backends=["toy"], cache=False)
+
+
+def test_runtimes_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DeviceNotFoundError, match="the runtime of backend 'bad' cannot be made: ValueError: boom"):
+        register_runtime(type("Bad", (Runtime,), {"name": "bad", "__init__": failing}))
+    monkeypatch.setattr(toy.Toy, "code", lambda _: PythonCall("toy_matmul"), raising=False)
+    monkeypatch.setattr(toy.ToyRuntime, "use_threads", failing)
+    with pytest.raises(DeviceNotFoundError, match="of backend 'toy' cannot use threads: ValueError: boom"):
+        devscope.compile(toy.MATMUL, backends=["toy"], cache=False)
 
 
 def test_nothing_is_imported_before_it_is_named() -> None:

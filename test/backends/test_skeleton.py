@@ -1,6 +1,8 @@
 """What ``devscope new-backend`` writes works, and passes the conformance suite."""
 
 import importlib
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -37,3 +39,22 @@ def test_a_folder_that_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is there already"):
         write_skeleton("fresh_two", tmp_path)
+
+
+def test_programs_of_another_state_of_it_are_not_taken_from_the_cache(tmp_path: Path) -> None:
+    """A vendor edits a backend, and sees what it makes then."""
+    write_skeleton("edited", tmp_path)
+    (tmp_path / "pip").mkdir()
+    offer(tmp_path, tmp_path / "pip")
+    paths = os.pathsep.join([str(tmp_path), str(tmp_path / "pip")])
+    environment = {**os.environ, "PYTHONPATH": paths, "DEVSCOPE_CACHE_DIR": str(tmp_path / "cache")}
+    start = "import sys; from devscope.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", start, "run", str(tmp_path / "model.mlir"), "--random", "0"]
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, "--backend", "edited"], env=environment, capture_output=True, text=True)
+
+    assert "8x4xf32" in run().stdout
+    code = tmp_path / "devscope_edited" / "backend.py"
+    code.write_text(code.read_text().replace('PythonCall("edited_matmul")', 'PythonCall("not_there")'))
+    assert "backend 'edited' has no function 'not_there'" in run().stderr

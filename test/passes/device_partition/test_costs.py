@@ -25,7 +25,7 @@ from devscope.passes.device_partition.graph import Graph
 from devscope.passes.device_partition.placement import Placed
 from devscope.passes.device_partition.structure import structure_of
 from devscope.passes.device_partition.wholes import key_of
-from devscope.patterns import op, wildcard
+from devscope.patterns import Custom, op, wildcard
 from devscope.profile import Profiler
 from devscope.runtime.drivers import driver
 
@@ -131,6 +131,23 @@ def test_wrong_files(text: str, message: str) -> None:
 def test_a_backend_that_says_no_time(said: float) -> None:
     with pytest.raises(LoweringError, match="which is no time"):
         partitioned(chain(BODY), [Claimer("byoc", PATTERNS, said=said)], strategy="search")
+
+
+@pytest.mark.parametrize("said", ["1e-3", [], 10**400])
+def test_a_backend_that_says_no_number(said: Any) -> None:
+    with pytest.raises(LoweringError, match=r"the cost of 'byoc\.tanh' failed: (Type|Overflow)Error"):
+        partitioned(chain(BODY), [Claimer("byoc", PATTERNS, said=said)], strategy="search")
+
+
+def test_patterns_that_fail() -> None:
+    """Checks of values, and patterns that are functions, are code of a backend, too."""
+
+    def fails(_: Any) -> bool:
+        raise ValueError("no")
+
+    for pattern in (op("math.tanh", wildcard().where(fails)), Custom(fails)):
+        with pytest.raises(LoweringError, match=r"the pattern 'byoc\.tanh' failed: ValueError: no"):
+            partitioned(chain(BODY), [Claimer("byoc", [("tanh", pattern, None)])])
 
 
 def test_predicates_that_fail() -> None:
