@@ -16,6 +16,7 @@ from devscope.lowering.initial_values import drop_empty_loops, keep_initial_valu
 from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.kernels.accumulators import is_zero_constant
 from devscope.lowering.kernels.normalise import normalise_contractions
+from devscope.lowering.kernels.one_hot import read_rows
 from devscope.lowering.kernels.operands_apart import join_operands, keep_operands_apart
 from devscope.lowering.kernels.repeated_extensions import repeat_extensions
 from devscope.lowering.legal import check_module
@@ -76,7 +77,7 @@ def to_buffers(
             _protect_arguments(function)
     _lift_control_flow(module, run_passes)
     extract_constants(module, constants, target.inline_elements)
-    _prepare_tensors(module, run_passes, target, options, checks, for_kernels)
+    _prepare_tensors(module, run_passes, target, options, constants, checks, for_kernels)
     _separate_results(module)
     _read_where_copied(module)
     run_passes(module.operation, pipeline("allocate"))
@@ -130,7 +131,13 @@ def _is_signless(type_: Any) -> bool:
 
 
 def _prepare_tensors(
-    module: Any, run_passes: RunPasses, target: Target, options: Options, checks: Checks, for_kernels: bool
+    module: Any,
+    run_passes: RunPasses,
+    target: Target,
+    options: Options,
+    constants: ConstantTable,
+    checks: Checks,
+    for_kernels: bool,
 ) -> None:
     """Schedule, generalise and fuse the tensor code of ``module``.
 
@@ -166,6 +173,8 @@ def _prepare_tensors(
     repeat_extensions(module)
     keep_operands_apart(module)
     run_passes(module.operation, pipeline("fuse"))
+    if read_rows(module, constants):
+        run_passes(module.operation, pipeline("fuse"))
     join_operands(module)
     run_passes(module.operation, pipeline("fold_ones"))
     release_initial_values(module)
