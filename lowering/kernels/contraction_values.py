@@ -69,7 +69,8 @@ def values(
     if row.template == PACKED:
         return made | _of_packed(found, row, library, follows, extras)
     if row.template == NARROW:
-        return made | _of_narrow(found, rows, columns, row.numbers["steps"])
+        apart = row.numbers.get("apart", 1)
+        return made | _of_narrow(found, rows, columns, row.numbers["steps"]) | {"APART": apart}
     return made | of_dots(found, row.numbers, library)
 
 
@@ -149,7 +150,8 @@ def _of_narrow(found: Contraction, rows: int, columns: int, steps: int) -> dict[
 
     def read(step: int) -> str:
         return f"""%step{step} = arith.constant {step} : index
-            %at_k{step} = arith.addi %k0, %step{step} : index
+            %behind{step} = arith.muli %step{step}, %apart : index
+            %at_k{step} = arith.addi %k0, %behind{step} : index
             {read_rows(found, rows, f"%at_k{step}", f"{step}")}"""
 
     return {

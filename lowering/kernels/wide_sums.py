@@ -40,7 +40,7 @@ def widen_sums(module: Any, others: Collection[str] = ()) -> list[Any]:
 
 
 def _combiner(op: Any, names: Collection[str]) -> Any | None:
-    """The operation, of ``names``, that ``op`` combines its one result by, of a type that is too narrow for sums."""
+    """The one of ``names`` that ``op`` combines its result by, which is of a type that is too narrow for sums."""
     if not op.name.startswith("linalg.") or list(op.results) or not len(op.regions):
         return None
     *_, result = op.operands

@@ -217,6 +217,17 @@ def test_few_rows_or_columns() -> None:
     )
 
 
+def test_one_row() -> None:
+    """Rows of B side by side that stand apart: groups of them that are whole, or not, or none."""
+    lengths = (1, 7, 8, 9, 127, 128, 129, 300)
+    cases = [Case("mk,kn->mn", {"m": 1, "k": k, "n": n}) for k in lengths for n in (5, 64)]
+    cases += [
+        Case("mk,kn->mn", {"m": 1, "k": 77, "n": n}, element) for n in (3, 4100) for element in ("f32", "f64")
+    ]
+    cases += [Case("bk,bkn->bn", {"b": 3, "k": 150, "n": 40}, element) for element in ("f32", "i32", "i64")]
+    check([*cases, Case("mk,kn->mn", {"m": 1, "k": 1, "n": 40}, dynamic="k")])
+
+
 def test_few_columns_and_long_sums() -> None:
     """Vectors along k: blocks, steps and panels that are not whole, batches, and what has to be packed."""
     sizes = {"m": 21, "n": 7, "k": 301, "b": 3}

@@ -1,5 +1,6 @@
 // contraction.mlir for the few rows of A that a block has. B, whose last axis is n, is read once and where it is:
-// ${STEPS} rows of it side by side, all their columns that a task has. %sums[b, m, n] holds what is added up so far.
+// ${STEPS} rows of it side by side, all their columns that a task has. These rows are ${APART} apart if
+// a task has whole rows, so that what is read after each stands behind it in memory. %sums[b, m, n] holds what is added up so far.
 // The function itself is not optimised, which would take long: tasks do the work.
 func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optimize_none} {
   %0 = arith.constant 0 : index
@@ -24,6 +25,10 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
   %blocks = arith.muli %parts, %batch : index
   %behind = arith.remui %K, %together : index
   %in_parts = arith.subi %K, %behind : index
+  %far = arith.constant ${APART} : index
+  %has_rows = arith.cmpi ule, %N, %part : index
+  %most_apart = arith.select %has_rows, %far, %1 : index
+  %of_group = arith.muli %together, %most_apart : index
   scf.parallel (%task) = (%0) to (%blocks) step (%1) {
     %b = arith.divui %task, %parts : index
     %number = arith.remui %task, %parts : index
@@ -37,15 +42,22 @@ func.func private @${NAME}(${PARAMETERS}) attributes {llvm.no_inline, llvm.optim
       }
     }
     ${PANEL_OF_A}
-    scf.for %k0 = %0 to %in_parts step %together {
-      ${READ_ALL_A}
-      scf.for %column = %j_begin to %j_end step %columns {
-        %sums0 = vector.transfer_read %sums[%b, %0, %column], %zero {in_bounds = [true, true]} : memref<?x?x?x${SUM}>, ${BLOCK}
-        ${ADD_ALL}
-        vector.transfer_write %sums${STEPS}, %sums[%b, %0, %column] {in_bounds = [true, true]} : ${BLOCK}, memref<?x?x?x${SUM}>
+    scf.for %group = %0 to %in_parts step %of_group {
+      %left = arith.subi %in_parts, %group : index
+      %possible = arith.divui %left, %together : index
+      %apart = arith.minui %possible, %most_apart : index
+      %next = arith.addi %group, %apart : index
+      scf.for %k0 = %group to %next step %1 {
+        ${READ_ALL_A}
+        scf.for %column = %j_begin to %j_end step %columns {
+          %sums0 = vector.transfer_read %sums[%b, %0, %column], %zero {in_bounds = [true, true]} : memref<?x?x?x${SUM}>, ${BLOCK}
+          ${ADD_ALL}
+          vector.transfer_write %sums${STEPS}, %sums[%b, %0, %column] {in_bounds = [true, true]} : ${BLOCK}, memref<?x?x?x${SUM}>
+        }
       }
     }
     scf.for %k0 = %in_parts to %K step %1 {
+      %apart = arith.constant 1 : index
       ${READ_A}
       scf.for %column = %j_begin to %j_end step %columns {
         %sums0 = vector.transfer_read %sums[%b, %0, %column], %zero {in_bounds = [true, true]} : memref<?x?x?x${SUM}>, ${BLOCK}
