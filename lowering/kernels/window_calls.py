@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import product
@@ -48,6 +49,26 @@ class Call:
         if blocks[plan.side_by_side] != found.extent(plan.side_by_side):
             blocks[plan.side_by_side] = -(-blocks[plan.side_by_side] // self.lanes) * self.lanes
         self.blocks = block_extents(found, self.chain, blocks, pixels, row.numbers["elements"])
+        self.joined = self._joined()
+
+    def _joined(self) -> tuple[int, int, int] | None:
+        """A loop of rows that windows overlap along, that of their elements, and how many rows are computed at
+        once, of which all blocks have multiples; None if that is one.
+        """
+        found, count = self.found, self.found.size(self.plan.sums)
+        if not self.chain or count is None or count > _UNROLLED:
+            return None
+        loop = self.chain[-1]
+        number = found.axis_with(loop)
+        if number is None or (axis := found.axes[number]).outer != loop or axis.inner is None:
+            return None
+        extent, block = found.extent(loop), self.blocks.get(loop, 1)
+        window = found.extent(axis.inner)
+        if extent is None or window is None or (window - 1) * axis.dilation < axis.step:
+            return None
+        most = range(self.row.numbers.get("rows", 1), 1, -1)
+        rows = next((rows for rows in most if extent % rows == 0 and block % rows == 0), 1)
+        return None if rows == 1 else (loop, axis.inner, rows)
 
     def _chain(self) -> list[int]:
         """The last rows of the result that a block can have, those with the same filters."""
@@ -121,9 +142,12 @@ class Call:
         lanes, of, c = self.lanes, self.found.element, element_of(self.result)
         constants = self.image.constants()
         hoisted, sums = IndexText("h"), IndexText("s")
-        result = self._sums(hoisted, sums)
         end = IndexText("d")
-        self._end(end, result)
+        if self.joined is None:
+            self._end(end, self._sums(hoisted, sums))
+        else:
+            for row, result in enumerate(self._joined_sums(hoisted, sums, *self.joined)):
+                self._end(end, result, row)
         columns = f"""scf.for %v = %0 to %columns step %lanes {{
           %rest = arith.subi %columns, %v : index
           %inside = vector.create_mask %rest : vector<{lanes}xi1>"""
@@ -165,7 +189,8 @@ class Call:
         for loop in self.chain:
             if self.block(loop) != 1:
                 indices[loop] = text.new()
-                text.lines.append(f"scf.for {indices[loop]} = %0 to %rows{loop} step %1 {{")
+                step = self.joined[2] if self.joined is not None and self.joined[0] == loop else 1
+                text.lines.append(f"scf.for {indices[loop]} = %0 to %rows{loop} step {around.value(step)} {{")
         text.name("%x_behind", self.image.offset(text, indices, strides))
         text.name("%c_behind", self._offset(text, indices, "%c_stride{}"))
         for number, (_, axes) in enumerate(self.extras):
@@ -255,6 +280,28 @@ class Call:
             made = total
         return made
 
+    def _joined_sums(self, hoisted: IndexText, text: IndexText, loop: int, inner: int, rows: int) -> list[str]:
+        """The names of the sums of rows that are computed at once; what several rows read is read once."""
+        found, strides = self.found, self._strides(hoisted)
+        axis = found.axes[found.axis_with(loop) or 0]
+        read: dict[tuple[int, ...], list[tuple[int, dict[int, Index]]]] = {}
+        for row in range(rows):
+            for place in product(*(range(found.extent(each) or 0) for each in self.plan.sums)):
+                indices: dict[int, Index] = dict(zip(self.plan.sums, place, strict=True))
+                there = dict(zip(self.plan.sums, place, strict=True))
+                there[inner] = row * axis.step + there[inner] * axis.dilation
+                read.setdefault(tuple(there.values()), []).append((row, indices))
+        sums, filters = [self._begin_of(text, row) for row in range(rows)], dict[tuple[Index, ...], str]()
+        for _, users in sorted(read.items()):
+            row, indices = users[0]
+            x = self._element(text, self.image.offset(hoisted, {**indices, loop: row}, strides))
+            for row, indices in users:
+                key, w = tuple(indices.values()), None
+                if self.filters is not None:
+                    w = filters[key] = filters.get(key) or self._filter(hoisted, indices)
+                sums[row] = self._add(text, sums[row], x, w)
+        return sums
+
     def _element(self, text: IndexText, offset: Index) -> str:
         """Elements of the image."""
         of, lanes = self.found.element, self.lanes
@@ -297,37 +344,52 @@ class Call:
             return text.define(f"arith.addi {sums}, {text.define(f'arith.muli {x}, {w} : {type_}')} : {type_}")
         return text.define(f"vector.fma {x}, {w}, {sums} : {type_}")
 
-    def _begin(self) -> list[str]:
-        """Lines for ``%begin``."""
+    def _begin(self, at: str = "%c_at") -> list[str]:
+        """Lines for ``%begin``, of the row at ``at``."""
         lanes, of, c = self.lanes, self.found.element, element_of(self.result)
         sums, stored = f"vector<{lanes}x{of}>", f"vector<{lanes}x{c}>"
         if self.begin is not None:
             line = f"%begin_ = arith.constant dense<{self.begin}> : {stored}"
         else:
             types = f"{FLAT.format(c)}, vector<{lanes}xi1>, {stored} into {stored}"
-            line = f"%begin_ = vector.maskedload %C[%c_at], %inside, %nothing : {types}"
+            line = f"%begin_ = vector.maskedload %C[{at}], %inside, %nothing : {types}"
         return [line, f"%begin = arith.{'bitcast' if c == of else 'extf'} %begin_ : {stored} to {sums}"]
 
-    def _end(self, text: IndexText, sums: str) -> None:
-        """Lines that store ``sums``, through the epilogue."""
+    def _begin_of(self, text: IndexText, row: int) -> str:
+        """What the sums of one of the rows begin with that are computed at once."""
+        if row == 0 or self.begin is not None:
+            return "%begin"
+        lines, name = _of_row(self._begin(self._place(text, row)), "%begin", row)
+        text.lines += lines
+        return name
+
+    def _place(self, text: IndexText, row: int) -> str:
+        """Where elements of one of the rows are in the result that are computed at once."""
+        if row == 0 or self.joined is None:
+            return "%c_at"
+        return text.value(text.add("%c_at", text.mul(row, f"%c_stride{self.joined[0]}")))
+
+    def _end(self, text: IndexText, sums: str, row: int = 0) -> None:
+        """Lines that store ``sums``, through the epilogue; of one of the rows that are computed at once."""
         lanes, of, c = self.lanes, self.found.element, element_of(self.result)
         stored = f"vector<{lanes}x{c}>"
         done = sums if c == of else text.define(f"arith.truncf {sums} : vector<{lanes}x{of}> to {stored}")
         if self.follows is not None:
+            lines: list[str] = []
             for number, (value, axes) in enumerate(self.extras):
-                self._read_extra(text, number, value, axes)
-            text.lines += [
-                line.replace("$block", f"{lanes}x").replace("%sums", done) for line in self.follows.steps
-            ]
-            done = self.follows.done.replace("%sums", done)
-        text.lines.append(
-            f"vector.maskedstore %C[%c_at], %inside, {done} : {FLAT.format(c)}, vector<{lanes}xi1>, {stored}"
-        )
+                lines.append(self._read_extra(text, number, value, axes, row))
+            lines += [line.replace("$block", f"{lanes}x").replace("%sums", done) for line in self.follows.steps]
+            lines, done = _of_row(lines, self.follows.done.replace("%sums", done), row)
+            text.lines += lines
+        types = f"{FLAT.format(c)}, vector<{lanes}xi1>, {stored}"
+        text.lines.append(f"vector.maskedstore %C[{self._place(text, row)}], %inside, {done} : {types}")
 
-    def _read_extra(self, text: IndexText, number: int, value: Any, axes: Sequence[int]) -> None:
-        """Lines for ``%operand{number}``."""
+    def _read_extra(self, text: IndexText, number: int, value: Any, axes: Sequence[int], row: int) -> str:
+        """The line for ``%operand{number}``."""
         element, loop = element_of(value), self.plan.side_by_side
         at = text.add(f"%behind_of{number}", f"%block_of{number}")
+        if self.joined is not None and self.found.axes_of_result[self.joined[0]] in axes:
+            at = text.add(at, text.mul(row, f"%stride{self.joined[0]}_of{number}"))
         axis, stride = self.found.axes_of_result[loop], f"%stride{loop}_of{number}"
         known: Index = 0
         if axis in axes:
@@ -335,4 +397,18 @@ class Call:
             known = 1 if strides_of(value)[axes.index(axis)] == 1 else stride
         read = read_line(text, f"%extra{number}", at, element, self.lanes, known)
         type_ = f"vector<{self.lanes}x{element}>"
-        text.lines.append(f"%operand{number} = arith.bitcast {read} : {type_} to {type_}")
+        return f"%operand{number} = arith.bitcast {read} : {type_} to {type_}"
+
+
+_DEFINED = re.compile(r"^\s*%(\w+) =", re.MULTILINE)
+_NAME = re.compile(r"%(\w+)")
+
+
+def _of_row(lines: list[str], done: str, row: int) -> tuple[list[str], str]:
+    """``lines`` with names of their own for a row."""
+    own = {name for line in lines for name in _DEFINED.findall(line)}
+
+    def renamed(name: re.Match[str]) -> str:
+        return f"{name[0]}_row{row}" if name[1] in own else name[0]
+
+    return [_NAME.sub(renamed, line) for line in lines], _NAME.sub(renamed, done)

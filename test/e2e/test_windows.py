@@ -227,3 +227,55 @@ def test_windows_as_large_as_the_image(name: str, target: str) -> None:
             x[0, 0, 1], x[0, 1, 2], x[0, 2] = np.nan, -np.inf, 0
         want = reduce(np.abs(x), axis=tuple(range(2, 2 + rank)), keepdims=True)
         np.testing.assert_allclose(program(x), want, rtol=1e-5)
+
+
+JOINED = """
+func.func @main(%x: tensor<2x3x{high}x9xf32>, %w: tensor<3x{size}x{size}xf32>, %init: {result},
+    %bias: tensor<3xf32>, %by_row: tensor<{rows}xf32>, %more: {result}) -> {result} {{
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : {result}
+  %f = linalg.fill ins(%zero : f32) outs(%e : {result}) -> {result}
+  %p = tensor.pad %x low[0, 0, {pad}, {pad}] high[0, 0, {pad}, {pad}] {{
+  ^bb0(%i: index, %j: index, %k: index, %l: index):
+    tensor.yield %zero : f32
+  }} : tensor<2x3x{high}x9xf32> to tensor<2x3x{padded}xf32>
+  %0 = linalg.depthwise_conv_2d_nchw_chw {{strides = dense<[{stride}, 1]> : tensor<2xi64>,
+      dilations = dense<1> : tensor<2xi64>}} ins(%p, %w : tensor<2x3x{padded}xf32>, tensor<3x{size}x{size}xf32>)
+    outs({begin} : {result}) -> {result}
+  %1 = linalg.generic {{indexing_maps = [affine_map<(n, c, h, w) -> (n, c, h, w)>, affine_map<(n, c, h, w) -> (c)>,
+      affine_map<(n, c, h, w) -> (h)>, affine_map<(n, c, h, w) -> (n, c, h, w)>,
+      affine_map<(n, c, h, w) -> (n, c, h, w)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}}
+    ins(%0, %bias, %by_row, %more : {result}, tensor<3xf32>, tensor<{rows}xf32>, {result}) outs(%e : {result}) {{
+  ^bb0(%a: f32, %b: f32, %c: f32, %d: f32, %o: f32):
+    %s = arith.addf %a, %b : f32
+    %r = arith.maximumf %s, %c : f32
+    %t = arith.addf %r, %d : f32
+    linalg.yield %t : f32
+  }} -> {result}
+  return %1 : {result}
+}}
+"""
+
+
+@pytest.mark.parametrize("begin", ["%f", "%init"])
+@pytest.mark.parametrize(("rows", "size", "stride"), [(7, 3, 1), (14, 5, 1), (5, 3, 2), (12, 3, 2), (11, 3, 1)])
+def test_rows_that_are_computed_at_once(rows: int, size: int, stride: int, begin: str) -> None:
+    """Also what is done with each row behind, of NaN and infinities."""
+    pad, rng = size // 2, np.random.default_rng(rows)
+    high, padded = (rows - 1) * stride + 1, f"{(rows - 1) * stride + size}x{9 + 2 * pad}"
+    names = {"pad": pad, "high": high, "padded": padded, "size": size, "stride": stride, "rows": rows}
+    program = devscope.compile(
+        JOINED.format(result=f"tensor<2x3x{rows}x9xf32>", begin=begin, **names), cache=False
+    )
+    shapes = (2, 3, high, 9), (3, size, size), (2, 3, rows, 9), (3,), (rows,), (2, 3, rows, 9)
+    x, w, init, bias, by_row, more = (rng.standard_normal(shape).astype(np.float32) for shape in shapes)
+    x[0, 1, 2, 3], x[1, 2, 0, 0], more[0, 0, 1, 1] = np.nan, np.inf, -np.inf
+    image = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    out = np.zeros_like(init) if begin == "%f" else init.copy()
+    for i, j in itertools.product(range(size), repeat=2):
+        part = image[:, :, i : i + (rows - 1) * stride + 1 : stride, j : j + 9]
+        with np.errstate(invalid="ignore"):
+            out += part * w[:, i, j][:, None, None]
+    want = np.maximum(out + bias[:, None, None], by_row[:, None]) + more
+    np.testing.assert_allclose(program(x, w, init, bias, by_row, more), want, rtol=1e-4, atol=1e-4)
