@@ -52,6 +52,7 @@ _EXPANSIONS: Mapping[str, str] = {
     "stablehlo.cbrt": "element_types.expand_cube_root",
     "stablehlo.bitcast_convert": "element_types.expand_bitcast",
     "stablehlo.dot_general": "element_types.expand_dot",
+    "stablehlo.reduce_precision": "element_types.expand_reduced_precision",
     "stablehlo.tuple": "element_types.expand_tuple",
     "stablehlo.get_tuple_element": "element_types.expand_part_of_tuple",
     "tm_tensor.scatter": "tm_tensor.expand_scatter",
@@ -113,12 +114,13 @@ def _is_plain(module: Any) -> bool:
 
 
 def _expand(module: Any) -> None:
-    """Expansions may need others, none one of its own kind. Calls of what nobody knows are left."""
-    left: list[str] = []
+    """Expansions may need others, also of their own kind. What upstream lowers, and what nobody knows, is left."""
+    left: tuple[int, list[str]] = 0, []
     while True:
-        found = [op for op in mlir_util.walk(module.operation) if op.name in _EXPANSIONS]
-        names = [op.name for op in found]
-        if names == left:
+        ops = mlir_util.walk(module.operation)
+        found = [op for op in ops if op.name in _EXPANSIONS]
+        state = len(ops), [op.name for op in found]
+        if state == left:
             return
         for op in reversed(found):  # inner ones first: what is expanded copies its regions
             name, location = op.name, decode_location(op.location)
@@ -126,20 +128,7 @@ def _expand(module: Any) -> None:
                 _expansion(name)(op)
             except (ir.MLIRError, IndexError, KeyError, ValueError):
                 raise LoweringError(f"'{name}' cannot be lowered in this form", location) from None
-        if _OPTIONAL.issuperset(names):
-            return
-        left = names
-
-
-_OPTIONAL = frozenset(
-    f"stablehlo.{name}"
-    for name in [
-        *["compare", "slice", "reduce", "reverse", "rng", "select_and_scatter", "reduce_window", "convolution"],
-        *["concatenate", "dynamic_broadcast_in_dim", "dynamic_update_slice", "bitcast_convert", "dot_general"],
-        *["add", "maximum", "minimum", "cbrt"],
-    ]
-)
-"""Those of which some forms are left."""
+        left = state
 
 
 def _expansion(name: str) -> Callable[[Any], None]:

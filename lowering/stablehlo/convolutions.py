@@ -1,4 +1,4 @@
-"""Convolutions whose extents of space are known as the program runs: padding, then sums of products over windows."""
+"""Convolutions of extents that are known as the program runs: padding, then sums of products over windows."""
 
 from __future__ import annotations
 
@@ -47,20 +47,15 @@ class _Value:
 
 
 def expand_convolution(op: Any) -> None:
-    """``stablehlo.convolution`` of such extents, which upstream does not lower, and ``stablehlo.dynamic_conv``.
+    """``stablehlo.convolution`` of dynamic extents, which upstream does not lower, and ``stablehlo.dynamic_conv``.
 
     Layouts stay as they are. Without their sign integers have the same products and sums.
     """
     types = [op.operands[0].type, op.operands[1].type, op.results[0].type]
     layouts = _layouts(op)
     space = len(layouts[0]) - 2
-    extents = [
-        extent
-        for type_, letters in zip(types, layouts, strict=True)
-        for extent, letter in zip(shape(type_), letters, strict=True)
-        if letter.isdigit()
-    ]
-    if op.name == "stablehlo.convolution" and -1 not in extents:
+    of_features, of_batch = number(op, "feature_group_count", 1), number(op, "batch_group_count", 1)
+    if op.name == "stablehlo.convolution" and _is_known_upstream(types, layouts, of_features * of_batch):
         return
     lines = ["%zero = arith.constant 0 : index\n%one = arith.constant 1 : index"]
     emit = lines.append
@@ -68,7 +63,6 @@ def expand_convolution(op: Any) -> None:
     plain = ir.IntegerType.get_signless(of.width, op.context) if isinstance(of, ir.IntegerType) else of
     x, w = (_operand(op, emit, n, name, layouts[n], of, plain) for n, name in enumerate(("%x", "%w")))
     _count_windows(op, emit, x, w)
-    of_features, of_batch = number(op, "feature_group_count", 1), number(op, "batch_group_count", 1)
     groups = of_features * of_batch
     if groups > 1:  # in front of padding, which upstream would move behind without the sizes of what it pads
         x = _in_groups(emit, x, "i" if of_features > 1 else "b", groups)
@@ -85,6 +79,19 @@ def expand_convolution(op: Any) -> None:
     emit(f"%out = builtin.unrealized_conversion_cast %sums : {whole.type} to {types[2]}")
     emit(f'"devscope.return"(%out) : ({types[2]}) -> ()')
     expand(op, "\n".join(lines))
+
+
+def _is_known_upstream(types: Sequence[Any], layouts: Sequence[Sequence[str]], groups: int) -> bool:
+    """All static ones are; of a dynamic batch those without groups, with features behind the axes of space."""
+    extents = [
+        (extent, letter)
+        for type_, letters in zip(types, layouts, strict=True)
+        for extent, letter in zip(shape(type_), letters, strict=True)
+    ]
+    unknown = {letter for extent, letter in extents if extent < 0}
+    axes = [str(axis) for axis in range(len(layouts[0]) - 2)]
+    is_plain = [list(letters) for letters in layouts] == [["b", *axes, "i"], [*axes, "i", "o"], ["b", *axes, "o"]]
+    return not unknown or (unknown == {"b"} and groups == 1 and is_plain)
 
 
 def _layouts(op: Any) -> list[list[str]]:

@@ -102,6 +102,24 @@ def _join(op: Any, extents: list[int], wide: str, narrow: str) -> None:
     expand(op, "\n".join([*lines, f'"devscope.return"(%r) : ({new}) -> ()']))
 
 
+def expand_reduced_precision(op: Any) -> None:
+    """Of dynamic extents element by element: upstream asks for sizes that this operation cannot say, and ends."""
+    type_ = op.results[0].type
+    if ir.RankedTensorType(type_).has_static_shape:
+        return
+    one = tensor([], element(type_))
+    form = commas(f"{name} = {op.attributes[name]}" for name in ("exponent_bits", "mantissa_bits"))
+    lines = [
+        f'%r = "stablehlo.map"(%0) <{{dimensions = array<i64: {commas(range(len(shape(type_))))}>}}> ({{',
+        f"^bb0(%x: {one}):",
+        f'%y = "stablehlo.reduce_precision"(%x) <{{{form}}}> : ({one}) -> {one}',
+        f"stablehlo.return %y : {one}",
+        f"}}) : ({type_}) -> {type_}",
+        f'"devscope.return"(%r) : ({type_}) -> ()',
+    ]
+    expand(op, "\n".join(lines))
+
+
 def expand_dot(op: Any) -> None:
     """An algorithm says how exact a product is at least; what has all digits of its operands is so."""
     if "algorithm" in op.attributes:

@@ -193,15 +193,16 @@ def expand_dynamic_reduce_window(op: Any) -> None:
 
 
 def expand_reduce_window(op: Any) -> None:
-    """Of dynamic extents with padding or dilations, which upstream does not lower."""
+    """Of dynamic extents, of which upstream lowers pooling alone."""
     extents = shape(op.operands[0].type)
     rank = len(extents)
     padding = integers(op, "padding", [0] * (2 * rank))
     dilations = [integers(op, name, [1] * rank) for name in ("base_dilations", "window_dilations")]
-    if -1 not in extents or (not any(padding) and dilations == [[1] * rank] * 2):
-        return
     strides = integers(op, "window_strides", [1] * rank)
     windows = integers(op, "window_dimensions")
+    is_plain = not any(padding) and dilations == [[1] * rank] * 2
+    if -1 not in extents or (is_plain and _is_pooling(op, windows, strides)):
+        return
     named = {
         "w": windows,
         "s": strides,
@@ -216,6 +217,16 @@ def expand_reduce_window(op: Any) -> None:
         for axis, value in enumerate(values)
     ]
     _reduce_windows(op, lines, op.regions[0].blocks[0])
+
+
+def _is_pooling(op: Any, windows: list[int], strides: list[int]) -> bool:
+    """Of the dimensions between the first and the last one, as upstream knows it."""
+    outer = [*windows[::3], *strides[::3]] if len(windows) == 4 else [*windows[::4], *strides[::4]]
+    if len(windows) not in (4, 5) or set(outer) != {1} or len(op.results) > 1:
+        return False
+    body = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+    is_float = isinstance(element(op.results[0].type), (ir.F32Type, ir.F64Type))
+    return is_float and len(body) == 2 and body[0] in ("stablehlo.add", "stablehlo.maximum", "stablehlo.minimum")
 
 
 def _reduce_windows(op: Any, lines: list[str], block: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -71,6 +72,41 @@ func.func @of_batches(%x: tensor<?x3x?xf32>, %w: tensor<?x3x?xf32>) -> tensor<?x
     {batch_group_count = 2 : i64, feature_group_count = 1 : i64}
     : (tensor<?x3x?xf32>, tensor<?x3x?xf32>) -> tensor<?x?x?xf32>
   return %0 : tensor<?x?x?xf32>
+}
+func.func @many_images(%x: tensor<?x3x5x6xf32>, %w: tensor<4x3x2x3xf32>) -> tensor<?x4x3x2xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
+    window = {stride = [1, 2], rhs_dilate = [2, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<?x3x5x6xf32>, tensor<4x3x2x3xf32>) -> tensor<?x4x3x2xf32>
+  return %0 : tensor<?x4x3x2xf32>
+}
+func.func @window_sums(%x: tensor<?x4x6xi32>) -> tensor<?x3x5xi32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %0 = "stablehlo.reduce_window"(%x, %zero) <{window_dimensions = array<i64: 1, 2, 2>}> ({
+  ^bb0(%a: tensor<i32>, %b: tensor<i32>):
+    %s = stablehlo.add %a, %b : tensor<i32>
+    stablehlo.return %s : tensor<i32>
+  }) : (tensor<?x4x6xi32>, tensor<i32>) -> tensor<?x3x5xi32>
+  return %0 : tensor<?x3x5xi32>
+}
+func.func @fewer_digits(%x: tensor<?x2xf32>) -> tensor<?x2xf32> {
+  %0 = stablehlo.reduce_precision %x, format = e8m7 : tensor<?x2xf32>
+  return %0 : tensor<?x2xf32>
+}
+"""
+
+# Each alone in a module: nothing else makes the compiler look again at what an expansion made.
+SPECTRUM = """
+func.func @main(%x: tensor<?x6xf32>) -> tensor<?x4xcomplex<f32>> {
+  %0 = stablehlo.fft %x, type = RFFT, length = [6] : (tensor<?x6xf32>) -> tensor<?x4xcomplex<f32>>
+  return %0 : tensor<?x4xcomplex<f32>>
+}
+"""
+SPREAD = """
+func.func @main(%x: tensor<5x?x1xf32>, %w: tensor<2x1x1xf32>) -> tensor<5x?x1xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, f]x[0, i, o]->[b, 0, f], window = {pad = [[1, 1]],
+    lhs_dilate = [2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+    : (tensor<5x?x1xf32>, tensor<2x1x1xf32>) -> tensor<5x?x1xf32>
+  return %0 : tensor<5x?x1xf32>
 }
 """
 
@@ -182,6 +218,37 @@ def test_convolutions_of_groups_of_a_batch(program: Any) -> None:
     parts = [_convolved(images[3 * g : 3 * g + 3], filters[2 * g : 2 * g + 2], (1, 1), (1, 1)) for g in range(2)]
     found = program.run("of_batches", x, w)
     np.testing.assert_allclose(found, np.concatenate(parts, axis=1)[:, :, 0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_convolutions_of_any_number_of_images(program: Any, batch: int) -> None:
+    """Features in front of the axes of space."""
+    rng = np.random.default_rng(5)
+    x, w = (rng.standard_normal(shape).astype(np.float32) for shape in ((batch, 3, 5, 6), (4, 3, 2, 3)))
+    expected = _convolved(np.moveaxis(x, 1, 3), np.moveaxis(w, 1, 3), (1, 2), (2, 1))
+    np.testing.assert_allclose(program.run("many_images", x, w), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_windows_of_any_number_of_images(program: Any, batch: int) -> None:
+    x = np.random.default_rng(6).integers(-9, 9, (batch, 4, 6)).astype(np.int32)
+    sums = x[:, :-1, :-1] + x[:, 1:, :-1] + x[:, :-1, 1:] + x[:, 1:, 1:]
+    np.testing.assert_array_equal(program.run("window_sums", x), sums)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_fewer_digits_of_any_number_of_numbers(program: Any, rows: int) -> None:
+    x = np.array([[1.1, np.nan], [np.inf, -3.14159], [-0.0, 3e38]], np.float32)[:rows]
+    np.testing.assert_array_equal(program.run("fewer_digits", x), x.astype(ml_dtypes.bfloat16).astype(np.float32))
+
+
+def test_expansions_that_stand_alone() -> None:
+    x = np.arange(12, dtype=np.float32).reshape(2, 6)
+    spectrum = devscope.compile(SPECTRUM, cache=False)(x)
+    np.testing.assert_allclose(spectrum, np.fft.rfft(x), atol=1e-5)
+    y, w = np.arange(15, dtype=np.float32).reshape(5, 3, 1), np.array([2, 3], np.float32).reshape(2, 1, 1)
+    expected = np.stack([np.convolve([row[0], 0, row[1], 0, row[2]], [3, 2]) for row in y[..., 0]])
+    np.testing.assert_allclose(devscope.compile(SPREAD, cache=False)(y, w)[..., 0], expected)
 
 
 def _padded(x: Any, padding: Any, dilations: Any, value: Any) -> Any:

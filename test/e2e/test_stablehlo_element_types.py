@@ -14,7 +14,8 @@ PROGRAM = """
 func.func @either(%a: tensor<4xi1>, %b: tensor<4xi1>) -> (tensor<4xi1>, tensor<i1>) {
   %0 = stablehlo.add %a, %b : tensor<4xi1>
   %z = stablehlo.constant dense<false> : tensor<i1>
-  %1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [0] : (tensor<4xi1>, tensor<i1>) -> tensor<i1>
+  %1 = stablehlo.reduce(%0 init: %z) applies stablehlo.add across dimensions = [0]
+    : (tensor<4xi1>, tensor<i1>) -> tensor<i1>
   return %0, %1 : tensor<4xi1>, tensor<i1>
 }
 func.func @extrema(%a: tensor<?xcomplex<f32>>, %b: tensor<?xcomplex<f32>>)
