@@ -1,7 +1,8 @@
-"""Decompositions for integers of 8 bits, and powers of integers.
+"""Decompositions for integers of 8 bits, for operands of several types, and powers of integers.
 
 torch-mlir widens bytes with their sign whether they have one or not, and ends the process for some products and
-divisions of them. So they are computed as int64, and made bytes again.
+divisions of them. So they are computed as int64, and made bytes again. Of operands of which some are integers or
+bool and others are not it compares, or bounds, as what the first one is: they get one type before.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import reduce
 from typing import Any
 
 import torch
+from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND, elementwise_dtypes
 
 from devscope.frontends.torch.tables import Table
 
@@ -19,13 +21,22 @@ TABLE = Table()
 _Tensor = torch.Tensor
 _BYTES = (torch.uint8, torch.int8)
 _INTEGERS = (*_BYTES, torch.int16, torch.int32, torch.int64)
+_NARROW = (*_BYTES, torch.bool)
 
+_OF_OPERANDS = (
+    "add sub rsub mul div floor_divide true_divide remainder fmod pow atan2 maximum minimum fmax fmin "
+    "clamp clamp_min clamp_max eq ne lt le gt ge where.self bitwise_and bitwise_or bitwise_xor "
+    "bitwise_left_shift bitwise_right_shift reciprocal abs gcd addcmul"
+)
+"""Operations on elements, whose operands are of one type after promotion; their result is of it, or of bool or a
+float."""
+_OPERANDS = ("self", "other", "exponent", "min", "max", "tensor1", "tensor2")
+"""How schemas name operands."""
 _OF_ARGUMENTS_DTYPE = (
-    "abs remainder floor_divide div.Tensor_mode div.Scalar_mode max.default max.dim min.default min.dim sort topk "
-    "bitwise_right_shift pow.Tensor_Scalar pow.Tensor_Tensor mul fmod"
+    "max.default max.dim min.default min.dim sort topk scatter scatter_add scatter_reduce constant_pad_nd mm bmm"
 )
 """Operations whose result, or the first of two, has the dtype of their arguments."""
-_OF_OTHER_DTYPE = "sum.default sum.dim_IntList prod.default prod.dim_int mean div.Tensor div.Scalar"
+_OF_OTHER_DTYPE = "sum.default sum.dim_IntList prod.default prod.dim_int mean bincount"
 
 
 def _overloads(names: str) -> list[Any]:
@@ -37,21 +48,18 @@ def _overloads(names: str) -> list[Any]:
     return [overload for overload in found if not any(part.is_out for part in overload._schema.arguments)]
 
 
+def _wide(value: Any, narrow: Sequence[torch.dtype], dtype: torch.dtype) -> Any:
+    return value.to(dtype) if isinstance(value, torch.Tensor) and value.dtype in narrow else value
+
+
 def _computed_wide(overload: Any, *, has_arguments_dtype: bool) -> None:
+    narrow = _NARROW if overload.overloadpacket in (aten.scatter_add, aten.scatter_reduce) else _BYTES
+
     def wide(*arguments: Any, **named: Any) -> Any:
-        tensors = [one for one in arguments if isinstance(one, torch.Tensor)]
-        if not any(one.dtype in _BYTES for one in tensors):
+        dtype = next(one.dtype for one in arguments if isinstance(one, torch.Tensor))
+        if dtype not in narrow:
             return NotImplemented
-        dtype = tensors[0].dtype
-        for one in arguments[1:2] if _has_operand(overload) else ():
-            dtype = torch.result_type(tensors[0], one)
-        found = overload(
-            *(
-                one.to(torch.int64) if isinstance(one, torch.Tensor) and one.dtype in _BYTES else one
-                for one in arguments
-            ),
-            **named,
-        )
+        found = overload(*(_wide(one, narrow, torch.int64) for one in arguments), **named)
         if not has_arguments_dtype:
             return found
         return (found[0].to(dtype), *found[1:]) if isinstance(found, tuple | list) else found.to(dtype)
@@ -59,11 +67,39 @@ def _computed_wide(overload: Any, *, has_arguments_dtype: bool) -> None:
     TABLE[overload] = wide
 
 
-def _has_operand(overload: Any) -> bool:
-    """Whether the second argument is an operand, as the first is."""
-    return any(part.name in ("other", "exponent") for part in overload._schema.arguments[1:2])
+def _wrapped(value: Any, dtype: torch.dtype) -> Any:
+    """A number of ``dtype`` for one that may be outside of its limits, as PyTorch takes it."""
+    if not isinstance(value, int):
+        return value
+    least = torch.iinfo(dtype).min
+    return (value - least) % 256 + least
 
 
+def _of_one_type(overload: Any) -> None:
+    places = [at for at, part in enumerate(overload._schema.arguments) if part.name in _OPERANDS]
+
+    def promoted(*arguments: Any, **named: Any) -> Any:
+        operands = [arguments[at] for at in places if at < len(arguments) and arguments[at] is not None]
+        dtypes = {one.dtype for one in operands if isinstance(one, torch.Tensor)}
+        if not any(dtype in _INTEGERS or dtype is torch.bool for dtype in dtypes):
+            return NotImplemented
+        _, dtype = elementwise_dtypes(*operands, type_promotion_kind=ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
+        narrow = (*_NARROW, *_INTEGERS) if dtype.is_floating_point else _NARROW
+        if dtype is torch.bool or dtype.is_complex or not dtypes.intersection(narrow):
+            return NotImplemented
+        wide, given = torch.int64 if dtype in _BYTES else dtype, list(arguments)
+        for at in [at for at in places if at < len(given)]:
+            number = _wrapped(given[at], dtype) if dtype in _BYTES else given[at]
+            given[at] = _wide(number, narrow, wide)
+        found = overload(*given, **named)
+        return found.to(dtype) if found.dtype is torch.int64 else found
+
+    TABLE[overload] = promoted
+
+
+for _overload in _overloads(_OF_OPERANDS):
+    if any(str(part.type) == "Tensor" for part in _overload._schema.arguments):
+        _of_one_type(_overload)
 for _overload in _overloads(_OF_ARGUMENTS_DTYPE):
     _computed_wide(_overload, has_arguments_dtype=True)
 for _overload in _overloads(_OF_OTHER_DTYPE):
@@ -81,7 +117,7 @@ for _overload in (aten.any.default, aten.any.dim, aten.any.dims, aten.all.defaul
     _of_bools(_overload)
 
 
-def _of_one_dtype(overload: Any) -> None:
+def _joined(overload: Any) -> None:
     def join(parts: Sequence[_Tensor], dim: int = 0) -> Any:
         dtypes = {part.dtype for part in parts}
         if len(dtypes) == 1 or torch.uint8 not in dtypes:
@@ -93,13 +129,28 @@ def _of_one_dtype(overload: Any) -> None:
 
 
 for _overload in (aten.cat.default, aten.stack.default):
-    _of_one_dtype(_overload)
+    _joined(_overload)
 
 
-def _power(x: _Tensor, exponent: Any) -> Any:
+def _power(x: Any, exponent: Any) -> Any:
     """torch-mlir has powers of floats only."""
-    if x.dtype not in _INTEGERS or not isinstance(exponent, int) or exponent < 0:
+    dtypes = [one.dtype for one in (x, exponent) if isinstance(one, torch.Tensor)]
+    if isinstance(x, float) or isinstance(exponent, float) or any(dtype not in _INTEGERS for dtype in dtypes):
         return NotImplemented
+    if isinstance(exponent, int):
+        return _power_of_known(x, exponent) if exponent >= 0 else NotImplemented
+    dtype = torch.result_type(x, exponent)
+    base = torch.full((), x, dtype=dtype) if isinstance(x, int) else x.to(dtype)
+    is_odd = exponent % 2 == 1
+    found = torch.where(base == 1, 1, torch.where(base == -1, torch.where(is_odd, -1, 1), 0))  # below zero
+    found, rest = torch.where(exponent < 0, found, 1).to(dtype), exponent.clamp(min=0)
+    for _ in range(torch.iinfo(exponent.dtype).bits - 1):
+        found = torch.where(rest % 2 == 1, found * base, found)
+        base, rest = base * base, rest // 2
+    return found
+
+
+def _power_of_known(x: _Tensor, exponent: int) -> Any:
     found = torch.ones_like(x)
     while exponent:
         found = found * x if exponent & 1 else found
@@ -117,6 +168,28 @@ def _after_bytes(overload: Any, function: Callable[..., Any]) -> None:
     TABLE[overload] = decompose
 
 
-_after_bytes(aten.pow.Tensor_Scalar, _power)
+for _overload in (aten.pow.Tensor_Scalar, aten.pow.Tensor_Tensor, aten.pow.Scalar):
+    _after_bytes(_overload, _power)
 TABLE[aten.__rshift__.Tensor] = aten.bitwise_right_shift.Tensor
 TABLE[aten.__rshift__.Scalar] = aten.bitwise_right_shift.Tensor_Scalar
+
+
+# torch-mlir makes constants of bytes ones that have a sign.
+
+
+@TABLE.of(aten.full.default)
+def _full(size: Sequence[Any], value: Any, dtype: Any = None, **_: Any) -> Any:
+    """Not by a constant of another type, since that would be folded."""
+    return torch.arange(value, value + 1).to(dtype).expand(size) if dtype is torch.uint8 else NotImplemented
+
+
+@TABLE.of(aten.new_full.default, aten.full_like.default, aten.fill.Scalar)
+def _new_full(x: _Tensor, *size_and_value: Any, dtype: Any = None, **_: Any) -> Any:
+    *size, value = size_and_value
+    dtype = dtype or x.dtype
+    return torch.full(*(size or [x.shape]), value, dtype=dtype) if dtype is torch.uint8 else NotImplemented
+
+
+@TABLE.of(aten.new_ones.default, aten.ones_like.default)
+def _new_ones(x: _Tensor, *size: Any, dtype: Any = None, **_: Any) -> Any:
+    return _new_full(x, *size, 1, dtype=dtype)

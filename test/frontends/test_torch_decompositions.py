@@ -93,6 +93,20 @@ def _bytes(x: Any, y: Any) -> Any:
     )
 
 
+def _mixed(x: Any, y: Any, n: Any) -> Any:
+    """Bytes, bool and integers with operands of other types; numbers that are no bytes are wrapped."""
+    is_high, signed = x > 100, x.to(torch.int8)
+    return (
+        *(x + 0.5, x + y, x > y, y <= x, x == 250, x < 1000, signed < 1000, x - 200, x & n, torch.maximum(x, n)),
+        *(torch.where(is_high, x, y), torch.where(x == 255, -1, x.long()), x.fmod(2.5), x.clamp(1.5, 200.5)),
+        *(is_high > -1, is_high | 15, is_high.clamp(max=20), is_high**2, is_high + n, n.clamp(1.5, 20.5)),
+        *(2**x, 3 ** (n % 5), n ** (n % 7), (n % 3 - 1) ** (n - 100), 2.0 ** (x % 9), x.pow(0.5)),
+        *(F.pad(x, (1, 1), value=200), x.new_full((2,), 250), x.clone().fill_(200), torch.ones_like(x)),
+        *(x @ x.T, signed @ signed.T, torch.bucketize(x, torch.tensor([5, 100, 200]))),
+        *(x.scatter_reduce(1, n % 5, x, "amax"), is_high.scatter_add(1, n % 5, is_high), x.scatter(1, n % 5, 200)),
+    )
+
+
 def _losses(x: Any, y: Any) -> Any:
     short = torch.tensor([[0, 2, -1, 1], [3, -1, 0, 0], [-1, 0, 1, 2]])
     return (
@@ -122,6 +136,7 @@ def _slopes(x: Any) -> Any:
         (_pools, (torch.where(_random(2, 3, 9, 8) > 1.5, torch.nan, _random(2, 3, 9, 8).round()),)),
         (_matrices, (_random(2, 4, 4), _random(2, 4, 3))),
         (_bytes, (_BYTES, _BYTES.flip(1).clamp(min=1))),
+        (_mixed, (_BYTES, _random(2, 5), torch.arange(10).reshape(2, 5) * 31)),
         (_losses, (_random(3, 4), _random(3, 4))),
         (_masks, (_random(4, 6), torch.tensor([True, False, False, True]))),
         (_slopes, (_random(4, 6),)),
@@ -134,6 +149,7 @@ def _slopes(x: Any) -> Any:
         "pools of NaN and equals",
         "matrices",
         "bytes",
+        "mixed types",
         "losses",
         "masks",
         "slopes",
