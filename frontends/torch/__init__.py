@@ -7,6 +7,7 @@
 | `graphs` | the graphs of ``torch.compile``, for `devscope.torch_backend` |
 | `traced_functions` | functions that ``torch.export`` cannot trace, by others |
 | `decompositions` | what PyTorch's operations are decomposed into; `*_decompositions`: our part |
+| `empty_tensors`, `views` | parts of the graph in a form that torch-mlir lowers |
 | `fx` | the graph as a module of torch-mlir's dialect, whose weights are names |
 | `lowering`, `lowering_worker` | that module in linalg, made by another process |
 | `assertions` | what torch-mlir asserts and the program does not |

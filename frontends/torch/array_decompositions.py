@@ -159,12 +159,12 @@ def _bartlett_window(length: Any, periodic: bool = True, dtype: Any = None, **_:
     return 1 - (torch.arange(length, dtype=dtype) * (2 / last) - 1).abs()
 
 
-# Volumes without a batch, which end torch-mlir's passes or have no lowering.
+# Poolings without a batch, which end torch-mlir's passes or have no lowering.
 
 
-def _with_batch(overload: Any) -> None:
+def _with_batch(overload: Any, spatial: int) -> None:
     def pool(x: _Tensor, *others: Any, **named: Any) -> Any:
-        if x.dim() != 4:
+        if x.dim() != spatial + 1:
             return NotImplemented
         found = overload(x[None], *others, **named)
         return tuple(one[0] for one in found) if isinstance(found, tuple) else found[0]
@@ -172,8 +172,12 @@ def _with_batch(overload: Any) -> None:
     TABLE[overload] = pool
 
 
-_with_batch(aten.avg_pool3d.default)
-_with_batch(aten.max_pool3d_with_indices.default)
+for _overload in (aten.avg_pool2d.default, aten.max_pool2d.default, aten.max_pool2d_with_indices.default):
+    _with_batch(_overload, 2)
+for _overload in (aten.avg_pool3d.default, aten.max_pool3d_with_indices.default):
+    _with_batch(_overload, 3)
+for _overload in (aten.avg_pool1d.default, aten.max_pool1d.default, aten.adaptive_avg_pool1d.default):
+    _with_batch(_overload, 1)
 
 
 # Integers and functions of numbers.
@@ -215,6 +219,15 @@ def _histogram(x: _Tensor, bins: int = 100, low: Any = 0, high: Any = 0) -> Any:
     place = torch.floor((x - least) * bins / (most - least)).clamp(max=bins - 1)
     is_there = (x >= least) & (x <= most) & (place == torch.arange(bins, dtype=x.dtype)[:, None])
     return is_there.sum(1).to(x.dtype)
+
+
+@TABLE.of(aten.fake_quantize_per_channel_affine.default)
+def _fake_quantize(x: _Tensor, scale: _Tensor, zero: _Tensor, axis: int, least: int, most: int) -> Any:
+    shape = [1] * x.dim()
+    shape[axis] = -1
+    scale, zero = scale.reshape(shape), zero.reshape(shape)
+    number = torch.round(x * (1 / scale)) + zero
+    return (number.clamp(least, most) - zero) * scale
 
 
 def _complement(x: _Tensor, is_scaled: bool) -> _Tensor:

@@ -180,14 +180,14 @@ TABLE[aten.__rshift__.Scalar] = aten.bitwise_right_shift.Tensor_Scalar
 @TABLE.of(aten.full.default)
 def _full(size: Sequence[Any], value: Any, dtype: Any = None, **_: Any) -> Any:
     """Not by a constant of another type, since that would be folded."""
-    return torch.arange(value, value + 1).to(dtype).expand(size) if dtype is torch.uint8 else NotImplemented
+    return torch.arange(value, value + 1).to(dtype).expand(*size) if dtype is torch.uint8 else NotImplemented
 
 
 @TABLE.of(aten.new_full.default, aten.full_like.default, aten.fill.Scalar)
 def _new_full(x: _Tensor, *size_and_value: Any, dtype: Any = None, **_: Any) -> Any:
     *size, value = size_and_value
     dtype = dtype or x.dtype
-    return torch.full(*(size or [x.shape]), value, dtype=dtype) if dtype is torch.uint8 else NotImplemented
+    return torch.full(size[0] if size else x.shape, value, dtype=dtype) if dtype is torch.uint8 else NotImplemented
 
 
 @TABLE.of(aten.new_ones.default, aten.ones_like.default)

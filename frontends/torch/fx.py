@@ -18,6 +18,7 @@ from torch_mlir.extras import fx_importer
 from devscope.dialects.location import KIND_MARK, PRAGMA
 from devscope.errors import LoweringError
 from devscope.frontends.torch.branches import choose_of_branches
+from devscope.frontends.torch.empty_tensors import fold_empty_tensors
 from devscope.frontends.torch.lowering_worker import CALL, LIMITS
 from devscope.frontends.torch.matrix_operations import ROUTINES
 from devscope.frontends.torch.signature import ENTRY, Signature
@@ -45,6 +46,7 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     """
     graph = _with_outputs(graph, signature)
     choose_of_branches(graph)
+    fold_empty_tensors(graph)
     flatten_joined_dimensions(graph)
     _refuse_random_numbers(graph)
     context = ir.Context()

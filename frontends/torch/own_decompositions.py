@@ -220,6 +220,26 @@ def _median_of_all(x: _Tensor) -> Any:
     return _median(x.reshape(-1), 0)[0]
 
 
+@TABLE.of(aten.nanmedian.dim)
+def _nanmedian(x: _Tensor, dim: int, keepdim: bool = False) -> Any:
+    """Of what is a number: those that are not stand behind in order."""
+    if not x.dtype.is_floating_point or x.dim() == 0:
+        return _median(x, dim, keepdim)
+    values, indices = aten.sort.default(torch.where(torch.isnan(x), math.inf, x), dim)
+    isnan = torch.isnan(x)
+    count = (~isnan).sum(dim, True)
+    place = ((count - 1) // 2).clamp(min=0)
+    value, index = values.gather(dim, place), indices.gather(dim, place)
+    broken = count == 0
+    value, index = torch.where(broken, math.nan, value), torch.where(broken, 0, index)
+    return _kept(value, dim, keepdim), _kept(index, dim, keepdim)
+
+
+@TABLE.of(aten.nanmedian.default)
+def _nanmedian_of_all(x: _Tensor) -> Any:
+    return _nanmedian(x.reshape(-1), 0)[0]
+
+
 @TABLE.of(aten.searchsorted.Tensor, aten.searchsorted.Scalar)
 def _searchsorted(
     ordered: _Tensor,

@@ -152,7 +152,7 @@ def _adaptive_max_pool(x: _Tensor, counts: list[Any]) -> Any:
     sizes: Any = x.shape[-rank:]
     if not all(isinstance(size, int) and size for size in (*sizes, *counts)):
         return NotImplemented
-    if all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
+    if x.dim() == rank + 2 and all(size % count == 0 for size, count in zip(sizes, counts, strict=True)):
         return NotImplemented
     outer = x.shape[:-rank]
     flat, is_inside = torch.zeros((), dtype=torch.int64), torch.ones((), dtype=torch.bool)

@@ -107,6 +107,28 @@ def _mixed(x: Any, y: Any, n: Any) -> Any:
     )
 
 
+def _unbatched(x: Any, y: Any) -> Any:
+    return (
+        *(F.max_pool1d(x, 2), F.avg_pool1d(x, 2), F.adaptive_avg_pool1d(x, 4), F.adaptive_max_pool1d(x, 4)),
+        *(*F.max_pool2d(y, 2, return_indices=True), F.avg_pool2d(y, 2), F.adaptive_avg_pool2d(y, 2)),
+    )
+
+
+def _empty(x: Any, images: Any, y: Any, nowhere: Any) -> Any:
+    return (
+        *(x.cumsum(0), x.std(0), x.sum(0), x.prod(), (x > 0).all(), x.T @ x, torch.stack([x, x]), x.flatten()),
+        *(F.group_norm(images, 2), images.flatten(1), F.unfold(images, 2), F.pixel_shuffle(images, 2)),
+        *(y.index_add(0, nowhere, x), y.index_copy(0, nowhere, x), y.index_fill(0, nowhere, 2.0), images.mean()),
+        torch.cat([x.flatten(), y[0]]),
+    )
+
+
+def _of_some(x: Any) -> Any:
+    x = torch.where(x > 0.8, torch.nan, x)
+    scale, zero = torch.full((4,), 0.05), torch.tensor([0, 3, -2, 1], dtype=torch.int32)
+    return x.nanmedian(1)[0], x.nanmedian(), torch.fake_quantize_per_channel_affine(x, scale, zero, 0, -8, 7)
+
+
 def _losses(x: Any, y: Any) -> Any:
     short = torch.tensor([[0, 2, -1, 1], [3, -1, 0, 0], [-1, 0, 1, 2]])
     return (
@@ -137,6 +159,9 @@ def _slopes(x: Any) -> Any:
         (_matrices, (_random(2, 4, 4), _random(2, 4, 3))),
         (_bytes, (_BYTES, _BYTES.flip(1).clamp(min=1))),
         (_mixed, (_BYTES, _random(2, 5), torch.arange(10).reshape(2, 5) * 31)),
+        (_unbatched, (_random(3, 8), _random(2, 3, 8))),
+        (_empty, (_random(0, 3), _random(0, 4, 4, 4), _random(2, 3), torch.zeros(0, dtype=torch.int64))),
+        (_of_some, (_random(4, 6),)),
         (_losses, (_random(3, 4), _random(3, 4))),
         (_masks, (_random(4, 6), torch.tensor([True, False, False, True]))),
         (_slopes, (_random(4, 6),)),
@@ -150,6 +175,9 @@ def _slopes(x: Any) -> Any:
         "matrices",
         "bytes",
         "mixed types",
+        "no batch",
+        "no elements",
+        "some are no numbers",
         "losses",
         "masks",
         "slopes",
