@@ -4,18 +4,18 @@ import json
 import math
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, NoReturn
 
 from devscope.analysis.machine import DYNAMIC_SIZE, TRIP_COUNT, Device, Link, Machine
+from devscope.analysis.text_files import decoded, read_text
 from devscope.dialects.target import check_device_type
 from devscope.errors import MachineFileError, OptionError
 
 FORMAT = 1
 
-_MOST_BYTES = 1 << 24
+_WHAT = "the machine description"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*:(0|[1-9][0-9]*)")
 _RATE, _SECONDS = "a number above 0", "a number of seconds, 0 or more"
 _DEVICE = {"flops": _RATE, "bandwidth": _RATE, "launch": _SECONDS, "memory": _RATE}
@@ -31,32 +31,12 @@ def read_machine(path: str | os.PathLike[str]) -> Machine:
 
 def machine_text(path: str | os.PathLike[str]) -> str:
     """The text of a description. Raises MachineFileError when it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        if len(data) > _MOST_BYTES:
-            raise MachineFileError(f"the machine description '{os.fspath(path)}' is longer than 16 MiB")
-        return data.decode()
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        if isinstance(error, UnicodeDecodeError):
-            raise MachineFileError(f"the machine description '{os.fspath(path)}' is not UTF-8 text") from None
-        reason = getattr(error, "strerror", None) or str(error)
-        raise MachineFileError(f"cannot read the machine description '{os.fspath(path)}': {reason}") from None
+    return read_text(path, _WHAT, MachineFileError)
 
 
 def parse_machine(text: str, source: str) -> Machine:
     """As `read_machine`, for the text of a file called ``source``."""
-    return _Reader(source).machine(_decode(text, source))
-
-
-def _decode(text: str, source: str) -> object:
-    try:
-        # No TOML file begins with a brace.
-        return json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
-        raise MachineFileError(f"{source}: {error}", notes=["a machine description is TOML or JSON"]) from None
-    except RecursionError:
-        raise MachineFileError(f"{source}: nested too deeply for a machine description") from None
+    return _Reader(source).machine(decoded(text, source, _WHAT, MachineFileError))
 
 
 class _Reader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import os
 import re
 from importlib import resources
 from pathlib import Path
@@ -31,11 +32,11 @@ def write_skeleton(name: str, folder: Path) -> list[Path]:
         )
     if name in backend_names() or name in target_kinds():
         raise OptionError(f"there is a backend or a target '{name}' already", notes=["choose another name"])
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError(f"'{folder}' is there already, and not an empty directory")
     package = f"devscope_{name}"
     values = {"NAME": name, "PACKAGE": package, "CLASS": name.title().replace("_", "")}
     written: list[Path] = []
+    if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError(f"'{folder}' is there already, and not an empty directory")
     try:
         for source, target in _FILES.items():
             path = folder / target.format(package=package)

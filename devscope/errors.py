@@ -103,12 +103,20 @@ class OptionError(DevscopeError):
     """An option, pass name, target kind or device name that does not exist or has a wrong type."""
 
 
-class MachineFileError(OptionError):
+class UserFileError(OptionError):
+    """A file of figures or rules that an option names, and what is wrong in it."""
+
+
+class MachineFileError(UserFileError):
     """A machine description that cannot be read, or that says what no machine is like."""
 
 
-class ScheduleFileError(OptionError):
+class ScheduleFileError(UserFileError):
     """A file of schedules that cannot be read, or that says what no kernel can be made with."""
+
+
+class CostFileError(UserFileError):
+    """A file of costs that cannot be read, or that says what costs nothing."""
 
 
 class PlanError(DevscopeError):

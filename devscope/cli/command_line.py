@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from devscope.errors import DevscopeError, InputError, MachineFileError, OptionError, ScheduleFileError
+from devscope.errors import DevscopeError, InputError, OptionError, UserFileError
 
 FAILED, USAGE = 1, 2
 """Statuses: of any failure, and of one whose cause is the command line itself, as argparse and click count."""
@@ -192,7 +192,7 @@ def report(error: Exception, traceback: bool) -> int:
 
 def _is_usage(error: Exception) -> bool:
     """Whether it is the command line that is wrong, and not what stands in a file."""
-    if not isinstance(error, OptionError) or isinstance(error, MachineFileError | ScheduleFileError):
+    if not isinstance(error, OptionError) or isinstance(error, UserFileError):
         return False
     from devscope.cli.pass_syntax import PIPELINE_FILE
 

@@ -8,11 +8,11 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
+from devscope.analysis.text_files import read_text
 from devscope.errors import ScheduleFileError
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.templates import Template
 
-_MOST_BYTES = 1 << 24
 _LEGAL = ("template", "element", "numbers", "at_most", "at_least", "dynamic", "contiguous", "instructions")
 _REQUIRED = ("template", "element", "numbers")
 _SEE = "docs/schedules.md says what a row is"
@@ -20,17 +20,7 @@ _SEE = "docs/schedules.md says what a row is"
 
 def rows_text(path: str) -> str:
     """The text of a file of schedules. Raises ScheduleFileError when it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(_MOST_BYTES + 1)
-        text = data.decode()
-    except UnicodeDecodeError:
-        raise ScheduleFileError(f"the schedules '{path}' are not UTF-8 text") from None
-    except OSError as error:
-        raise ScheduleFileError(f"cannot read the schedules '{path}': {error.strerror or error}") from None
-    if len(data) > _MOST_BYTES:
-        raise ScheduleFileError(f"the schedules '{path}' are longer than 16 MiB")
-    return text
+    return read_text(path, "the schedules", ScheduleFileError)
 
 
 def checked_rows(

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from fnmatch import fnmatchcase
@@ -16,11 +15,13 @@ from typing import Any
 
 from xdsl.ir import Operation
 
+from devscope.analysis.text_files import decoded, read_text
 from devscope.dialects.location import source_location
 from devscope.dialects.names import op_name
-from devscope.errors import OptionError
+from devscope.errors import CostFileError
 
 FORMAT = 1
+_NEVER = 1e300  # an integer may be larger than any float
 _KEYS = ("operation", "pattern", "location", "where", "seconds", "structure", "machine")
 
 
@@ -69,62 +70,51 @@ class CostRow:
 
 
 def read_costs(path: str | os.PathLike[str]) -> list[CostRow]:
-    """The rows of a file. Raises OptionError, with the file and the row, for anything that is wrong in it."""
+    """The rows of a file. Raises CostFileError, with the file and the row, for anything that is wrong in it."""
     return parse_costs(costs_text(path), os.fspath(path))
 
 
 def costs_text(path: str | os.PathLike[str]) -> str:
-    """The text of a file. Raises OptionError when it cannot be read."""
-    name = os.fspath(path)
-    try:
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise OptionError(f"cannot read the costs '{name}': {reason}") from None
+    """The text of a file. Raises CostFileError when it cannot be read."""
+    return read_text(path, "the costs", CostFileError)
 
 
 def parse_costs(text: str, source: str) -> list[CostRow]:
     """As `read_costs`, for the text of a file called ``source``."""
-    try:
-        found: Any = json.loads(text) if text.lstrip().startswith("{") else tomllib.loads(text)
-    except (json.JSONDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
-        raise OptionError(
-            f"{source}: {error}", notes=["costs are TOML or JSON: see docs/partitioning.md"]
-        ) from None
+    found: Any = decoded(text, source, "costs (docs/partitioning.md)", CostFileError)
     if found.get("format", FORMAT) != FORMAT:
-        raise OptionError(f"{source}: format: {found['format']!r} is not {FORMAT}")
+        raise CostFileError(f"{source}: format: {found['format']!r} is not {FORMAT}")
     unknown = sorted(set(found) - {"format", "cost"})
     if unknown:
-        raise OptionError(f"{source}: unknown key '{unknown[0]}'", notes=["legal: format, cost"])
+        raise CostFileError(f"{source}: unknown key '{unknown[0]}'", notes=["legal: format, cost"])
     rows = found.get("cost", [])
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-        raise OptionError(f"{source}: 'cost' is no list of tables", notes=["write [[cost]] before each row"])
+        raise CostFileError(f"{source}: 'cost' is no list of tables", notes=["write [[cost]] before each row"])
     return [_row(row, f"{source}: cost {number}", source) for number, row in enumerate(rows, 1)]
 
 
 def _row(row: Mapping[str, Any], where: str, source: str) -> CostRow:
     unknown = sorted(set(row) - set(_KEYS))
     if unknown:
-        raise OptionError(f"{where}: unknown key '{unknown[0]}'", notes=[f"legal: {', '.join(_KEYS)}"])
+        raise CostFileError(f"{where}: unknown key '{unknown[0]}'", notes=[f"legal: {', '.join(_KEYS)}"])
     texts = {key: row[key] for key in _KEYS if key != "seconds" and key in row}
     wrong = next((key for key, value in texts.items() if not isinstance(value, str)), None)
     if wrong is not None:
-        raise OptionError(f"{where}: {wrong}: {texts[wrong]!r} is no text")
+        raise CostFileError(f"{where}: {wrong}: {texts[wrong]!r} is no text")
     seconds = row.get("seconds")
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or math.isnan(seconds) or seconds < 0:
-        raise OptionError(f"{where}: seconds: {seconds!r} is no time", notes=["seconds, 0 or more; inf: never"])
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= math.inf:
+        raise CostFileError(f"{where}: seconds: {seconds!r} is no time", notes=["seconds, 0 or more; inf: never"])
     if not texts.get("where"):
-        raise OptionError(
+        raise CostFileError(
             f"{where}: 'where' is missing", notes=["a backend, a device (opencl:0) or a device type"]
         )
     if not any(texts.get(key) for key in ("operation", "pattern", "location", "structure")):
-        raise OptionError(
+        raise CostFileError(
             f"{where}: it says of nothing what it costs", notes=["give operation, pattern or location"]
         )
     if texts.get("operation") and texts.get("pattern"):
-        raise OptionError(f"{where}: an operation and a pattern", notes=["give one of them"])
-    return CostRow(seconds=float(seconds), source=source, **texts)
+        raise CostFileError(f"{where}: an operation and a pattern", notes=["give one of them"])
+    return CostRow(seconds=float(seconds) if seconds < _NEVER else math.inf, source=source, **texts)
 
 
 def costs_json(rows: Sequence[CostRow]) -> str:

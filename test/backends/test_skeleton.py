@@ -39,6 +39,8 @@ def test_a_folder_that_is_not_empty(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is there already"):
         write_skeleton("fresh_two", tmp_path)
+    with pytest.raises(InputError, match="cannot be written: File name too long"):
+        write_skeleton("fresh_two", tmp_path / ("a" * 300))
 
 
 def test_programs_of_another_state_of_it_are_not_taken_from_the_cache(tmp_path: Path) -> None:

@@ -120,11 +120,36 @@ def test_files() -> None:
         ('[[cost]]\noperation = "a.b"\npattern = "a.b"\nwhere = "a"\nseconds = 1', "an operation and a pattern"),
         ("[[cost", "c.toml: "),
         ('{"cost": [', "c.toml: "),
+        ('{"cost": ' + "[" * 100_000, "c.toml: nested too deeply for costs"),
+        ('{"cost": ' + "9" * 5000, "c.toml: Exceeds the limit"),
     ],
 )
 def test_wrong_files(text: str, message: str) -> None:
     with pytest.raises(OptionError, match=message):
         parse_costs(text, "c.toml")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One error, as of any other file that an option names, and no more of it read than costs can be."""
+    program = tmp_path / "p.mlir"
+    program.write_text(chain(BODY).replace("!t", "tensor<8xf32>"))
+    (tmp_path / "latin.toml").write_bytes(b"\xe9 = 1")
+    (tmp_path / "wrong.toml").write_text("[[cost]]\nseconds = 'x'\n")
+    for name, said in (
+        ("/dev/zero", "error: the costs '/dev/zero' are longer than 16 MiB"),
+        (str(tmp_path), f"error: cannot read the costs '{tmp_path}': Is a directory"),
+        (str(tmp_path / "latin.toml"), "latin.toml' are not UTF-8 text"),
+        (str(tmp_path / "wrong.toml"), "wrong.toml: cost 1: seconds: 'x' is no time"),
+    ):
+        assert main(["plan", str(program), "--partition", "search", "--costs", name]) == 1
+        assert said in capsys.readouterr().err
+
+
+def test_an_integer_that_no_float_is() -> None:
+    (row,) = parse_costs(
+        '{"cost": [{"where": "cpu", "operation": "a.b", "seconds": 1' + "0" * 400 + "}]}", "c.json"
+    )
+    assert row.seconds == float("inf")
 
 
 @pytest.mark.parametrize("said", [-1.0, float("nan")])
