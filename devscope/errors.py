@@ -128,11 +128,15 @@ class LoweringError(DevscopeError):
 
 
 class BackendError(LoweringError):
-    """A backend cannot compile what it claimed. ``pattern`` is empty for several matches together."""
+    """A backend cannot compile what it claimed. ``pattern`` is empty for several matches together, which
+    ``patterns`` has all.
+    """
 
-    def __init__(self, *arguments: Any, backend: str, pattern: str, **named: Any) -> None:
+    def __init__(
+        self, *arguments: Any, backend: str, pattern: str, patterns: Sequence[str] = (), **named: Any
+    ) -> None:
         super().__init__(*arguments, **named)
-        self.backend, self.pattern = backend, pattern
+        self.backend, self.pattern, self.patterns = backend, pattern, frozenset(patterns or (pattern,)) - {""}
 
 
 class InputError(DevscopeError):

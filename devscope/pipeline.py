@@ -371,12 +371,12 @@ def _find_backends(names: Sequence[str], without: Mapping[str, frozenset[str]]) 
 
 
 def _falls_back(error: BackendError, options: CompileOptions, without: dict[str, frozenset[str]]) -> bool:
-    """Whether to try again without the pattern that failed, which is then added to ``without``."""
+    """Whether to try again without the patterns that failed, which are then added to ``without``."""
     asked = any(one.name == error.backend and one.fallback for one in _find_backends(options.backends, {}))
     known = without.get(error.backend, frozenset[str]())
-    if not asked or not error.pattern or error.pattern in known:
+    if not asked or error.patterns <= known:
         return False
-    without[error.backend] = known | {error.pattern}
+    without[error.backend] = known | error.patterns
     warnings.warn(DevscopeWarning(f"{error.message}; devscope compiles it"), stacklevel=2)
     return True
 

@@ -114,10 +114,14 @@ def save_results(path: str, entry: Entry, results: Sequence[Any]) -> None:
 def reference_results(
     source: Path | PipedSource, options: CompileOptions, entry: str, values: Sequence[Any]
 ) -> tuple[Any, ...]:
-    """What the same program computes when it is built without devices. Raises DevscopeError if it cannot be."""
+    """What the same program computes when it is built without devices and backends. Raises DevscopeError if it
+    cannot be."""
     everything_on_host = {kind: "cpu" for kind in device_types() if kind != "cpu"}
     try:
-        program = build(source, dataclasses.replace(options, targets=everything_on_host))
+        alone = dataclasses.replace(
+            options, targets=everything_on_host, backends=(), partition="eager", costs=None
+        )
+        program = build(source, alone)
     except DevscopeError as error:
         error.message = f"--check compares with a build for the host alone, which fails: {error.message}"
         error.notes = (Note("run it without --check; the host runs no kernels that are written by hand"),)

@@ -74,10 +74,15 @@ class ClaimedFunction:
         ]
 
     def to_json(self) -> list[dict[str, str]]:
-        """The patterns that it is made of; ``""`` if it stood in the program."""
+        """The patterns that it is made of."""
+        return [{"backend": self.backend.name, "pattern": name, "function": self.name} for name in self.patterns]
+
+    @property
+    def patterns(self) -> list[str]:
+        """The names of those that matched, of each of its matches; ``""`` if it stood in the program."""
         composites = (function.attributes.get(COMPOSITE_ATTR) for function in self.functions)
         names = [one.data.partition(".")[2] for one in composites if isinstance(one, StringAttr)]
-        return [{"backend": self.backend.name, "pattern": name, "function": self.name} for name in names or [""]]
+        return names or [""]
 
     def describe(self) -> str:
         """For messages: ``backend 'blas', pattern 'matmul'``."""
@@ -224,16 +229,14 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
             f"{claimed.describe()} cannot compile what it claimed: {error.message}",
             error.location or claimed.location,
             [*error.notes, *_claims(claimed)],
-            backend=claimed.backend.name,
-            pattern=claimed.pattern,
+            **_place(claimed),
         ) from error
     except Exception as error:
         raise BackendError(
             f"{claimed.describe()} cannot compile what it claimed: {type(error).__name__}: {error}",
             claimed.location,
             _claims(claimed),
-            backend=claimed.backend.name,
-            pattern=claimed.pattern,
+            **_place(claimed),
         ) from error
     if not isinstance(code, Code):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise wrong(claimed, f"gave {type(code).__name__} for what it claimed, which is no code")
@@ -244,8 +247,11 @@ def generate(claimed: ClaimedFunction, session: Session) -> Code:
 
 def wrong(claimed: ClaimedFunction, what: str) -> BackendError:
     """The error for code of a backend that will not do."""
-    place = {"backend": claimed.backend.name, "pattern": claimed.pattern}
-    return BackendError(f"{claimed.describe()} {what}", claimed.location, _claims(claimed), **place)
+    return BackendError(f"{claimed.describe()} {what}", claimed.location, _claims(claimed), **_place(claimed))
+
+
+def _place(claimed: ClaimedFunction) -> dict[str, Any]:
+    return {"backend": claimed.backend.name, "pattern": claimed.pattern, "patterns": claimed.patterns}
 
 
 def _pass_constants(function: FuncOp) -> None:

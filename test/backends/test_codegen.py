@@ -22,8 +22,11 @@ from devscope.backends import (
     Mlir,
     ObjectCode,
     PythonCall,
+    Row,
 )
+from devscope.cli.main import main
 from devscope.errors import BackendError, DevscopeWarning, ExecutionError
+from devscope.patterns import op, wildcard
 
 C = """
 #include <stdint.h>
@@ -233,6 +236,33 @@ def test_falls_back_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         executable = compiled(raising, monkeypatch, "toy:fallback=true")
     a, b, expected = product(3, 4, 5)
     np.testing.assert_allclose(executable(a, b), expected, rtol=1e-5)
+
+
+def test_falls_back_where_matches_are_merged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All patterns of what failed as a whole are left to devscope."""
+    monkeypatch.setattr(toy.Toy, "merge", True)
+    rows = [Row("matmul", *toy.Toy.patterns[0][1:]), Row("abs", op("math.absf", wildcard()))]
+    monkeypatch.setattr(toy.Toy, "patterns", rows)
+    with pytest.warns(DevscopeWarning, match="not today; devscope compiles it"):
+        executable = compiled(raising, monkeypatch, "toy:fallback=true")
+    a, b, expected = product(3, 4, 5)
+    np.testing.assert_allclose(executable(a, b), expected, rtol=1e-5)
+
+
+def test_a_check_is_against_what_devscope_compiles(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``devscope run --check`` does not compare a backend with itself."""
+    monkeypatch.setattr(toy.ToyRuntime, "function", lambda _, __: lambda a, b, out: out.fill(7))
+    monkeypatch.setattr(toy.Toy, "code", lambda *_: PythonCall("wrong"), raising=False)
+    (tmp_path / "p.mlir").write_text(toy.MATMUL)
+    monkeypatch.setattr(toy.Toy, "cost", lambda *_: 0.0)
+    given = ["run", str(tmp_path / "p.mlir"), "--random", "0", "--check", "--no-cache", "--backend", "toy"]
+    for partition in ("eager", "search"):
+        assert main([*given, "--partition", partition]) == 1
+        printed = capsys.readouterr()
+        assert "check: result0 DIFFERS from the host" in printed.out
+        assert "nothing runs on a device" not in printed.out
 
 
 def test_what_is_missing_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
