@@ -9,6 +9,9 @@ _LANES = LINE // _LANE
 ELEMENTS = frozenset({"f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"})
 """Types that stand in memory as they do in vectors."""
 
+_BITS = {"f16": "i16", "bf16": "i16"}
+"""What is moved in the place of types that few processors have vectors of."""
+
 
 def move_tile(element: str, bytes_: int, streams: bool, whole_lines: bool = False) -> str:
     """From ``%source`` at ``%in``, rows ``%source_i`` apart, to ``%target`` at ``%out``, rows ``%target_j`` apart.
@@ -21,7 +24,7 @@ def move_tile(element: str, bytes_: int, streams: bool, whole_lines: bool = Fals
     first half of them with the second half, as often as it takes.
     """
     tile, piece = LINE // bytes_, _LANE // bytes_
-    of = [f"vector<{size}x{element}>" for size in (piece, 2 * piece, tile)]
+    of = [f"vector<{size}x{_BITS.get(element, element)}>" for size in (piece, 2 * piece, tile)]
     lines: list[str] = []
     for row in range(1, tile):
         lines.append(f"%in{row} = arith.addi {f'%in{row - 1}' if row > 1 else '%in'}, %source_i : index")
@@ -50,9 +53,14 @@ def move_tile(element: str, bytes_: int, streams: bool, whole_lines: bool = Fals
         ways = {"scf.if %stream {": " {alignment = 64 : i64, nontemporal = true}", "} else {": ""}
         for begin, hints in (ways if streams else {"": ""}).items():
             lines.append(begin)
-            for row, vector in enumerate(rows, group * piece):
+            for row, turned in enumerate(rows, group * piece):
+                vector = turned
                 to = f"%target[{f'%out{row}' if row else '%out'}]"
-                lines.append(f"vector.store {vector}, {to}{hints} : memref<?x{element}>, {of[2]}")
+                kept = f"vector<{tile}x{element}>"
+                if kept != of[2]:
+                    lines.append(f"%line{row} = vector.bitcast {vector} : {of[2]} to {kept}")
+                    vector = f"%line{row}"
+                lines.append(f"vector.store {vector}, {to}{hints} : memref<?x{element}>, {kept}")
         lines.append("}" if streams else "")
     return "\n".join(lines)
 
@@ -71,13 +79,13 @@ def fetch_tile(element: str, tile: int) -> str:
 
 def _load_pieces(element: str, piece: int, group: int) -> list[str]:
     """Of one group of columns: ``%r``, by group and row, has the pieces of all rows that are ``piece`` apart."""
-    of = [f"vector<{size}x{element}>" for size in (piece, 2 * piece)]
+    of = [f"vector<{size}x{_BITS.get(element, element)}>" for size in (piece, 2 * piece)]
     lines = [f"%group{group} = arith.constant {group * piece} : index"]
     for row in range(piece):
         name = f"{group}_{row}"
         for lane, at in enumerate(range(row, _LANES * piece, piece)):
             lines.append(f"%p{name}_{lane} = arith.addi {f'%in{at}' if at else '%in'}, %group{group} : index")
-            lines.append(f"%l{name}_{lane} = vector.load %source[%p{name}_{lane}] : memref<?x{element}>, {of[0]}")
+            lines += _load(f"%l{name}_{lane}", f"%p{name}_{lane}", element, piece)
         for half in range(2):
             both = f"%l{name}_{2 * half}, %l{name}_{2 * half + 1}"
             lines.append(f"%h{name}_{half} = vector.shuffle {both} {[*range(2 * piece)]} : {of[0]}, {of[0]}")
@@ -86,9 +94,20 @@ def _load_pieces(element: str, piece: int, group: int) -> list[str]:
     return lines
 
 
+def _load(name: str, place: str, element: str, size: int) -> list[str]:
+    """So many elements of ``%source``."""
+    kept, moved = f"vector<{size}x{element}>", f"vector<{size}x{_BITS.get(element, element)}>"
+    if kept == moved:
+        return [f"{name} = vector.load %source[{place}] : memref<?x{element}>, {kept}"]
+    return [
+        f"{name}_kept = vector.load %source[{place}] : memref<?x{element}>, {kept}",
+        f"{name} = vector.bitcast {name}_kept : {kept} to {moved}",
+    ]
+
+
 def _load_lines(element: str, piece: int) -> list[str]:
     """What `_load_pieces` does, of all groups."""
-    type_ = f"vector<{_LANES * piece}x{element}>"
+    type_ = f"vector<{_LANES * piece}x{_BITS.get(element, element)}>"
     lines: list[str] = []
 
     def every_other(name: str, first: int, left: str, right: str) -> None:
@@ -99,7 +118,7 @@ def _load_lines(element: str, piece: int) -> list[str]:
     for row in range(piece):
         for at in range(row, _LANES * piece, piece):
             place = f"%in{at}" if at else "%in"
-            lines.append(f"%l{at} = vector.load %source[{place}] : memref<?x{element}>, {type_}")
+            lines += _load(f"%l{at}", place, element, _LANES * piece)
         for odd in range(2):
             every_other(f"%h{row}_{odd}_0", odd, f"%l{row}", f"%l{row + piece}")
             every_other(f"%h{row}_{odd}_1", odd, f"%l{row + 2 * piece}", f"%l{row + 3 * piece}")

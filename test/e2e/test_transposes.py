@@ -14,7 +14,7 @@ from test_workgroup_tiles import gpu  # noqa: F401  (a fixture)
 
 import devscope
 
-TYPES = {"i8": np.int8, "f32": np.float32, "f64": np.float64, "i1": np.bool_}
+TYPES = {"i8": np.int8, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64, "i1": np.bool_}
 PERMUTATIONS = [(1, 0), (0, 2, 1), (2, 1, 0), (1, 2, 0), (3, 1, 2, 0), (0, 2, 1, 3)]
 
 SMALL = """
@@ -27,7 +27,7 @@ rows = 40
 streamed_rows = 16
 paged_lines = 2
 ahead = 1
-whole_lines = 32
+whole_lines = {}
 columns = 50
 grain = 3000
 stream = 4000
@@ -64,9 +64,10 @@ def random(shape: tuple[int, ...], element: str) -> np.ndarray:
     return generator.integers(-(2**7), 2**7, shape).astype(TYPES[element])
 
 
+@pytest.mark.parametrize("whole_lines", [0, 64])
 @pytest.mark.parametrize("element", TYPES)
-def test_transposes(element: str, tmp_path: Path) -> None:
-    (tmp_path / "small.toml").write_text(SMALL)
+def test_transposes(element: str, whole_lines: int, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL.format(whole_lines))
     run = devscope.compile(program(element), schedules=tmp_path / "small.toml", threads=2)
     bytes_ = TYPES[element](0).itemsize
     for sizes in [
@@ -94,10 +95,11 @@ def test_transposes(element: str, tmp_path: Path) -> None:
             assert not out[place + r.nbytes :].any(), (bytes_, sizes)
 
 
-def test_on_a_device() -> None:
-    run = devscope.compile(program("f32"), default="opencl:0", cache=False)
+@pytest.mark.parametrize("element", ["f32", "bf16"])
+def test_on_a_device(element: str) -> None:
+    run = devscope.compile(program(element), default="opencl:0", cache=False)
     for sizes in [(131, 70, 17, 64), (5, 7, 1, 3)]:
-        arrays = [random(sizes[: len(p)] if len(p) < 4 else sizes[::-1], "f32") for p in PERMUTATIONS]
+        arrays = [random(sizes[: len(p)] if len(p) < 4 else sizes[::-1], element) for p in PERMUTATIONS]
         for got, array, permutation in zip(run(*arrays), arrays, PERMUTATIONS, strict=True):
             np.testing.assert_array_equal(got, array.transpose(permutation))
 
