@@ -7,7 +7,7 @@ from typing import Any, TypedDict
 from devscope.errors import ExecutableFormatError, OptionError
 from devscope.runtime.binary_check import spirv_version
 from devscope.runtime.file_format import SavedProgram, read_saved
-from devscope.runtime.object_file import HostSymbols, check_object, machine_of, runtime_symbols
+from devscope.runtime.object_file import HostSymbols, check_objects, machine_of, runtime_symbols
 from devscope.runtime.program import DYNAMIC_LOCAL_SIZE, DeviceSpec, Program, TensorSpec
 from devscope.runtime.records import read_json
 from devscope.runtime.signatures import Key, signer
@@ -31,7 +31,7 @@ def inspect(path: str | os.PathLike[str], trusted_keys: Sequence[Key] | None = N
     """All that is in a ``.dsx`` file. Raises what `read_program` does."""
     saved = read_saved(path, trusted_keys=trusted_keys)
     program, manifest = saved.program, read_json(saved.manifest)
-    symbols = check_object(program.host_object)
+    symbols, others = check_objects(program)
     names = {device.slot: device.name for device in program.slots()}
     return {
         "file": {
@@ -43,7 +43,7 @@ def inspect(path: str | os.PathLike[str], trusted_keys: Sequence[Key] | None = N
             "signature": _signature(saved),
         },
         "members": [{"name": name, **record} for name, record in manifest["members"].items()],
-        "host": _host(program, symbols),
+        "host": _host(program, symbols, others),
         "entries": [
             {
                 "name": name,
@@ -83,9 +83,11 @@ def _signature(saved: SavedProgram) -> str:
         return f"not checked: {error.message}"
 
 
-def _host(program: Program, symbols: HostSymbols) -> dict[str, Any]:
+def _host(program: Program, symbols: HostSymbols, others: Sequence[HostSymbols]) -> dict[str, Any]:
     runtime = runtime_symbols()
-    imported = sorted(symbols.imported)
+    uses = {f"calls of {backend}": sorted(names) for backend, names in program.uses.items()}
+    of_backends = {name for names in uses.values() for name in names}.union(*(one.defined for one in others))
+    imported = sorted(symbols.imported.union(*(one.imported for one in others)) - of_backends)
     return {
         "object": f"ELF, {machine_of(program.host_object)}",
         "bytes": len(program.host_object),
@@ -95,6 +97,7 @@ def _host(program: Program, symbols: HostSymbols) -> dict[str, Any]:
         "defines": sorted(symbols.defined),
         "calls of the runtime": [name for name in imported if runtime.get(name)],
         "calls of C": [name for name in imported if not runtime.get(name)],
+        **uses,
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.interpreter import interpreter
 from devscope.runtime.native import runtime_object
-from devscope.runtime.object_file import check_object, read_symbols, runtime_symbols
+from devscope.runtime.object_file import check_objects, runtime_symbols
 from devscope.runtime.plugins import backend_functions
 from devscope.runtime.program import Program
 
@@ -35,11 +35,8 @@ class HostLibrary:
         _setup()
         _check_machine(program, llvm)
         functions = backend_functions(program.uses)
-        others = [read_symbols(data) for data in program.objects]
+        own, others = check_objects(program)
         linked = {name for other in others for name in other.defined}
-        own = check_object(program.host_object, linked | functions.keys())
-        for data in program.objects:
-            check_object(data, linked | functions.keys())
         if program.objects and (double := linked & own.defined):
             raise ExecutableFormatError(f"objects of backends define what the host code does: {sorted(double)}")
         imported = frozenset(own.imported.union(*(other.imported for other in others)) - linked - functions.keys())

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from devscope.errors import ExecutableFormatError
 from devscope.runtime.native import runtime_object
+from devscope.runtime.program import Program
 
 _MACHINES = {62: "x86_64", 183: "aarch64"}
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -101,6 +102,18 @@ def check_object(data: bytes, used: Collection[str] = ()) -> HostSymbols:
     if double := sorted(symbols.defined & runtime_symbols().keys()):
         raise ExecutableFormatError(f"the host code defines what belongs to the runtime: {', '.join(double)}")
     return symbols
+
+
+def check_objects(program: Program) -> tuple[HostSymbols, list[HostSymbols]]:
+    """The symbols of a program's host code, and of the objects that backends gave, which may call each other and
+    the functions that the program says it uses. Raises as `check_object`.
+    """
+    others = [read_symbols(data) for data in program.objects]
+    used = {name for names in program.uses.values() for name in names}.union(*(one.defined for one in others))
+    own = check_object(program.host_object, used)
+    for data in program.objects:
+        check_object(data, used)
+    return own, others
 
 
 @lru_cache(maxsize=16)

@@ -155,6 +155,7 @@ def test_forms(form: object, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     (taken,) = executable.program.report["backends"]
     assert (taken["backend"], taken["pattern"]) == ("toy", "matmul")
     executable.save(tmp_path / "p.dsx")
+    assert main(["inspect", str(tmp_path / "p.dsx")]) == 0
     for one in (executable, devscope.load(tmp_path / "p.dsx")):
         for sizes in ((3, 5, 4), (0, 5, 4), (3, 0, 4), (1, 1, 1)):
             a, b, expected = product(*sizes)
