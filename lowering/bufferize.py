@@ -15,6 +15,7 @@ from devscope.lowering.divisions import guard_equal_operands
 from devscope.lowering.initial_values import drop_empty_loops, keep_initial_values, release_initial_values
 from devscope.lowering.interop.bindings import dictionary_items, ir
 from devscope.lowering.kernels.accumulators import is_zero_constant
+from devscope.lowering.kernels.biases import add_biases_behind
 from devscope.lowering.kernels.normalise import normalise_contractions
 from devscope.lowering.kernels.one_hot import read_rows
 from devscope.lowering.kernels.operands_apart import join_operands, keep_operands_apart
@@ -147,6 +148,7 @@ def _prepare_tensors(
     _pad_with_zeros(module)
     drop_empty_loops(module)
     if for_kernels:
+        add_biases_behind(module)
         normalise_contractions(module)
     rules = (*target.schedules, *_SCHEDULES)
     chosen: dict[Schedule, None] = {}

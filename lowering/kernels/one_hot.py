@@ -55,12 +55,12 @@ def _maker(value: Any) -> Any | None:
 
 def _one_hot(value: Any, linalg: Any, constants: ConstantTable) -> _OneHot | None:
     op = _maker(value)
-    if op is not None and op.name == "bufferization.alloc_tensor":
+    if op is not None and op.name == "bufferization.alloc_tensor" and len(op.operands):
         op = _maker(list(op.operands)[-1])
     if op is None or op.name != "linalg.generic" or len(op.results) != 1:
         return None
     *before, end = mlir_util.children(op)
-    made = {inner.results[0]: inner for inner in before}
+    made = {result: inner for inner in before for result in inner.results}
     converted = made.get(end.operands[0])
     if converted is None or converted.name not in ("arith.uitofp", "arith.extui"):
         return None

@@ -90,3 +90,30 @@ def test_weights_that_may_be_infinite() -> None:
     weights[3, 1] = np.inf
     x, old = numbers(20, 19, "i32"), np.zeros((20, 5), np.float32)
     np.testing.assert_allclose(exe(x, weights, old), expected(x, weights, old), rtol=1e-6)
+
+
+def test_operands_whose_bodies_have_assertions() -> None:
+    exe = devscope.compile(
+        """
+        func.func @main(%x: tensor<4x3xf32>, %w: tensor<3x2xf32>) -> tensor<4x2xf32> {
+          %zero = arith.constant 0.0 : f32
+          %e = tensor.empty() : tensor<4x3xf32>
+          %y = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+              iterator_types = ["parallel", "parallel"]} ins(%x : tensor<4x3xf32>) outs(%e : tensor<4x3xf32>) {
+          ^bb0(%a: f32, %o: f32):
+            %good = arith.cmpf oge, %a, %zero : f32
+            cf.assert %good, "negative"
+            %root = math.sqrt %a : f32
+            linalg.yield %root : f32
+          } -> tensor<4x3xf32>
+          %e1 = tensor.empty() : tensor<4x2xf32>
+          %f = linalg.fill ins(%zero : f32) outs(%e1 : tensor<4x2xf32>) -> tensor<4x2xf32>
+          %0 = linalg.matmul ins(%y, %w : tensor<4x3xf32>, tensor<3x2xf32>)
+            outs(%f : tensor<4x2xf32>) -> tensor<4x2xf32>
+          return %0 : tensor<4x2xf32>
+        }
+        """,
+        cache=False,
+    )
+    x, w = np.arange(12, dtype=np.float32).reshape(4, 3), np.ones((3, 2), np.float32)
+    np.testing.assert_allclose(exe(x, w), np.sqrt(x) @ w, rtol=1e-6)
