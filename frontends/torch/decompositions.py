@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
+import torch
 from torch._decomp import core_aten_decompositions, decomposition_table
 from torch._ops import OpOverload
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
@@ -36,6 +37,8 @@ _OWN = tuple(
 )
 _PREFERRED = ("aten.fft_", "aten.stft", "aten.istft", "aten.linalg_norm", "aten.linalg_matrix_norm")
 """What torch-mlir's table leaves to its lowerings, which lack it."""
+_LIFT: Any = torch.ops.aten.lift_fresh.default
+"""Of constants: PyTorch puts a copy in its place as it traces, and ``torch.compile`` cannot decompose it."""
 
 
 @cache
@@ -48,6 +51,7 @@ def table() -> _Table:
     unknown = {op: function for op, function in _all().items() if isinstance(op, OpOverload) and not _is_known(op)}
     preferred = {op: core[op] for op in core if str(op).startswith(_PREFERRED)}
     found = unknown | preferred | dict(get_decomposition_table())
+    del found[_LIFT]
     for own in _OWN:
         found |= {op: _first(function, found.get(op)) for op, function in own.items()}
     return found

@@ -48,6 +48,7 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     choose_of_branches(graph)
     fold_empty_tensors(graph)
     flatten_joined_dimensions(graph)
+    _refuse_loops(graph)
     _refuse_random_numbers(graph)
     context = ir.Context()
     torch_dialect.register_dialect(context)
@@ -71,14 +72,29 @@ def import_graph(graph: Any, signature: Signature) -> bytes:
     return bytecode(importer.module)
 
 
+def _refuse_loops(graph: Any) -> None:
+    """torch-mlir makes loops that never end of them: their condition is lost."""
+    for node in graph.nodes:
+        if node.target is torch.ops.higher_order.while_loop:
+            raise LoweringError(
+                f"torch-mlir has no lowering for while_loop{_described(node)}",
+                notes=["write a loop of Python, of as many steps as it may take, and keep results by torch.where"],
+            )
+
+
+def _described(node: Any) -> str:
+    """Where in the user's program a node is, for messages."""
+    frame, path = _frame(node), module_path(node)
+    place = ", ".join([*([f"in {path}"] if path else ()), *([":".join(frame)] if frame else ())])
+    return place and f" ({place})"
+
+
 def _refuse_random_numbers(graph: Any) -> None:
     for node in graph.nodes:
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
-            frame, path = _frame(node), module_path(node)
-            place = ", ".join([*([f"in {path}"] if path else ()), *([":".join(frame)] if frame else ())])
             raise LoweringError(
                 f"{str(node.target).rpartition('.')[0]} draws random numbers, which compiled programs do not"
-                f"{place and f' ({place})'}",
+                f"{_described(node)}",
                 notes=["call eval() on the module if it is not to train, or give the numbers as an argument"],
             )
 
@@ -86,7 +102,7 @@ def _refuse_random_numbers(graph: Any) -> None:
 def _frame(node: Any) -> tuple[str, str] | None:
     """File and line of the user's code that a node is of."""
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
-    frames = [one for one in frames if _HERE not in one[0]]
+    frames = [one for one in frames if _HERE not in one[0] and not one[0].startswith("<eval_with_key>")]
     own = [one for one in frames if not _OWN_FRAMES.search(one[0])] or frames[-1:]
     return own[-1] if own else None
 

@@ -184,6 +184,11 @@ def test_exported_programs_and_files(module: Any, tmp_path: Path) -> None:
         np.testing.assert_allclose(devscope.run(source, x, options, cache=False)["y"], want, rtol=1e-5, atol=1e-6)
 
 
+def _halved(x: Any) -> Any:
+    loop: Any = torch.ops.higher_order.while_loop
+    return loop(lambda x: x.sum() > 1, lambda x: (x / 2,), (x,), ())
+
+
 @pytest.mark.parametrize(
     ("source", "arguments", "message"),
     [
@@ -191,6 +196,7 @@ def test_exported_programs_and_files(module: Any, tmp_path: Path) -> None:
         (lambda x: x.add_(1), (tensor(2),), "writes to its argument 'x'"),
         (Factors(), (tensor(3, 3),), "no lowering for aten.linalg_ldl_factor_ex \\(in parts.0, .*test_torch.py:"),
         (lambda x: x if x.sum() > 0 else -x, (tensor(2),), "PyTorch cannot trace '<lambda>'"),
+        (_halved, (tensor(2),), "no lowering for while_loop"),
         (nn.Dropout(), (tensor(2),), "native_dropout draws random numbers.*call eval"),
         (lambda x: {"y": slice(x)}, (tensor(2),), "PyTorch|slice"),
     ],

@@ -96,6 +96,17 @@ def test_breaks_mutation_and_kinds_of_results() -> None:
     torch.testing.assert_close(one.count, two.count)
 
 
+def test_constants_of_a_function() -> None:
+    def masked(x: Any) -> Any:
+        return x * torch.tensor([[True, False, True]]) + torch.tensor([1.0, 2.0, 3.0])
+
+    x = torch.ones(2, 3)
+    with torch.no_grad():
+        torch.testing.assert_close(
+            torch.compile(masked, backend="devscope", options={"fallback": "error"})(x), masked(x)
+        )
+
+
 def test_what_is_not_compiled_runs_in_eager() -> None:
     def function(x: Any) -> Any:
         return torch.special.bessel_j0(x) + 1
