@@ -56,7 +56,9 @@ class Emitter:
         used = uses(nest.op)
         self._used = [argument in used for argument in self._block.arguments]
         self._vector_loop: VectorLoop | None = None
-        self._adds_rows = not self._sums and any(not nest.parallel[loop] for loop in order)
+        sums = [loop for loop in order if not nest.parallel[loop]]
+        # A loop that some results have and others lack, which it makes again and again, adds up nothing.
+        self._adds_rows = bool(sums) and not self._sums and not any(set(sums) & set(o.dims) for o in nest.results)
 
     def _make_steps(self, numbers: Numbers) -> list[_Step]:
         nest, order = self._nest, self._order

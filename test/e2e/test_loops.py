@@ -364,3 +364,32 @@ def test_what_depends_on_the_order() -> None:
     x = rng.integers(0, 3, (40, 100)).astype(np.float32)
     greatest, place = program.run("first", x, np.float32(-1), np.int32(-1))
     assert (greatest, place) == (2, x.T.argmax())
+
+
+_TWO_PRODUCTS = """
+func.func @main(%a: tensor<?xf32>, %b: tensor<?xf32>, %c: tensor<?xf32>, %p: tensor<?x?xf32>, %q: tensor<?x?x?xf32>)
+    -> (tensor<?x?xf32>, tensor<?x?x?xf32>) {
+  %0:2 = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i)>, affine_map<(i, j, k) -> (j)>,
+      affine_map<(i, j, k) -> (k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j, k)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%a, %b, %c : tensor<?xf32>, tensor<?xf32>, tensor<?xf32>)
+      outs(%p, %q : tensor<?x?xf32>, tensor<?x?x?xf32>) {
+  ^bb0(%x: f32, %y: f32, %z: f32, %old: f32, %older: f32):
+    %1 = arith.mulf %y, %z : f32
+    %2 = arith.mulf %x, %1 : f32
+    linalg.yield %1, %2 : f32, f32
+  } -> (tensor<?x?xf32>, tensor<?x?x?xf32>)
+  return %0#0, %0#1 : tensor<?x?xf32>, tensor<?x?x?xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["cpu:0", "opencl:0"])
+def test_a_result_that_lacks_a_loop_of_another_one(target: str) -> None:
+    """Fusing outer products makes such: one of two vectors is made again for each element of a third."""
+    with devscope.compile(_TWO_PRODUCTS, default=target, cache=False) as program:
+        for shape in [(4, 3, 2), (5, 9, 33), (1, 1, 1), (2, 40, 16), (3, 0, 4)]:
+            a, b, c = (np.random.default_rng(n).standard_normal(n).astype(np.float32) for n in shape)
+            first, second = program(a, b, c, np.zeros(shape[1:], np.float32), np.zeros(shape, np.float32))
+            np.testing.assert_allclose(first, np.outer(b, c), rtol=1e-6)
+            np.testing.assert_allclose(second, a[:, None, None] * np.outer(b, c), rtol=1e-6)
