@@ -367,8 +367,8 @@ def test_what_depends_on_the_order() -> None:
 
 
 _TWO_PRODUCTS = """
-func.func @main(%a: tensor<?xf32>, %b: tensor<?xf32>, %c: tensor<?xf32>, %p: tensor<?x?xf32>, %q: tensor<?x?x?xf32>)
-    -> (tensor<?x?xf32>, tensor<?x?x?xf32>) {
+func.func @main(%a: tensor<?xf32>, %b: tensor<?xf32>, %c: tensor<?xf32>, %p: tensor<?x?xf32>,
+    %q: tensor<?x?x?xf32>) -> (tensor<?x?xf32>, tensor<?x?x?xf32>) {
   %0:2 = linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i)>, affine_map<(i, j, k) -> (j)>,
       affine_map<(i, j, k) -> (k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j, k)>],
       iterator_types = ["parallel", "parallel", "parallel"]}
