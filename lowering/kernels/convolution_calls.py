@@ -2,35 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import cached_property
 from math import lcm
 from typing import TYPE_CHECKING, Any
 
+from devscope.lowering.kernels.convolution_units import Sizes, parts_at_run_time, units
 from devscope.lowering.kernels.epilogue import Epilogue
-from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block, block_extents
+from devscope.lowering.kernels.image_blocks import ImageBlock, axes_of_block
 from devscope.lowering.kernels.index_text import Index, IndexText
 from devscope.lowering.kernels.library import KernelLibrary
 from devscope.lowering.kernels.phases import Shift
 from devscope.lowering.kernels.squares import transposed
 from devscope.lowering.kernels.table import Row
 from devscope.lowering.kernels.windowed import FLAT, converted, element_of, strides_of, zero
-from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller, TaskMemory
+from devscope.lowering.kernels.windowed_calls import FILTERS, IMAGE, RESULT, Caller, TaskMemory, packed_size
 
 if TYPE_CHECKING:
     from devscope.lowering.kernels.convolution_kernels import Plan
 
 
-_FEW = 8
-"""Blocks of sums in registers that packing a part of the image is worth for."""
+@dataclass(frozen=True)
+class BlockPlace:
+    """Of a block, its ``phase`` and ``batch``.
 
+    By loop its ``first`` pixel and how many are ``here``; by axis where its part of the image ``begins``.
+    """
 
-_UNITS = 4
-"""Of work, at least, that a large convolution is cut into: blocks of pixels, each with a part of the filters."""
-
-_WORK = 1 << 20
-"""Multiplications of such a unit, at least."""
+    phase: Index
+    batch: Index
+    first: dict[int, Index]
+    here: dict[int, Index]
+    begins: dict[int, Index]
 
 
 class Call:
@@ -45,24 +50,19 @@ class Call:
         self.extras = [] if follows is None else list(follows.operands)
         self.packed = packed
         numbers = row.numbers
-        self.rows, self.columns, self.lanes = (numbers[name] for name in ("rows", "columns", "lanes"))
+        self.columns, self.lanes = numbers["columns"], numbers["lanes"]
         self.memory = TaskMemory(numbers.get("stack", 0))
-        self.blocks = block_extents(self.found, plan.chain, {}, self._pixels(), numbers["elements"])
-
-    def _pixels(self) -> int:
-        """Of a block, at most: so few that there are blocks for all tasks, but not less than make one worth it."""
-        numbers, batch = self.row.numbers, self.plan.batch
-        loops = [*self.plan.chain, *([] if batch is None else [batch])]
-        pixels, few = self.found.size(loops), _FEW * self.rows
-        if pixels is None:
-            return few
-        return min(max(few, len(self.shifts) * pixels // numbers["tasks"]), numbers["pixels"])
-
-    @staticmethod
-    def _parts(text: IndexText, blocks: Index, panels: Index, work: Index) -> Index:
-        """Of the filters, for tasks of their own: each packs the block's part of the image again."""
-        wanted = text.ceildiv(_UNITS, text.max(blocks, 1))
-        return text.max(text.min(text.min(wanted, panels), text.div(work, _WORK)), 1)
+        images = self.found.size([] if plan.batch is None else [plan.batch])
+        sizes = Sizes(
+            None if images is None else images * len(self.shifts),
+            self.found.extent(plan.filter),
+            self.found.size(plan.sums),
+        )
+        self.units = units(self.found, plan.chain, sizes, row, not self.image.in_place)
+        self.rows, self.blocks = self.units.rows, self.units.blocks
+        several = self.units.parts is not None and self.units.parts > 1
+        self.packs_first = several and not self.image.in_place
+        """Whether all blocks of the image are packed before tasks, those with the same block, share them."""
 
     def insert(self, op: Any, library: KernelLibrary) -> None:
         """Put the call in front of ``op``, or of what it takes along."""
@@ -80,34 +80,15 @@ class Call:
         most = caller.mul(*(self.blocks[loop] for loop in plan.chain))
         blocks = caller.mul(batch, *(caller.ceildiv(extents[loop], self.blocks[loop]) for loop in plan.chain))
         blocks = caller.mul(len(self.shifts), blocks)
-        work = caller.mul(len(self.shifts), batch, pixels, filters, steps)
-        parts = self._parts(caller, blocks, caller.ceildiv(filters, self.columns), work)
+        parts: Index | None = self.units.parts
+        if parts is None:
+            work = caller.mul(len(self.shifts), batch, pixels, filters, steps)
+            parts = parts_at_run_time(caller, blocks, caller.ceildiv(filters, self.columns), work)
         caller.add_index("%parts", parts)
         slots = caller.min(caller.mul(blocks, parts), numbers["tasks"])
         caller.add_index("%slots", slots)
-        if self.packed is None:
-            panels = caller.mul(caller.ceildiv(filters, self.columns), self.columns)
-            caller.add_scratch("%packed_w", found.element, caller.mul(len(self.shifts), panels, steps))
-            for loop in (*plan.sums, plan.filter):
-                caller.add_index(f"%w_stride{loop}", f"%strides1#{found.axes_of_weights[loop]}")
-        image = self._image(caller.extent, lambda loop: self.blocks.get(loop, 1))
-        self.memory.add_image(caller, image, slots)
-        room = self._room(caller, most)
-        caller.add_index("%room_rows", room)
-        self.memory.add(caller, "%rooms", found.element, caller.mul(room, self.columns), slots)
-        caller.add_scratch("%table", "index", caller.add(most, steps, most if plan.shifts else 0))
-        offsets: list[Index] = [f"%offset{number}" for number in range(3)]
-        for loop in plan.outer:
-            at = caller.new()
-            ends = [caller.value(each) for each in (0, extents[loop], 1)]
-            caller.lines.append(f"scf.for {at} = {ends[0]} to {ends[1]} step {ends[2]} {{")
-            number = found.axis_with(loop)
-            if number is not None and found.axes[number].place.source is not None:
-                stride = f"%strides0#{found.axes[number].place.source}"
-                offsets[IMAGE] = caller.add(offsets[IMAGE], caller.mul(at, stride, found.axes[number].step))
-            for buffer, axes in ((FILTERS, found.axes_of_weights), (RESULT, found.axes_of_result)):
-                if loop in axes:
-                    offsets[buffer] = caller.add(offsets[buffer], caller.mul(at, f"%strides{buffer}#{axes[loop]}"))
+        self._add_memory(caller, blocks, slots, most, steps)
+        offsets = self._begin_loops(caller, extents)
         caller.add_flat("%X", IMAGE, offsets[IMAGE])
         if self.packed is None:
             caller.add_flat("%W", FILTERS, offsets[FILTERS])
@@ -127,6 +108,44 @@ class Call:
         values = self._values(caller.text_of_parameters(), c, types, sizes)
         place = op if self.follows is None else self.follows.op
         caller.call(place, library.symbol(self.row.template, values), library, len(plan.outer))
+
+    def _add_memory(self, caller: Caller, blocks: Index, slots: Index, most: Index, steps: Index) -> None:
+        """For packed filters, the packed image, sums and the table. ``most``: pixels of a block."""
+        plan, found = self.plan, self.found
+        if self.packed is None:
+            panels = caller.mul(caller.ceildiv(caller.extent(plan.filter), self.columns), self.columns)
+            caller.add_scratch("%packed_w", found.element, caller.mul(len(self.shifts), panels, steps))
+            for loop in (*plan.sums, plan.filter):
+                caller.add_index(f"%w_stride{loop}", f"%strides1#{found.axes_of_weights[loop]}")
+        image = self._image(caller.extent, lambda loop: self.blocks.get(loop, 1))
+        if self.packs_first:
+            caller.add_scratch("%packed_x", found.element, caller.mul(blocks, packed_size(caller, image)))
+            assert self.units.number is not None
+            parts = max(self.row.numbers["tasks"] // self.units.number, 1) if image.has_parts else 1
+            caller.add_index("%image_parts", parts)
+        else:
+            self.memory.add_image(caller, image, slots)
+        room = self._room(caller, most)
+        caller.add_index("%room_rows", room)
+        self.memory.add(caller, "%rooms", found.element, caller.mul(room, self.columns), slots)
+        caller.add_scratch("%table", "index", caller.add(most, steps, most if plan.shifts else 0))
+
+    def _begin_loops(self, caller: Caller, extents: Mapping[int, Index]) -> list[Index]:
+        """Lines that begin the loops around the call; where image, filters and result begin in them."""
+        plan, found = self.plan, self.found
+        offsets: list[Index] = [f"%offset{number}" for number in range(3)]
+        for loop in plan.outer:
+            at = caller.new()
+            ends = [caller.value(each) for each in (0, extents[loop], 1)]
+            caller.lines.append(f"scf.for {at} = {ends[0]} to {ends[1]} step {ends[2]} {{")
+            number = found.axis_with(loop)
+            if number is not None and found.axes[number].place.source is not None:
+                stride = f"%strides0#{found.axes[number].place.source}"
+                offsets[IMAGE] = caller.add(offsets[IMAGE], caller.mul(at, stride, found.axes[number].step))
+            for buffer, axes in ((FILTERS, found.axes_of_weights), (RESULT, found.axes_of_result)):
+                if loop in axes:
+                    offsets[buffer] = caller.add(offsets[buffer], caller.mul(at, f"%strides{buffer}#{axes[loop]}"))
+        return offsets
 
     def _add_view(
         self,
@@ -251,7 +270,8 @@ class Call:
     def _memory(self) -> IndexText:
         """Lines for what each task has: where its part of the image and its sums are."""
         text = IndexText("y")
-        self.memory.begin_image(text, self.image)
+        if not self.packs_first:
+            self.memory.begin_image(text, self.image)
         text.name("%room_begin", self.memory.begin(text, "%rooms", text.mul("%room_rows", self.columns)))
         return text
 
@@ -259,44 +279,67 @@ class Call:
         return self.image.strides_in_place() if self.image.in_place else self.image.strides(text)[0]
 
     def _prologue(self) -> IndexText:
-        """Lines that fill the table, and pack the filters if they are not: what comes before the tasks."""
+        """Lines for what comes before the tasks: they fill the table, pack the filters if they are not, and the
+        image if tasks share it."""
         text = IndexText("t")
-        if self.packed is not None:
+        filters = "%N" if self.plan.filters_last else "%M"
+        panels = text.ceildiv(filters, self.columns) if self.packed is None else 0
+        all_panels = text.mul(panels, len(self.shifts))
+        packers = text.min(all_panels, "%slots")
+        if self.packed is not None and not self.packs_first:
             self._fill_table(text)
             return text
-        filters = "%N" if self.plan.filters_last else "%M"
-        panels = text.ceildiv(filters, self.columns)
-        all_panels = text.mul(panels, len(self.shifts))
-        tasks = text.value(text.min(all_panels, "%slots"))
-        last = text.value(text.add(tasks, 1))
-        text.lines.append(f"scf.parallel (%task) = (%0) to ({last}) step (%1) {{")
-        has_table = text.define(f"arith.cmpi eq, %task, {tasks} : index")
-        text.lines.append(f"scf.if {has_table} {{")
+        parts = text.mul("%blocks", "%image_parts") if self.packs_first else 0
+        tasks = text.value(text.add(packers, parts, 1))
+        first_part, table = text.value(packers), text.value(text.sub(tasks, 1))
+        text.lines.append(f"scf.parallel (%task) = (%0) to ({tasks}) step (%1) {{")
+        if self.packed is None:
+            packs_filters = text.define(f"arith.cmpi ult, %task, {first_part} : index")
+            text.lines.append(f"scf.if {packs_filters} {{")
+            with text.loop("%task", all_panels, packers) as panel:
+                self._pack_filters(text, panel, panels, filters)
+            text.lines.append("} else {")
+        if self.packs_first:
+            packs_image = text.define(f"arith.cmpi ult, %task, {table} : index")
+            text.lines.append(f"scf.if {packs_image} {{")
+            self._pack_part(text, text.sub("%task", first_part))
+            text.lines.append("} else {")
         self._fill_table(text)
-        text.lines.append("} else {")
-        with text.loop("%task", all_panels, tasks) as panel:
-            self._pack_filters(text, panel, panels, filters)
-        text.lines += ["}", "scf.reduce", "}"]
+        text.lines += ["}"] * ((self.packed is None) + self.packs_first)
+        text.lines += ["scf.reduce", "}"]
         return text
+
+    def _pack_part(self, text: IndexText, task: Index) -> None:
+        """Lines that pack a part of a block of the image."""
+        block = text.div(task, "%image_parts")
+        place = self._place(text, block)
+        to = text.mul(block, packed_size(text, self.image))
+        part = (text.rem(task, "%image_parts"), "%image_parts") if self.image.has_parts else None
+        self.image.pack(text, to, lambda loop: place.here.get(loop, 1), place.begins, part)
 
     def _fill_table(self, text: IndexText) -> None:
         """Lines that store the offset in a block of the image of each of its pixels and of each step and, if there
         are phases, the pixel's offset in the result."""
         chain, sums = self.plan.chain, self.plan.sums
-        with text.loop(0, "%pixels") as pixel:
-            names = text.decode(pixel, [f"%block{loop}" for loop in chain])
-            indices = dict(zip(chain, names, strict=True))
-            offset = self.image.offset(text, indices, self._strides(text))
-            text.lines.append(f"memref.store {text.value(offset)}, %table[{pixel}] : memref<?xindex>")
-            if self.plan.shifts:
-                offset = text.add(*(text.mul(at, self._stride_of_result(loop)) for loop, at in indices.items()))
-                entry = text.add("%pixels", "%K", pixel)
-                text.lines.append(f"memref.store {text.value(offset)}, %table[{entry}] : memref<?xindex>")
-        with text.loop(0, "%K") as step:
-            names = text.decode(step, [f"%n{loop}" for loop in sums])
-            offset = self.image.offset(text, dict(zip(sums, names, strict=True)), self._strides(text))
-            entry = text.add("%pixels", step)
-            text.lines.append(f"memref.store {text.value(offset)}, %table[{entry}] : memref<?xindex>")
+        strides = self._strides(text)
+
+        def fill(loops: Sequence[int], extents: Sequence[Index], first: Index, entries: int) -> None:
+            with ExitStack() as stack:
+                number: Index = 0
+                indices: dict[int, Index] = {}
+                for loop, extent in zip(loops, extents, strict=True):
+                    indices[loop] = stack.enter_context(text.loop(0, extent))
+                    number = text.add(text.mul(number, extent), indices[loop])
+                values = [self.image.offset(text, indices, strides)]
+                if entries > 1:
+                    in_result = (text.mul(at, self._stride_of_result(loop)) for loop, at in indices.items())
+                    values.append(text.add(*in_result))
+                for value, begin in zip(values, (first, text.add("%pixels", "%K")), strict=False):
+                    entry = text.value(text.add(begin, number))
+                    text.lines.append(f"memref.store {text.value(value)}, %table[{entry}] : memref<?xindex>")
+
+        fill(chain, [f"%block{loop}" for loop in chain], 0, 2 if self.plan.shifts else 1)
+        fill(sums, [f"%n{loop}" for loop in sums], "%pixels", 1)
 
     def _pack_filters(self, text: IndexText, panel: str, panels: Index, filters: str) -> None:
         """Lines that pack one of all panels: [phases][filters / columns][k][columns]."""
@@ -338,43 +381,53 @@ class Call:
                     place = text.add(to, filter_)
                     text.lines.append(f"vector.store {made}, %packed_w[{place}] : memref<?x{of}>, vector<1x{of}>")
 
-    def _locate(self, c_type: str) -> IndexText:
-        """Lines for block ``%block``: ``%b``, its first pixel ``%p0`` and their ``%count``, and its part of the
-        image, packed if that is necessary."""
-        text, chain, image = IndexText("l"), self.plan.chain, self.image
-        phase, batch, *indices = text.decode("%block", self._counts(text))
-        text.name("%b", batch)
-        text.name("%panels_begin", text.mul(phase, "%panels", self.columns, "%K"))
+    def _place(self, text: IndexText, block: Index) -> BlockPlace:
+        phase, batch, *indices = text.decode(block, self._counts(text))
+        chain = self.plan.chain
         first: dict[int, Index] = {
             loop: text.mul(at, f"%block{loop}") for loop, at in zip(chain, indices, strict=True)
         }
         here: dict[int, Index] = {
             loop: text.min(text.sub(f"%n{loop}", at), f"%block{loop}") for loop, at in first.items()
         }
-        text.name("%count", text.mul(*here.values()))
-        flat: Index = 0
-        for loop, at in first.items():
-            flat = text.add(text.mul(flat, f"%n{loop}"), at)
-        text.name("%p0", flat)
+        of_image = dict(first)
         if self.plan.batch is not None:
-            first[self.plan.batch] = "%b"
-        begins = image.begins(text, first)
+            of_image[self.plan.batch] = batch
+        begins = self.image.begins(text, of_image)
         for number in self.shifts[0].image:
             shift = self._of_phase(text, phase, [each.image[number] for each in self.shifts])
             begins[number] = text.add(begins[number], shift)
+        return BlockPlace(phase, batch, first, here, begins)
+
+    def _locate(self, c_type: str) -> IndexText:
+        """Lines for block ``%block``: ``%b``, its first pixel ``%p0`` and their ``%count``, and its part of the
+        image, packed if that is necessary."""
+        text, image = IndexText("l"), self.image
+        place = self._place(text, "%block")
+        text.name("%b", place.batch)
+        text.name("%panels_begin", text.mul(place.phase, "%panels", self.columns, "%K"))
+        text.name("%count", text.mul(*place.here.values()))
+        flat: Index = 0
+        for loop, at in place.first.items():
+            flat = text.add(text.mul(flat, f"%n{loop}"), at)
+        text.name("%p0", flat)
         if self.plan.shifts:
-            at = self._of_phase(text, phase, [each.result for each in self.shifts])
-            places = [text.mul(index, self._stride_of_result(loop)) for loop, index in first.items()]
+            at = self._of_phase(text, place.phase, [each.result for each in self.shifts])
+            places = [text.mul(index, self._stride_of_result(loop)) for loop, index in place.first.items()]
+            if self.plan.batch is not None:
+                places.append(text.mul("%b", self._stride_of_result(self.plan.batch)))
             text.name("%c_begin", text.add(at, *places))
         if image.in_place:
             # A cast of a view begins where its buffer does.
             x = element_of(self.found.image.value)
             results, types = "%x_begin, %x_offset, %x_size, %x_stride", f"memref<{x}>, index, index, index"
             text.lines.append(f"{results} = memref.extract_strided_metadata %X : {FLAT.format(x)} -> {types}")
-            text.name("%x_block", text.add(image.base(text, begins), "%x_offset"))
+            text.name("%x_block", text.add(image.base(text, place.begins), "%x_offset"))
+        elif self.packs_first:
+            text.name("%x_block", text.mul("%block", packed_size(text, image)))
         else:
             text.name("%x_block", "%x_room")
-            image.pack(text, "%x_block", lambda loop: here.get(loop, 1), begins)
+            image.pack(text, "%x_block", lambda loop: place.here.get(loop, 1), place.begins)
         if not self.plan.filters_last and not self.plan.shifts:
             end = text.add("%p0", "%count")
             text.lines.append(

@@ -19,6 +19,9 @@ _MOST_SPREAD = 4
 _UNKNOWN = 16
 """Elements of a window that are assumed where they are not known."""
 
+_ROW_CYCLES, _VECTOR_CYCLES, _ELEMENT_CYCLES = 16, 10, 3
+"""Of packing: for a row, and for each vector or element of it."""
+
 
 def block_extents(
     found: Windowed, loops: Sequence[int], blocks: Mapping[int, int], most: int, most_elements: int
@@ -32,7 +35,7 @@ def block_extents(
 
     def fits(loop: int, count: int) -> bool:
         parts = {**made, loop: count}
-        return prod(parts[each] for each in loops) <= most and _elements(found, parts) <= most_elements
+        return prod(parts[each] for each in loops) <= most and elements_of_block(found, parts) <= most_elements
 
     for loop in reversed(loops):
         extent = found.extent(loop)
@@ -58,14 +61,28 @@ def axes_of_block(found: Windowed, loops: Collection[int]) -> list[int]:
     ]
 
 
-def _elements(found: Windowed, blocks: Mapping[int, int]) -> int:
+def elements_of_block(found: Windowed, blocks: Mapping[int, int]) -> int:
     """Of the part of an image that a block is computed from."""
-    total = 1
+    return prod(_sizes(found, blocks))
+
+
+def packing_time(found: Windowed, blocks: Mapping[int, int], lanes: int) -> float:
+    """Of the part of an image that a block is computed from, in cycles of a processor, roughly."""
+    *others, last = _sizes(found, blocks)
+    source = found.axes[-1].place.source
+    by_vectors = source is not None and strides_of(found.image.value)[source] == 1
+    row = _VECTOR_CYCLES * -(-last // lanes) if by_vectors else _ELEMENT_CYCLES * last
+    return prod(others) * (_ROW_CYCLES + row)
+
+
+def _sizes(found: Windowed, blocks: Mapping[int, int]) -> list[int]:
+    """Of the part of an image that a block is computed from, along each axis."""
+    sizes: list[int] = []
     for axis in found.axes:
         outer = 1 if axis.outer is None else blocks.get(axis.outer, 1)
         inner = 1 if axis.inner is None else found.extent(axis.inner)
-        total *= (outer - 1) * axis.step + ((_UNKNOWN if inner is None else inner) - 1) * axis.dilation + 1
-    return total
+        sizes.append((outer - 1) * axis.step + ((_UNKNOWN if inner is None else inner) - 1) * axis.dilation + 1)
+    return sizes
 
 
 @dataclass(frozen=True)
@@ -150,8 +167,18 @@ class ImageBlock:
         """The offset of a block that is read in place."""
         return text.add(*(text.mul(begin, f"%stride{number}") for number, begin in begins.items()))
 
-    def pack(self, text: IndexText, to: str, here: Callable[[int], Index], begins: Mapping[int, Index]) -> None:
-        """Lines that pack a block at offset ``to`` of ``%packed_x``; ``here``: how many iterations it has."""
+    def pack(
+        self,
+        text: IndexText,
+        to: Index,
+        here: Callable[[int], Index],
+        begins: Mapping[int, Index],
+        part: tuple[Index, Index] | None = None,
+    ) -> None:
+        """Lines that pack a block at offset ``to`` of ``%packed_x``; ``here``: how many iterations it has.
+
+        ``part``: a number, and of how many parts along the outermost axis.
+        """
         sizes = self.sizes(text, here)
         strides, _ = self.strides(text)
         # Axes that are not in the block: its results are at one index of them.
@@ -164,8 +191,13 @@ class ImageBlock:
         for number in row:
             axis = self.found.axes[number]
             index = text.new()
-            end, step = text.value(sizes[number]), text.value(1)
-            text.lines.append(f"scf.for {index} = {text.value(0)} to {end} step {step} {{")
+            begin: Index = 0
+            end = sizes[number]
+            if part is not None and number == row[0]:
+                begin = text.div(text.mul(end, part[0]), part[1])
+                end = text.div(text.mul(end, text.add(part[0], 1)), part[1])
+            names = [text.value(each) for each in (begin, end, 1)]
+            text.lines.append(f"scf.for {index} = {names[0]} to {names[1]} step {names[2]} {{")
             loops += 1
             at = text.add(begins[number], index)
             if axis.place.checked:
@@ -174,7 +206,7 @@ class ImageBlock:
             source = text.add(source, text.mul(at, f"%stride{number}"))
             target = text.add(target, text.mul(index, strides[number]))
         if run:
-            self._pack_run(text, run, source, target, inside, sizes, begins)
+            self._pack_run(text, run, source, target, inside, sizes, begins, part is None)
         else:
             self._pack_element(text, source, target, inside)
         text.lines += ["}"] * loops
@@ -191,6 +223,11 @@ class ImageBlock:
         # No result or no window is a block of nothing.
         size = text.add(text.mul(text.sub(outer, 1), axis.step), text.mul(text.sub(inner, 1), axis.dilation), 1)
         return text.max(size, 0)
+
+    @property
+    def has_parts(self) -> bool:
+        """Whether parts of a block can be packed."""
+        return len(self._run()) < len(self.order)
 
     def _run(self) -> list[int]:
         """The last axes of ``order`` along which elements are packed in one go: one, or two whose elements are in
@@ -254,8 +291,10 @@ class ImageBlock:
         inside: str | None,
         sizes: Mapping[int, Index],
         begins: Mapping[int, Index],
+        in_order: bool,
     ) -> None:
-        """A row of a block. ``inside``: whether the image has this row; None is yes."""
+        """A row of a block. ``inside``: whether the image has this row; None is yes. ``in_order``: whether what is
+        behind it is packed later, or not read."""
         first, last = run[0], run[-1]
         axis, spread = self.found.axes[first], self.spread(last)
         if self._stride(last) != 1 or axis.place.holes != 1 or spread > _MOST_SPREAD:
@@ -285,7 +324,7 @@ class ImageBlock:
         if inside is not None:
             high = text.define(f"arith.select {inside}, {text.value(high)}, {text.value(0)} : index")
         part = self._part(text, last) if spread > 1 else 0
-        self._pack_vectors(text, source, target, size, low, high, spread, part)
+        self._pack_vectors(text, source, target, size, low, high, spread, part, in_order)
 
     def _pack_vectors(
         self,
@@ -297,8 +336,10 @@ class ImageBlock:
         high: Index,
         spread: int,
         part: Index,
+        in_order: bool,
     ) -> None:
-        """Elements ``low`` to ``high`` of ``size`` are in the image. What is written behind all is not read."""
+        """Elements ``low`` to ``high`` of ``size`` are in the image. Only where rows are ``in_order``, more may be
+        written behind them."""
         found, of, lanes = self.found, self.found.element, self.lanes
         x = element_of(found.image.value)
         count = lanes * spread
@@ -318,7 +359,12 @@ class ImageBlock:
                     type_ = f"vector<{count}x{of}>"
                     each = text.define(f"vector.shuffle {made}, {made} {places} : {type_}, {type_}")
                 at = text.value(text.add(to, text.mul(residue, part)))
-                text.lines.append(f"vector.store {each}, %packed_x[{at}] : memref<?x{of}>, {stored}")
+                if in_order:
+                    text.lines.append(f"vector.store {each}, %packed_x[{at}] : memref<?x{of}>, {stored}")
+                    continue
+                assert spread == 1
+                left, types = mask_text(text, text.sub(size, index), None, lanes), f"vector<{lanes}xi1>, {stored}"
+                text.lines.append(f"vector.maskedstore %packed_x[{at}], {left}, {each} : memref<?x{of}>, {types}")
 
     def constants(self) -> list[str]:
         """Lines for what is outside of the image."""

@@ -43,15 +43,15 @@ class TaskMemory:
     def add_image(self, caller: Caller, image: ImageBlock, slots: Index) -> None:
         """A part of the image, packed if that is necessary."""
         if not image.in_place:
-            self.add(caller, "%packed_x", image.found.element, _room(caller, image), slots)
+            self.add(caller, "%packed_x", image.found.element, packed_size(caller, image), slots)
 
     def begin_image(self, text: IndexText, image: ImageBlock) -> None:
         if not image.in_place:
-            text.name("%x_room", self.begin(text, "%packed_x", _room(text, image)))
+            text.name("%x_room", self.begin(text, "%packed_x", packed_size(text, image)))
 
 
-def _room(text: IndexText, image: ImageBlock) -> Index:
-    """Elements: whole vectors are stored behind the last."""
+def packed_size(text: IndexText, image: ImageBlock) -> Index:
+    """Elements of a packed block: whole vectors are stored behind the last."""
     return text.add(image.strides(text)[1], 2 * image.lanes)
 
 

@@ -1,10 +1,11 @@
 /* The threads that all programs of a process share.
  *
- * A job is a number of tasks. Its tasks are taken one after the other, by the thread whose job it is and by
- * workers; that thread waits only for tasks that somebody has begun, never for a worker to wake up. One job runs
- * at a time: a job of another thread meanwhile is done by its own thread until the pool is free, and one of a task
- * by the thread of that task. Threads that have jobs at the same time take up cores: there are so many workers
- * less in a job.
+ * A job is a number of tasks. Each thread, the one whose job it is and workers, has a share of them, tasks side by
+ * side, and takes those of others when its own are done: so parts of arrays stay in the caches of one core from
+ * job to job. The thread of the job waits only for tasks that somebody has begun, never for a worker to wake up.
+ * One job runs at a time: a job of another thread meanwhile is done by its own thread until the pool is free, and
+ * one of a task by the thread of that task. Threads that have jobs at the same time take up cores: there are so
+ * many workers less in a job.
  *
  * Every program has a copy of this code, as of all of the runtime. The loader has one more copy, never unloaded,
  * and all programs use its threads (Context.run_tasks). Idle ones sleep. */
@@ -29,18 +30,25 @@ enum {
   WORKER_STACK = 1 << 20,
   /* What a task may take of its thread's stack: `stack` of rows of schedules, and what else it needs. */
   TASK_STACK = (1 << 19) + (1 << 17),
+  /* Of a job, at most; more threads begin in the same ones. */
+  SHARES = 64,
 };
 
 /* In `users`: a job has the pool. */
 #define TAKEN (UINT32_C(1) << 31)
 
-static struct {
-  /* The number of the job, in the upper half, and of its next task: a thread that comes too late takes nothing. */
+/* The number of the job, in the upper half, and of the share's next task: a thread that comes too late takes
+ * nothing. */
+typedef struct {
   _Alignas(64) _Atomic uint64_t next;
-  /* Of the job. They change only while `next` says that there are no tasks. */
-  _Atomic(Task *) task;
+} Share;
+
+static struct {
+  Share shares[SHARES];
+  /* Of the job: its tasks are those from `first` on. They change only while shares say that there are no tasks. */
+  _Alignas(64) _Atomic(Task *) task;
   _Atomic(void *) environment;
-  _Atomic uint32_t count;
+  _Atomic uint32_t first, count, share_count;
   /* How many tasks are done or left out, which the thread of the job may be waiting for. */
   _Alignas(64) _Atomic uint32_t done;
   _Atomic uint32_t awaited;
@@ -51,6 +59,8 @@ static struct {
   _Atomic uint64_t places;
   /* The process, in the upper half, and how many of its threads have jobs. */
   _Alignas(64) _Atomic uint64_t users;
+  /* How many workers have begun: each is known by its number, from 1 on. */
+  _Atomic uint32_t begun;
   /* Of the thread that has taken the pool: the process whose workers these are, and when a thread was refused. */
   pid_t process;
   int32_t workers;
@@ -99,26 +109,41 @@ static void add_done(uint32_t number, uint32_t count) {
     futex(&pool.done, FUTEX_WAKE_PRIVATE, 1);
 }
 
-/* Takes tasks of a job until there are none. `leave`, asked between tasks, is whether the rest is to be left out.
- */
-static bool take_tasks(uint32_t job, Leave *leave) {
-  bool left = false;
-  uint64_t next = atomic_load(&pool.next);
+/* Where the tasks of a share begin, or those of the one before end. */
+static uint32_t begin_of_share(uint32_t number, uint32_t first, uint32_t count, uint32_t shares) {
+  return first + (uint32_t)((uint64_t)(count - first) * number / shares);
+}
+
+/* Takes tasks of a share of a job until there are none. */
+static void take_share(uint32_t number, uint32_t job, Leave *leave, bool *left) {
+  _Atomic uint64_t *place = &pool.shares[number].next;
+  uint64_t next = atomic_load(place);
   while (next >> 32 == job) {
-    const uint32_t number = (uint32_t)next, count = atomic_load(&pool.count);
+    const uint32_t at = (uint32_t)next, count = atomic_load(&pool.count);
+    const uint32_t end =
+        begin_of_share(number + 1, atomic_load(&pool.first), count, atomic_load(&pool.share_count));
     Task *task = atomic_load(&pool.task);
     void *environment = atomic_load(&pool.environment);
-    if (number >= count)
+    if (at >= end)
       break;
-    left = left || (leave && leave());
-    /* Where this succeeds, what was read is the job's: `next` changes before anything else does. */
-    if (!atomic_compare_exchange_weak(&pool.next, &next, left ? of_job(job, count) : next + 1))
+    *left = *left || (leave && leave());
+    /* Where this succeeds, what was read is the job's: shares change before anything else does. */
+    if (!atomic_compare_exchange_weak(place, &next, *left ? of_job(job, end) : next + 1))
       continue;
-    if (!left)
-      task(environment, number);
-    add_done(left ? count - number : 1, count);
-    next = atomic_load(&pool.next);
+    if (!*left)
+      task(environment, at);
+    add_done(*left ? end - at : 1, count);
+    next = atomic_load(place);
   }
+}
+
+/* Takes tasks of a job, those of the thread's share first, until there are none. `leave`, asked between tasks, is
+ * whether the rest is to be left out. */
+static bool take_tasks(uint32_t job, uint32_t thread, Leave *leave) {
+  bool left = false;
+  const uint32_t shares = atomic_load(&pool.share_count);
+  for (uint32_t number = 0; number < shares; number++)
+    take_share((thread + number) % shares, job, leave, &left);
   return left;
 }
 
@@ -134,6 +159,7 @@ static bool take_place(uint32_t job) {
 
 static void *work(void *argument) {
   uint32_t seen = 0;
+  const uint32_t thread = atomic_fetch_add(&pool.begun, 1) + 1;
   pthread_setspecific(in_task, argument);
   for (;;) {
     uint32_t job = atomic_load(&pool.job);
@@ -151,7 +177,7 @@ static void *work(void *argument) {
     }
     seen = job;
     if (take_place(job))
-      take_tasks(job, NULL);
+      take_tasks(job, thread, NULL);
   }
   return NULL;
 }
@@ -192,6 +218,7 @@ static void make_workers(pid_t here, int32_t wanted) {
     pool.workers = 0;
     pool.refused = 0;
     atomic_store(&pool.sleeping, 0);
+    atomic_store(&pool.begun, 0);
   }
   if (pool.workers >= wanted || (pool.refused && exact_time() - pool.refused < REFUSED_NS))
     return;
@@ -241,18 +268,23 @@ static int32_t run_job(Task *task, void *environment, uint32_t first, uint32_t c
                        Leave *leave, pid_t here) {
   make_workers(here, (int32_t)workers);
   const uint32_t job = atomic_load(&pool.job) + 1;
+  const uint32_t shares = (uint32_t)min(min(workers + 1, count - first), SHARES);
   /* No tasks: a thread that is late in the job before takes none that it has read half of. */
-  atomic_store(&pool.next, of_job(job, UINT32_MAX));
+  for (uint32_t number = 0; number < atomic_load(&pool.share_count); number++)
+    atomic_store(&pool.shares[number].next, of_job(job, UINT32_MAX));
   atomic_store(&pool.task, task);
   atomic_store(&pool.environment, environment);
+  atomic_store(&pool.first, first);
   atomic_store(&pool.count, count);
+  atomic_store(&pool.share_count, shares);
   atomic_store(&pool.done, first);
   atomic_store(&pool.places, of_job(job, workers));
-  atomic_store(&pool.next, of_job(job, first));
+  for (uint32_t number = 0; number < shares; number++)
+    atomic_store(&pool.shares[number].next, of_job(job, begin_of_share(number, first, count, shares)));
   atomic_store(&pool.job, job);
   if (atomic_load(&pool.sleeping))
     futex(&pool.job, FUTEX_WAKE_PRIVATE, workers);
-  const bool left = take_tasks(job, leave);
+  const bool left = take_tasks(job, 0, leave);
   if (!wait_for_others(here, count))
     return TASKS_LOST;
   return left ? TASKS_LEFT : TASKS_DONE;

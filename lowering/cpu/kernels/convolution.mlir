@@ -31,7 +31,12 @@ func.func private @${NAME}(${PARAMETERS}) {
     ${MEMORY}
     %room = memref.reinterpret_cast %rooms to offset: [%room_begin], sizes: [%room_rows, ${COLUMNS}], strides: [${COLUMNS}, 1] : memref<?x${SUM}> to ${ROOM}
     ${TURNED}
-    scf.for %unit = %task to %units step %workers {
+    // Units side by side: what is around one is in the caches of its task.
+    %units_before = arith.muli %task, %units : index
+    %first_unit = arith.divui %units_before, %workers : index
+    %units_up_to = arith.addi %units_before, %units : index
+    %end_of_units = arith.divui %units_up_to, %workers : index
+    scf.for %unit = %first_unit to %end_of_units step %1 {
       %block = arith.divui %unit, %parts : index
       %part_number = arith.remui %unit, %parts : index
       %first_filter = arith.muli %part_number, %part_filters : index

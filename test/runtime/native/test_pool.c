@@ -46,6 +46,34 @@ static void run_jobs(unsigned seed, int64_t threads, int rounds) {
   }
 }
 
+/* What a job has done, and the first of its tasks that another thread than that of the job has done. */
+typedef struct {
+  Work work;
+  _Atomic int64_t of_other;
+  pthread_t caller;
+} Halves;
+
+static void wait_for_other(void *environment, int64_t number) {
+  Halves *halves = environment;
+  int64_t none = -1;
+  if (!pthread_equal(pthread_self(), halves->caller))
+    atomic_compare_exchange_strong(&halves->of_other, &none, number);
+  else
+    while (halves->of_other < 0)
+      sched_yield();
+  count_one(&halves->work, number);
+}
+
+/* Each thread begins with tasks that stand side by side. The first test: of two threads. */
+static void test_shares(void) {
+  for (int round = 0; round < 20; round++) {
+    Halves halves = {.of_other = -1, .caller = pthread_self()};
+    assert(devscope_pool_run(wait_for_other, &halves, 101, 2, never) == TASKS_DONE);
+    check(&halves.work, 101, 1);
+    assert(halves.of_other == 50);
+  }
+}
+
 static void test_numbers_of_threads(void) {
   static const int threads[] = {2, 1, 3, 64, 4, 7};
   for (int index = 0; index < 6; index++)
@@ -94,13 +122,16 @@ static void test_leave(void) {
       asked = 0;
       const int32_t result = devscope_pool_run(count_one, &work, MOST, threads, after_ten);
       int64_t sum = 0;
+      /* Of each thread's share, the first ones. */
       for (int64_t number = 0; number < MOST; number++) {
-        assert(work.times[number] <= 1 && (number == 0 || work.times[number] <= work.times[number - 1]));
+        const bool begins = number % (MOST / threads) == 0;
+        assert(work.times[number] <= (begins ? 1 : work.times[number - 1]));
         sum += work.times[number];
       }
+      const Work then = work;
       assert(result == (asked > 10 ? TASKS_LEFT : TASKS_DONE) && (result == TASKS_LEFT || sum == MOST));
       assert(threads > 1 || sum == 10);
-      check(&work, sum, 1); /* nothing runs any more */
+      assert(memcmp(&work, &then, sizeof work) == 0); /* nothing runs any more */
     }
 }
 
@@ -365,6 +396,7 @@ static void test_forks(void) {
 
 int main(int argument_count, char **arguments) {
   (void)arguments;
+  test_shares();
   test_numbers_of_threads();
   test_callers();
   test_nested();
